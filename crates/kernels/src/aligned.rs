@@ -1,0 +1,100 @@
+//! Memory that starts at a cache line, so that vectors and tiles never straddle one.
+
+use half::{bf16, f16};
+use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::ops::{Deref, DerefMut};
+
+/// A type of which any bits are a value and all zeros is zero.
+///
+/// # Safety
+/// Implementors must be plain numbers: no padding, no invalid bits, nothing to drop.
+pub unsafe trait Element: Copy + Send + Sync + 'static {}
+
+// Safety: a plain number.
+unsafe impl Element for f32 {}
+// Safety: a plain number.
+unsafe impl Element for bf16 {}
+// Safety: a plain number.
+unsafe impl Element for f16 {}
+// Safety: a plain number.
+unsafe impl Element for i8 {}
+// Safety: a plain number.
+unsafe impl Element for i32 {}
+
+/// A slice of numbers on the heap, zero at first, that starts at a multiple of [`ALIGNMENT`] bytes.
+pub struct Aligned<T: Element> {
+    start: std::ptr::NonNull<T>,
+    len: usize,
+}
+
+/// The size of a cache line and of the widest vector.
+pub const ALIGNMENT: usize = 64;
+
+// Safety: it owns its memory as a `Vec` does, and `Element` is `Send`.
+unsafe impl<T: Element> Send for Aligned<T> {}
+// Safety: as above.
+unsafe impl<T: Element> Sync for Aligned<T> {}
+
+impl<T: Element> Aligned<T> {
+    /// `len` zeros.
+    pub fn zeros(len: usize) -> Self {
+        if len == 0 {
+            return Aligned { start: std::ptr::NonNull::dangling(), len };
+        }
+        let layout = Self::layout(len);
+        // Safety: the layout is not empty.
+        let start = unsafe { alloc_zeroed(layout) }.cast::<T>();
+        Aligned { start: std::ptr::NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout)), len }
+    }
+
+    fn layout(len: usize) -> Layout {
+        let layout = Layout::array::<T>(len).and_then(|layout| layout.align_to(ALIGNMENT));
+        layout.unwrap_or_else(|_| panic!("{len} elements are more than memory can address"))
+    }
+}
+
+impl<T: Element> Drop for Aligned<T> {
+    fn drop(&mut self) {
+        if self.len > 0 {
+            // Safety: allocated in `zeros` with the same layout.
+            unsafe { dealloc(self.start.as_ptr().cast(), Self::layout(self.len)) }
+        }
+    }
+}
+
+impl<T: Element> Deref for Aligned<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // Safety: `len` initialised elements that we own.
+        unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Element> DerefMut for Aligned<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // Safety: `len` initialised elements that we own, borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr(), self.len) }
+    }
+}
+
+impl<T: Element + std::fmt::Debug> std::fmt::Debug for Aligned<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.deref().fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn memory_is_zero_and_starts_at_a_cache_line() {
+        for len in [0, 1, 17, 4096] {
+            let mut a = Aligned::<f32>::zeros(len);
+            assert!(a.iter().all(|&x| x == 0.0));
+            assert!(len == 0 || (a.as_ptr() as usize).is_multiple_of(ALIGNMENT));
+            a.fill(1.5);
+            assert_eq!(a.iter().sum::<f32>(), 1.5 * len as f32);
+        }
+    }
+}

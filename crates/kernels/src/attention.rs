@@ -1,0 +1,1 @@
+//! Scaled dot-product attention over packed sequences, forward and backward, without a T×T matrix.

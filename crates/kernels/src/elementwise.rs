@@ -1,0 +1,1 @@
+//! Sums, products, scaling, dropout and sums over rows.

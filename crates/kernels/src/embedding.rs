@@ -1,0 +1,1 @@
+//! Embedding lookup and its gradient.

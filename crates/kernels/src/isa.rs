@@ -1,0 +1,156 @@
+//! Instruction sets as proof tokens, chosen at run time.
+//!
+//! An [`Isa`] can only be had by detecting it, so whoever holds one may run code compiled for it. A kernel is
+//! written once over [`Simd`]; [`Isa::dispatch`] compiles it for each set and picks one when it is called.
+
+use crate::simd::{Avx2, Avx512, Portable, Simd};
+use std::fmt;
+use std::str::FromStr;
+
+/// What can go wrong when an instruction set is chosen by name.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum IsaError {
+    /// The name is none of the known ones.
+    #[error("unknown instruction set `{0}` in ATTENTIVE_ISA: use portable, avx2 or avx512")]
+    Unknown(String),
+    /// The name is known, but this processor does not have it.
+    #[error("this processor has no {0}, which ATTENTIVE_ISA asks for: use {best} or a lower one", best = Isa::best())]
+    Missing(&'static str),
+}
+
+/// An instruction set that this processor has; lower ones compare as less.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Isa(Level);
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Portable,
+    Avx2,
+    Avx512,
+}
+
+impl Level {
+    const ALL: [Level; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
+
+    fn name(self) -> &'static str {
+        match self {
+            Level::Portable => "portable",
+            Level::Avx2 => "avx2",
+            Level::Avx512 => "avx512",
+        }
+    }
+
+    fn present(self) -> bool {
+        match self {
+            Level::Portable => true,
+            Level::Avx2 => Avx2::detect().is_some(),
+            Level::Avx512 => Avx512::detect().is_some(),
+        }
+    }
+}
+
+/// A computation written once for every instruction set.
+///
+/// `run` and everything hot below it must be `#[inline(always)]`: only code that is inlined into the functions of
+/// [`Isa::dispatch`] is compiled with the instructions of the set.
+pub(crate) trait Kernel {
+    /// What the computation returns.
+    type Output;
+    /// The computation, over the vectors of `S`.
+    fn run<S: Simd>(self, simd: S) -> Self::Output;
+}
+
+impl Isa {
+    /// The best set of this processor.
+    pub fn best() -> Isa {
+        *Isa::present().last().expect("portable is always present")
+    }
+
+    /// Every set of this processor, lowest first; tests walk them all.
+    pub fn present() -> Vec<Isa> {
+        Level::ALL.into_iter().filter(|level| level.present()).map(Isa).collect()
+    }
+
+    /// The set named by the environment variable `ATTENTIVE_ISA`, or the best one where it is not set.
+    pub fn from_env() -> Result<Isa, IsaError> {
+        match std::env::var("ATTENTIVE_ISA") {
+            Ok(name) if !name.is_empty() => name.parse(),
+            _ => Ok(Isa::best()),
+        }
+    }
+
+    /// The name that `ATTENTIVE_ISA` takes.
+    pub fn name(self) -> &'static str {
+        self.0.name()
+    }
+
+    /// Runs a kernel compiled for this set.
+    #[inline]
+    pub(crate) fn dispatch<K: Kernel>(self, kernel: K) -> K::Output {
+        match self.0 {
+            Level::Portable => kernel.run(Portable),
+            // Safety: an `Isa` of this level exists only after detection, so the token does too.
+            Level::Avx2 => unsafe { run_avx2(kernel, Avx2::assume()) },
+            // Safety: as above.
+            Level::Avx512 => unsafe { run_avx512(kernel, Avx512::assume()) },
+        }
+    }
+}
+
+impl fmt::Display for Isa {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+impl FromStr for Isa {
+    type Err = IsaError;
+
+    fn from_str(name: &str) -> Result<Isa, IsaError> {
+        let level = Level::ALL.into_iter().find(|level| level.name() == name);
+        let level = level.ok_or_else(|| IsaError::Unknown(name.to_owned()))?;
+        if level.present() { Ok(Isa(level)) } else { Err(IsaError::Missing(level.name())) }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma")]
+fn run_avx2<K: Kernel>(kernel: K, token: Avx2) -> K::Output {
+    kernel.run(token)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
+fn run_avx512<K: Kernel>(kernel: K, token: Avx512) -> K::Output {
+    kernel.run(token)
+}
+
+/// Elsewhere the tokens cannot be had, so these are never called.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn run_avx2<K: Kernel>(_: K, token: Avx2) -> K::Output {
+    match token {}
+}
+
+/// See `run_avx2`.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn run_avx512<K: Kernel>(_: K, token: Avx512) -> K::Output {
+    match token {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_lead_back_to_the_set() {
+        for isa in Isa::present() {
+            assert_eq!(isa.name().parse::<Isa>().unwrap(), isa);
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_refused_with_the_known_ones() {
+        let message = "sse9".parse::<Isa>().unwrap_err().to_string();
+        assert!(message.contains("sse9") && message.contains("avx2"), "{message}");
+    }
+}

@@ -1,0 +1,1 @@
+//! Label-smoothed cross-entropy over rows of logits.

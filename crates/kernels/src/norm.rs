@@ -1,0 +1,1 @@
+//! Layer normalisation with residual and dropout.

@@ -1,0 +1,1 @@
+//! Adam and AdamW with clipping by the global norm.

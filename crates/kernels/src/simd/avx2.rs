@@ -1,0 +1,184 @@
+//! AVX2 with fused multiply-add: vectors of eight, sixteen registers.
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "one contract for the file: the token proves that the instructions exist, and pointers are the caller's promise"
+)]
+
+use super::Simd;
+use std::arch::x86_64::*;
+
+/// Proof that the processor has AVX2 and FMA.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx2(());
+
+impl Avx2 {
+    /// The token, where the processor has the instructions.
+    pub(crate) fn detect() -> Option<Self> {
+        (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(Avx2(()))
+    }
+
+    /// The token without asking again.
+    ///
+    /// # Safety
+    /// [`Self::detect`] must have succeeded.
+    pub(crate) unsafe fn assume() -> Self {
+        Avx2(())
+    }
+}
+
+/// All bits set in the first `n` lanes.
+#[inline(always)]
+fn first(n: usize) -> __m256i {
+    unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(n as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)) }
+}
+
+impl Simd for Avx2 {
+    type F = __m256;
+    type U = __m256i;
+    type M = __m256;
+    const LANES: usize = 8;
+    const TILE_ROWS: usize = 6;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m256 {
+        unsafe { _mm256_set1_ps(x) }
+    }
+    #[inline(always)]
+    unsafe fn load(self, at: *const f32) -> __m256 {
+        unsafe { _mm256_loadu_ps(at) }
+    }
+    #[inline(always)]
+    unsafe fn load_first(self, at: *const f32, n: usize) -> __m256 {
+        unsafe { _mm256_maskload_ps(at, first(n)) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, at: *mut f32, x: __m256) {
+        unsafe { _mm256_storeu_ps(at, x) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(self, at: *mut f32, n: usize, x: __m256) {
+        unsafe { _mm256_maskstore_ps(at, first(n), x) }
+    }
+    #[inline(always)]
+    unsafe fn transpose(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+        unsafe {
+            let r: [__m256; 8] = std::array::from_fn(|i| _mm256_loadu_ps(from.add(i * from_stride)));
+            // Pairs of rows interleaved, then pairs of pairs, then the halves of the register exchanged.
+            let two: [__m256; 8] = std::array::from_fn(|i| {
+                let (a, b) = (r[i & !1], r[i | 1]);
+                if i & 1 == 0 { _mm256_unpacklo_ps(a, b) } else { _mm256_unpackhi_ps(a, b) }
+            });
+            let four: [__m256; 8] = std::array::from_fn(|i| {
+                let (group, column) = (i & !3, i & 3);
+                let (a, b) = (two[group + column / 2], two[group + 2 + column / 2]);
+                if column & 1 == 0 {
+                    _mm256_shuffle_ps::<0x44>(a, b)
+                } else {
+                    _mm256_shuffle_ps::<0xee>(a, b)
+                }
+            });
+            for column in 0..4 {
+                let (a, b) = (four[column], four[4 + column]);
+                _mm256_storeu_ps(to.add(column * to_stride), _mm256_permute2f128_ps::<0x20>(a, b));
+                _mm256_storeu_ps(to.add((column + 4) * to_stride), _mm256_permute2f128_ps::<0x31>(a, b));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m256, b: __m256) -> __m256 {
+        unsafe { _mm256_add_ps(a, b) }
+    }
+    #[inline(always)]
+    fn sub(self, a: __m256, b: __m256) -> __m256 {
+        unsafe { _mm256_sub_ps(a, b) }
+    }
+    #[inline(always)]
+    fn mul(self, a: __m256, b: __m256) -> __m256 {
+        unsafe { _mm256_mul_ps(a, b) }
+    }
+    #[inline(always)]
+    fn div(self, a: __m256, b: __m256) -> __m256 {
+        unsafe { _mm256_div_ps(a, b) }
+    }
+    #[inline(always)]
+    fn fma(self, a: __m256, b: __m256, c: __m256) -> __m256 {
+        unsafe { _mm256_fmadd_ps(a, b, c) }
+    }
+    #[inline(always)]
+    fn max(self, a: __m256, b: __m256) -> __m256 {
+        unsafe { _mm256_max_ps(a, b) }
+    }
+    #[inline(always)]
+    fn min(self, a: __m256, b: __m256) -> __m256 {
+        unsafe { _mm256_min_ps(a, b) }
+    }
+    #[inline(always)]
+    fn sqrt(self, a: __m256) -> __m256 {
+        unsafe { _mm256_sqrt_ps(a) }
+    }
+    #[inline(always)]
+    fn round(self, a: __m256) -> __m256 {
+        unsafe { _mm256_round_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a) }
+    }
+    #[inline(always)]
+    fn pow2(self, n: __m256) -> __m256 {
+        unsafe {
+            let exponent = _mm256_add_epi32(_mm256_cvtps_epi32(n), _mm256_set1_epi32(127));
+            _mm256_castsi256_ps(_mm256_slli_epi32::<23>(exponent))
+        }
+    }
+    #[inline(always)]
+    fn lt(self, a: __m256, b: __m256) -> __m256 {
+        unsafe { _mm256_cmp_ps::<_CMP_LT_OQ>(a, b) }
+    }
+    #[inline(always)]
+    fn select(self, mask: __m256, a: __m256, b: __m256) -> __m256 {
+        unsafe { _mm256_blendv_ps(b, a, mask) }
+    }
+    #[inline(always)]
+    fn sum(self, a: __m256) -> f32 {
+        unsafe {
+            let four = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
+    }
+    #[inline(always)]
+    fn greatest(self, a: __m256) -> f32 {
+        unsafe {
+            let four = _mm_max_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
+            let two = _mm_max_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_max_ss(two, _mm_movehdup_ps(two)))
+        }
+    }
+
+    #[inline(always)]
+    fn splat_u(self, x: u32) -> __m256i {
+        unsafe { _mm256_set1_epi32(x as i32) }
+    }
+    #[inline(always)]
+    fn iota(self) -> __m256i {
+        unsafe { _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7) }
+    }
+    #[inline(always)]
+    fn add_u(self, a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_add_epi32(a, b) }
+    }
+    #[inline(always)]
+    fn mul_u(self, a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_mullo_epi32(a, b) }
+    }
+    #[inline(always)]
+    fn xor_u(self, a: __m256i, b: __m256i) -> __m256i {
+        unsafe { _mm256_xor_si256(a, b) }
+    }
+    #[inline(always)]
+    fn shr_u<const BITS: i32>(self, a: __m256i) -> __m256i {
+        unsafe { _mm256_srli_epi32::<BITS>(a) }
+    }
+    #[inline(always)]
+    fn lt_u(self, a: __m256i, b: __m256i) -> __m256 {
+        unsafe { _mm256_castsi256_ps(_mm256_cmpgt_epi32(b, a)) }
+    }
+}

@@ -1,0 +1,194 @@
+//! AVX-512: vectors of sixteen, thirty-two registers, masks.
+#![allow(
+    clippy::undocumented_unsafe_blocks,
+    reason = "one contract for the file: the token proves that the instructions exist, and pointers are the caller's promise"
+)]
+
+use super::Simd;
+use std::arch::x86_64::*;
+
+/// Proof that the processor has AVX-512 F, BW, DQ and VL.
+#[derive(Clone, Copy)]
+pub(crate) struct Avx512(());
+
+impl Avx512 {
+    /// The token, where the processor has the instructions.
+    pub(crate) fn detect() -> Option<Self> {
+        let present = is_x86_feature_detected!("avx2")
+            && is_x86_feature_detected!("fma")
+            && is_x86_feature_detected!("avx512f")
+            && is_x86_feature_detected!("avx512bw")
+            && is_x86_feature_detected!("avx512dq")
+            && is_x86_feature_detected!("avx512vl");
+        present.then_some(Avx512(()))
+    }
+
+    /// The token without asking again.
+    ///
+    /// # Safety
+    /// [`Self::detect`] must have succeeded.
+    pub(crate) unsafe fn assume() -> Self {
+        Avx512(())
+    }
+}
+
+#[inline(always)]
+fn first(n: usize) -> __mmask16 {
+    ((1u32 << n) - 1) as __mmask16
+}
+
+impl Simd for Avx512 {
+    type F = __m512;
+    type U = __m512i;
+    type M = __mmask16;
+    const LANES: usize = 16;
+    const TILE_ROWS: usize = 14;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m512 {
+        unsafe { _mm512_set1_ps(x) }
+    }
+    #[inline(always)]
+    unsafe fn load(self, at: *const f32) -> __m512 {
+        unsafe { _mm512_loadu_ps(at) }
+    }
+    #[inline(always)]
+    unsafe fn load_first(self, at: *const f32, n: usize) -> __m512 {
+        unsafe { _mm512_maskz_loadu_ps(first(n), at) }
+    }
+    #[inline(always)]
+    unsafe fn store(self, at: *mut f32, x: __m512) {
+        unsafe { _mm512_storeu_ps(at, x) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(self, at: *mut f32, n: usize, x: __m512) {
+        unsafe { _mm512_mask_storeu_ps(at, first(n), x) }
+    }
+    #[inline(always)]
+    unsafe fn transpose(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+        unsafe {
+            let r: [__m512; 16] = std::array::from_fn(|i| _mm512_loadu_ps(from.add(i * from_stride)));
+            // Inside each quarter of the register: pairs of rows interleaved, then pairs of pairs …
+            let two: [__m512; 16] = std::array::from_fn(|i| {
+                let (a, b) = (r[i & !1], r[i | 1]);
+                if i & 1 == 0 { _mm512_unpacklo_ps(a, b) } else { _mm512_unpackhi_ps(a, b) }
+            });
+            let four: [__m512; 16] = std::array::from_fn(|i| {
+                let (group, column) = (i & !3, i & 3);
+                let (a, b) = (two[group + column / 2], two[group + 2 + column / 2]);
+                if column & 1 == 0 {
+                    _mm512_shuffle_ps::<0x44>(a, b)
+                } else {
+                    _mm512_shuffle_ps::<0xee>(a, b)
+                }
+            });
+            // … so that `four[4g + c]` holds columns c, 4 + c, 8 + c, 12 + c of rows 4g to 4g + 3; then the quarters.
+            for c in 0..4 {
+                let (a, b, d, e) = (four[c], four[4 + c], four[8 + c], four[12 + c]);
+                let (ab_even, ab_odd) =
+                    (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b));
+                let (de_even, de_odd) =
+                    (_mm512_shuffle_f32x4::<0x88>(d, e), _mm512_shuffle_f32x4::<0xdd>(d, e));
+                let out = |row: usize, x| _mm512_storeu_ps(to.add(row * to_stride), x);
+                out(c, _mm512_shuffle_f32x4::<0x88>(ab_even, de_even));
+                out(8 + c, _mm512_shuffle_f32x4::<0xdd>(ab_even, de_even));
+                out(4 + c, _mm512_shuffle_f32x4::<0x88>(ab_odd, de_odd));
+                out(12 + c, _mm512_shuffle_f32x4::<0xdd>(ab_odd, de_odd));
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_add_ps(a, b) }
+    }
+    #[inline(always)]
+    fn sub(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_sub_ps(a, b) }
+    }
+    #[inline(always)]
+    fn mul(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_mul_ps(a, b) }
+    }
+    #[inline(always)]
+    fn div(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_div_ps(a, b) }
+    }
+    #[inline(always)]
+    fn fma(self, a: __m512, b: __m512, c: __m512) -> __m512 {
+        unsafe { _mm512_fmadd_ps(a, b, c) }
+    }
+    #[inline(always)]
+    fn max(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_max_ps(a, b) }
+    }
+    #[inline(always)]
+    fn min(self, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_min_ps(a, b) }
+    }
+    #[inline(always)]
+    fn sqrt(self, a: __m512) -> __m512 {
+        unsafe { _mm512_sqrt_ps(a) }
+    }
+    #[inline(always)]
+    fn round(self, a: __m512) -> __m512 {
+        unsafe { _mm512_roundscale_ps::<{ _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC }>(a) }
+    }
+    #[inline(always)]
+    fn pow2(self, n: __m512) -> __m512 {
+        unsafe {
+            let exponent = _mm512_add_epi32(_mm512_cvtps_epi32(n), _mm512_set1_epi32(127));
+            _mm512_castsi512_ps(_mm512_slli_epi32::<23>(exponent))
+        }
+    }
+    #[inline(always)]
+    fn lt(self, a: __m512, b: __m512) -> __mmask16 {
+        unsafe { _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b) }
+    }
+    #[inline(always)]
+    fn select(self, mask: __mmask16, a: __m512, b: __m512) -> __m512 {
+        unsafe { _mm512_mask_blend_ps(mask, b, a) }
+    }
+    #[inline(always)]
+    fn sum(self, a: __m512) -> f32 {
+        unsafe {
+            let eight = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps::<1>(a));
+            let four = _mm_add_ps(_mm256_castps256_ps128(eight), _mm256_extractf128_ps::<1>(eight));
+            let two = _mm_add_ps(four, _mm_movehl_ps(four, four));
+            _mm_cvtss_f32(_mm_add_ss(two, _mm_movehdup_ps(two)))
+        }
+    }
+    #[inline(always)]
+    fn greatest(self, a: __m512) -> f32 {
+        unsafe { _mm512_reduce_max_ps(a) }
+    }
+
+    #[inline(always)]
+    fn splat_u(self, x: u32) -> __m512i {
+        unsafe { _mm512_set1_epi32(x as i32) }
+    }
+    #[inline(always)]
+    fn iota(self) -> __m512i {
+        unsafe { _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15) }
+    }
+    #[inline(always)]
+    fn add_u(self, a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_add_epi32(a, b) }
+    }
+    #[inline(always)]
+    fn mul_u(self, a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_mullo_epi32(a, b) }
+    }
+    #[inline(always)]
+    fn xor_u(self, a: __m512i, b: __m512i) -> __m512i {
+        unsafe { _mm512_xor_si512(a, b) }
+    }
+    #[inline(always)]
+    fn shr_u<const BITS: i32>(self, a: __m512i) -> __m512i {
+        unsafe { _mm512_srl_epi32(a, _mm_cvtsi32_si128(BITS)) }
+    }
+    #[inline(always)]
+    fn lt_u(self, a: __m512i, b: __m512i) -> __mmask16 {
+        unsafe { _mm512_cmplt_epu32_mask(a, b) }
+    }
+}

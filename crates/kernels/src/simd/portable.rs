@@ -1,0 +1,159 @@
+//! Plain Rust on arrays of eight: compiles anywhere, and the compiler makes what vectors it can of it.
+
+use super::Simd;
+
+/// The token of the portable set; everybody has it.
+#[derive(Clone, Copy)]
+pub(crate) struct Portable;
+
+const N: usize = 8;
+
+#[inline(always)]
+fn zip(a: [f32; N], b: [f32; N], f: impl Fn(f32, f32) -> f32) -> [f32; N] {
+    std::array::from_fn(|i| f(a[i], b[i]))
+}
+
+#[inline(always)]
+fn zip_u(a: [u32; N], b: [u32; N], f: impl Fn(u32, u32) -> u32) -> [u32; N] {
+    std::array::from_fn(|i| f(a[i], b[i]))
+}
+
+/// Folds eight lanes as a tree: halves, quarters, the last two.
+#[inline(always)]
+fn tree(a: [f32; N], f: impl Fn(f32, f32) -> f32) -> f32 {
+    let four: [f32; 4] = std::array::from_fn(|i| f(a[i], a[i + 4]));
+    f(f(four[0], four[2]), f(four[1], four[3]))
+}
+
+impl Simd for Portable {
+    type F = [f32; N];
+    type U = [u32; N];
+    type M = [bool; N];
+    const LANES: usize = N;
+    const TILE_ROWS: usize = 4;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> Self::F {
+        [x; N]
+    }
+    #[inline(always)]
+    unsafe fn load(self, at: *const f32) -> Self::F {
+        // Safety: the caller's promise.
+        unsafe { at.cast::<[f32; N]>().read_unaligned() }
+    }
+    #[inline(always)]
+    unsafe fn load_first(self, at: *const f32, n: usize) -> Self::F {
+        // Safety: the caller's promise.
+        std::array::from_fn(|i| if i < n { unsafe { *at.add(i) } } else { 0.0 })
+    }
+    #[inline(always)]
+    unsafe fn store(self, at: *mut f32, x: Self::F) {
+        // Safety: the caller's promise.
+        unsafe { at.cast::<[f32; N]>().write_unaligned(x) }
+    }
+    #[inline(always)]
+    unsafe fn store_first(self, at: *mut f32, n: usize, x: Self::F) {
+        for i in 0..n {
+            // Safety: the caller's promise.
+            unsafe { *at.add(i) = x[i] }
+        }
+    }
+    #[inline(always)]
+    unsafe fn transpose(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+        for i in 0..N {
+            for j in 0..N {
+                // Safety: the caller's promise.
+                unsafe { *to.add(j * to_stride + i) = *from.add(i * from_stride + j) }
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn add(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| a + b)
+    }
+    #[inline(always)]
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| a - b)
+    }
+    #[inline(always)]
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| a * b)
+    }
+    #[inline(always)]
+    fn div(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| a / b)
+    }
+    /// Rounded twice: a fused operation without the instruction for it is a slow library call.
+    #[inline(always)]
+    fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
+        std::array::from_fn(|i| a[i] * b[i] + c[i])
+    }
+    #[inline(always)]
+    fn max(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| if a > b { a } else { b })
+    }
+    #[inline(always)]
+    fn min(self, a: Self::F, b: Self::F) -> Self::F {
+        zip(a, b, |a, b| if a < b { a } else { b })
+    }
+    #[inline(always)]
+    fn sqrt(self, a: Self::F) -> Self::F {
+        a.map(f32::sqrt)
+    }
+    #[inline(always)]
+    fn round(self, a: Self::F) -> Self::F {
+        // Adding and taking away 1.5 · 2²³ leaves the nearest whole number, for |a| < 2²².
+        const MAGIC: f32 = 12_582_912.0;
+        a.map(|a| (a + MAGIC) - MAGIC)
+    }
+    #[inline(always)]
+    fn pow2(self, n: Self::F) -> Self::F {
+        n.map(|n| f32::from_bits(((n as i32 + 127) as u32) << 23))
+    }
+    #[inline(always)]
+    fn lt(self, a: Self::F, b: Self::F) -> Self::M {
+        std::array::from_fn(|i| a[i] < b[i])
+    }
+    #[inline(always)]
+    fn select(self, mask: Self::M, a: Self::F, b: Self::F) -> Self::F {
+        std::array::from_fn(|i| if mask[i] { a[i] } else { b[i] })
+    }
+    #[inline(always)]
+    fn sum(self, a: Self::F) -> f32 {
+        tree(a, |a, b| a + b)
+    }
+    #[inline(always)]
+    fn greatest(self, a: Self::F) -> f32 {
+        tree(a, f32::max)
+    }
+
+    #[inline(always)]
+    fn splat_u(self, x: u32) -> Self::U {
+        [x; N]
+    }
+    #[inline(always)]
+    fn iota(self) -> Self::U {
+        std::array::from_fn(|i| i as u32)
+    }
+    #[inline(always)]
+    fn add_u(self, a: Self::U, b: Self::U) -> Self::U {
+        zip_u(a, b, u32::wrapping_add)
+    }
+    #[inline(always)]
+    fn mul_u(self, a: Self::U, b: Self::U) -> Self::U {
+        zip_u(a, b, u32::wrapping_mul)
+    }
+    #[inline(always)]
+    fn xor_u(self, a: Self::U, b: Self::U) -> Self::U {
+        zip_u(a, b, |a, b| a ^ b)
+    }
+    #[inline(always)]
+    fn shr_u<const BITS: i32>(self, a: Self::U) -> Self::U {
+        a.map(|a| a >> BITS)
+    }
+    #[inline(always)]
+    fn lt_u(self, a: Self::U, b: Self::U) -> Self::M {
+        std::array::from_fn(|i| a[i] < b[i])
+    }
+}
