@@ -1,0 +1,229 @@
+//! Matrix products in f32, `C = A·B`, in every transposition, with bias and activation on the way out.
+//!
+//! Every element of `C` is one chain of multiply-adds in the order of `k`, started from zero or from what `C`
+//! held. Blocks of `k` go on from the stored sum, exactly. So an element depends on its row of `A`, its column of
+//! `B` and the instruction set, and on nothing else: not on the number of rows, the blocking or the threads.
+//!
+//! Both operands are first packed into panels that the tile kernel reads in order ([`pack`]); then tasks of some
+//! 170 × 128 elements of `C` are computed tile by tile ([`tile`]), for a block of `k` at a time: one panel of `B` stays in
+//! the first cache while the panels of `A` stream past it from the second.
+
+mod pack;
+mod tile;
+
+use crate::activation::Activation;
+use crate::isa::Kernel;
+use crate::scratch::Scratch;
+use crate::simd::Simd;
+use crate::threads::Shared;
+use crate::{Aligned, Cpu, Isa};
+use pack::{Left, PackLeft, PackRight};
+use tile::{Edges, Panels};
+
+/// Elements of `k` in a block: a panel of `B` of that depth fills two thirds of the first cache.
+const DEPTH: usize = 256;
+/// From row to row of a packed block of `A`: one cache line more than [`DEPTH`], so that rows fall into different
+/// cache sets.
+const DEPTH_STRIDE: usize = DEPTH + 16;
+/// Panels of `A` in a task: what the second cache holds with room to spare.
+const TASK_LEFT: usize = 12;
+/// Panels of `B` in a task.
+const TASK_RIGHT: usize = 4;
+/// Panels packed by one task.
+const TASK_PACK: usize = 4;
+
+/// A matrix operand: `rows × cols` numbers, row after row or column after column.
+#[derive(Debug, Clone, Copy)]
+pub struct Matrix<'a> {
+    data: &'a [f32],
+    rows: usize,
+    cols: usize,
+    transposed: bool,
+}
+
+impl<'a> Matrix<'a> {
+    /// The matrix whose rows lie one after the other in `data`.
+    pub fn new(data: &'a [f32], rows: usize, cols: usize) -> Self {
+        assert_eq!(data.len(), rows * cols, "gemm: {} numbers for a matrix of {rows} × {cols}", data.len());
+        Matrix { data, rows, cols, transposed: false }
+    }
+
+    /// Its transpose: no number moves.
+    pub fn t(self) -> Self {
+        Matrix { rows: self.cols, cols: self.rows, transposed: !self.transposed, ..self }
+    }
+}
+
+/// What happens to the sums of a product on their way to memory.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Epilogue<'a> {
+    /// Start from what `C` holds instead of from zero.
+    pub accumulate: bool,
+    /// A number to add to each column, `[n]`.
+    pub bias: Option<&'a [f32]>,
+    /// A function to apply at the end.
+    pub activation: Option<Activation>,
+}
+
+/// `C = activation(A·B + bias)`, with `A: [m, k]`, `B: [k, n]` and `C: [m, n]`, row after row.
+pub fn gemm(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
+    check(a, (b.rows, b.cols), c, epilogue);
+    let shape = Shape::of(cpu.isa);
+    let mut left = Scratch::take(shape.left_len(a));
+    let mut right = Scratch::take(shape.right_len(b));
+    let left_tasks = shape.left_panels(a.rows).div_ceil(TASK_PACK);
+    let right_tasks = shape.right_panels(b.cols).div_ceil(TASK_PACK);
+    let (to_left, to_right) = (Shared::new(&mut left), Shared::new(&mut right));
+    cpu.threads.run(left_tasks + right_tasks, |task| match task.checked_sub(left_tasks) {
+        None => shape.pack_left(cpu.isa, a, task, to_left),
+        Some(task) => shape.pack_right(cpu.isa, b, task, to_right),
+    });
+    shape.multiply(cpu, a, &left, b.cols, &right, c, epilogue);
+}
+
+/// `C[i] = A[i]·B[i]` for each of `batch` products of one shape that lie one after the other; the transpositions are
+/// `A` as `[k, m]` and `B` as `[n, k]`.
+pub fn gemm_batched(
+    cpu: &Cpu,
+    batch: usize,
+    [m, k, n]: [usize; 3],
+    (a, a_transposed): (&[f32], bool),
+    (b, b_transposed): (&[f32], bool),
+    c: &mut [f32],
+    accumulate: bool,
+) {
+    assert_eq!(a.len(), batch * m * k, "gemm: {} numbers for {batch} matrices of {m} × {k}", a.len());
+    assert_eq!(b.len(), batch * k * n, "gemm: {} numbers for {batch} matrices of {k} × {n}", b.len());
+    assert_eq!(c.len(), batch * m * n, "gemm: {} numbers for {batch} matrices of {m} × {n}", c.len());
+    let one = Cpu { isa: cpu.isa, threads: crate::Threads::new(1) };
+    cpu.threads.for_pieces(c, (m * n).max(1), |i, c| {
+        let (a, b) = (&a[i * m * k..][..m * k], &b[i * k * n..][..k * n]);
+        let a = if a_transposed { Matrix::new(a, k, m).t() } else { Matrix::new(a, m, k) };
+        let b = if b_transposed { Matrix::new(b, n, k).t() } else { Matrix::new(b, k, n) };
+        gemm(&one, a, b, c, Epilogue { accumulate, ..Epilogue::default() });
+    });
+}
+
+/// A right operand packed once for many products.
+#[derive(Debug)]
+pub struct Packed {
+    panels: Aligned<f32>,
+    rows: usize,
+    cols: usize,
+    isa: Isa,
+}
+
+impl Packed {
+    /// Packs `b` for products on the instruction set of `cpu`.
+    pub fn new(cpu: &Cpu, b: Matrix) -> Packed {
+        let shape = Shape::of(cpu.isa);
+        let mut panels = Aligned::zeros(shape.right_len(b));
+        let to = Shared::new(&mut panels);
+        let tasks = shape.right_panels(b.cols).div_ceil(TASK_PACK);
+        cpu.threads.run(tasks, |task| shape.pack_right(cpu.isa, b, task, to));
+        Packed { panels, rows: b.rows, cols: b.cols, isa: cpu.isa }
+    }
+}
+
+/// [`gemm`] with a right operand that was packed before: the same bits.
+pub fn gemm_packed(cpu: &Cpu, a: Matrix, b: &Packed, c: &mut [f32], epilogue: Epilogue) {
+    assert_eq!(cpu.isa, b.isa, "gemm: the right operand was packed for another instruction set");
+    check(a, (b.rows, b.cols), c, epilogue);
+    let shape = Shape::of(cpu.isa);
+    let mut left = Scratch::take(shape.left_len(a));
+    let to = Shared::new(&mut left);
+    let tasks = shape.left_panels(a.rows).div_ceil(TASK_PACK);
+    cpu.threads.run(tasks, |task| shape.pack_left(cpu.isa, a, task, to));
+    shape.multiply(cpu, a, &left, b.cols, &b.panels, c, epilogue);
+}
+
+fn check(a: Matrix, (k, n): (usize, usize), c: &[f32], epilogue: Epilogue) {
+    assert_eq!(a.cols, k, "gemm: [{}, {}] · [{k}, {n}] does not fit", a.rows, a.cols);
+    assert_eq!(c.len(), a.rows * n, "gemm: {} numbers for a result of [{}, {n}]", c.len(), a.rows);
+    if let Some(bias) = epilogue.bias {
+        assert_eq!(bias.len(), n, "gemm: a bias of {} for {n} columns", bias.len());
+    }
+}
+
+/// The size of the tile that an instruction set computes in registers, and what follows from it.
+#[derive(Clone, Copy)]
+struct Shape {
+    rows: usize,
+    cols: usize,
+}
+
+impl Shape {
+    fn of(isa: Isa) -> Shape {
+        struct TileShape;
+        impl Kernel for TileShape {
+            type Output = Shape;
+            #[inline(always)]
+            fn run<S: Simd>(self, _: S) -> Shape {
+                Shape { rows: S::TILE_ROWS, cols: tile::VECTORS * S::LANES }
+            }
+        }
+        isa.dispatch(TileShape)
+    }
+
+    fn left_panels(self, m: usize) -> usize {
+        m.div_ceil(self.rows)
+    }
+
+    fn right_panels(self, n: usize) -> usize {
+        n.div_ceil(self.cols)
+    }
+
+    fn left_panel_len(self, a: Matrix) -> usize {
+        let left = Left::of(a);
+        self.rows * if left == Left::Rows { a.cols.div_ceil(DEPTH) * DEPTH_STRIDE } else { a.cols }
+    }
+
+    fn left_len(self, a: Matrix) -> usize {
+        self.left_panels(a.rows) * self.left_panel_len(a)
+    }
+
+    fn right_len(self, b: Matrix) -> usize {
+        self.right_panels(b.cols) * self.cols * b.rows
+    }
+
+    fn pack_left(self, isa: Isa, a: Matrix, task: usize, to: Shared<f32>) {
+        let panels = task * TASK_PACK..self.left_panels(a.rows).min((task + 1) * TASK_PACK);
+        let size = self.left_panel_len(a);
+        // Safety: panels belong to one task each.
+        let to = unsafe { to.slice(panels.start * size, panels.len() * size) };
+        isa.dispatch(PackLeft { a, panels, to });
+    }
+
+    fn pack_right(self, isa: Isa, b: Matrix, task: usize, to: Shared<f32>) {
+        let panels = task * TASK_PACK..self.right_panels(b.cols).min((task + 1) * TASK_PACK);
+        let size = self.cols * b.rows;
+        // Safety: panels belong to one task each.
+        let to = unsafe { to.slice(panels.start * size, panels.len() * size) };
+        isa.dispatch(PackRight { b, panels, to });
+    }
+
+    /// `C` from packed operands, in tasks of [`TASK_LEFT`] × [`TASK_RIGHT`] panels or a little less, all alike.
+    fn multiply(self, cpu: &Cpu, a: Matrix, left: &[f32], n: usize, right: &[f32], c: &mut [f32], epilogue: Epilogue) {
+        let (rows, cols) = (self.left_panels(a.rows), self.right_panels(n));
+        let (row_tasks, col_tasks) = (rows.div_ceil(TASK_LEFT), cols.div_ceil(TASK_RIGHT));
+        let c = Shared::new(c);
+        cpu.threads.run(row_tasks * col_tasks, |task| {
+            let (i, j) = (task / col_tasks, task % col_tasks);
+            cpu.isa.dispatch(Panels {
+                left,
+                left_kind: Left::of(a),
+                left_panel: self.left_panel_len(a),
+                right,
+                right_panel: self.cols * a.cols,
+                left_panels: rows * i / row_tasks..rows * (i + 1) / row_tasks,
+                right_panels: cols * j / col_tasks..cols * (j + 1) / col_tasks,
+                edges: Edges { m: a.rows, k: a.cols, n },
+                c,
+                epilogue,
+            });
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests;
