@@ -20,6 +20,7 @@ pub mod loss;
 mod math;
 pub mod norm;
 pub mod optimizer;
+pub mod projection;
 mod random;
 mod scratch;
 mod simd;

@@ -1,0 +1,243 @@
+//! The waist: everything above speaks to a device through this one trait.
+//!
+//! Each method is a coarse operation of a Transformer on opaque buffers. Matrices are rows of a last dimension;
+//! a batch of sequences is packed, `[tokens, d]`, and only attention knows where a sequence begins ([`Span`]).
+//! Nothing returns a number to the host except [`Backend::download`]: losses, norms and clip factors stay scalars on
+//! the device. Where a gradient may already have contributions from elsewhere, a method takes them as `into` and
+//! adds to them; without them it starts afresh.
+//!
+//! A wrong shape is a programmer's mistake: backends panic with the name of the operation and both shapes.
+
+use crate::shape::Shape;
+use crate::tensor::{DType, Host, HostVec, Tensor};
+use attentive_kernels::activation::Activation;
+use attentive_kernels::attention::{Attention, Span};
+use attentive_kernels::optimizer::Adam;
+use attentive_kernels::{Dropout, Random};
+use std::fmt::Debug;
+use std::time::Duration;
+
+/// What [`Backend::binary`] does with two numbers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Binary {
+    /// `a + b`
+    Add,
+    /// `a · b`
+    Mul,
+}
+
+/// The result of a layer norm, with what its gradient needs.
+#[derive(Debug, Clone)]
+pub struct Norm {
+    /// The normalised rows.
+    pub y: Tensor,
+    /// The rows that were normalised: `x`, or `x + dropout(r)`.
+    pub z: Tensor,
+    /// Mean and `1/σ` of each row, `[rows, 2]`.
+    pub stats: Tensor,
+}
+
+/// The gradients of a layer norm.
+#[derive(Debug)]
+pub struct NormGradients {
+    /// Of the rows that were normalised, and so of `x`.
+    pub dz: Tensor,
+    /// Of `r`: `dz` through the dropout.
+    pub dr: Tensor,
+    /// Of the scale.
+    pub dgamma: Tensor,
+    /// Of the shift.
+    pub dbeta: Tensor,
+}
+
+/// What the output projection is held against.
+#[derive(Debug, Clone, Copy)]
+pub struct ProjectionTarget<'a> {
+    /// The right token for each row, `[rows]` of `i32`; a negative one leaves the row out.
+    pub tokens: &'a Tensor,
+    /// How many rows of the table are classes: all, or all but a padding row at the end.
+    pub classes: usize,
+    /// ε of label smoothing.
+    pub smoothing: f32,
+    /// What the sum of the rows' losses is multiplied by: one over the number of tokens makes it their mean.
+    pub scale: f32,
+}
+
+/// A loss and the gradients that were computed along with it.
+#[derive(Debug)]
+pub struct ProjectionLoss {
+    /// The loss, a scalar.
+    pub loss: Tensor,
+    /// The gradients of the hidden rows and of the table, if they were asked for.
+    pub gradients: Option<(Tensor, Tensor)>,
+}
+
+/// A device that can carry out the operations of a Transformer.
+pub trait Backend: Debug + Send + Sync {
+    /// The device and how it computes, for people.
+    fn name(&self) -> String;
+
+    // Memory.
+
+    /// A tensor of zeros.
+    fn zeros(&self, shape: Shape, dtype: DType) -> Tensor;
+    /// A tensor with the numbers of the host.
+    fn upload(&self, data: Host, shape: Shape) -> Tensor;
+    /// The numbers of a tensor: the one place where the host waits for the device.
+    fn download(&self, x: &Tensor) -> HostVec;
+    /// A tensor with memory of its own.
+    fn copy(&self, x: &Tensor) -> Tensor;
+    /// The same numbers, rounded to another type.
+    fn cast(&self, x: &Tensor, dtype: DType) -> Tensor;
+    /// Random numbers, uniform in `-bound..bound`.
+    fn uniform(&self, shape: Shape, bound: f32, random: Random) -> Tensor;
+    /// Random numbers, normally distributed around zero.
+    fn normal(&self, shape: Shape, deviation: f32, random: Random) -> Tensor;
+
+    // Element by element.
+
+    /// `a ∘ b`; `b` has the shape of `a`, or is one row of it, or a scalar.
+    fn binary(&self, op: Binary, a: &Tensor, b: &Tensor) -> Tensor;
+    /// `factor · x`.
+    fn scale(&self, x: &Tensor, factor: f32) -> Tensor;
+    /// `y += factor · x`.
+    fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32);
+    /// An activation function.
+    fn activate(&self, activation: Activation, x: &Tensor) -> Tensor;
+    /// `dy` times the slope at `x`; for ReLU the output does as well as the input.
+    fn activate_backward(&self, activation: Activation, x: &Tensor, dy: &Tensor) -> Tensor;
+    /// Dropout, which is its own gradient: applied to `dy` it gives `dx`.
+    fn dropout(&self, x: &Tensor, dropout: Dropout) -> Tensor;
+    /// `x + dropout(r)`.
+    fn residual(&self, x: &Tensor, r: &Tensor, dropout: Option<Dropout>) -> Tensor;
+
+    // Sums and softmax.
+
+    /// The sum of all numbers, a scalar.
+    fn sum(&self, x: &Tensor) -> Tensor;
+    /// The sum of all rows, `[cols]`.
+    fn sum_rows(&self, x: &Tensor, into: Option<Tensor>) -> Tensor;
+    /// Softmax over each row.
+    fn softmax(&self, x: &Tensor) -> Tensor;
+    /// The gradient of softmax from its output.
+    fn softmax_backward(&self, y: &Tensor, dy: &Tensor) -> Tensor;
+
+    // Products.
+
+    /// `activation(x · wᵀ + bias)` with `x: [rows, in]`, `w: [out, in]`.
+    fn linear(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>, activation: Option<Activation>) -> Tensor;
+    /// `dx = dy · w`.
+    fn linear_backward_input(&self, dy: &Tensor, w: &Tensor, into: Option<Tensor>) -> Tensor;
+    /// `dw = dyᵀ · x`.
+    fn linear_backward_weight(&self, dy: &Tensor, x: &Tensor, into: Option<Tensor>) -> Tensor;
+    /// `a · b` for each of a batch of matrices, `[batch, m, k] · [batch, k, n]`, either one transposed in memory.
+    fn matmul(&self, a: (&Tensor, bool), b: (&Tensor, bool)) -> Tensor;
+
+    // Normalisation.
+
+    /// Layer norm over each row.
+    fn layer_norm(&self, x: &Tensor, gamma: &Tensor, beta: &Tensor, epsilon: f32) -> Norm;
+    /// Layer norm of `x + dropout(r)`.
+    fn residual_layer_norm(
+        &self,
+        x: &Tensor,
+        r: &Tensor,
+        dropout: Option<Dropout>,
+        gamma: &Tensor,
+        beta: &Tensor,
+        epsilon: f32,
+    ) -> Norm;
+    /// The gradients of a layer norm; `dropout` is what `r` went through. `into`: `dγ` and `dβ` so far.
+    fn layer_norm_backward(
+        &self,
+        norm: &Norm,
+        dropout: Option<Dropout>,
+        gamma: &Tensor,
+        dy: &Tensor,
+        into: (Option<Tensor>, Option<Tensor>),
+    ) -> NormGradients;
+
+    // Attention over packed sequences.
+
+    /// `softmax(scale · q·kᵀ)·v` for each head of each sequence, and the log of each softmax's denominator.
+    fn attention(&self, rule: &Attention, spans: &[Span], q: &Tensor, k: &Tensor, v: &Tensor) -> (Tensor, Tensor);
+    /// The gradients of `q`, `k` and `v`.
+    fn attention_backward(
+        &self,
+        rule: &Attention,
+        spans: &[Span],
+        qkv: [&Tensor; 3],
+        y_lse: (&Tensor, &Tensor),
+        dy: &Tensor,
+    ) -> [Tensor; 3];
+    /// The softmax weights of some heads, from what [`Backend::attention`] gave: for each sequence and each of `heads` a
+    /// matrix `[queries, keys]`, one after the other.
+    fn attention_weights(
+        &self,
+        rule: &Attention,
+        spans: &[Span],
+        q: &Tensor,
+        k: &Tensor,
+        lse: &Tensor,
+        heads: &[usize],
+    ) -> Tensor;
+
+    // Rows by number.
+
+    /// `scale · table[ids]`.
+    fn embedding(&self, table: &Tensor, ids: &Tensor, scale: f32) -> Tensor;
+    /// Adds `scale · dy` to the rows `ids` of `dtable`, in order; rows of the padding token are left out.
+    fn embedding_backward(&self, dtable: &mut Tensor, ids: &Tensor, scale: f32, padding: Option<i32>, dy: &Tensor);
+    /// `y[rows] = x`, for rows that are all different.
+    fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor);
+
+    // The loss.
+
+    /// Label-smoothed cross-entropy of the logits `hidden · tableᵀ`, which never exist as a whole, and its gradients if
+    /// they are wanted.
+    fn projection_loss(
+        &self,
+        hidden: &Tensor,
+        table: &Tensor,
+        target: &ProjectionTarget,
+        gradient: bool,
+    ) -> ProjectionLoss;
+
+    // The optimizer.
+
+    /// The sum of the squares of all numbers of all tensors, a scalar.
+    fn squared_norm(&self, tensors: &[&Tensor]) -> Tensor;
+    /// `min(1, limit / √squared_norm)`: what gradients are multiplied by to have a norm of at most `limit`.
+    fn clip_factor(&self, squared_norm: &Tensor, limit: f32) -> Tensor;
+    /// One step of Adam on a parameter, with the gradient multiplied by `factor` first; `step` counts from 1.
+    fn adam(&self, rule: &Adam, step: u32, factor: Option<&Tensor>, p: &mut Tensor, g: &Tensor, mv: [&mut Tensor; 2]);
+
+    /// Where the time went since the last call: a name and a duration for each kind of kernel.
+    fn take_profile(&self) -> Vec<(&'static str, Duration)>;
+}
+
+/// What is said often, said shorter.
+impl dyn Backend {
+    /// [`Backend::upload`] of `f32`.
+    pub fn upload_f32(&self, data: &[f32], shape: impl Into<Shape>) -> Tensor {
+        self.upload(Host::F32(data), shape.into())
+    }
+
+    /// [`Backend::upload`] of a list of `i32`.
+    pub fn upload_i32(&self, data: &[i32]) -> Tensor {
+        self.upload(Host::I32(data), [data.len()].into())
+    }
+
+    /// [`Backend::download`] of `f32`.
+    pub fn download_f32(&self, x: &Tensor) -> Vec<f32> {
+        match self.download(x) {
+            HostVec::F32(data) => data,
+            other => panic!("download: f32 expected, but {x:?} holds {other:?}"),
+        }
+    }
+
+    /// A tensor that may be written to: `x` itself where nobody shares it, else a copy.
+    pub fn own(&self, mut x: Tensor) -> Tensor {
+        if x.buffer_mut().is_unique() { x } else { self.copy(&x) }
+    }
+}

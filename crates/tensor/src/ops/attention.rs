@@ -1,0 +1,86 @@
+//! Attention over packed sequences.
+//!
+//! `q: [queries, h·d_k]`, `k: [keys, h·d_k]`, `v: [keys, h·d_v]` to `[queries, h·d_v]`. What is kept for the way back is one
+//! number for each query and head, the log of its softmax's denominator; weights are computed again from it.
+
+use crate::tape::{Tape, Var};
+use crate::tensor::Tensor;
+use attentive_kernels::attention::{Attention, Span};
+use std::sync::Arc;
+
+/// What it takes to look at the weights of an attention that has been computed.
+#[derive(Debug, Clone)]
+pub struct AttentionWeights {
+    rule: Attention,
+    spans: Arc<[Span]>,
+    q: Tensor,
+    k: Tensor,
+    lse: Tensor,
+}
+
+impl AttentionWeights {
+    /// The weights of some heads: for each sequence and each of `heads` a matrix `[queries, keys]`, one after the
+    /// other.
+    pub fn of_heads(&self, tape: &Tape, heads: &[usize]) -> Tensor {
+        tape.backend().attention_weights(&self.rule, &self.spans, &self.q, &self.k, &self.lse, heads)
+    }
+}
+
+impl Tape {
+    /// Attention of each sequence's queries to its keys; `dropout` is the probability that a weight is dropped.
+    pub fn attention(&self, rule: &Attention, dropout: f32, spans: &Arc<[Span]>, q: &Var, k: &Var, v: &Var) -> Var {
+        self.attention_with_weights(rule, dropout, spans, q, k, v).0
+    }
+
+    /// [`Tape::attention`], and the means to look at its weights afterwards.
+    pub fn attention_with_weights(
+        &self,
+        rule: &Attention,
+        dropout: f32,
+        spans: &Arc<[Span]>,
+        q: &Var,
+        k: &Var,
+        v: &Var,
+    ) -> (Var, AttentionWeights) {
+        let rule = Attention { dropout: self.draw(dropout), ..*rule };
+        let (y, lse) = self.backend().attention(&rule, spans, q.value(), k.value(), v.value());
+        let weights = AttentionWeights {
+            rule,
+            spans: Arc::clone(spans),
+            q: q.value().clone(),
+            k: k.value().clone(),
+            lse: lse.clone(),
+        };
+        let (spans, saved, vars) = (Arc::clone(spans), y.clone(), [q.clone(), k.clone(), v.clone()]);
+        let y = self.record(y, &[q, k, v], move |back, dy| {
+            let qkv = vars.each_ref().map(Var::value);
+            let gradients = back.backend.attention_backward(&rule, &spans, qkv, (&saved, &lse), &dy);
+            for (var, gradient) in vars.iter().zip(gradients) {
+                back.add(var, gradient);
+            }
+        });
+        (y, weights)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::check_gradients;
+
+    fn span(query: u32, queries: u32, key: u32, keys: u32) -> Span {
+        Span { query, queries, key, keys, offset: 0 }
+    }
+
+    #[test]
+    fn gradients_match_differences() {
+        let spans: Arc<[Span]> = [span(0, 3, 0, 5), span(3, 4, 5, 4)].into();
+        for (causal, dropout) in [(false, 0.0), (true, 0.0), (false, 0.3)] {
+            let rule = Attention { heads: 2, d_k: 3, d_v: 5, scale: 0.6, causal, window: None, dropout: None };
+            let name = format!("attention causal {causal} dropout {dropout}");
+            check_gradients(&name, &[&[7, 6], &[9, 6], &[9, 10]], |tape, v| {
+                tape.attention(&rule, dropout, &spans, &v[0], &v[1], &v[2])
+            });
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! Sums, products, scaling, dropout, reshaping.
+
+use crate::backend::Binary;
+use crate::shape::Shape;
+use crate::tape::{Backward, Tape, Var};
+use crate::tensor::Tensor;
+
+impl Tape {
+    /// `a + b`; `b` may be one row that is added to each of `a`.
+    pub fn add(&self, a: &Var, b: &Var) -> Var {
+        let y = self.backend().binary(Binary::Add, a.value(), b.value());
+        let (da, db) = (a.clone(), b.clone());
+        self.record(y, &[a, b], move |back, dy| {
+            if db.shape() == dy.shape() {
+                back.add(&db, dy.clone());
+            } else {
+                add_row_gradient(back, &db, &dy);
+            }
+            back.add(&da, dy);
+        })
+    }
+
+    /// `a · b`, number by number; `b` may be one row that multiplies each of `a`.
+    pub fn mul(&self, a: &Var, b: &Var) -> Var {
+        let y = self.backend().binary(Binary::Mul, a.value(), b.value());
+        let (da, db) = (a.clone(), b.clone());
+        self.record(y, &[a, b], move |back, dy| {
+            let product = back.backend.binary(Binary::Mul, &dy, da.value());
+            if db.shape() == dy.shape() {
+                back.add(&db, product);
+            } else {
+                add_row_gradient(back, &db, &product);
+            }
+            let product = back.backend.binary(Binary::Mul, &dy, db.value());
+            back.add(&da, product);
+        })
+    }
+
+    /// `factor · x`.
+    pub fn scale(&self, x: &Var, factor: f32) -> Var {
+        let y = self.backend().scale(x.value(), factor);
+        let dx = x.clone();
+        self.record(y, &[x], move |back, dy| {
+            let scaled = back.backend.scale(&dy, factor);
+            back.add(&dx, scaled);
+        })
+    }
+
+    /// The sum of all numbers, a scalar; its gradient is the same for each of them.
+    pub fn sum(&self, x: &Var) -> Var {
+        let y = self.backend().sum(x.value());
+        let dx = x.clone();
+        self.record(y, &[x], move |back, dy| {
+            let mut ones = back.backend.zeros(dx.shape(), dy.dtype());
+            let one = back.backend.upload_f32(&[1.0], Shape::SCALAR);
+            ones = back.backend.binary(Binary::Add, &ones, &one);
+            let dx_value = back.backend.binary(Binary::Mul, &ones, &dy);
+            back.add(&dx, dx_value);
+        })
+    }
+
+    /// Dropout with probability `p`; nothing happens in inference.
+    pub fn dropout(&self, x: &Var, p: f32) -> Var {
+        let Some(dropout) = self.draw(p) else { return x.clone() };
+        let y = self.backend().dropout(x.value(), dropout);
+        let dx = x.clone();
+        self.record(y, &[x], move |back, dy| {
+            let dropped = back.backend.dropout(&dy, dropout);
+            back.add(&dx, dropped);
+        })
+    }
+
+    /// `x + dropout(r)`: the residual connection around a sublayer whose output is `r`.
+    pub fn residual(&self, x: &Var, r: &Var, p: f32) -> Var {
+        let dropout = self.draw(p);
+        let y = self.backend().residual(x.value(), r.value(), dropout);
+        let (dx, dr) = (x.clone(), r.clone());
+        self.record(y, &[x, r], move |back, dy| {
+            let dropped = dropout.map_or_else(|| dy.clone(), |dropout| back.backend.dropout(&dy, dropout));
+            back.add(&dr, dropped);
+            back.add(&dx, dy);
+        })
+    }
+
+    /// The same numbers in another shape.
+    pub fn reshape(&self, x: &Var, shape: impl Into<Shape>) -> Var {
+        let y = x.value().reshape(shape);
+        let dx = x.clone();
+        self.record(y, &[x], move |back, dy| back.add(&dx, dy.reshape(dx.shape())))
+    }
+}
+
+/// The gradient of one row that met many: the sum over them.
+fn add_row_gradient(back: &mut Backward, row: &Var, dy: &Tensor) {
+    back.accumulate(row, |backend, into| backend.sum_rows(dy, into));
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::check::check_gradients;
+
+    #[test]
+    fn gradients_match_differences() {
+        check_gradients("add", &[&[4, 6], &[4, 6]], |tape, v| tape.add(&v[0], &v[1]));
+        check_gradients("add row", &[&[4, 6], &[6]], |tape, v| tape.add(&v[0], &v[1]));
+        check_gradients("add itself", &[&[4, 6]], |tape, v| tape.add(&v[0], &v[0]));
+        check_gradients("mul", &[&[4, 6], &[4, 6]], |tape, v| tape.mul(&v[0], &v[1]));
+        check_gradients("mul row", &[&[4, 6], &[6]], |tape, v| tape.mul(&v[0], &v[1]));
+        check_gradients("scale", &[&[3, 5]], |tape, v| tape.scale(&v[0], -1.5));
+        check_gradients("sum", &[&[9, 5]], |tape, v| tape.sum(&v[0]));
+        check_gradients("dropout", &[&[9, 5]], |tape, v| tape.dropout(&v[0], 0.4));
+        check_gradients("residual", &[&[3, 5], &[3, 5]], |tape, v| tape.residual(&v[0], &v[1], 0.0));
+        check_gradients("residual dropout", &[&[3, 5], &[3, 5]], |tape, v| tape.residual(&v[0], &v[1], 0.5));
+        check_gradients("reshape", &[&[6, 4]], |tape, v| tape.reshape(&v[0], [2, 3, 4]));
+    }
+}

@@ -1,0 +1,11 @@
+//! The operations of a [`Tape`](crate::Tape): one file each, the way forward and, beside it, the way back.
+
+pub(crate) mod activation;
+pub(crate) mod attention;
+pub(crate) mod elementwise;
+pub(crate) mod embedding;
+pub(crate) mod linear;
+pub(crate) mod loss;
+pub(crate) mod matmul;
+pub(crate) mod norm;
+pub(crate) mod softmax;

@@ -1,0 +1,74 @@
+//! Adam and AdamW over a list of parameters.
+
+use crate::backend::Backend;
+use crate::parameter::{Gradients, Parameter};
+use crate::tensor::{DType, Tensor};
+use attentive_kernels::optimizer::Adam as Rule;
+
+/// The moments of each parameter, and how many steps were made.
+#[derive(Debug)]
+pub struct Adam {
+    parameters: Vec<Parameter>,
+    moments: Vec<[Tensor; 2]>,
+    step: u32,
+}
+
+impl Adam {
+    /// An optimizer that has not made a step yet.
+    pub fn new(backend: &dyn Backend, parameters: &[Parameter]) -> Adam {
+        let zeros = |parameter: &Parameter| {
+            let shape = parameter.value().shape();
+            [backend.zeros(shape, DType::F32), backend.zeros(shape, DType::F32)]
+        };
+        Adam { parameters: parameters.to_vec(), moments: parameters.iter().map(zeros).collect(), step: 0 }
+    }
+
+    /// Steps made so far.
+    pub fn steps(&self) -> u32 {
+        self.step
+    }
+
+    /// One step against the gradients, which are scaled down to a global norm of `clip` where they exceed it. A
+    /// parameter without a gradient stays as it is.
+    pub fn step(&mut self, backend: &dyn Backend, rule: &Rule, clip: Option<f32>, gradients: &Gradients) {
+        self.step += 1;
+        let factor = clip.map(|limit| {
+            let all: Vec<&Tensor> = gradients.iter().collect();
+            backend.clip_factor(&backend.squared_norm(&all), limit)
+        });
+        for (parameter, [m, v]) in self.parameters.iter().zip(&mut self.moments) {
+            let Some(gradient) = gradients.get(parameter) else { continue };
+            parameter.update(|value| {
+                let mut value = backend.own(value);
+                backend.adam(rule, self.step, factor.as_ref(), &mut value, gradient, [m, v]);
+                value
+            });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Tape;
+    use crate::check::backend;
+
+    #[test]
+    fn adam_finds_the_minimum_of_a_parabola() {
+        let backend = backend();
+        let w = Parameter::new("w", backend.upload_f32(&[3.0, -2.0], [1, 2]));
+        let rule = Rule { rate: 0.1, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
+        let mut adam = Adam::new(&*backend, std::slice::from_ref(&w));
+        for _ in 0..300 {
+            let tape = Tape::training(&backend, 0);
+            let x = tape.parameter(&w);
+            let loss = tape.sum(&tape.mul(&x, &x));
+            let mut gradients = Gradients::default();
+            drop(x);
+            tape.backward(&loss, &mut gradients);
+            adam.step(&*backend, &rule, Some(1.0), &gradients);
+        }
+        let w = backend.download_f32(&w.value());
+        assert!(w.iter().all(|w| w.abs() < 0.01), "{w:?}");
+    }
+}

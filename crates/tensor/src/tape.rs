@@ -1,0 +1,220 @@
+//! The tape: what was computed, in order, and how gradients flow back through it.
+
+use crate::backend::Backend;
+use crate::parameter::{Gradients, Parameter};
+use crate::shape::Shape;
+use crate::tensor::{DType, Tensor};
+use attentive_kernels::{Dropout, Random};
+use std::cell::{Cell, RefCell};
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// A tensor on a tape.
+#[derive(Debug, Clone)]
+pub struct Var {
+    value: Tensor,
+    /// Its number on the tape, if a gradient is to reach it.
+    node: Option<usize>,
+}
+
+impl Var {
+    /// The numbers.
+    pub fn value(&self) -> &Tensor {
+        &self.value
+    }
+
+    /// Their shape.
+    pub fn shape(&self) -> Shape {
+        self.value.shape()
+    }
+
+    /// Whether a gradient is to reach it.
+    pub(crate) fn wants_gradient(&self) -> bool {
+        self.node.is_some()
+    }
+}
+
+/// Takes the gradient of an operation's output and passes gradients on to its inputs.
+type BackwardFn = Box<dyn FnOnce(&mut Backward, Tensor)>;
+
+/// A recording of operations (`ops/`), for one forward and one backward pass.
+pub struct Tape {
+    backend: Arc<dyn Backend>,
+    /// The source of dropout; none means inference: nothing is dropped and nothing recorded.
+    random: Option<Random>,
+    draws: Cell<u64>,
+    /// For each node the way back, none for leaves.
+    nodes: RefCell<Vec<Option<BackwardFn>>>,
+    leaves: RefCell<HashMap<u64, Var>>,
+}
+
+impl Tape {
+    /// A tape for training: it records, and dropout draws from `seed`.
+    pub fn training(backend: &Arc<dyn Backend>, seed: u64) -> Tape {
+        Tape { random: Some(Random::new(seed)), ..Tape::inference(backend) }
+    }
+
+    /// A tape that only computes.
+    pub fn inference(backend: &Arc<dyn Backend>) -> Tape {
+        Tape {
+            backend: Arc::clone(backend),
+            random: None,
+            draws: Cell::new(0),
+            nodes: RefCell::default(),
+            leaves: RefCell::default(),
+        }
+    }
+
+    /// The device that computes.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    /// Whether the tape records and drops out.
+    pub fn is_training(&self) -> bool {
+        self.random.is_some()
+    }
+
+    /// A tensor that needs no gradient.
+    pub fn constant(&self, value: Tensor) -> Var {
+        Var { value, node: None }
+    }
+
+    /// A parameter as it is now. Asking twice gives the same variable.
+    pub fn parameter(&self, parameter: &Parameter) -> Var {
+        if self.random.is_none() {
+            return self.constant(parameter.value());
+        }
+        let mut leaves = self.leaves.borrow_mut();
+        leaves.entry(parameter.id()).or_insert_with(|| self.leaf(parameter.value())).clone()
+    }
+
+    /// A tensor whose gradient is wanted; see [`Tape::backward_from`].
+    pub(crate) fn leaf(&self, value: Tensor) -> Var {
+        let mut nodes = self.nodes.borrow_mut();
+        nodes.push(None);
+        Var { value, node: Some(nodes.len() - 1) }
+    }
+
+    /// Puts the result of an operation on the tape. `backward` is kept if a gradient is to reach any of `inputs`.
+    pub(crate) fn record(
+        &self,
+        value: Tensor,
+        inputs: &[&Var],
+        backward: impl FnOnce(&mut Backward, Tensor) + 'static,
+    ) -> Var {
+        if self.random.is_none() || !inputs.iter().any(|input| input.wants_gradient()) {
+            return self.constant(value);
+        }
+        let mut nodes = self.nodes.borrow_mut();
+        nodes.push(Some(Box::new(backward)));
+        Var { value, node: Some(nodes.len() - 1) }
+    }
+
+    /// The next dropout of this pass, or none where nothing is to be dropped.
+    pub(crate) fn draw(&self, p: f32) -> Option<Dropout> {
+        let random = self.random.filter(|_| p > 0.0)?;
+        let number = self.draws.replace(self.draws.get() + 1);
+        Some(Dropout { p, random: random.split(number) })
+    }
+
+    /// Adds the gradient of `loss`, a scalar, to `gradients`, for every parameter on the tape.
+    pub fn backward(self, loss: &Var, gradients: &mut Gradients) {
+        assert_eq!(loss.shape(), Shape::SCALAR, "backward: the loss must be a scalar, not {}", loss.shape());
+        let one = self.backend.upload_f32(&[1.0], Shape::SCALAR);
+        let leaves = std::mem::take(&mut *self.leaves.borrow_mut());
+        let leaf_nodes = leaves.into_iter().map(|(id, leaf)| (id, leaf.node.expect("a leaf is a node")));
+        let leaf_nodes: Vec<(u64, usize)> = leaf_nodes.collect();
+        let mut slots = vec![None; self.nodes.borrow().len()];
+        for (id, node) in &leaf_nodes {
+            slots[*node] = gradients.0.remove(id);
+        }
+        let mut slots = self.backward_into(loss, one, slots);
+        for (id, node) in leaf_nodes {
+            if let Some(gradient) = slots[node].take() {
+                gradients.0.insert(id, gradient);
+            }
+        }
+    }
+
+    /// The gradients of `leaves` when that of `y` is `dy`.
+    pub(crate) fn backward_from(self, y: &Var, dy: Tensor, leaves: &[Var]) -> Vec<Option<Tensor>> {
+        let slots = vec![None; self.nodes.borrow().len()];
+        let mut slots = self.backward_into(y, dy, slots);
+        leaves.iter().map(|leaf| slots[leaf.node.expect("a leaf is a node")].take()).collect()
+    }
+
+    /// Walks the tape back from `y`; each operation, and what it kept, is dropped as soon as it has been passed.
+    fn backward_into(self, y: &Var, dy: Tensor, slots: Vec<Option<Tensor>>) -> Vec<Option<Tensor>> {
+        let mut backward = Backward { backend: Arc::clone(&self.backend), slots, seed: dy.clone() };
+        if let Some(node) = y.node {
+            backward.slots[node] = Some(dy);
+        }
+        let mut nodes = self.nodes.into_inner();
+        while let Some(operation) = nodes.pop() {
+            if let Some(operation) = operation
+                && let Some(gradient) = backward.slots[nodes.len()].take()
+            {
+                operation(&mut backward, gradient);
+            }
+        }
+        backward.slots
+    }
+}
+
+/// The gradients on their way back.
+pub(crate) struct Backward {
+    pub(crate) backend: Arc<dyn Backend>,
+    slots: Vec<Option<Tensor>>,
+    seed: Tensor,
+}
+
+impl Backward {
+    /// Adds a gradient to what `var` already has.
+    pub(crate) fn add(&mut self, var: &Var, gradient: Tensor) {
+        let Some(node) = var.node else { return };
+        assert_eq!(gradient.shape(), var.shape(), "a gradient must have the shape of its variable");
+        self.slots[node] = Some(match self.slots[node].take() {
+            None => gradient,
+            Some(sum) => {
+                let mut sum = self.backend.own(sum);
+                self.backend.add_assign(&mut sum, &gradient, 1.0);
+                sum
+            }
+        });
+    }
+
+    /// Lets `f` add to the gradient that `var` has so far, if any, in the same memory. It is not called where no
+    /// gradient is wanted.
+    pub(crate) fn accumulate(&mut self, var: &Var, f: impl FnOnce(&dyn Backend, Option<Tensor>) -> Tensor) {
+        if var.wants_gradient() {
+            let so_far = self.take(var);
+            let gradient = f(&*self.backend, so_far);
+            self.put(var, gradient);
+        }
+    }
+
+    /// The gradient that `var` has so far, to be added to in place and given back with [`Backward::put`].
+    pub(crate) fn take(&mut self, var: &Var) -> Option<Tensor> {
+        let so_far = var.node.and_then(|node| self.slots[node].take());
+        so_far.map(|sum| self.backend.own(sum))
+    }
+
+    /// [`Backward::take`], or zeros.
+    pub(crate) fn take_or_zeros(&mut self, var: &Var) -> Tensor {
+        self.take(var).unwrap_or_else(|| self.backend.zeros(var.shape(), DType::F32))
+    }
+
+    /// Puts back what [`Backward::take`] gave, or a first contribution.
+    pub(crate) fn put(&mut self, var: &Var, gradient: Tensor) {
+        assert_eq!(gradient.shape(), var.shape(), "a gradient must have the shape of its variable");
+        if let Some(node) = var.node {
+            self.slots[node] = Some(gradient);
+        }
+    }
+
+    /// Whether `dy` is the one that the pass started with: then it need not be multiplied with.
+    pub(crate) fn is_seed(&self, dy: &Tensor) -> bool {
+        dy.buffer().same(self.seed.buffer())
+    }
+}
