@@ -1,1 +1,547 @@
 //! Sums, products, scaling, dropout and sums over rows.
+//!
+//! These run at the speed of memory, so each is one pass, cut into pieces that fit the first cache. The file
+//! also holds what such passes are made of, for the other kernels: `map` from vectors to a vector,
+//! `sum_of` a row, `add_rows` into one.
+//!
+//! Closures in a kernel carry `#[inline(always)]`: one that is called from two places would otherwise stay a
+//! function of its own, without the instructions of the set, and call each of them as a function.
+
+use crate::isa::Kernel;
+use crate::simd::{Simd, for_vectors, load, store};
+use crate::{Cpu, Dropout};
+
+/// Elements of a task: 32 KiB of each operand.
+pub(crate) const PIECE: usize = 8192;
+/// Columns of a task that goes down all rows: eight cache lines of each.
+pub(crate) const COLUMNS: usize = 128;
+/// Elements that are summed in single precision; sums of so many are then added in double precision.
+const SUMMED: usize = 4096;
+
+/// `y = a + b`.
+pub fn add(cpu: &Cpu, a: &[f32], b: &[f32], y: &mut [f32]) {
+    map(cpu, "add", AddDropout(None), [a, b], y);
+}
+
+/// `y = a · b`, element by element.
+pub fn mul(cpu: &Cpu, a: &[f32], b: &[f32], y: &mut [f32]) {
+    map(cpu, "mul", Mul, [a, b], y);
+}
+
+/// `y += factor · x`.
+pub fn add_assign(cpu: &Cpu, y: &mut [f32], x: &[f32], factor: f32) {
+    assert_same_length("add_assign", x, y);
+    cpu.threads.for_pieces(y, PIECE, |i, y| {
+        cpu.isa.dispatch(AddAssign { x: &x[i * PIECE..][..y.len()], factor, y });
+    });
+}
+
+/// `y = factor · x`.
+pub fn scale(cpu: &Cpu, x: &[f32], factor: f32, y: &mut [f32]) {
+    map(cpu, "scale", Scale(factor), [x], y);
+}
+
+/// `y = x + row`, the same row added to each: `x, y: [rows, d]`, `row: [d]`.
+pub fn add_row(cpu: &Cpu, x: &[f32], row: &[f32], y: &mut [f32]) {
+    let d = row.len();
+    rows_of("add_row", x, d);
+    assert_same_length("add_row", x, y);
+    let size = rows_per_piece(d) * d;
+    cpu.threads.for_pieces(y, size, |i, y| {
+        cpu.isa.dispatch(AddRow { x: &x[i * size..][..y.len()], row, y });
+    });
+}
+
+/// `y[j] = Σ x[r][j]`, or `+=` with `accumulate`, in the order of rows: `x: [rows, d]`, `y: [d]`.
+pub fn sum_rows(cpu: &Cpu, x: &[f32], d: usize, y: &mut [f32], accumulate: bool) {
+    rows_of("sum_rows", x, d);
+    assert_eq!(y.len(), d, "sum_rows: y of {} elements for rows of {d}", y.len());
+    cpu.threads.for_pieces(y, COLUMNS, |i, y| {
+        if !accumulate {
+            y.fill(0.0);
+        }
+        cpu.isa.dispatch(SumRows { x, d, column: i * COLUMNS, y });
+    });
+}
+
+/// The sum of all elements, added in an order that depends on their number alone.
+pub fn sum(cpu: &Cpu, x: &[f32]) -> f32 {
+    reduce(cpu, Scale(1.0), x) as f32
+}
+
+/// `y[i] = x[i] · factor(i)`, where `factor` is [`Dropout::factor`] of the flat index.
+///
+/// It is its own gradient: `dx = dropout(dy)`.
+pub fn dropout(cpu: &Cpu, x: &[f32], dropout: Dropout, y: &mut [f32]) {
+    map(cpu, "dropout", Drop(dropout), [x], y);
+}
+
+/// `y = x + dropout(r)`, the residual connection; without dropout just the sum.
+pub fn add_dropout(cpu: &Cpu, x: &[f32], r: &[f32], dropout: Option<Dropout>, y: &mut [f32]) {
+    map(cpu, "add_dropout", AddDropout(dropout), [x, r], y);
+}
+
+/// How many rows of width `d` the slice holds.
+#[track_caller]
+pub(crate) fn rows_of(op: &str, x: &[f32], d: usize) -> usize {
+    assert!(d > 0 && x.len().is_multiple_of(d), "{op}: {} elements are not rows of {d}", x.len());
+    x.len() / d
+}
+
+/// Refuses an input that has not the shape of the output.
+#[track_caller]
+pub(crate) fn assert_same_length(op: &str, x: &[f32], y: &[f32]) {
+    assert!(x.len() == y.len(), "{op}: an input of {} elements for an output of {}", x.len(), y.len());
+}
+
+/// How many rows of width `d` make a task: by the width alone, so that a row's place in it does not matter.
+pub(crate) fn rows_per_piece(d: usize) -> usize {
+    (PIECE / d).max(1)
+}
+
+/// A function from `N` vectors to one, together with the flat index of their first element.
+pub(crate) trait Map<const N: usize>: Copy + Sync {
+    /// The function. Lanes past the end of the data hold zeros and are thrown away.
+    fn apply<S: Simd>(self, s: S, index: usize, x: [S::F; N]) -> S::F;
+}
+
+/// `y = f(x)` over slices of one length, on all threads.
+pub(crate) fn map<const N: usize>(cpu: &Cpu, op: &str, f: impl Map<N>, x: [&[f32]; N], y: &mut [f32]) {
+    for x in x {
+        assert_same_length(op, x, y);
+    }
+    cpu.threads.for_pieces(y, PIECE, |i, y| {
+        let start = i * PIECE;
+        cpu.isa.dispatch(MapPiece { f, start, x: x.map(|x| &x[start..][..y.len()]), y });
+    });
+}
+
+/// `y = f(x)` inside a kernel; the first element has the flat index `start`.
+#[inline(always)]
+pub(crate) fn map_vectors<S: Simd, const N: usize>(
+    s: S,
+    f: impl Map<N>,
+    start: usize,
+    x: [&[f32]; N],
+    y: &mut [f32],
+) {
+    for_vectors(
+        s,
+        y.len(),
+        #[inline(always)]
+        |at, n| {
+            let mut vectors = [s.splat(0.0); N];
+            for i in 0..N {
+                vectors[i] = load(s, x[i], at, n);
+            }
+            store(s, y, at, n, f.apply(s, start + at, vectors));
+        },
+    );
+}
+
+/// `Σ f(x)`: runs of [`SUMMED`] elements in single precision, their sums in double precision, both in order.
+pub(crate) fn reduce(cpu: &Cpu, f: impl Map<1>, x: &[f32]) -> f64 {
+    const TASKS: usize = 256;
+    let mut sums = [0.0; TASKS];
+    let size = x.len().div_ceil(TASKS).next_multiple_of(SUMMED).max(SUMMED);
+    cpu.threads.for_pieces(&mut sums[..x.len().div_ceil(size)], 1, |i, sum| {
+        let x = &x[i * size..];
+        sum[0] = cpu.isa.dispatch(Reduce { f, x: &x[..size.min(x.len())] });
+    });
+    sums.iter().sum()
+}
+
+/// The first `n` lanes of `x`, and `other` in the rest.
+#[inline(always)]
+pub(crate) fn first_lanes<S: Simd>(s: S, n: usize, x: S::F, other: f32) -> S::F {
+    if n == S::LANES { x } else { s.select(s.lt_u(s.iota(), s.splat_u(n as u32)), x, s.splat(other)) }
+}
+
+/// `N` sums over a row at once: `term(at, n)` gives what the `n` elements from `at` on add to each.
+///
+/// Even and odd vectors have sums of their own, because an addition has to wait for the one before it.
+#[inline(always)]
+pub(crate) fn sum_of<S: Simd, const N: usize>(
+    s: S,
+    len: usize,
+    mut term: impl FnMut(usize, usize) -> [S::F; N],
+) -> [f32; N] {
+    let (mut even, mut odd) = ([s.splat(0.0); N], [s.splat(0.0); N]);
+    let paired = len - len % (2 * S::LANES);
+    let mut at = 0;
+    while at < paired {
+        let (first, second) = (term(at, S::LANES), term(at + S::LANES, S::LANES));
+        for i in 0..N {
+            even[i] = s.add(even[i], first[i]);
+            odd[i] = s.add(odd[i], second[i]);
+        }
+        at += 2 * S::LANES;
+    }
+    for_vectors(
+        s,
+        len - paired,
+        #[inline(always)]
+        |at, n| {
+            let last = term(paired + at, n);
+            for i in 0..N {
+                even[i] = s.add(even[i], first_lanes(s, n, last[i], 0.0));
+            }
+        },
+    );
+    let mut sums = [0.0; N];
+    for i in 0..N {
+        sums[i] = s.sum(s.add(even[i], odd[i]));
+    }
+    sums
+}
+
+/// `y[i] += term(r, …)[i]` for each row `r` in order, where `term(r, at, n)` gives the `n` columns from `at`
+/// on.
+///
+/// Eight rows are added between a load and a store of `y`.
+#[inline(always)]
+pub(crate) fn add_rows<S: Simd, const N: usize>(
+    s: S,
+    rows: usize,
+    y: [&mut [f32]; N],
+    term: impl Fn(usize, usize, usize) -> [S::F; N],
+) {
+    for first in (0..rows).step_by(8) {
+        for_vectors(
+            s,
+            y[0].len(),
+            #[inline(always)]
+            |at, n| {
+                let mut sums = [s.splat(0.0); N];
+                for i in 0..N {
+                    sums[i] = load(s, y[i], at, n);
+                }
+                for row in first..rows.min(first + 8) {
+                    let terms = term(row, at, n);
+                    for i in 0..N {
+                        sums[i] = s.add(sums[i], terms[i]);
+                    }
+                }
+                for i in 0..N {
+                    store(s, y[i], at, n, sums[i]);
+                }
+            },
+        );
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Mul;
+
+impl Map<2> for Mul {
+    #[inline(always)]
+    fn apply<S: Simd>(self, s: S, _: usize, [a, b]: [S::F; 2]) -> S::F {
+        s.mul(a, b)
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Scale(f32);
+
+impl Map<1> for Scale {
+    #[inline(always)]
+    fn apply<S: Simd>(self, s: S, _: usize, [x]: [S::F; 1]) -> S::F {
+        s.mul(x, s.splat(self.0))
+    }
+}
+
+/// `dropout(x)`.
+#[derive(Clone, Copy)]
+pub(crate) struct Drop(pub(crate) Dropout);
+
+impl Map<1> for Drop {
+    #[inline(always)]
+    fn apply<S: Simd>(self, s: S, index: usize, [x]: [S::F; 1]) -> S::F {
+        s.mul(x, self.0.factors(s, index as u32))
+    }
+}
+
+/// `x + dropout(r)`.
+#[derive(Clone, Copy)]
+pub(crate) struct AddDropout(pub(crate) Option<Dropout>);
+
+impl Map<2> for AddDropout {
+    #[inline(always)]
+    fn apply<S: Simd>(self, s: S, index: usize, [x, r]: [S::F; 2]) -> S::F {
+        match self.0 {
+            Some(dropout) => s.fma(r, dropout.factors(s, index as u32), x),
+            None => s.add(x, r),
+        }
+    }
+}
+
+struct MapPiece<'a, F, const N: usize> {
+    f: F,
+    start: usize,
+    x: [&'a [f32]; N],
+    y: &'a mut [f32],
+}
+
+impl<F: Map<N>, const N: usize> Kernel for MapPiece<'_, F, N> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        map_vectors(s, self.f, self.start, self.x, self.y);
+    }
+}
+
+struct Reduce<'a, F> {
+    f: F,
+    x: &'a [f32],
+}
+
+impl<F: Map<1>> Kernel for Reduce<'_, F> {
+    type Output = f64;
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> f64 {
+        let mut total = 0.0;
+        for x in self.x.chunks(SUMMED) {
+            let [sum] = sum_of(
+                s,
+                x.len(),
+                #[inline(always)]
+                |at, n| [self.f.apply(s, at, [load(s, x, at, n)])],
+            );
+            total += sum as f64;
+        }
+        total
+    }
+}
+
+struct AddAssign<'a> {
+    x: &'a [f32],
+    factor: f32,
+    y: &'a mut [f32],
+}
+
+impl Kernel for AddAssign<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let factor = s.splat(self.factor);
+        for_vectors(
+            s,
+            self.y.len(),
+            #[inline(always)]
+            |at, n| {
+                let y = s.fma(load(s, self.x, at, n), factor, load(s, self.y, at, n));
+                store(s, self.y, at, n, y);
+            },
+        );
+    }
+}
+
+struct AddRow<'a> {
+    x: &'a [f32],
+    row: &'a [f32],
+    y: &'a mut [f32],
+}
+
+impl Kernel for AddRow<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let d = self.row.len();
+        for (x, y) in self.x.chunks_exact(d).zip(self.y.chunks_exact_mut(d)) {
+            map_vectors(s, AddDropout(None), 0, [x, self.row], y);
+        }
+    }
+}
+
+struct SumRows<'a> {
+    x: &'a [f32],
+    d: usize,
+    column: usize,
+    y: &'a mut [f32],
+}
+
+impl Kernel for SumRows<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        add_rows(
+            s,
+            self.x.len() / self.d,
+            [self.y],
+            #[inline(always)]
+            |row, at, n| [load(s, self.x, row * self.d + self.column + at, n)],
+        );
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use crate::{Isa, Random, Threads};
+
+    /// Normally distributed numbers.
+    pub(crate) fn normal(seed: u64, len: usize) -> Vec<f32> {
+        (0..len as u32).map(|i| Random::new(seed).normal(i)).collect()
+    }
+
+    pub(crate) fn wide(x: &[f32]) -> Vec<f64> {
+        x.iter().map(|&x| x as f64).collect()
+    }
+
+    /// Every instruction set, each on one thread.
+    pub(crate) fn cpus() -> impl Iterator<Item = Cpu> {
+        Isa::present().into_iter().map(|isa| Cpu { isa, threads: Threads::new(1) })
+    }
+
+    /// Runs an operation on every instruction set: near what is expected, and the same bits on 1, 2, 3, 7
+    /// threads.
+    pub(crate) fn check(expected: &[f64], tolerance: f64, run: impl Fn(&Cpu) -> Vec<f32>) {
+        for cpu in cpus() {
+            let alone = run(&cpu);
+            assert_eq!(alone.len(), expected.len());
+            for (i, (y, expected)) in alone.iter().zip(expected).enumerate() {
+                let near = (*y as f64 - expected).abs() <= tolerance * expected.abs().max(1.0);
+                assert!(near, "{}: element {i} is {y}, not {expected}", cpu.isa);
+            }
+            for count in [2, 3, 7] {
+                let shared = run(&Cpu { isa: cpu.isa, threads: Threads::new(count) });
+                assert_eq!(bits(&shared), bits(&alone), "{} on {count} threads", cpu.isa);
+            }
+        }
+    }
+
+    pub(crate) fn bits(x: &[f32]) -> Vec<u32> {
+        x.iter().map(|x| x.to_bits()).collect()
+    }
+
+    /// The gradient of `f` at `x` by central differences.
+    pub(crate) fn gradient(x: &[f64], f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+        const STEP: f64 = 1e-5;
+        let moved = |i: usize, by: f64| {
+            let mut x = x.to_vec();
+            x[i] += by;
+            f(&x)
+        };
+        (0..x.len()).map(|i| (moved(i, STEP) - moved(i, -STEP)) / (2.0 * STEP)).collect()
+    }
+
+    pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+        a.iter().zip(b).map(|(a, b)| a * b).sum()
+    }
+
+    /// None, one, a tail, several pieces with a tail.
+    pub(crate) const LENGTHS: [usize; 4] = [0, 1, 37, 3 * PIECE + 5];
+    /// Rows and columns: none, one of each, many of each, rows longer than a piece.
+    pub(crate) const SHAPES: [(usize, usize); 7] =
+        [(0, 5), (1, 1), (9, 1), (1, 70), (300, 33), (17, 513), (3, PIECE + 3)];
+
+    pub(crate) fn a_dropout() -> Dropout {
+        Dropout { p: 0.3, random: Random::new(99) }
+    }
+
+    /// The output of an operation that must write all of it.
+    pub(crate) fn written(len: usize, write: impl FnOnce(&mut [f32])) -> Vec<f32> {
+        let mut y = vec![f32::NAN; len];
+        write(&mut y);
+        y
+    }
+
+    fn from_indices(len: usize, f: impl Fn(usize) -> f64) -> Vec<f64> {
+        (0..len).map(f).collect()
+    }
+
+    #[test]
+    fn sums_products_and_multiples_match_the_scalar_formulas() {
+        for len in LENGTHS {
+            let (x, r) = (normal(1, len), normal(2, len));
+            let (wx, wr) = (wide(&x), wide(&r));
+            check(&from_indices(len, |i| wx[i] + wr[i]), 1e-6, |cpu| written(len, |y| add(cpu, &x, &r, y)));
+            check(&from_indices(len, |i| wx[i] * wr[i]), 1e-6, |cpu| written(len, |y| mul(cpu, &x, &r, y)));
+            check(&from_indices(len, |i| wx[i] * -1.7), 1e-6, |cpu| {
+                written(len, |y| scale(cpu, &x, -1.7, y))
+            });
+            check(&from_indices(len, |i| wx[i] + 0.3 * wr[i]), 1e-6, |cpu| {
+                let mut y = x.clone();
+                add_assign(cpu, &mut y, &r, 0.3);
+                y
+            });
+        }
+    }
+
+    #[test]
+    fn dropout_follows_the_factor_of_the_flat_index() {
+        for len in LENGTHS {
+            let (x, r) = (normal(1, len), normal(2, len));
+            let dropped = from_indices(len, |i| r[i] as f64 * a_dropout().factor(i as u32) as f64);
+            let added = from_indices(len, |i| x[i] as f64 + dropped[i]);
+            check(&dropped, 1e-6, |cpu| written(len, |y| dropout(cpu, &r, a_dropout(), y)));
+            check(&added, 1e-6, |cpu| written(len, |y| add_dropout(cpu, &x, &r, Some(a_dropout()), y)));
+            let added = from_indices(len, |i| x[i] as f64 + r[i] as f64);
+            check(&added, 1e-6, |cpu| written(len, |y| add_dropout(cpu, &x, &r, None, y)));
+        }
+    }
+
+    #[test]
+    fn a_row_is_added_to_every_row_and_rows_are_summed() {
+        for (rows, d) in SHAPES {
+            let (x, row) = (normal(1, rows * d), normal(2, d));
+            let added = from_indices(rows * d, |i| x[i] as f64 + row[i % d] as f64);
+            check(&added, 1e-6, |cpu| written(rows * d, |y| add_row(cpu, &x, &row, y)));
+            let summed = from_indices(d, |j| (0..rows).map(|r| x[r * d + j] as f64).sum());
+            check(&summed, 1e-5, |cpu| written(d, |y| sum_rows(cpu, &x, d, y, false)));
+            let onto = from_indices(d, |j| summed[j] + row[j] as f64);
+            check(&onto, 1e-5, |cpu| {
+                let mut y = row.clone();
+                sum_rows(cpu, &x, d, &mut y, true);
+                y
+            });
+        }
+    }
+
+    #[test]
+    fn rows_summed_in_two_calls_give_the_bits_of_one() {
+        let (rows, d) = (23, 133);
+        let x = normal(1, rows * d);
+        for cpu in cpus() {
+            let once = written(d, |y| sum_rows(&cpu, &x, d, y, false));
+            let twice = written(d, |y| {
+                sum_rows(&cpu, &x[..10 * d], d, y, false);
+                sum_rows(&cpu, &x[10 * d..], d, y, true);
+            });
+            assert_eq!(bits(&once), bits(&twice), "{}", cpu.isa);
+        }
+    }
+
+    #[test]
+    fn the_sum_keeps_its_precision_over_many_elements() {
+        for len in [0, 1, 37, SUMMED + 1, 256 * SUMMED + 77] {
+            let x: Vec<f32> = (0..len).map(|i| 1.0 + (i % 7) as f32 * 0.1).collect();
+            check(&[wide(&x).iter().sum()], 1e-6, |cpu| vec![sum(cpu, &x)]);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_number_comes_through() {
+        for cpu in cpus() {
+            for at in [0, 20, 36] {
+                let (mut x, ones) = (vec![1.0; 37], vec![1.0; 37]);
+                x[at] = f32::NAN;
+                assert!(written(37, |y| dropout(&cpu, &x, a_dropout(), y))[at].is_nan());
+                assert!(written(37, |y| add_dropout(&cpu, &ones, &x, Some(a_dropout()), y))[at].is_nan());
+                assert!(sum(&cpu, &x).is_nan());
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "sum_rows: 10 elements are not rows of 3")]
+    fn a_slice_that_is_no_whole_number_of_rows_is_refused() {
+        sum_rows(&cpus().next().unwrap(), &[0.0; 10], 3, &mut [0.0; 3], false);
+    }
+
+    #[test]
+    #[should_panic(expected = "mul: an input of 2 elements for an output of 3")]
+    fn lengths_that_differ_are_refused() {
+        mul(&cpus().next().unwrap(), &[0.0; 3], &[0.0; 2], &mut [0.0; 3]);
+    }
+}

@@ -1,1 +1,208 @@
-//! Embedding lookup and its gradient.
+//! Embedding lookup and its gradient, and rows written to chosen places.
+//!
+//! `y[t] = scale · table[ids[t]]`, and `dtable[ids[t]] += scale · dy[t]`. Several tokens may share a row, so
+//! whatever writes to chosen rows is cut by columns, and each task takes the tokens in order.
+
+use crate::Cpu;
+use crate::elementwise::{COLUMNS, rows_of, rows_per_piece};
+use crate::isa::Kernel;
+use crate::simd::{Simd, for_vectors, load, store};
+use crate::threads::Shared;
+
+/// `y[t] = scale · table[ids[t]]`: `table: [rows, d]`, `y: [ids, d]`. With a scale of 1 it gathers rows of
+/// anything.
+pub fn embedding(cpu: &Cpu, table: &[f32], d: usize, ids: &[i32], scale: f32, y: &mut [f32]) {
+    let rows = rows_of("embedding", table, d);
+    assert_rows("embedding", y, d, ids);
+    ids.iter().for_each(|&id| assert_id("embedding", id, rows));
+    let block = rows_per_piece(d);
+    cpu.threads.for_pieces(y, block * d, |i, y| {
+        cpu.isa.dispatch(Lookup { table, d, ids: &ids[i * block..][..y.len() / d], scale, y });
+    });
+}
+
+/// `dtable[ids[t]] += scale · dy[t]`, but for tokens that are `padding`: `dy: [ids, d]`, `dtable: [rows, d]`.
+pub fn embedding_backward(
+    cpu: &Cpu,
+    ids: &[i32],
+    scale: f32,
+    padding: Option<i32>,
+    dy: &[f32],
+    d: usize,
+    dtable: &mut [f32],
+) {
+    let rows = rows_of("embedding_backward", dtable, d);
+    assert_rows("embedding_backward", dy, d, ids);
+    ids.iter().filter(|&&id| Some(id) != padding).for_each(|&id| assert_id("embedding_backward", id, rows));
+    let dtable = Shared::new(dtable);
+    cpu.threads.run(d.div_ceil(COLUMNS), |i| {
+        cpu.isa.dispatch(Scatter { ids, scale, padding, dy, d, column: i * COLUMNS, dtable });
+    });
+}
+
+/// `y[rows[i]] = x[i]`: `x: [rows, d]`, `y: [_, d]`; of rows that are named twice the last stays.
+pub fn write_rows(cpu: &Cpu, x: &[f32], d: usize, rows: &[i32], y: &mut [f32]) {
+    let height = rows_of("write_rows", y, d);
+    assert_rows("write_rows", x, d, rows);
+    rows.iter().for_each(|&row| assert_id("write_rows", row, height));
+    let y = Shared::new(y);
+    cpu.threads.run(d.div_ceil(COLUMNS), |i| {
+        let (column, width) = (i * COLUMNS, COLUMNS.min(d - i * COLUMNS));
+        for (x, &row) in x.chunks_exact(d).zip(rows) {
+            // Safety: these columns of all rows belong to this task.
+            let y = unsafe { y.slice(row as usize * d + column, width) };
+            y.copy_from_slice(&x[column..][..width]);
+        }
+    });
+}
+
+fn assert_rows(op: &str, x: &[f32], d: usize, ids: &[i32]) {
+    assert!(x.len() == ids.len() * d, "{op}: {} elements for {} rows of {d}", x.len(), ids.len());
+}
+
+fn assert_id(op: &str, id: i32, rows: usize) {
+    assert!((0..rows as i64).contains(&i64::from(id)), "{op}: there is no row {id} among {rows}");
+}
+
+struct Lookup<'a> {
+    table: &'a [f32],
+    d: usize,
+    ids: &'a [i32],
+    scale: f32,
+    y: &'a mut [f32],
+}
+
+impl Kernel for Lookup<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let scale = s.splat(self.scale);
+        for (y, &id) in self.y.chunks_exact_mut(self.d).zip(self.ids) {
+            let row = &self.table[id as usize * self.d..][..self.d];
+            for_vectors(
+                s,
+                self.d,
+                #[inline(always)]
+                |at, n| store(s, y, at, n, s.mul(load(s, row, at, n), scale)),
+            );
+        }
+    }
+}
+
+struct Scatter<'a> {
+    ids: &'a [i32],
+    scale: f32,
+    padding: Option<i32>,
+    dy: &'a [f32],
+    d: usize,
+    /// The first of the [`COLUMNS`] columns that belong to this task.
+    column: usize,
+    dtable: Shared<'a, f32>,
+}
+
+impl Kernel for Scatter<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let scale = s.splat(self.scale);
+        let width = COLUMNS.min(self.d - self.column);
+        for (dy, &id) in self.dy.chunks_exact(self.d).zip(self.ids) {
+            if Some(id) == self.padding {
+                continue;
+            }
+            let dy = &dy[self.column..][..width];
+            // Safety: these columns of all rows belong to this task.
+            let row = unsafe { self.dtable.slice(id as usize * self.d + self.column, width) };
+            for_vectors(
+                s,
+                width,
+                #[inline(always)]
+                |at, n| {
+                    let sum = s.fma(load(s, dy, at, n), scale, load(s, row, at, n));
+                    store(s, row, at, n, sum);
+                },
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Random;
+    use crate::elementwise::tests::{bits, check, cpus, normal, wide, written};
+
+    /// Rows of the table, its width (one column, a tail, several blocks), and tokens.
+    const CASES: [(usize, usize, usize); 5] =
+        [(1, 1, 1), (7, 1, 20), (7, 37, 0), (11, 37, 400), (5, 300, 50)];
+
+    fn some_ids(rows: usize, len: usize) -> Vec<i32> {
+        (0..len as u32).map(|i| (Random::new(5).bits(i) % rows as u32) as i32).collect()
+    }
+
+    #[test]
+    fn tokens_get_the_scaled_row_of_their_id() {
+        for (rows, d, tokens) in CASES {
+            let (table, ids) = (normal(1, rows * d), some_ids(rows, tokens));
+            let element = |t: usize, j: usize| 2.5 * table[ids[t] as usize * d + j] as f64;
+            let expected: Vec<f64> = (0..tokens * d).map(|i| element(i / d, i % d)).collect();
+            check(&expected, 1e-6, |cpu| written(tokens * d, |y| embedding(cpu, &table, d, &ids, 2.5, y)));
+        }
+    }
+
+    #[test]
+    fn the_gradient_is_the_transpose_of_the_lookup_but_for_padding() {
+        for (rows, d, tokens) in CASES {
+            for padding in [None, Some(0), Some(-1)] {
+                let mut ids = some_ids(rows, tokens);
+                if padding == Some(-1) && tokens > 3 {
+                    ids[3] = -1;
+                }
+                let (dy, before) = (normal(1, tokens * d), normal(2, rows * d));
+                let mut expected = wide(&before);
+                for t in (0..tokens).filter(|&t| Some(ids[t]) != padding) {
+                    for j in 0..d {
+                        expected[ids[t] as usize * d + j] += 0.7f32 as f64 * dy[t * d + j] as f64;
+                    }
+                }
+                check(&expected, 1e-5, |cpu| {
+                    let mut dtable = before.clone();
+                    embedding_backward(cpu, &ids, 0.7, padding, &dy, d, &mut dtable);
+                    dtable
+                });
+            }
+        }
+    }
+
+    #[test]
+    fn written_rows_are_read_back_and_the_others_stay() {
+        let (d, rows) = (150, [4, 0, 7]);
+        let (x, before) = (normal(1, 3 * d), normal(2, 9 * d));
+        let mut expected = before.clone();
+        for (i, row) in rows.iter().enumerate() {
+            expected[*row as usize * d..][..d].copy_from_slice(&x[i * d..][..d]);
+        }
+        check(&wide(&expected), 0.0, |cpu| {
+            let mut y = before.clone();
+            write_rows(cpu, &x, d, &rows, &mut y);
+            let back = written(3 * d, |back| embedding(cpu, &y, d, &rows, 1.0, back));
+            assert_eq!(bits(&back), bits(&x));
+            y
+        });
+    }
+
+    #[test]
+    fn an_id_outside_the_table_is_refused_by_name() {
+        let cpu = cpus().next().unwrap();
+        for id in [-1, 3, i32::MAX, i32::MIN] {
+            let lookup = || embedding(&cpu, &[0.0; 6], 2, &[0, id], 1.0, &mut [0.0; 4]);
+            let scatter = || embedding_backward(&cpu, &[0, id], 1.0, None, &[0.0; 4], 2, &mut [0.0; 6]);
+            let write = || write_rows(&cpu, &[0.0; 4], 2, &[0, id], &mut [0.0; 6]);
+            for attempt in [&lookup as &dyn Fn(), &scatter, &write] {
+                let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(attempt)).unwrap_err();
+                let message = panic.downcast_ref::<String>().unwrap();
+                assert!(message.contains(&format!("no row {id} among 3")), "{message}");
+            }
+        }
+    }
+}

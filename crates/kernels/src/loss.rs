@@ -1,1 +1,219 @@
 //! Label-smoothed cross-entropy over rows of logits.
+//!
+//! With `p = softmax(x)`, `C` classes, the target `t` and the smoothing `ε`, as in PyTorch:
+//!
+//! ```text
+//! loss  = -(1-ε)·ln p[t] - ε/C · Σ ln p[c]
+//! dx[c] = p[c] - (1-ε)·[c = t] - ε/C
+//! ```
+//!
+//! With `s = Σ e^(x[c] - m)` and `m` the greatest logit, `-ln p[c] = ln s - (x[c] - m)`: a row is walked for
+//! `m`, for the two sums, and, where the gradient is wanted, to write it in place of the logits.
+
+use crate::Cpu;
+use crate::elementwise::{rows_of, rows_per_piece, sum_of};
+use crate::isa::Kernel;
+use crate::math::exp;
+use crate::simd::{Simd, for_vectors, load, store};
+use crate::softmax::greatest;
+use crate::threads::Shared;
+
+/// `losses[r] = scale · loss` of each row, and with `gradient` the logits are replaced by `scale · dx`:
+/// `logits: [rows, classes]`, `targets, losses: [rows]`.
+///
+/// A row whose target is negative is ignored: its loss and its gradient are zero.
+pub fn cross_entropy(
+    cpu: &Cpu,
+    logits: &mut [f32],
+    classes: usize,
+    targets: &[i32],
+    smoothing: f32,
+    scale: f32,
+    losses: &mut [f32],
+    gradient: bool,
+) {
+    let rows = rows_of("cross_entropy", logits, classes);
+    assert!(
+        targets.len() == rows && losses.len() == rows,
+        "cross_entropy: {} targets and {} losses for {rows} rows",
+        targets.len(),
+        losses.len()
+    );
+    for &target in targets {
+        assert!(
+            (target as i64) < classes as i64,
+            "cross_entropy: there is no class {target} among {classes}"
+        );
+    }
+    let block = rows_per_piece(classes);
+    let logits = Shared::new(logits);
+    cpu.threads.for_pieces(losses, block, |i, losses| {
+        let targets = &targets[i * block..][..losses.len()];
+        // Safety: the rows of this piece, which no other task has.
+        let logits = unsafe { logits.slice(i * block * classes, losses.len() * classes) };
+        cpu.isa.dispatch(CrossEntropy { logits, classes, targets, smoothing, scale, losses, gradient });
+    });
+}
+
+struct CrossEntropy<'a> {
+    logits: &'a mut [f32],
+    classes: usize,
+    targets: &'a [i32],
+    smoothing: f32,
+    scale: f32,
+    losses: &'a mut [f32],
+    gradient: bool,
+}
+
+impl Kernel for CrossEntropy<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let spread = self.smoothing / self.classes as f32;
+        let rows = self.logits.chunks_exact_mut(self.classes).zip(self.targets);
+        for ((x, &target), loss) in rows.zip(self.losses) {
+            let Ok(target) = usize::try_from(target) else {
+                *loss = 0.0;
+                if self.gradient {
+                    x.fill(0.0);
+                }
+                continue;
+            };
+            let greatest = greatest(s, x);
+            let above_target = greatest - x[target];
+            let wide_greatest = s.splat(greatest);
+            let [sum, differences] = sum_of(
+                s,
+                self.classes,
+                #[inline(always)]
+                |at, n| {
+                    let difference = s.sub(load(s, x, at, n), wide_greatest);
+                    let e = exp(s, difference);
+                    if self.gradient {
+                        store(s, x, at, n, e);
+                    }
+                    [e, difference]
+                },
+            );
+            // Without smoothing a class may be ruled out by -∞, and nothing times infinity is not nothing.
+            let others = if spread == 0.0 { 0.0 } else { spread * -differences };
+            *loss = self.scale * (sum.ln() + (1.0 - self.smoothing) * above_target + others);
+            if self.gradient {
+                let (share, spread) = (s.splat(self.scale / sum), s.splat(-self.scale * spread));
+                for_vectors(
+                    s,
+                    self.classes,
+                    #[inline(always)]
+                    |at, n| {
+                        let e = load(s, x, at, n);
+                        store(s, x, at, n, s.fma(e, share, spread));
+                    },
+                );
+                x[target] -= self.scale * (1.0 - self.smoothing);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elementwise::tests::{SHAPES, bits, check, cpus, gradient, normal, wide};
+
+    const SCALE: f32 = 0.6;
+
+    fn reference(x: &[f64], target: i32, smoothing: f32) -> f64 {
+        if target < 0 {
+            return 0.0;
+        }
+        let smoothing = smoothing as f64;
+        let greatest = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let log_sum = greatest + x.iter().map(|x| (x - greatest).exp()).sum::<f64>().ln();
+        let mean = x.iter().map(|x| log_sum - x).sum::<f64>() / x.len() as f64;
+        SCALE as f64 * ((1.0 - smoothing) * (log_sum - x[target as usize]) + smoothing * mean)
+    }
+
+    /// Every fifth row is ignored.
+    fn some_targets(rows: usize, classes: usize) -> Vec<i32> {
+        (0..rows).map(|r| if r % 5 == 4 { -100 } else { (r * 31 % classes) as i32 }).collect()
+    }
+
+    /// The losses, then the logits as the call left them.
+    fn run(cpu: &Cpu, x: &[f32], targets: &[i32], smoothing: f32, scale: f32, gradient: bool) -> Vec<f32> {
+        let (mut x, mut losses) = (x.to_vec(), vec![f32::NAN; targets.len()]);
+        let classes = x.len().checked_div(targets.len()).unwrap_or(3);
+        cross_entropy(cpu, &mut x, classes, targets, smoothing, scale, &mut losses, gradient);
+        [losses, x].concat()
+    }
+
+    #[test]
+    fn losses_match_double_precision_and_leave_the_logits_alone() {
+        for (rows, classes) in SHAPES {
+            let x: Vec<f32> = normal(1, rows * classes).iter().map(|x| 4.0 * x + 1.0).collect();
+            let targets = some_targets(rows, classes);
+            for smoothing in [0.0, 0.1] {
+                let rows = x.chunks(classes).zip(&targets);
+                let losses: Vec<f64> = rows.map(|(x, &t)| reference(&wide(x), t, smoothing)).collect();
+                let expected = [losses, wide(&x)].concat();
+                check(&expected, 2e-6, |cpu| run(cpu, &x, &targets, smoothing, SCALE, false));
+            }
+        }
+    }
+
+    #[test]
+    fn the_gradient_matches_finite_differences() {
+        for (rows, classes) in [(0, 3), (1, 1), (300, 33), (2, 130)] {
+            let x: Vec<f32> = normal(1, rows * classes).iter().map(|x| 2.0 * x).collect();
+            let targets = some_targets(rows, classes);
+            for smoothing in [0.0, 0.1] {
+                let rows = || x.chunks(classes).zip(&targets);
+                let losses: Vec<f64> = rows().map(|(x, &t)| reference(&wide(x), t, smoothing)).collect();
+                let dx: Vec<f64> =
+                    rows().flat_map(|(x, &t)| gradient(&wide(x), |x| reference(x, t, smoothing))).collect();
+                let expected = [losses, dx].concat();
+                check(&expected, 1e-6, |cpu| run(cpu, &x, &targets, smoothing, SCALE, true));
+            }
+        }
+    }
+
+    /// torch.nn.functional.cross_entropy(torch.tensor([[1., 2., 3.]]), torch.tensor([0]), label_smoothing=…),
+    /// and the gradient of the first.
+    #[test]
+    fn known_values_are_those_of_pytorch() {
+        let x = [1.0, 2.0, 3.0];
+        let plain = [2.407_605_9, -0.909_969_43, 0.244_728_47, 0.665_240_96];
+        check(&plain, 5e-7, |cpu| run(cpu, &x, &[0], 0.0, 1.0, true));
+        check(&[2.307_605_9, 1.0, 2.0, 3.0], 5e-7, |cpu| run(cpu, &x, &[0], 0.1, 1.0, false));
+    }
+
+    #[test]
+    fn a_class_may_be_ruled_out_by_an_infinite_logit() {
+        let x = [0.0, f32::NEG_INFINITY, 0.0];
+        check(&[2f64.ln(), -0.5, 0.0, 0.5], 1e-6, |cpu| run(cpu, &x, &[0], 0.0, 1.0, true));
+    }
+
+    #[test]
+    fn a_row_has_the_same_bits_alone_and_a_spoiled_one_does_not_spread() {
+        let (rows, classes) = (300, 33);
+        let mut x = normal(1, rows * classes);
+        x[6 * classes + 5] = f32::NAN;
+        let targets = some_targets(rows, classes);
+        for cpu in cpus() {
+            let all = run(&cpu, &x, &targets, 0.1, SCALE, true);
+            let (losses, dx) = all.split_at(rows);
+            for row in [0, 5, 7, 298] {
+                let at = row * classes..(row + 1) * classes;
+                let alone = run(&cpu, &x[at.clone()], &targets[row..=row], 0.1, SCALE, true);
+                assert_eq!(bits(&alone), bits(&[&losses[row..=row], &dx[at]].concat()), "{}", cpu.isa);
+            }
+            let spoiled = dx[6 * classes..7 * classes].iter().all(|dx| dx.is_nan());
+            assert!(losses[6].is_nan() && spoiled, "{}", cpu.isa);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "there is no class 3 among 3")]
+    fn a_target_that_is_no_class_is_refused() {
+        run(&cpus().next().unwrap(), &[0.0; 3], &[3], 0.0, 1.0, false);
+    }
+}

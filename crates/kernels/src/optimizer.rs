@@ -1,1 +1,243 @@
-//! Adam and AdamW with clipping by the global norm.
+//! Adam and AdamW, and the norm that clipping needs.
+//!
+//! ```text
+//! m = β₁·m + (1-β₁)·g,    v = β₂·v + (1-β₂)·g²
+//! p = p - rate·decay·p - rate · (m / (1-β₁ᵗ)) / (√(v / (1-β₂ᵗ)) + ε)
+//! ```
+
+use crate::Cpu;
+use crate::elementwise::{Map, PIECE, assert_same_length, reduce};
+use crate::isa::Kernel;
+use crate::simd::{Simd, for_vectors, load, store};
+use crate::threads::Shared;
+
+/// What Adam is told once a step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Adam {
+    /// The learning rate.
+    pub rate: f32,
+    /// How much of the mean of gradients stays from one step to the next.
+    pub beta1: f32,
+    /// How much of the mean of squared gradients stays.
+    pub beta2: f32,
+    /// What keeps the division from zero.
+    pub epsilon: f32,
+    /// The share of a parameter that is taken away in each step, times the rate: AdamW's, which does not pass
+    /// through the means. Zero is plain Adam.
+    pub weight_decay: f32,
+}
+
+/// One step, the `step`-th from 1 on, with the gradient `factor · g`: `p, g, m, v` of one length.
+///
+/// The factor is for averaging and clipping, so that neither needs a pass of its own.
+pub fn adam(
+    cpu: &Cpu,
+    hyper: &Adam,
+    step: u32,
+    factor: f32,
+    p: &mut [f32],
+    g: &[f32],
+    m: &mut [f32],
+    v: &mut [f32],
+) {
+    assert!(step > 0, "adam: steps are counted from 1");
+    assert_same_length("adam", g, p);
+    assert_same_length("adam", m, p);
+    assert_same_length("adam", v, p);
+    let coefficients = Coefficients::new(hyper, step, factor);
+    let (m, v) = (Shared::new(m), Shared::new(v));
+    cpu.threads.for_pieces(p, PIECE, |i, p| {
+        let (start, len) = (i * PIECE, p.len());
+        // Safety: the same elements as `p` has, which no other task has.
+        let (m, v) = unsafe { (m.slice(start, len), v.slice(start, len)) };
+        cpu.isa.dispatch(Step { coefficients, p, g: &g[start..][..len], m, v });
+    });
+}
+
+/// `Σ g²`, added in an order that depends on the number of elements alone.
+pub fn squared_norm(cpu: &Cpu, g: &[f32]) -> f64 {
+    reduce(cpu, Square, g)
+}
+
+#[derive(Clone, Copy)]
+struct Square;
+
+impl Map<1> for Square {
+    #[inline(always)]
+    fn apply<S: Simd>(self, s: S, _: usize, [x]: [S::F; 1]) -> S::F {
+        s.mul(x, x)
+    }
+}
+
+/// The formula's constants, found in double precision: `1 - βᵗ` has few digits while `t` is small.
+#[derive(Clone, Copy)]
+struct Coefficients {
+    factor: f32,
+    beta1: f32,
+    rest1: f32,
+    beta2: f32,
+    rest2: f32,
+    /// `1 - rate·decay`.
+    keep: f32,
+    /// `-rate / (1-β₁ᵗ)`.
+    stride: f32,
+    /// `1 / √(1-β₂ᵗ)`.
+    widen: f32,
+    epsilon: f32,
+}
+
+impl Coefficients {
+    fn new(hyper: &Adam, step: u32, factor: f32) -> Coefficients {
+        let (rate, beta1, beta2) = (hyper.rate as f64, hyper.beta1 as f64, hyper.beta2 as f64);
+        let correction = |beta: f64| 1.0 - beta.powf(step as f64);
+        Coefficients {
+            factor,
+            beta1: hyper.beta1,
+            rest1: (1.0 - beta1) as f32,
+            beta2: hyper.beta2,
+            rest2: (1.0 - beta2) as f32,
+            keep: (1.0 - rate * hyper.weight_decay as f64) as f32,
+            stride: (-rate / correction(beta1)) as f32,
+            widen: (1.0 / correction(beta2).sqrt()) as f32,
+            epsilon: hyper.epsilon,
+        }
+    }
+}
+
+struct Step<'a> {
+    coefficients: Coefficients,
+    p: &'a mut [f32],
+    g: &'a [f32],
+    m: &'a mut [f32],
+    v: &'a mut [f32],
+}
+
+impl Kernel for Step<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let c = self.coefficients;
+        for_vectors(
+            s,
+            self.p.len(),
+            #[inline(always)]
+            |at, n| {
+                let g = s.mul(load(s, self.g, at, n), s.splat(c.factor));
+                let m = s.fma(load(s, self.m, at, n), s.splat(c.beta1), s.mul(g, s.splat(c.rest1)));
+                let v = s.fma(load(s, self.v, at, n), s.splat(c.beta2), s.mul(s.mul(g, g), s.splat(c.rest2)));
+                let root = s.fma(s.sqrt(v), s.splat(c.widen), s.splat(c.epsilon));
+                let kept = s.mul(load(s, self.p, at, n), s.splat(c.keep));
+                let p = s.fma(s.div(m, root), s.splat(c.stride), kept);
+                store(s, self.m, at, n, m);
+                store(s, self.v, at, n, v);
+                store(s, self.p, at, n, p);
+            },
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elementwise::tests::{LENGTHS, check, cpus, normal, wide};
+
+    const HYPER: Adam = Adam { rate: 0.01, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
+
+    /// The formula as it stands; returns p, m, v.
+    fn reference(hyper: &Adam, steps: u32, factor: f32, p: &[f32], g: &[f32]) -> Vec<f64> {
+        let [rate, beta1, beta2, epsilon, decay] =
+            [hyper.rate, hyper.beta1, hyper.beta2, hyper.epsilon, hyper.weight_decay].map(f64::from);
+        let (mut p, mut m, mut v) = (wide(p), vec![0.0; p.len()], vec![0.0; p.len()]);
+        for step in 1..=steps as i32 {
+            for i in 0..p.len() {
+                let g = g[i] as f64 * factor as f64 * step as f64;
+                m[i] = beta1 * m[i] + (1.0 - beta1) * g;
+                v[i] = beta2 * v[i] + (1.0 - beta2) * g * g;
+                p[i] -= rate * decay * p[i];
+                let (mean, square) = (m[i] / (1.0 - beta1.powi(step)), v[i] / (1.0 - beta2.powi(step)));
+                p[i] -= rate * mean / (square.sqrt() + epsilon);
+            }
+        }
+        [p, m, v].concat()
+    }
+
+    /// The kernel with the same gradients: step after step a greater multiple of `g`.
+    fn run(cpu: &Cpu, hyper: &Adam, steps: u32, factor: f32, p: &[f32], g: &[f32]) -> Vec<f32> {
+        let (mut p, mut m, mut v) = (p.to_vec(), vec![0.0; p.len()], vec![0.0; p.len()]);
+        for step in 1..=steps {
+            adam(cpu, hyper, step, factor * step as f32, &mut p, g, &mut m, &mut v);
+        }
+        [p, m, v].concat()
+    }
+
+    #[test]
+    fn five_steps_match_double_precision() {
+        for len in LENGTHS {
+            let (p, g) = (normal(1, len), normal(2, len));
+            for weight_decay in [0.0, 0.1] {
+                let hyper = Adam { weight_decay, ..HYPER };
+                let expected = reference(&hyper, 5, 0.5, &p, &g);
+                check(&expected, 2e-6, |cpu| run(cpu, &hyper, 5, 0.5, &p, &g));
+            }
+        }
+    }
+
+    /// The first step of torch.optim.Adam moves each parameter by the rate against the sign of its gradient,
+    /// and torch.optim.AdamW takes rate · decay of it away first.
+    #[test]
+    fn the_first_step_is_as_long_as_the_rate() {
+        let (p, g) = ([1.0, 1.0], [5.0, -0.001]);
+        for cpu in cpus() {
+            for (weight_decay, start) in [(0.0, 1.0), (0.5, 0.995)] {
+                let after = run(&cpu, &Adam { weight_decay, ..HYPER }, 1, 1.0, &p, &g);
+                assert!((after[0] - (start - 0.01)).abs() < 2e-7, "{}: {after:?}", cpu.isa);
+                assert!((after[1] - (start + 0.01)).abs() < 2e-7, "{}: {after:?}", cpu.isa);
+            }
+        }
+    }
+
+    #[test]
+    fn a_parameter_without_gradient_stays_to_the_bit() {
+        for cpu in cpus() {
+            let after = run(&cpu, &HYPER, 3, 1.0, &[0.1; 19], &[0.0; 19]);
+            assert_eq!(after[..19], [0.1; 19], "{}", cpu.isa);
+        }
+    }
+
+    #[test]
+    fn late_steps_have_no_correction_left() {
+        for cpu in cpus() {
+            let (mut p, mut m, mut v) = ([1.0], [0.0], [0.0]);
+            adam(&cpu, &HYPER, u32::MAX, 1.0, &mut p, &[1.0], &mut m, &mut v);
+            let expected = 1.0 - 0.01 * 0.1 / 0.02f32.sqrt();
+            assert!((p[0] - expected).abs() < 2e-7, "{}: {p:?}", cpu.isa);
+        }
+    }
+
+    #[test]
+    fn what_is_not_a_number_comes_through() {
+        for cpu in cpus() {
+            let mut g = [1.0; 19];
+            g[18] = f32::NAN;
+            let after = run(&cpu, &HYPER, 1, 1.0, &[1.0; 19], &g);
+            assert!(after[18].is_nan() && after[17].is_finite(), "{}: {after:?}", cpu.isa);
+            assert!(squared_norm(&cpu, &g).is_nan(), "{}", cpu.isa);
+        }
+    }
+
+    #[test]
+    fn the_squared_norm_is_that_of_double_precision() {
+        for len in LENGTHS.into_iter().chain([1_100_003]) {
+            let g = normal(1, len);
+            let expected: f64 = wide(&g).iter().map(|g| g * g).sum();
+            check(&[expected.sqrt()], 1e-6, |cpu| vec![squared_norm(cpu, &g).sqrt() as f32]);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "adam: an input of 2 elements for an output of 3")]
+    fn lengths_that_differ_are_refused() {
+        let cpu = cpus().next().unwrap();
+        adam(&cpu, &HYPER, 1, 1.0, &mut [0.0; 3], &[0.0; 2], &mut [0.0; 3], &mut [0.0; 3]);
+    }
+}
