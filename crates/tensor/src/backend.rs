@@ -96,7 +96,9 @@ pub trait Backend: Debug + Send + Sync {
 
     // Element by element.
 
-    /// `a ∘ b`; `b` has the shape of `a`, or is one row of it, or a scalar.
+    /// A tensor full of one number, a scalar on the device.
+    fn broadcast(&self, scalar: &Tensor, shape: Shape) -> Tensor;
+    /// `a ∘ b`; `b` has the shape of `a`, or is one row to add to each of `a`, or a scalar to multiply with.
     fn binary(&self, op: Binary, a: &Tensor, b: &Tensor) -> Tensor;
     /// `factor · x`.
     fn scale(&self, x: &Tensor, factor: f32) -> Tensor;

@@ -178,23 +178,20 @@ impl Backend for CpuBackend {
         self.build(shape, |x| fill(x, |i| random.normal(i) * deviation))
     }
 
+    fn broadcast(&self, scalar: &Tensor, shape: Shape) -> Tensor {
+        self.build(shape, |y: &mut [f32]| y.fill(f32s(scalar)[0]))
+    }
+
     fn binary(&self, op: Binary, a: &Tensor, b: &Tensor) -> Tensor {
-        let shape = a.shape();
-        let (x, z) = (f32s(a), f32s(b));
+        let (shape, other) = (a.shape(), b.shape());
+        let (a, b) = (f32s(a), f32s(b));
         self.profile.time(Share::Elementwise, || {
             self.build(shape, |y| match op {
-                _ if b.shape() == shape && op == Binary::Add => elementwise::add(&self.cpu, x, z, y),
-                _ if b.shape() == shape => elementwise::mul(&self.cpu, x, z, y),
-                Binary::Mul if b.shape() == Shape::SCALAR => elementwise::scale(&self.cpu, x, z[0], y),
-                _ => {
-                    let scalar = b.shape() == Shape::SCALAR;
-                    let row = if scalar { vec![z[0]; shape.cols()] } else { z.to_vec() };
-                    assert_eq!(row.len(), shape.cols(), "{op:?}: {} and {} do not fit", shape, b.shape());
-                    match op {
-                        Binary::Add => elementwise::add_row(&self.cpu, x, &row, y),
-                        Binary::Mul => elementwise::mul_row(&self.cpu, x, &row, y),
-                    }
-                }
+                Binary::Add if other == shape => elementwise::add(&self.cpu, a, b, y),
+                Binary::Mul if other == shape => elementwise::mul(&self.cpu, a, b, y),
+                Binary::Add if other == Shape::from([shape.cols()]) => elementwise::add_row(&self.cpu, a, b, y),
+                Binary::Mul if other == Shape::SCALAR => elementwise::scale(&self.cpu, a, b[0], y),
+                _ => panic!("{op:?}: {shape} and {other} do not fit"),
             })
         })
     }

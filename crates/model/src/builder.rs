@@ -1,0 +1,98 @@
+//! How layers get their parameters: by name, fresh from a random generator or from a checkpoint.
+
+use crate::checkpoint::Checkpoint;
+use crate::error::Error;
+use attentive_tensor::{Backend, DType, Parameter, Random, Shape};
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// The first values of a parameter.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Init {
+    /// Uniform in ±√(6 / (in + out)), after Glorot and Bengio.
+    Xavier,
+    /// Normally distributed with this standard deviation.
+    Normal(f32),
+    /// All zero.
+    Zeros,
+    /// All one.
+    Ones,
+}
+
+/// Makes the parameters of layers and keeps a list of them.
+///
+/// A layer asks for its parameters by their last name; [`Builder::at`] puts the names of the layers before it.
+#[derive(Clone)]
+pub struct Builder<'a> {
+    backend: Arc<dyn Backend>,
+    source: Source<'a>,
+    prefix: String,
+    made: Rc<RefCell<Vec<Parameter>>>,
+}
+
+#[derive(Clone, Copy)]
+enum Source<'a> {
+    Random(Random),
+    Checkpoint(&'a Checkpoint),
+}
+
+impl<'a> Builder<'a> {
+    /// Parameters with random first values.
+    pub fn random(backend: &Arc<dyn Backend>, seed: u64) -> Builder<'static> {
+        Builder::new(backend, Source::Random(Random::new(seed)))
+    }
+
+    /// Parameters with the values of a checkpoint.
+    pub fn checkpoint(backend: &Arc<dyn Backend>, checkpoint: &'a Checkpoint) -> Builder<'a> {
+        Builder::new(backend, Source::Checkpoint(checkpoint))
+    }
+
+    fn new<'b>(backend: &Arc<dyn Backend>, source: Source<'b>) -> Builder<'b> {
+        Builder { backend: Arc::clone(backend), source, prefix: String::new(), made: Rc::default() }
+    }
+
+    /// The backend of the parameters.
+    pub fn backend(&self) -> &Arc<dyn Backend> {
+        &self.backend
+    }
+
+    /// The same builder inside the part called `name`.
+    pub fn at(&self, name: impl std::fmt::Display) -> Builder<'a> {
+        Builder { prefix: format!("{}{name}.", self.prefix), ..self.clone() }
+    }
+
+    /// The parameter called `name` here, of this shape.
+    pub fn parameter(&self, name: &str, shape: impl Into<Shape>, init: Init) -> Result<Parameter, Error> {
+        let (name, shape) = (format!("{}{name}", self.prefix), shape.into());
+        let number = self.made.borrow().len() as u64;
+        let value = match self.source {
+            Source::Checkpoint(checkpoint) => checkpoint.tensor(&*self.backend, &name, shape)?,
+            Source::Random(random) => {
+                let random = random.split(number);
+                match init {
+                    Init::Xavier => {
+                        let bound = (6.0 / (shape.rows() + shape.cols()) as f32).sqrt();
+                        self.backend.uniform(shape, bound, random)
+                    }
+                    Init::Normal(deviation) => self.backend.normal(shape, deviation, random),
+                    Init::Zeros => self.backend.zeros(shape, DType::F32),
+                    Init::Ones => self.backend.upload_f32(&vec![1.0; shape.len()], shape),
+                }
+            }
+        };
+        let parameter = Parameter::new(name, value);
+        self.made.borrow_mut().push(parameter.clone());
+        Ok(parameter)
+    }
+
+    /// Whether first values are random: then a layer may put its own in place.
+    pub fn is_random(&self) -> bool {
+        matches!(self.source, Source::Random(_))
+    }
+
+    /// All parameters made so far, in order.
+    pub fn parameters(&self) -> Vec<Parameter> {
+        self.made.borrow().clone()
+    }
+}

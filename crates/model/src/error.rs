@@ -1,0 +1,59 @@
+//! What can go wrong with a model through no fault of the programmer.
+
+use attentive_tensor::Shape;
+use std::path::PathBuf;
+
+/// A configuration that cannot be, or a checkpoint that cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A value of the configuration makes no sense, alone or with the others.
+    #[error("{field}: {problem}")]
+    Config {
+        /// The field.
+        field: &'static str,
+        /// What is wrong with it, and what would be right.
+        problem: String,
+    },
+    /// A file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{}: {problem}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// The checkpoint has no such tensor.
+    #[error("{}: no tensor `{name}`, which the model needs", path.display())]
+    Missing {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+    },
+    /// A tensor of the checkpoint has another shape than the model.
+    #[error("{}: `{name}` has the shape {found}, but the model needs {expected}", path.display())]
+    Shape {
+        /// The file.
+        path: PathBuf,
+        /// The tensor.
+        name: String,
+        /// The shape in the file.
+        found: Shape,
+        /// The shape in the model.
+        expected: Shape,
+    },
+}
+
+impl Error {
+    pub(crate) fn config(field: &'static str, problem: impl Into<String>) -> Error {
+        Error::Config { field, problem: problem.into() }
+    }
+}

@@ -1,0 +1,32 @@
+//! The parts of a Transformer, named as in the paper.
+//!
+//! Every layer is a struct with its parameters, made by a [`Builder`](crate::Builder), and a `forward` that puts
+//! operations on a [`Tape`](attentive_tensor::Tape). Shapes are those of a packed batch: `[tokens, d]`.
+
+mod additive;
+mod attention;
+mod cache;
+mod decoder;
+mod embedding;
+mod encoder;
+mod feed_forward;
+mod head;
+mod linear;
+mod norm;
+mod position;
+mod residual;
+
+pub use additive::AdditiveAttention;
+pub use attention::{
+    Heads, MultiHeadAttention, MultiHeadConfig, dot_product_attention, scaled_dot_product_attention,
+};
+pub use cache::{Cache, LayerCache};
+pub use decoder::{Decoder, DecoderLayer};
+pub use embedding::{Embedding, EmbeddingConfig};
+pub use encoder::{Encoder, EncoderLayer, StackConfig};
+pub use feed_forward::FeedForward;
+pub use head::Head;
+pub use linear::Linear;
+pub use norm::LayerNorm;
+pub use position::{PositionKind, Positions, sinusoid};
+pub use residual::{NormPlacement, Residual};

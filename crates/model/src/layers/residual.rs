@@ -1,0 +1,39 @@
+//! The residual connection around a sublayer, with its norm.
+
+use super::LayerNorm;
+use crate::builder::Builder;
+use crate::error::Error;
+use attentive_tensor::{Tape, Var};
+
+/// Where the norm stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum NormPlacement {
+    /// `norm(x + sublayer(x))`, as in the paper.
+    #[default]
+    Post,
+    /// `x + sublayer(norm(x))`: easier to train deep. A stack of these ends with one more norm.
+    Pre,
+}
+
+/// A residual connection with dropout and layer norm.
+#[derive(Debug, Clone)]
+pub struct Residual {
+    norm: LayerNorm,
+    placement: NormPlacement,
+    dropout: f32,
+}
+
+impl Residual {
+    /// A connection around a sublayer of width `d_model`.
+    pub fn new(builder: &Builder, d_model: usize, placement: NormPlacement, dropout: f32) -> Result<Self, Error> {
+        Ok(Residual { norm: LayerNorm::new(builder, d_model)?, placement, dropout })
+    }
+
+    /// `x` and what `sublayer` makes of it, `[tokens, d_model]`.
+    pub fn forward(&self, tape: &Tape, x: &Var, sublayer: impl FnOnce(&Var) -> Var) -> Var {
+        match self.placement {
+            NormPlacement::Post => self.norm.forward_residual(tape, x, &sublayer(x), self.dropout),
+            NormPlacement::Pre => tape.residual(x, &sublayer(&self.norm.forward(tape, x)), self.dropout),
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! A device whose memory the host cannot read: the proof that nothing leaks through the waist.
+//!
+//! [`SealedBackend`] computes like another backend, but its buffers are of a type that nobody else knows, and it
+//! counts how often the host asks to see one. A training step that runs on it, and asks for nothing but the loss, runs on
+//! any device.
+
+use crate::backend::{Backend, Binary, Norm, NormGradients, ProjectionLoss, ProjectionTarget};
+use crate::shape::Shape;
+use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
+use attentive_kernels::activation::Activation;
+use attentive_kernels::attention::{Attention, Span};
+use attentive_kernels::optimizer::Adam;
+use attentive_kernels::{Dropout, Random};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+/// A backend that hides the memory of another.
+#[derive(Debug)]
+pub struct SealedBackend {
+    inner: Arc<dyn Backend>,
+    downloads: AtomicUsize,
+}
+
+/// What its buffers hold; private, so that nobody can open them.
+struct Vault(Tensor);
+
+impl SealedBackend {
+    /// Hides the memory of `inner`.
+    pub fn new(inner: Arc<dyn Backend>) -> SealedBackend {
+        SealedBackend { inner, downloads: AtomicUsize::new(0) }
+    }
+
+    /// How often the host has asked for numbers.
+    pub fn downloads(&self) -> usize {
+        self.downloads.load(Ordering::Relaxed)
+    }
+}
+
+fn seal(x: Tensor) -> Tensor {
+    let (shape, dtype) = (x.shape(), x.dtype());
+    Tensor::new(Buffer::new(Vault(x)), shape, dtype)
+}
+
+/// The tensor inside, in the shape that the one outside has been given.
+fn open(x: &Tensor) -> Tensor {
+    let vault = x.buffer().get::<Vault>().expect("a tensor of the sealed backend");
+    vault.0.reshape(x.shape())
+}
+
+/// The tensor inside, of which no other handle is left.
+fn take(x: Tensor) -> Tensor {
+    open(&x)
+}
+
+fn change<T>(x: &mut Tensor, f: impl FnOnce(&mut Tensor) -> T) -> T {
+    let vault = x.buffer_mut().get_mut::<Vault>().expect("a tensor of the sealed backend that nobody shares");
+    f(&mut vault.0)
+}
+
+fn open_norm(norm: &Norm) -> Norm {
+    Norm { y: open(&norm.y), z: open(&norm.z), stats: open(&norm.stats) }
+}
+
+fn seal_norm(norm: Norm) -> Norm {
+    Norm { y: seal(norm.y), z: seal(norm.z), stats: seal(norm.stats) }
+}
+
+impl Backend for SealedBackend {
+    fn name(&self) -> String {
+        format!("sealed {}", self.inner.name())
+    }
+    fn zeros(&self, shape: Shape, dtype: DType) -> Tensor {
+        seal(self.inner.zeros(shape, dtype))
+    }
+    fn upload(&self, data: Host, shape: Shape) -> Tensor {
+        seal(self.inner.upload(data, shape))
+    }
+    fn download(&self, x: &Tensor) -> HostVec {
+        self.downloads.fetch_add(1, Ordering::Relaxed);
+        self.inner.download(&open(x))
+    }
+    fn copy(&self, x: &Tensor) -> Tensor {
+        seal(self.inner.copy(&open(x)))
+    }
+    fn cast(&self, x: &Tensor, dtype: DType) -> Tensor {
+        seal(self.inner.cast(&open(x), dtype))
+    }
+    fn uniform(&self, shape: Shape, bound: f32, random: Random) -> Tensor {
+        seal(self.inner.uniform(shape, bound, random))
+    }
+    fn normal(&self, shape: Shape, deviation: f32, random: Random) -> Tensor {
+        seal(self.inner.normal(shape, deviation, random))
+    }
+    fn broadcast(&self, scalar: &Tensor, shape: Shape) -> Tensor {
+        seal(self.inner.broadcast(&open(scalar), shape))
+    }
+    fn binary(&self, op: Binary, a: &Tensor, b: &Tensor) -> Tensor {
+        seal(self.inner.binary(op, &open(a), &open(b)))
+    }
+    fn scale(&self, x: &Tensor, factor: f32) -> Tensor {
+        seal(self.inner.scale(&open(x), factor))
+    }
+    fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32) {
+        change(y, |y| self.inner.add_assign(y, &open(x), factor));
+    }
+    fn activate(&self, activation: Activation, x: &Tensor) -> Tensor {
+        seal(self.inner.activate(activation, &open(x)))
+    }
+    fn activate_backward(&self, activation: Activation, x: &Tensor, dy: &Tensor) -> Tensor {
+        seal(self.inner.activate_backward(activation, &open(x), &open(dy)))
+    }
+    fn dropout(&self, x: &Tensor, dropout: Dropout) -> Tensor {
+        seal(self.inner.dropout(&open(x), dropout))
+    }
+    fn residual(&self, x: &Tensor, r: &Tensor, dropout: Option<Dropout>) -> Tensor {
+        seal(self.inner.residual(&open(x), &open(r), dropout))
+    }
+    fn sum(&self, x: &Tensor) -> Tensor {
+        seal(self.inner.sum(&open(x)))
+    }
+    fn sum_rows(&self, x: &Tensor, into: Option<Tensor>) -> Tensor {
+        seal(self.inner.sum_rows(&open(x), into.map(take)))
+    }
+    fn softmax(&self, x: &Tensor) -> Tensor {
+        seal(self.inner.softmax(&open(x)))
+    }
+    fn softmax_backward(&self, y: &Tensor, dy: &Tensor) -> Tensor {
+        seal(self.inner.softmax_backward(&open(y), &open(dy)))
+    }
+    fn linear(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>, activation: Option<Activation>) -> Tensor {
+        seal(self.inner.linear(&open(x), &open(w), bias.map(open).as_ref(), activation))
+    }
+    fn linear_backward_input(&self, dy: &Tensor, w: &Tensor, into: Option<Tensor>) -> Tensor {
+        seal(self.inner.linear_backward_input(&open(dy), &open(w), into.map(take)))
+    }
+    fn linear_backward_weight(&self, dy: &Tensor, x: &Tensor, into: Option<Tensor>) -> Tensor {
+        seal(self.inner.linear_backward_weight(&open(dy), &open(x), into.map(take)))
+    }
+    fn matmul(&self, a: (&Tensor, bool), b: (&Tensor, bool)) -> Tensor {
+        seal(self.inner.matmul((&open(a.0), a.1), (&open(b.0), b.1)))
+    }
+    fn layer_norm(&self, x: &Tensor, gamma: &Tensor, beta: &Tensor, epsilon: f32) -> Norm {
+        seal_norm(self.inner.layer_norm(&open(x), &open(gamma), &open(beta), epsilon))
+    }
+    fn residual_layer_norm(
+        &self,
+        x: &Tensor,
+        r: &Tensor,
+        dropout: Option<Dropout>,
+        gamma: &Tensor,
+        beta: &Tensor,
+        epsilon: f32,
+    ) -> Norm {
+        let (x, r, gamma, beta) = (open(x), open(r), open(gamma), open(beta));
+        seal_norm(self.inner.residual_layer_norm(&x, &r, dropout, &gamma, &beta, epsilon))
+    }
+    fn layer_norm_backward(
+        &self,
+        norm: &Norm,
+        dropout: Option<Dropout>,
+        gamma: &Tensor,
+        dy: &Tensor,
+        (dgamma, dbeta): (Option<Tensor>, Option<Tensor>),
+    ) -> NormGradients {
+        let into = (dgamma.map(take), dbeta.map(take));
+        let g = self.inner.layer_norm_backward(&open_norm(norm), dropout, &open(gamma), &open(dy), into);
+        let (dz, dr, dgamma, dbeta) = (seal(g.dz), seal(g.dr), seal(g.dgamma), seal(g.dbeta));
+        NormGradients { dz, dr, dgamma, dbeta }
+    }
+    fn attention(&self, rule: &Attention, spans: &[Span], q: &Tensor, k: &Tensor, v: &Tensor) -> (Tensor, Tensor) {
+        let (y, lse) = self.inner.attention(rule, spans, &open(q), &open(k), &open(v));
+        (seal(y), seal(lse))
+    }
+    fn attention_backward(
+        &self,
+        rule: &Attention,
+        spans: &[Span],
+        qkv: [&Tensor; 3],
+        (y, lse): (&Tensor, &Tensor),
+        dy: &Tensor,
+    ) -> [Tensor; 3] {
+        let qkv = qkv.map(open);
+        let (y, lse) = (open(y), open(lse));
+        self.inner.attention_backward(rule, spans, qkv.each_ref(), (&y, &lse), &open(dy)).map(seal)
+    }
+    fn attention_weights(
+        &self,
+        rule: &Attention,
+        spans: &[Span],
+        q: &Tensor,
+        k: &Tensor,
+        lse: &Tensor,
+        heads: &[usize],
+    ) -> Tensor {
+        seal(self.inner.attention_weights(rule, spans, &open(q), &open(k), &open(lse), heads))
+    }
+    fn embedding(&self, table: &Tensor, ids: &Tensor, scale: f32) -> Tensor {
+        seal(self.inner.embedding(&open(table), &open(ids), scale))
+    }
+    fn embedding_backward(&self, dtable: &mut Tensor, ids: &Tensor, scale: f32, padding: Option<i32>, dy: &Tensor) {
+        change(dtable, |dtable| self.inner.embedding_backward(dtable, &open(ids), scale, padding, &open(dy)));
+    }
+    fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {
+        change(y, |y| self.inner.write_rows(y, &open(rows), &open(x)));
+    }
+    fn projection_loss(
+        &self,
+        hidden: &Tensor,
+        table: &Tensor,
+        target: &ProjectionTarget,
+        gradient: bool,
+    ) -> ProjectionLoss {
+        let tokens = open(target.tokens);
+        let target = ProjectionTarget { tokens: &tokens, ..*target };
+        let result = self.inner.projection_loss(&open(hidden), &open(table), &target, gradient);
+        let gradients = result.gradients.map(|(dhidden, dtable)| (seal(dhidden), seal(dtable)));
+        ProjectionLoss { loss: seal(result.loss), gradients }
+    }
+    fn squared_norm(&self, tensors: &[&Tensor]) -> Tensor {
+        let tensors: Vec<Tensor> = tensors.iter().map(|x| open(x)).collect();
+        seal(self.inner.squared_norm(&tensors.iter().collect::<Vec<_>>()))
+    }
+    fn clip_factor(&self, squared_norm: &Tensor, limit: f32) -> Tensor {
+        seal(self.inner.clip_factor(&open(squared_norm), limit))
+    }
+    fn adam(
+        &self,
+        rule: &Adam,
+        step: u32,
+        factor: Option<&Tensor>,
+        p: &mut Tensor,
+        g: &Tensor,
+        [m, v]: [&mut Tensor; 2],
+    ) {
+        let factor = factor.map(open);
+        change(p, |p| {
+            change(m, |m| {
+                change(v, |v| self.inner.adam(rule, step, factor.as_ref(), p, &open(g), [m, v]));
+            });
+        });
+    }
+    fn take_profile(&self) -> Vec<(&'static str, Duration)> {
+        self.inner.take_profile()
+    }
+}
