@@ -21,6 +21,7 @@ mod math;
 pub mod norm;
 pub mod optimizer;
 mod random;
+mod scratch;
 mod simd;
 pub mod softmax;
 mod threads;
