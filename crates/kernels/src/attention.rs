@@ -1,1 +1,0 @@
-//! Scaled dot-product attention over packed sequences, forward and backward, without a T×T matrix.

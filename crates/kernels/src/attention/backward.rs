@@ -1,0 +1,238 @@
+//! The way back: gradients of queries, keys and values.
+
+use super::block::{
+    BLOCK, base, copy, cut, factors, masked, multiply, multiply_add, padded, part, size, transpose,
+};
+use super::{Attention, Rows, Span, check_len, disjoint, keys};
+use crate::Cpu;
+use crate::isa::{Isa, Kernel};
+use crate::math::exp;
+use crate::scratch::Scratch;
+use crate::simd::{Simd, load, store};
+use crate::threads::Shared;
+
+/// Gradients of [`attention`](super::attention()) with respect to queries, keys and values, from the gradient
+/// `dy` and from the output `y` and the `lse` of the way forward.
+///
+/// Rows of the spans are overwritten, others left as they are. Spans must share neither queries nor keys.
+///
+/// # Shapes
+/// - `q`: `[Tq, heads · d_k]`, `k`: `[Tk, heads · d_k]`, `v`: `[Tk, heads · d_v]`
+/// - `y`, `dy`: `[Tq, heads · d_v]`, `lse`: `[Tq, heads]`
+/// - `dq`: `[Tq, heads · d_k]`, `dk`: `[Tk, heads · d_k]`, `dv`: `[Tk, heads · d_v]`
+pub fn attention_backward(
+    cpu: &Cpu,
+    attention: &Attention,
+    spans: &[Span],
+    q: Rows,
+    k: Rows,
+    v: Rows,
+    y: &[f32],
+    lse: &[f32],
+    dy: &[f32],
+    dq: &mut [f32],
+    dk: &mut [f32],
+    dv: &mut [f32],
+) {
+    const OP: &str = "attention_backward";
+    let &Attention { heads, d_k, d_v, .. } = attention;
+    attention.check(OP, spans, q, k, lse);
+    v.check(OP, "v", keys(spans), heads * d_v);
+    let rows = lse.len() / heads;
+    check_len(OP, "y", y.len(), rows, heads * d_v);
+    check_len(OP, "dy", dy.len(), rows, heads * d_v);
+    check_len(OP, "dq", dq.len(), rows, heads * d_k);
+    let rows = keys(spans).max(dk.len() / (heads * d_k));
+    check_len(OP, "dk", dk.len(), rows, heads * d_k);
+    check_len(OP, "dv", dv.len(), rows, heads * d_v);
+    assert!(disjoint(spans.iter().map(Span::rows_of_keys)), "{OP}: spans share rows of keys: {spans:?}");
+
+    let wide = |data| Rows { data, stride: heads * d_v };
+    let (dq, dk, dv) = (Shared::new(dq), Shared::new(dk), Shared::new(dv));
+    cpu.threads.run(spans.len() * heads, |task| {
+        let (span, head) = (&spans[task / heads], task % heads);
+        let (query, key) = (span.query as usize, span.key as usize);
+        let (square, narrow, wider) = (size(BLOCK, BLOCK), size(BLOCK, d_k), size(BLOCK, d_v));
+        let sizes = [narrow, narrow, narrow, wider, wider, square, square, narrow, narrow, wider];
+        let mut memory = Scratch::take(sizes.iter().sum());
+        let [q_block, k_block, k_turned, v_turned, dy_block, p, ds, dq_sum, dk_sum, dv_sum] =
+            cut(&mut memory, sizes);
+        cpu.isa.dispatch(Backward {
+            isa: cpu.isa,
+            attention,
+            span,
+            head,
+            q: q.at(query, head * d_k),
+            k: k.at(key, head * d_k),
+            v: v.at(key, head * d_v),
+            y: wide(y).at(query, head * d_v),
+            lse: Rows { data: lse, stride: heads }.at(query, head),
+            dy: wide(dy).at(query, head * d_v),
+            dq,
+            dk,
+            dv,
+            q_block,
+            k_block,
+            k_turned,
+            v_turned,
+            dy_block,
+            p,
+            ds,
+            dq_sum,
+            dk_sum,
+            dv_sum,
+        });
+    });
+}
+
+/// One head of one span; matrices start at its first query and key.
+struct Backward<'a> {
+    isa: Isa,
+    attention: &'a Attention,
+    span: &'a Span,
+    head: usize,
+    q: Rows<'a>,
+    k: Rows<'a>,
+    v: Rows<'a>,
+    y: Rows<'a>,
+    lse: Rows<'a>,
+    dy: Rows<'a>,
+    /// All rows and heads, of which the span's are a part.
+    dq: Shared<'a, f32>,
+    dk: Shared<'a, f32>,
+    dv: Shared<'a, f32>,
+    /// `[queries, d_k]`, scaled.
+    q_block: &'a mut [f32],
+    /// `[keys, d_k]`
+    k_block: &'a mut [f32],
+    /// `[d_k, keys]`
+    k_turned: &'a mut [f32],
+    /// `[d_v, keys]`
+    v_turned: &'a mut [f32],
+    /// `[queries, d_v]`
+    dy_block: &'a mut [f32],
+    /// `[queries, keys]`: scores, then weights after dropout.
+    p: &'a mut [f32],
+    /// `[queries, keys]`: gradients of weights, then of scores.
+    ds: &'a mut [f32],
+    /// `[queries, d_k]`, what one block of keys adds, before it is scaled.
+    dq_sum: &'a mut [f32],
+    /// `[keys, d_k]`
+    dk_sum: &'a mut [f32],
+    /// `[keys, d_v]`
+    dv_sum: &'a mut [f32],
+}
+
+impl Kernel for Backward<'_> {
+    type Output = ();
+
+    /// Walks the blocks of keys, and for each one the blocks of queries: gradients of keys and values are
+    /// summed up in cache, those of queries in their place.
+    #[inline(always)]
+    fn run<S: Simd>(mut self, s: S) {
+        let &Attention { d_k, d_v, .. } = self.attention;
+        let (queries, all_keys) = (self.span.queries as usize, self.span.keys as usize);
+        for i in 0..queries {
+            // Safety: spans do not share queries, so this head of these rows belongs to this task.
+            unsafe { self.dq.slice(self.place_of(i), d_k) }.fill(0.0);
+        }
+        for start in (0..all_keys).step_by(BLOCK) {
+            let keys = BLOCK.min(all_keys - start);
+            copy(s, self.k.at(start, 0), keys, d_k, 1.0, self.k_block);
+            transpose(s, self.k.at(start, 0), keys, d_k, self.k_turned);
+            transpose(s, self.v.at(start, 0), keys, d_v, self.v_turned);
+            self.dk_sum[..keys * padded(s, d_k)].fill(0.0);
+            self.dv_sum[..keys * padded(s, d_v)].fill(0.0);
+            for first in (0..queries).step_by(BLOCK) {
+                let count = BLOCK.min(queries - first);
+                let from = self.attention.seen(self.span, first).start;
+                let to = self.attention.seen(self.span, first + count - 1).end;
+                if from < start + keys && start < to {
+                    self.pair(s, first, count, start, keys);
+                }
+            }
+            self.finish(s, start, keys);
+        }
+    }
+}
+
+impl Backward<'_> {
+    /// What a block of queries and a block of keys add to the gradients.
+    #[inline(always)]
+    fn pair<S: Simd>(&mut self, s: S, first: usize, queries: usize, start: usize, keys: usize) {
+        let &Attention { d_k, d_v, scale, .. } = self.attention;
+        let (stride, k_stride, v_stride) = (padded(s, keys), padded(s, d_k), padded(s, d_v));
+        copy(s, self.q.at(first, 0), queries, d_k, scale, self.q_block);
+        copy(s, self.dy.at(first, 0), queries, d_v, 1.0, self.dy_block);
+        multiply(self.isa, [queries, stride, d_k], self.q_block, [k_stride, 1], self.k_turned, self.p);
+        multiply(self.isa, [queries, stride, d_v], self.dy_block, [v_stride, 1], self.v_turned, self.ds);
+        for i in 0..queries {
+            self.through_softmax(s, first, i, start, keys);
+        }
+        multiply_add(self.isa, [keys, v_stride, queries], self.p, [1, stride], self.dy_block, self.dv_sum);
+        multiply_add(self.isa, [keys, k_stride, queries], self.ds, [1, stride], self.q_block, self.dk_sum);
+        multiply(self.isa, [queries, k_stride, keys], self.ds, [stride, 1], self.k_block, self.dq_sum);
+        for i in 0..queries {
+            // Safety: as in `run`.
+            let dq = unsafe { self.dq.slice(self.place_of(first + i), d_k) };
+            let sum = &self.dq_sum[i * k_stride..];
+            for at in (0..d_k).step_by(S::LANES) {
+                let n = S::LANES.min(d_k - at);
+                store(s, dq, at, n, s.fma(load(s, sum, at, n), s.splat(scale), load(s, dq, at, n)));
+            }
+        }
+    }
+
+    /// Turns scores into weights after dropout, and gradients of those weights into gradients of the scores,
+    /// for query `i` of the block that starts at `first`.
+    #[inline(always)]
+    fn through_softmax<S: Simd>(&mut self, s: S, first: usize, i: usize, start: usize, keys: usize) {
+        let stride = padded(s, keys);
+        let seen = part(self.attention.seen(self.span, first + i), start, keys);
+        let base = s.splat(base(self.lse.row(first + i, 1)[0]));
+        let mean = s.splat(self.mean_of_gradients(s, first + i));
+        let dropout = self.attention.dropout_of(self.span.query as usize + first + i, self.head);
+        let p_row = &mut self.p[i * stride..][..stride];
+        let ds_row = &mut self.ds[i * stride..][..stride];
+        for at in (0..stride).step_by(S::LANES) {
+            let p = exp(s, s.sub(masked(s, load(s, p_row, at, S::LANES), at, &seen), base));
+            let factor = factors(s, dropout, start + at);
+            let dp = s.mul(load(s, ds_row, at, S::LANES), factor);
+            store(s, p_row, at, S::LANES, s.mul(p, factor));
+            store(s, ds_row, at, S::LANES, s.mul(p, s.sub(dp, mean)));
+        }
+    }
+
+    /// `dy · y`, which is the mean of the gradients of a query's weights, weighted by them.
+    #[inline(always)]
+    fn mean_of_gradients<S: Simd>(&self, s: S, query: usize) -> f32 {
+        let d_v = self.attention.d_v;
+        let (y, dy) = (self.y.row(query, d_v), self.dy.row(query, d_v));
+        let mut sum = s.splat(0.0);
+        for at in (0..d_v).step_by(S::LANES) {
+            let n = S::LANES.min(d_v - at);
+            sum = s.fma(load(s, y, at, n), load(s, dy, at, n), sum);
+        }
+        s.sum(sum)
+    }
+
+    /// Writes the gradients of a block of keys and of their values.
+    #[inline(always)]
+    fn finish<S: Simd>(&self, s: S, start: usize, keys: usize) {
+        let &Attention { heads, d_k, d_v, .. } = self.attention;
+        for j in 0..keys {
+            let at = (self.span.key as usize + start + j) * heads + self.head;
+            // Safety: spans do not share keys, so this head of this row belongs to this task.
+            let (dk, dv) = unsafe { (self.dk.slice(at * d_k, d_k), self.dv.slice(at * d_v, d_v)) };
+            dk.copy_from_slice(&self.dk_sum[j * padded(s, d_k)..][..d_k]);
+            dv.copy_from_slice(&self.dv_sum[j * padded(s, d_v)..][..d_v]);
+        }
+    }
+
+    /// Where the gradient of a query of the span starts.
+    #[inline(always)]
+    fn place_of(&self, query: usize) -> usize {
+        let &Attention { heads, d_k, .. } = self.attention;
+        ((self.span.query as usize + query) * heads + self.head) * d_k
+    }
+}

@@ -1,0 +1,418 @@
+//! Every operation against softmax with the whole matrix in double precision, and the promises about bits.
+
+use super::*;
+use crate::{Cpu, Isa, Random, Threads};
+
+fn cpu(isa: Isa) -> Cpu {
+    Cpu { isa, threads: Threads::new(1) }
+}
+
+fn span(query: u32, queries: u32, key: u32, keys: u32, offset: u32) -> Span {
+    Span { query, queries, key, keys, offset }
+}
+
+fn plain(heads: usize, d_k: usize, d_v: usize) -> Attention {
+    let scale = 1.0 / (d_k as f32).sqrt();
+    Attention { heads, d_k, d_v, scale, causal: false, window: None, dropout: None }
+}
+
+/// Numbers of a batch, laid out with gaps of `gap` numbers between rows.
+#[derive(Clone)]
+struct Case {
+    attention: Attention,
+    spans: Vec<Span>,
+    rows: [usize; 2],
+    gap: usize,
+    q: Vec<f32>,
+    k: Vec<f32>,
+    v: Vec<f32>,
+    dy: Vec<f32>,
+}
+
+/// What is computed from a [`Case`], by a kernel or by the reference.
+struct Results<T> {
+    y: Vec<T>,
+    lse: Vec<T>,
+    weights: Vec<T>,
+    dq: Vec<T>,
+    dk: Vec<T>,
+    dv: Vec<T>,
+}
+
+fn normal(random: u64, len: usize) -> Vec<f32> {
+    (0..len as u32).map(|i| Random::new(random).normal(i)).collect()
+}
+
+/// What rows that belong to no span hold before and after.
+const UNTOUCHED: f32 = 7.0;
+
+impl Case {
+    fn new(attention: Attention, spans: &[Span]) -> Case {
+        Case::with_gap(attention, spans, 0)
+    }
+
+    fn with_gap(attention: Attention, spans: &[Span], gap: usize) -> Case {
+        let Attention { heads, d_k, d_v, .. } = attention;
+        // One row more than the spans use, to see that it stays as it is.
+        let queries = spans.iter().map(|span| span.rows_of_queries().end).max().unwrap_or(0) + 1;
+        let keys = keys(spans) + 1;
+        Case {
+            attention,
+            spans: spans.to_vec(),
+            rows: [queries, keys],
+            gap,
+            q: normal(1, queries * (heads * d_k + gap)),
+            k: normal(2, keys * (heads * d_k + gap)),
+            v: normal(3, keys * (heads * d_v + gap)),
+            dy: normal(4, queries * heads * d_v),
+        }
+    }
+
+    fn q(&self) -> Rows<'_> {
+        Rows { data: &self.q, stride: self.attention.heads * self.attention.d_k + self.gap }
+    }
+
+    fn k(&self) -> Rows<'_> {
+        Rows { data: &self.k, ..self.q() }
+    }
+
+    fn v(&self) -> Rows<'_> {
+        Rows { data: &self.v, stride: self.attention.heads * self.attention.d_v + self.gap }
+    }
+
+    fn forward(&self, cpu: &Cpu) -> (Vec<f32>, Vec<f32>) {
+        let Attention { heads, d_v, .. } = self.attention;
+        let mut y = vec![UNTOUCHED; self.rows[0] * heads * d_v];
+        let mut lse = vec![UNTOUCHED; self.rows[0] * heads];
+        attention(cpu, &self.attention, &self.spans, self.q(), self.k(), self.v(), &mut y, &mut lse);
+        (y, lse)
+    }
+
+    fn weights(&self, cpu: &Cpu, lse: &[f32], heads: &[usize]) -> Vec<f32> {
+        let elements = |span: &Span| (span.queries * span.keys) as usize * heads.len();
+        let mut weights = vec![UNTOUCHED; self.spans.iter().map(elements).sum()];
+        attention_weights(cpu, &self.attention, &self.spans, self.q(), self.k(), lse, heads, &mut weights);
+        weights
+    }
+
+    fn run(&self, cpu: &Cpu) -> Results<f32> {
+        let Attention { heads, d_k, d_v, .. } = self.attention;
+        let [queries, keys] = self.rows;
+        let (y, lse) = self.forward(cpu);
+        let weights = self.weights(cpu, &lse, &Vec::from_iter(0..heads));
+        let mut dq = vec![UNTOUCHED; queries * heads * d_k];
+        let mut dk = vec![UNTOUCHED; keys * heads * d_k];
+        let mut dv = vec![UNTOUCHED; keys * heads * d_v];
+        let (q, k, v) = (self.q(), self.k(), self.v());
+        let (how, spans, dy) = (&self.attention, &self.spans, &self.dy);
+        attention_backward(cpu, how, spans, q, k, v, &y, &lse, dy, &mut dq, &mut dk, &mut dv);
+        Results { y, lse, weights, dq, dk, dv }
+    }
+
+    /// The formulas of the module as they stand there, with whole matrices.
+    fn reference(&self) -> Results<f64> {
+        let Attention { heads, d_k, d_v, scale, causal, window, dropout } = self.attention;
+        let [all_queries, all_keys] = self.rows;
+        let untouched = |len| vec![UNTOUCHED as f64; len];
+        let (mut y, mut lse) = (untouched(all_queries * heads * d_v), untouched(all_queries * heads));
+        let mut dq = untouched(all_queries * heads * d_k);
+        let (mut dk, mut dv) = (untouched(all_keys * heads * d_k), untouched(all_keys * heads * d_v));
+        let mut weights = Vec::new();
+        for span in &self.spans {
+            for head in 0..heads {
+                let q =
+                    |i: usize, d| self.q().row(span.query as usize + i, heads * d_k)[head * d_k + d] as f64;
+                let k = |j: usize, d| self.k().row(span.key as usize + j, heads * d_k)[head * d_k + d] as f64;
+                let v = |j: usize, d| self.v().row(span.key as usize + j, heads * d_v)[head * d_v + d] as f64;
+                let at_query = |i: usize| (span.query as usize + i) * heads + head;
+                let at_key = |j: usize| (span.key as usize + j) * heads + head;
+                for j in 0..span.keys as usize {
+                    dk[at_key(j) * d_k..][..d_k].fill(0.0);
+                    dv[at_key(j) * d_v..][..d_v].fill(0.0);
+                }
+                for i in 0..span.queries as usize {
+                    let position = span.offset as i64 + i as i64;
+                    let visible = |j: usize| {
+                        let ahead = j as i64 - position;
+                        (!causal || ahead <= 0) && window.is_none_or(|w| ahead.abs() < w as i64)
+                    };
+                    let dot = |j| (0..d_k).map(|d| q(i, d) * k(j, d)).sum::<f64>();
+                    let score = |j| if visible(j) { scale as f64 * dot(j) } else { f64::NEG_INFINITY };
+                    let scores: Vec<f64> = (0..span.keys as usize).map(score).collect();
+                    let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                    let sum: f64 = scores.iter().map(|s| (s - max).exp()).sum();
+                    let total = if max == f64::NEG_INFINITY { max } else { max + sum.ln() };
+                    lse[at_query(i)] = total;
+                    let weigh = |&s: &f64| if s == f64::NEG_INFINITY { 0.0 } else { (s - total).exp() };
+                    let p: Vec<f64> = scores.iter().map(weigh).collect();
+                    weights.extend(&p);
+                    let kept: Vec<f64> = (0..p.len() as u32)
+                        .map(|j| {
+                            let random = |d: Dropout| d.random.split(at_query(i) as u64);
+                            dropout.map_or(1.0, |d| Dropout { p: d.p, random: random(d) }.factor(j) as f64)
+                        })
+                        .collect();
+                    let dy = |d: usize| self.dy[at_query(i) * d_v + d] as f64;
+                    for d in 0..d_v {
+                        y[at_query(i) * d_v + d] = (0..p.len()).map(|j| p[j] * kept[j] * v(j, d)).sum();
+                    }
+                    let dp = |j: usize| kept[j] * (0..d_v).map(|d| dy(d) * v(j, d)).sum::<f64>();
+                    let mean: f64 = (0..p.len()).map(|j| p[j] * dp(j)).sum();
+                    dq[at_query(i) * d_k..][..d_k].fill(0.0);
+                    for j in 0..p.len() {
+                        let ds = p[j] * (dp(j) - mean) * scale as f64;
+                        for d in 0..d_k {
+                            dq[at_query(i) * d_k + d] += ds * k(j, d);
+                            dk[at_key(j) * d_k + d] += ds * q(i, d);
+                        }
+                        for d in 0..d_v {
+                            dv[at_key(j) * d_v + d] += p[j] * kept[j] * dy(d);
+                        }
+                    }
+                }
+            }
+        }
+        Results { y, lse, weights, dq, dk, dv }
+    }
+}
+
+#[track_caller]
+fn assert_close(what: &str, actual: &[f32], expected: &[f64]) {
+    assert_eq!(actual.len(), expected.len(), "{what}");
+    for (i, (&a, &e)) in actual.iter().zip(expected).enumerate() {
+        let equal = a as f64 == e; // Infinities have no difference.
+        assert!(equal || (a as f64 - e).abs() < 1e-5 * (1.0 + e.abs()), "{what}[{i}] is {a}, not {e}");
+    }
+}
+
+#[track_caller]
+fn assert_same_bits(what: &str, a: &[f32], b: &[f32]) {
+    let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+    assert!(bits(a) == bits(b), "{what}: {a:?} is not {b:?}");
+}
+
+fn dropping(p: f32) -> Option<Dropout> {
+    Some(Dropout { p, random: Random::new(99) })
+}
+
+fn cases() -> Vec<Case> {
+    let causal = Attention { causal: true, ..plain(2, 8, 8) };
+    vec![
+        Case::new(plain(1, 1, 1), &[]),
+        Case::new(plain(1, 1, 1), &[span(0, 1, 0, 1, 0)]),
+        Case::new(plain(3, 5, 7), &[span(0, 1, 0, 65, 0), span(1, 3, 65, 1, 0)]),
+        Case::new(plain(2, 32, 16), &[span(0, 24, 0, 31, 0), span(24, 64, 31, 64, 0)]),
+        Case::with_gap(plain(2, 17, 33), &[span(0, 65, 0, 130, 0), span(65, 9, 130, 16, 0)], 5),
+        // Out of order, with gaps, and with nothing to ask or nothing to see.
+        Case::new(
+            plain(2, 8, 3),
+            &[span(20, 7, 3, 9, 0), span(2, 4, 14, 0, 0), span(30, 0, 0, 3, 0), span(8, 9, 14, 20, 0)],
+        ),
+        Case::new(causal, &[span(0, 130, 0, 130, 0), span(130, 1, 130, 70, 69), span(131, 5, 200, 70, 65)]),
+        // Keys after the last position, and positions after the last key.
+        Case::with_gap(causal, &[span(0, 3, 0, 200, 1), span(3, 4, 200, 5, 3)], 1),
+        Case::new(
+            Attention { window: Some(3), ..causal },
+            &[span(0, 150, 0, 150, 0), span(150, 4, 150, 5, 6)],
+        ),
+        Case::new(Attention { window: Some(70), ..plain(1, 9, 20) }, &[span(0, 200, 0, 180, 0)]),
+        Case::new(Attention { window: Some(0), ..plain(1, 4, 4) }, &[span(0, 3, 0, 3, 0)]),
+        Case::new(
+            Attention { dropout: dropping(0.3), ..causal },
+            &[span(3, 70, 0, 70, 0), span(80, 2, 70, 90, 88)],
+        ),
+    ]
+}
+
+#[test]
+fn every_operation_matches_softmax_over_the_whole_matrix() {
+    for isa in Isa::present() {
+        for (number, case) in cases().iter().enumerate() {
+            let (actual, expected) = (case.run(&cpu(isa)), case.reference());
+            let name = |what: &str| format!("{isa}, case {number}: {what}");
+            assert_close(&name("y"), &actual.y, &expected.y);
+            assert_close(&name("lse"), &actual.lse, &expected.lse);
+            assert_close(&name("weights"), &actual.weights, &expected.weights);
+            assert_close(&name("dq"), &actual.dq, &expected.dq);
+            assert_close(&name("dk"), &actual.dk, &expected.dk);
+            assert_close(&name("dv"), &actual.dv, &expected.dv);
+        }
+    }
+}
+
+#[test]
+fn gradients_match_finite_differences_with_and_without_dropout() {
+    let how = Attention { causal: true, ..plain(2, 8, 12) };
+    for dropout in [None, dropping(0.4)] {
+        let how = Attention { dropout, ..how };
+        let case = Case::new(how, &[span(0, 30, 0, 30, 0), span(30, 5, 30, 80, 75)]);
+        for isa in Isa::present() {
+            let Results { dq, dk, dv, .. } = case.run(&cpu(isa));
+            // The last row of each belongs to no span: it has no gradient.
+            let gradients = [(dq, 16, 5), (dk, 16, 6), (dv, 24, 7)].map(|(mut gradient, row, seed)| {
+                let used = gradient.len() - row;
+                gradient[used..].fill(0.0);
+                (gradient, seed)
+            });
+            // Along the gradient, where the loss changes most, turned a little in each of the inputs.
+            let directions = gradients.each_ref().map(|(gradient, seed)| {
+                let norm = gradient.iter().map(|x| x * x).sum::<f32>().sqrt();
+                let noise = normal(*seed, gradient.len());
+                Vec::from_iter(gradient.iter().zip(&noise).map(|(g, n)| g / norm + 0.02 * n))
+            });
+            let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(&a, &b)| a as f64 * b as f64).sum::<f64>();
+            let slope: f64 = gradients.iter().zip(&directions).map(|((g, _), d)| dot(g, d)).sum();
+            let loss = |step: f32| {
+                let mut moved = case.clone();
+                for (x, direction) in [&mut moved.q, &mut moved.k, &mut moved.v].into_iter().zip(&directions)
+                {
+                    x.iter_mut().zip(direction).for_each(|(x, d)| *x += step * d);
+                }
+                let (y, _) = moved.forward(&cpu(isa));
+                dot(&y[..y.len() - 24], &case.dy[..y.len() - 24])
+            };
+            let difference = (loss(1e-2) - loss(-1e-2)) / 2e-2;
+            assert!((difference / slope - 1.0).abs() < 2e-3, "{isa}: {difference} along a slope of {slope}");
+        }
+    }
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bits() {
+    for isa in Isa::present() {
+        for case in cases() {
+            let one = case.run(&cpu(isa));
+            for count in [2, 3, 7] {
+                let many = case.run(&Cpu { isa, threads: Threads::new(count) });
+                assert_same_bits("y", &one.y, &many.y);
+                assert_same_bits("lse", &one.lse, &many.lse);
+                assert_same_bits("weights", &one.weights, &many.weights);
+                assert_same_bits("dq", &one.dq, &many.dq);
+                assert_same_bits("dk", &one.dk, &many.dk);
+                assert_same_bits("dv", &one.dv, &many.dv);
+            }
+        }
+    }
+}
+
+#[test]
+fn a_sequence_does_not_feel_its_neighbours() {
+    let how = Attention { causal: true, ..plain(2, 12, 20) };
+    let spans = [span(0, 30, 0, 30, 0), span(30, 77, 30, 77, 0), span(107, 2, 107, 9, 7)];
+    let batch = Case::new(how, &spans);
+    for isa in Isa::present() {
+        let together = batch.run(&cpu(isa));
+        for one in spans {
+            let alone = Case { spans: vec![one], ..batch.clone() }.run(&cpu(isa));
+            let queries = |x: &[f32], width| {
+                Vec::from(&x[one.rows_of_queries().start * width..][..one.queries as usize * width])
+            };
+            let keys = |x: &[f32], width| {
+                Vec::from(&x[one.rows_of_keys().start * width..][..one.keys as usize * width])
+            };
+            assert_same_bits("y", &queries(&together.y, 40), &queries(&alone.y, 40));
+            assert_same_bits("lse", &queries(&together.lse, 2), &queries(&alone.lse, 2));
+            assert_same_bits("dq", &queries(&together.dq, 24), &queries(&alone.dq, 24));
+            assert_same_bits("dk", &keys(&together.dk, 24), &keys(&alone.dk, 24));
+            assert_same_bits("dv", &keys(&together.dv, 40), &keys(&alone.dv, 40));
+        }
+    }
+}
+
+#[test]
+fn one_query_over_cached_keys_gives_the_bits_of_the_whole_pass() {
+    let length = 150;
+    for window in [None, Some(10), Some(100)] {
+        let how = Attention { causal: true, window, ..plain(2, 20, 12) };
+        let whole = Case::new(how, &[span(0, length, 0, length, 0)]);
+        for isa in Isa::present() {
+            let (y, lse) = whole.forward(&cpu(isa));
+            for query in 0..length {
+                // Its own row, over the keys that there were when it was the last one.
+                let step = Case { spans: vec![span(query, 1, 0, query + 1, query)], ..whole.clone() };
+                let (y_step, lse_step) = step.forward(&cpu(isa));
+                let at = query as usize;
+                assert_same_bits("y", &y_step[at * 24..][..24], &y[at * 24..][..24]);
+                assert_same_bits("lse", &lse_step[at * 2..][..2], &lse[at * 2..][..2]);
+            }
+        }
+    }
+}
+
+#[test]
+fn keys_out_of_sight_do_not_change_a_bit() {
+    let how = Attention { causal: true, window: Some(40), ..plain(1, 8, 8) };
+    let case = Case::new(how, &[span(0, 200, 0, 200, 0)]);
+    let mut other = case.clone();
+    // Query 130 sees keys 91 to 130.
+    for hidden in (0..91).chain(131..200) {
+        other.k[hidden * 8..][..8].fill(3.0);
+        other.v[hidden * 8..][..8].fill(-5.0);
+    }
+    for isa in Isa::present() {
+        let ((y, lse), (y_other, lse_other)) = (case.forward(&cpu(isa)), other.forward(&cpu(isa)));
+        assert_same_bits("y", &y[130 * 8..][..8], &y_other[130 * 8..][..8]);
+        assert_eq!(lse[130].to_bits(), lse_other[130].to_bits());
+        assert_ne!(lse[131], lse_other[131]);
+    }
+}
+
+#[test]
+fn weights_of_chosen_heads_are_those_of_all_in_the_order_asked_for() {
+    let case = Case::new(plain(3, 4, 4), &[span(0, 2, 0, 5, 0), span(2, 3, 5, 4, 0)]);
+    for isa in Isa::present() {
+        let (_, lse) = case.forward(&cpu(isa));
+        let all = case.weights(&cpu(isa), &lse, &[0, 1, 2]);
+        let chosen = case.weights(&cpu(isa), &lse, &[2, 0]);
+        let expected = [&all[20..30], &all[..10], &all[54..66], &all[30..42]].concat();
+        assert_same_bits("weights", &chosen, &expected);
+        assert!(case.weights(&cpu(isa), &lse, &[]).is_empty());
+    }
+}
+
+#[test]
+fn large_scores_do_not_overflow() {
+    let mut case = Case::new(plain(1, 4, 4), &[span(0, 3, 0, 100, 0)]);
+    case.q.iter_mut().for_each(|q| *q *= 1000.0);
+    for isa in Isa::present() {
+        let results = case.run(&cpu(isa));
+        assert!(results.y.iter().chain(&results.dq).chain(&results.dk).all(|x| x.is_finite()), "{isa}");
+        let heaviest = results.weights[..100].iter().copied().fold(0.0, f32::max);
+        assert!((heaviest - 1.0).abs() < 1e-3, "{isa}: {heaviest}");
+    }
+}
+
+#[test]
+fn a_query_that_is_not_a_number_gives_nan_and_leaves_others_alone() {
+    let case = Case::new(Attention { causal: true, ..plain(1, 4, 4) }, &[span(0, 20, 0, 20, 0)]);
+    for query in [0, 3, 19] {
+        let mut broken = case.clone();
+        broken.q[query * 4 + 1] = f32::NAN;
+        for isa in Isa::present() {
+            let (whole, (y, lse)) = (case.forward(&cpu(isa)), broken.forward(&cpu(isa)));
+            assert!(lse[query].is_nan() && y[query * 4..][..4].iter().all(|y| y.is_nan()), "{isa}");
+            assert_same_bits("before", &y[..query * 4], &whole.0[..query * 4]);
+            assert_same_bits("after", &y[(query + 1) * 4..], &whole.0[(query + 1) * 4..]);
+        }
+    }
+}
+
+#[test]
+#[should_panic(expected = "attention: spans share rows of queries")]
+fn spans_that_share_queries_are_refused() {
+    Case::new(plain(1, 2, 2), &[span(4, 3, 0, 1, 0), span(0, 5, 0, 1, 0)]).forward(&cpu(Isa::best()));
+}
+
+#[test]
+#[should_panic(expected = "attention_backward: spans share rows of keys")]
+fn spans_that_share_keys_have_no_gradient() {
+    Case::new(plain(1, 2, 2), &[span(0, 1, 0, 2, 0), span(1, 1, 1, 1, 0)]).run(&cpu(Isa::best()));
+}
+
+#[test]
+#[should_panic(expected = "attention: k has 6 elements in rows of stride 2, the spans need [4, 2]")]
+fn keys_that_are_not_there_are_refused() {
+    let mut case = Case::new(plain(1, 2, 2), &[span(0, 1, 0, 4, 0)]);
+    case.k.truncate(6);
+    case.forward(&cpu(Isa::best()));
+}
