@@ -52,7 +52,9 @@ impl Level {
 /// A computation written once for every instruction set.
 ///
 /// `run` and everything hot below it must be `#[inline(always)]`: only code that is inlined into the functions of
-/// [`Isa::dispatch`] is compiled with the instructions of the set.
+/// [`Isa::dispatch`] is compiled with the instructions of the set. That goes for closures too: one that is handed to
+/// `for_vectors` says `#[inline(always)] |at, n| …`, and vectors do not go through `map_or` or `array::from_fn`, whose
+/// closures may stay functions of their own, with every instruction a call.
 pub(crate) trait Kernel {
     /// What the computation returns.
     type Output;

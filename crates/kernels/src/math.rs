@@ -1,6 +1,7 @@
 //! Functions that the processor does not have, as polynomials over vectors.
 
 use crate::simd::Simd;
+use std::f32::consts::FRAC_2_SQRT_PI;
 
 /// `e^x` to within 2 units in the last place; exactly zero below -87.3, where the result would be subnormal.
 ///
@@ -33,7 +34,7 @@ pub(crate) fn exp<S: Simd>(s: S, x: S::F) -> S::F {
 /// `tanh x`: an odd polynomial near zero (Cephes' `tanhf`), `1 - 2 / (e^{2x} + 1)` elsewhere.
 #[inline(always)]
 pub(crate) fn tanh<S: Simd>(s: S, x: S::F) -> S::F {
-    const P: [f32; 5] = [-5.704_988_7e-3, 2.063_908_9e-2, -5.373_971_6e-2, 0.133_314_4, -0.333_332_8];
+    const P: [f32; 5] = [-5.704_988_7e-3, 2.063_909e-2, -5.373_971_6e-2, 0.133_314_4, -0.333_332_8];
     let square = s.mul(x, x);
     let mut p = s.splat(P[0]);
     for coefficient in &P[1..] {
@@ -56,7 +57,7 @@ pub(crate) fn erf<S: Simd>(s: S, x: S::F) -> S::F {
         -2.686_617e-2,
         0.112_837_92,
         -0.376_126_4,
-        1.128_379_2,
+        FRAC_2_SQRT_PI,
     ];
     let square = s.mul(x, x);
     let mut near = s.splat(SERIES[0]);

@@ -295,7 +295,11 @@ mod tests {
     fn a_call_from_inside_a_task_is_carried_out() {
         let threads = Threads::new(3);
         let sum = AtomicUsize::new(0);
-        threads.run(4, |_| threads.run(5, |i| { sum.fetch_add(i, Ordering::Relaxed); }));
+        threads.run(4, |_| {
+            threads.run(5, |i| {
+                sum.fetch_add(i, Ordering::Relaxed);
+            })
+        });
         assert_eq!(sum.into_inner(), 40);
     }
 
@@ -305,7 +309,9 @@ mod tests {
         let result = catch_unwind(AssertUnwindSafe(|| threads.run(100, |i| assert!(i != 50, "task fifty"))));
         assert!(result.is_err());
         let count = AtomicUsize::new(0);
-        threads.run(10, |_| { count.fetch_add(1, Ordering::Relaxed); });
+        threads.run(10, |_| {
+            count.fetch_add(1, Ordering::Relaxed);
+        });
         assert_eq!(count.into_inner(), 10);
     }
 
@@ -315,7 +321,9 @@ mod tests {
         for _ in 0..3 {
             std::thread::sleep(std::time::Duration::from_millis(30));
             let count = AtomicUsize::new(0);
-            threads.run(64, |_| { count.fetch_add(1, Ordering::Relaxed); });
+            threads.run(64, |_| {
+                count.fetch_add(1, Ordering::Relaxed);
+            });
             assert_eq!(count.into_inner(), 64);
         }
     }

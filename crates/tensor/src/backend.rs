@@ -127,7 +127,8 @@ pub trait Backend: Debug + Send + Sync {
     // Products.
 
     /// `activation(x · wᵀ + bias)` with `x: [rows, in]`, `w: [out, in]`.
-    fn linear(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>, activation: Option<Activation>) -> Tensor;
+    fn linear(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>, activation: Option<Activation>)
+    -> Tensor;
     /// `dx = dy · w`.
     fn linear_backward_input(&self, dy: &Tensor, w: &Tensor, into: Option<Tensor>) -> Tensor;
     /// `dw = dyᵀ · x`.
@@ -162,7 +163,14 @@ pub trait Backend: Debug + Send + Sync {
     // Attention over packed sequences.
 
     /// `softmax(scale · q·kᵀ)·v` for each head of each sequence, and the log of each softmax's denominator.
-    fn attention(&self, rule: &Attention, spans: &[Span], q: &Tensor, k: &Tensor, v: &Tensor) -> (Tensor, Tensor);
+    fn attention(
+        &self,
+        rule: &Attention,
+        spans: &[Span],
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+    ) -> (Tensor, Tensor);
     /// The gradients of `q`, `k` and `v`.
     fn attention_backward(
         &self,
@@ -189,7 +197,14 @@ pub trait Backend: Debug + Send + Sync {
     /// `scale · table[ids]`.
     fn embedding(&self, table: &Tensor, ids: &Tensor, scale: f32) -> Tensor;
     /// Adds `scale · dy` to the rows `ids` of `dtable`, in order; rows of the padding token are left out.
-    fn embedding_backward(&self, dtable: &mut Tensor, ids: &Tensor, scale: f32, padding: Option<i32>, dy: &Tensor);
+    fn embedding_backward(
+        &self,
+        dtable: &mut Tensor,
+        ids: &Tensor,
+        scale: f32,
+        padding: Option<i32>,
+        dy: &Tensor,
+    );
     /// `y[rows] = x`, for rows that are all different.
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor);
 
@@ -212,14 +227,22 @@ pub trait Backend: Debug + Send + Sync {
     /// `min(1, limit / √squared_norm)`: what gradients are multiplied by to have a norm of at most `limit`.
     fn clip_factor(&self, squared_norm: &Tensor, limit: f32) -> Tensor;
     /// One step of Adam on a parameter, with the gradient multiplied by `factor` first; `step` counts from 1.
-    fn adam(&self, rule: &Adam, step: u32, factor: Option<&Tensor>, p: &mut Tensor, g: &Tensor, mv: [&mut Tensor; 2]);
+    fn adam(
+        &self,
+        rule: &Adam,
+        step: u32,
+        factor: Option<&Tensor>,
+        p: &mut Tensor,
+        g: &Tensor,
+        mv: [&mut Tensor; 2],
+    );
 
     /// Where the time went since the last call: a name and a duration for each kind of kernel.
     fn take_profile(&self) -> Vec<(&'static str, Duration)>;
 }
 
 /// What is said often, said shorter.
-impl dyn Backend {
+impl dyn Backend + '_ {
     /// [`Backend::upload`] of `f32`.
     pub fn upload_f32(&self, data: &[f32], shape: impl Into<Shape>) -> Tensor {
         self.upload(Host::F32(data), shape.into())

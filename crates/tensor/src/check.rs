@@ -44,8 +44,11 @@ pub fn check_gradients(name: &str, shapes: &[&[usize]], f: impl Fn(&Tape, &[Var]
         let probe = numbers(100 + direction, y.shape().len());
         let seed = backend.upload_f32(&probe, y.shape());
         let gradients = tape.backward_from(&y, seed, &vars);
-        let along: Vec<Vec<f32>> =
-            inputs.iter().enumerate().map(|(i, x)| numbers(200 + 10 * direction + i as u64, x.len())).collect();
+        let along: Vec<Vec<f32>> = inputs
+            .iter()
+            .enumerate()
+            .map(|(i, x)| numbers(200 + 10 * direction + i as u64, x.len()))
+            .collect();
         let mut expected = 0.0;
         let mut size = 0.0;
         for (i, gradient) in gradients.iter().enumerate() {

@@ -128,7 +128,13 @@ impl Backend for SealedBackend {
     fn softmax_backward(&self, y: &Tensor, dy: &Tensor) -> Tensor {
         seal(self.inner.softmax_backward(&open(y), &open(dy)))
     }
-    fn linear(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>, activation: Option<Activation>) -> Tensor {
+    fn linear(
+        &self,
+        x: &Tensor,
+        w: &Tensor,
+        bias: Option<&Tensor>,
+        activation: Option<Activation>,
+    ) -> Tensor {
         seal(self.inner.linear(&open(x), &open(w), bias.map(open).as_ref(), activation))
     }
     fn linear_backward_input(&self, dy: &Tensor, w: &Tensor, into: Option<Tensor>) -> Tensor {
@@ -168,7 +174,14 @@ impl Backend for SealedBackend {
         let (dz, dr, dgamma, dbeta) = (seal(g.dz), seal(g.dr), seal(g.dgamma), seal(g.dbeta));
         NormGradients { dz, dr, dgamma, dbeta }
     }
-    fn attention(&self, rule: &Attention, spans: &[Span], q: &Tensor, k: &Tensor, v: &Tensor) -> (Tensor, Tensor) {
+    fn attention(
+        &self,
+        rule: &Attention,
+        spans: &[Span],
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+    ) -> (Tensor, Tensor) {
         let (y, lse) = self.inner.attention(rule, spans, &open(q), &open(k), &open(v));
         (seal(y), seal(lse))
     }
@@ -198,7 +211,14 @@ impl Backend for SealedBackend {
     fn embedding(&self, table: &Tensor, ids: &Tensor, scale: f32) -> Tensor {
         seal(self.inner.embedding(&open(table), &open(ids), scale))
     }
-    fn embedding_backward(&self, dtable: &mut Tensor, ids: &Tensor, scale: f32, padding: Option<i32>, dy: &Tensor) {
+    fn embedding_backward(
+        &self,
+        dtable: &mut Tensor,
+        ids: &Tensor,
+        scale: f32,
+        padding: Option<i32>,
+        dy: &Tensor,
+    ) {
         change(dtable, |dtable| self.inner.embedding_backward(dtable, &open(ids), scale, padding, &open(dy)));
     }
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {

@@ -129,7 +129,7 @@ impl Tape {
         for (id, node) in &leaf_nodes {
             slots[*node] = gradients.0.remove(id);
         }
-        let mut slots = self.backward_into(loss, one, slots);
+        let mut slots = self.backward_into(loss, one.clone(), Some(one), slots);
         for (id, node) in leaf_nodes {
             if let Some(gradient) = slots[node].take() {
                 gradients.0.insert(id, gradient);
@@ -140,13 +140,19 @@ impl Tape {
     /// The gradients of `leaves` when that of `y` is `dy`.
     pub(crate) fn backward_from(self, y: &Var, dy: Tensor, leaves: &[Var]) -> Vec<Option<Tensor>> {
         let slots = vec![None; self.nodes.borrow().len()];
-        let mut slots = self.backward_into(y, dy, slots);
+        let mut slots = self.backward_into(y, dy, None, slots);
         leaves.iter().map(|leaf| slots[leaf.node.expect("a leaf is a node")].take()).collect()
     }
 
     /// Walks the tape back from `y`; each operation, and what it kept, is dropped as soon as it has been passed.
-    fn backward_into(self, y: &Var, dy: Tensor, slots: Vec<Option<Tensor>>) -> Vec<Option<Tensor>> {
-        let mut backward = Backward { backend: Arc::clone(&self.backend), slots, seed: dy.clone() };
+    fn backward_into(
+        self,
+        y: &Var,
+        dy: Tensor,
+        one: Option<Tensor>,
+        slots: Vec<Option<Tensor>>,
+    ) -> Vec<Option<Tensor>> {
+        let mut backward = Backward { backend: Arc::clone(&self.backend), slots, one };
         if let Some(node) = y.node {
             backward.slots[node] = Some(dy);
         }
@@ -166,7 +172,8 @@ impl Tape {
 pub(crate) struct Backward {
     pub(crate) backend: Arc<dyn Backend>,
     slots: Vec<Option<Tensor>>,
-    seed: Tensor,
+    /// The gradient of the loss by itself, where the pass started from one.
+    one: Option<Tensor>,
 }
 
 impl Backward {
@@ -213,8 +220,8 @@ impl Backward {
         }
     }
 
-    /// Whether `dy` is the one that the pass started with: then it need not be multiplied with.
-    pub(crate) fn is_seed(&self, dy: &Tensor) -> bool {
-        dy.buffer().same(self.seed.buffer())
+    /// Whether `dy` is known to be one, without looking at it: then it need not be multiplied with.
+    pub(crate) fn is_one(&self, dy: &Tensor) -> bool {
+        self.one.as_ref().is_some_and(|one| dy.buffer().same(one.buffer()))
     }
 }

@@ -203,7 +203,16 @@ impl Shape {
     }
 
     /// `C` from packed operands, in tasks of [`TASK_LEFT`] × [`TASK_RIGHT`] panels or a little less, all alike.
-    fn multiply(self, cpu: &Cpu, a: Matrix, left: &[f32], n: usize, right: &[f32], c: &mut [f32], epilogue: Epilogue) {
+    fn multiply(
+        self,
+        cpu: &Cpu,
+        a: Matrix,
+        left: &[f32],
+        n: usize,
+        right: &[f32],
+        c: &mut [f32],
+        epilogue: Epilogue,
+    ) {
         let (rows, cols) = (self.left_panels(a.rows), self.right_panels(n));
         let (row_tasks, col_tasks) = (rows.div_ceil(TASK_LEFT), cols.div_ceil(TASK_RIGHT));
         let c = Shared::new(c);

@@ -104,7 +104,9 @@ fn transpose<S: Simd>(s: S, from: &[f32], k: usize, to: &mut [f32], width: usize
         for at in (0..whole_k).step_by(S::LANES) {
             // Safety: a block of LANES rows from `row` and LANES columns from `at` lies inside `from`, its transpose
             // inside `to`, as the bounds of the loops and the assertion say.
-            unsafe { s.transpose(from.as_ptr().add(row * k + at), k, to.as_mut_ptr().add(at * width + row), width) }
+            unsafe {
+                s.transpose(from.as_ptr().add(row * k + at), k, to.as_mut_ptr().add(at * width + row), width)
+            }
         }
         for at in whole_k..k {
             for row in row..row + S::LANES {

@@ -16,7 +16,8 @@ fn reference(a: Matrix, b: Matrix, c: &[f32], epilogue: Epilogue) -> Vec<f64> {
             let start = if epilogue.accumulate { c[i * b.cols + j] as f64 } else { 0.0 };
             let sum: f64 = start + (0..a.cols).map(|k| at(a, i, k) * at(b, k, j)).sum::<f64>();
             let sum = sum + epilogue.bias.map_or(0.0, |bias| bias[j] as f64);
-            out[i * b.cols + j] = if epilogue.activation == Some(Activation::Relu) { sum.max(0.0) } else { sum };
+            out[i * b.cols + j] =
+                if epilogue.activation == Some(Activation::Relu) { sum.max(0.0) } else { sum };
         }
     }
     out
@@ -70,8 +71,7 @@ fn products_match_the_definition_in_every_transposition_on_every_instruction_set
 fn a_row_has_the_same_bits_in_any_company_on_any_number_of_threads() {
     let [m, k, n] = [200, 600, 150];
     let (a, b, bias) = (numbers(1, m * k), numbers(2, k * n), numbers(3, n));
-    let epilogue =
-        Epilogue { bias: Some(&bias), activation: Some(Activation::Gelu), ..Epilogue::default() };
+    let epilogue = Epilogue { bias: Some(&bias), activation: Some(Activation::Gelu), ..Epilogue::default() };
     for isa in Isa::present() {
         let product = |threads, rows: std::ops::Range<usize>| {
             let mut c = vec![f32::NAN; rows.len() * n];
@@ -129,5 +129,11 @@ fn a_batch_of_products_is_each_product() {
 #[should_panic(expected = "[3, 4] · [5, 6] does not fit")]
 fn shapes_that_do_not_fit_are_named() {
     let cpu = Cpu { isa: Isa::best(), threads: Threads::new(1) };
-    gemm(&cpu, Matrix::new(&[0.0; 12], 3, 4), Matrix::new(&[0.0; 30], 5, 6), &mut [0.0; 18], Epilogue::default());
+    gemm(
+        &cpu,
+        Matrix::new(&[0.0; 12], 3, 4),
+        Matrix::new(&[0.0; 30], 5, 6),
+        &mut [0.0; 18],
+        Epilogue::default(),
+    );
 }

@@ -200,7 +200,10 @@ unsafe fn multiply<S: Simd, const ROWS: usize>(
     for _ in 0..depth {
         // Safety: `a` and `b` stay inside their panels for `depth` steps.
         unsafe {
-            let columns: [S::F; VECTORS] = std::array::from_fn(|v| s.load(b.add(v * S::LANES)));
+            let mut columns = [s.splat(0.0); VECTORS];
+            for v in 0..VECTORS {
+                columns[v] = s.load(b.add(v * S::LANES));
+            }
             for row in 0..ROWS {
                 let x = s.splat(*a.add(row * step.row));
                 for v in 0..VECTORS {
@@ -236,8 +239,11 @@ unsafe fn finish_tile<S: Simd>(s: S, rows: usize, c: *mut f32, stride: usize, fi
             // Safety: inside the tile of `C`.
             unsafe {
                 let at = c.add(row * stride + v * S::LANES);
-                let sum = s.add(s.load(at), bias);
-                s.store(at, finish.activation.map_or(sum, |activation| activation.apply(s, sum)));
+                let mut sum = s.add(s.load(at), bias);
+                if let Some(activation) = finish.activation {
+                    sum = activation.apply(s, sum);
+                }
+                s.store(at, sum);
             }
         }
     }

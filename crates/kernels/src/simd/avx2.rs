@@ -62,21 +62,26 @@ impl Simd for Avx2 {
     #[inline(always)]
     unsafe fn transpose(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
         unsafe {
-            let r: [__m256; 8] = std::array::from_fn(|i| _mm256_loadu_ps(from.add(i * from_stride)));
+            let mut r = [_mm256_setzero_ps(); 8];
+            for i in 0..8 {
+                r[i] = _mm256_loadu_ps(from.add(i * from_stride));
+            }
             // Pairs of rows interleaved, then pairs of pairs, then the halves of the register exchanged.
-            let two: [__m256; 8] = std::array::from_fn(|i| {
+            let mut two = [_mm256_setzero_ps(); 8];
+            for i in 0..8 {
                 let (a, b) = (r[i & !1], r[i | 1]);
-                if i & 1 == 0 { _mm256_unpacklo_ps(a, b) } else { _mm256_unpackhi_ps(a, b) }
-            });
-            let four: [__m256; 8] = std::array::from_fn(|i| {
+                two[i] = if i & 1 == 0 { _mm256_unpacklo_ps(a, b) } else { _mm256_unpackhi_ps(a, b) };
+            }
+            let mut four = [_mm256_setzero_ps(); 8];
+            for i in 0..8 {
                 let (group, column) = (i & !3, i & 3);
                 let (a, b) = (two[group + column / 2], two[group + 2 + column / 2]);
-                if column & 1 == 0 {
+                four[i] = if column & 1 == 0 {
                     _mm256_shuffle_ps::<0x44>(a, b)
                 } else {
                     _mm256_shuffle_ps::<0xee>(a, b)
-                }
-            });
+                };
+            }
             for column in 0..4 {
                 let (a, b) = (four[column], four[4 + column]);
                 _mm256_storeu_ps(to.add(column * to_stride), _mm256_permute2f128_ps::<0x20>(a, b));

@@ -67,21 +67,26 @@ impl Simd for Avx512 {
     #[inline(always)]
     unsafe fn transpose(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
         unsafe {
-            let r: [__m512; 16] = std::array::from_fn(|i| _mm512_loadu_ps(from.add(i * from_stride)));
+            let mut r = [_mm512_setzero_ps(); 16];
+            for i in 0..16 {
+                r[i] = _mm512_loadu_ps(from.add(i * from_stride));
+            }
             // Inside each quarter of the register: pairs of rows interleaved, then pairs of pairs …
-            let two: [__m512; 16] = std::array::from_fn(|i| {
+            let mut two = [_mm512_setzero_ps(); 16];
+            for i in 0..16 {
                 let (a, b) = (r[i & !1], r[i | 1]);
-                if i & 1 == 0 { _mm512_unpacklo_ps(a, b) } else { _mm512_unpackhi_ps(a, b) }
-            });
-            let four: [__m512; 16] = std::array::from_fn(|i| {
+                two[i] = if i & 1 == 0 { _mm512_unpacklo_ps(a, b) } else { _mm512_unpackhi_ps(a, b) };
+            }
+            let mut four = [_mm512_setzero_ps(); 16];
+            for i in 0..16 {
                 let (group, column) = (i & !3, i & 3);
                 let (a, b) = (two[group + column / 2], two[group + 2 + column / 2]);
-                if column & 1 == 0 {
+                four[i] = if column & 1 == 0 {
                     _mm512_shuffle_ps::<0x44>(a, b)
                 } else {
                     _mm512_shuffle_ps::<0xee>(a, b)
-                }
-            });
+                };
+            }
             // … so that `four[4g + c]` holds columns c, 4 + c, 8 + c, 12 + c of rows 4g to 4g + 3; then the quarters.
             for c in 0..4 {
                 let (a, b, d, e) = (four[c], four[4 + c], four[8 + c], four[12 + c]);

@@ -14,8 +14,8 @@ use attentive_kernels::optimizer::{self, Adam};
 use attentive_kernels::{Cpu, Dropout, Random, elementwise, embedding, norm, projection, softmax};
 use half::{bf16, f16};
 use memory::{Memory, Number, Pool};
-pub use profile::Share;
 use profile::Profile;
+pub use profile::Share;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,7 +52,12 @@ impl CpuBackend {
     }
 
     /// The gradient `into`, added to, or a new one; `add` is told which.
-    fn accumulate(&self, into: Option<Tensor>, shape: impl Into<Shape>, add: impl FnOnce(&mut [f32], bool)) -> Tensor {
+    fn accumulate(
+        &self,
+        into: Option<Tensor>,
+        shape: impl Into<Shape>,
+        add: impl FnOnce(&mut [f32], bool),
+    ) -> Tensor {
         let shape = shape.into();
         match into {
             None => self.build(shape, |y| add(y, false)),
@@ -67,7 +72,8 @@ impl CpuBackend {
 
 /// The numbers of a tensor of this backend.
 fn data<T: Number>(x: &Tensor) -> &[T] {
-    let memory = x.buffer().get::<Memory>().unwrap_or_else(|| panic!("{x:?} is not in the processor's memory"));
+    let memory =
+        x.buffer().get::<Memory>().unwrap_or_else(|| panic!("{x:?} is not in the processor's memory"));
     memory.view().unwrap_or_else(|| panic!("{:?} expected, but the tensor is {x:?}", T::DTYPE))
 }
 
@@ -160,13 +166,13 @@ impl Backend for CpuBackend {
             DType::Bf16 => {
                 self.build(shape, |y| y.iter_mut().zip(each).for_each(|(y, x)| *y = bf16::from_f32(x)))
             }
-            DType::F16 => self.build(shape, |y| y.iter_mut().zip(each).for_each(|(y, x)| *y = f16::from_f32(x))),
-            DType::I8 => {
-                self.build(shape, |y| y.iter_mut().zip(each).for_each(|(y, x)| *y = x.round_ties_even() as i8))
+            DType::F16 => {
+                self.build(shape, |y| y.iter_mut().zip(each).for_each(|(y, x)| *y = f16::from_f32(x)))
             }
-            DType::I32 => {
-                self.build(shape, |y| y.iter_mut().zip(each).for_each(|(y, x)| *y = x.round_ties_even() as i32))
-            }
+            DType::I8 => self
+                .build(shape, |y| y.iter_mut().zip(each).for_each(|(y, x)| *y = x.round_ties_even() as i8)),
+            DType::I32 => self
+                .build(shape, |y| y.iter_mut().zip(each).for_each(|(y, x)| *y = x.round_ties_even() as i32)),
         }
     }
 
@@ -189,7 +195,9 @@ impl Backend for CpuBackend {
             self.build(shape, |y| match op {
                 Binary::Add if other == shape => elementwise::add(&self.cpu, a, b, y),
                 Binary::Mul if other == shape => elementwise::mul(&self.cpu, a, b, y),
-                Binary::Add if other == Shape::from([shape.cols()]) => elementwise::add_row(&self.cpu, a, b, y),
+                Binary::Add if other == Shape::from([shape.cols()]) => {
+                    elementwise::add_row(&self.cpu, a, b, y)
+                }
                 Binary::Mul if other == Shape::SCALAR => elementwise::scale(&self.cpu, a, b[0], y),
                 _ => panic!("{op:?}: {shape} and {other} do not fit"),
             })
@@ -204,7 +212,8 @@ impl Backend for CpuBackend {
 
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32) {
         same_shape("add_assign", y, x);
-        self.profile.time(Share::Elementwise, || elementwise::add_assign(&self.cpu, data_mut(y), f32s(x), factor));
+        self.profile
+            .time(Share::Elementwise, || elementwise::add_assign(&self.cpu, data_mut(y), f32s(x), factor));
     }
 
     fn activate(&self, activation: Activation, x: &Tensor) -> Tensor {
@@ -262,8 +271,20 @@ impl Backend for CpuBackend {
         })
     }
 
-    fn linear(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>, activation: Option<Activation>) -> Tensor {
-        assert_eq!(x.shape().cols(), w.shape().cols(), "linear: x {} and w {} do not fit", x.shape(), w.shape());
+    fn linear(
+        &self,
+        x: &Tensor,
+        w: &Tensor,
+        bias: Option<&Tensor>,
+        activation: Option<Activation>,
+    ) -> Tensor {
+        assert_eq!(
+            x.shape().cols(),
+            w.shape().cols(),
+            "linear: x {} and w {} do not fit",
+            x.shape(),
+            w.shape()
+        );
         let epilogue = Epilogue { accumulate: false, bias: bias.map(f32s), activation };
         self.profile.time(Share::Product, || {
             self.build(x.shape().with_cols(w.shape().rows()), |y| {
@@ -371,7 +392,14 @@ impl Backend for CpuBackend {
         })
     }
 
-    fn attention(&self, rule: &Attention, spans: &[Span], q: &Tensor, k: &Tensor, v: &Tensor) -> (Tensor, Tensor) {
+    fn attention(
+        &self,
+        rule: &Attention,
+        spans: &[Span],
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+    ) -> (Tensor, Tensor) {
         let queries = q.shape().rows();
         self.profile.time(Share::Attention, || {
             let mut y = None;
@@ -431,10 +459,25 @@ impl Backend for CpuBackend {
         })
     }
 
-    fn embedding_backward(&self, dtable: &mut Tensor, ids: &Tensor, scale: f32, padding: Option<i32>, dy: &Tensor) {
+    fn embedding_backward(
+        &self,
+        dtable: &mut Tensor,
+        ids: &Tensor,
+        scale: f32,
+        padding: Option<i32>,
+        dy: &Tensor,
+    ) {
         let d = dtable.shape().cols();
         self.profile.time(Share::Embedding, || {
-            embedding::embedding_backward(&self.cpu, i32s(ids), scale, padding, f32s(dy), d, data_mut(dtable));
+            embedding::embedding_backward(
+                &self.cpu,
+                i32s(ids),
+                scale,
+                padding,
+                f32s(dy),
+                d,
+                data_mut(dtable),
+            );
         });
     }
 
@@ -463,8 +506,7 @@ impl Backend for CpuBackend {
         };
         let (x, w, tokens) = (f32s(hidden), f32s(table), i32s(target.tokens));
         self.profile.time(Share::Loss, || {
-            let mut gradients =
-                gradient.then(|| [h, t].map(|shape| self.pool.take(DType::F32, shape.len())));
+            let mut gradients = gradient.then(|| [h, t].map(|shape| self.pool.take(DType::F32, shape.len())));
             let into = gradients.as_mut().map(|[dh, dt]| (view_mut(dh), view_mut(dt)));
             let sum = projection::projection_loss(&self.cpu, &rule, x, w, tokens, into);
             let loss = self.build(Shape::SCALAR, |y| y[0] = sum);

@@ -25,7 +25,9 @@ mod tests {
         for activation in
             [Activation::Relu, Activation::Gelu, Activation::GeluTanh, Activation::Silu, Activation::Tanh]
         {
-            check_gradients(&format!("{activation:?}"), &[&[7, 5]], |tape, v| tape.activate(activation, &v[0]));
+            check_gradients(&format!("{activation:?}"), &[&[7, 5]], |tape, v| {
+                tape.activate(activation, &v[0])
+            });
         }
     }
 }

@@ -28,7 +28,15 @@ impl AttentionWeights {
 
 impl Tape {
     /// Attention of each sequence's queries to its keys; `dropout` is the probability that a weight is dropped.
-    pub fn attention(&self, rule: &Attention, dropout: f32, spans: &Arc<[Span]>, q: &Var, k: &Var, v: &Var) -> Var {
+    pub fn attention(
+        &self,
+        rule: &Attention,
+        dropout: f32,
+        spans: &Arc<[Span]>,
+        q: &Var,
+        k: &Var,
+        v: &Var,
+    ) -> Var {
         self.attention_with_weights(rule, dropout, spans, q, k, v).0
     }
 
@@ -76,7 +84,8 @@ mod tests {
     fn gradients_match_differences() {
         let spans: Arc<[Span]> = [span(0, 3, 0, 5), span(3, 4, 5, 4)].into();
         for (causal, dropout) in [(false, 0.0), (true, 0.0), (false, 0.3)] {
-            let rule = Attention { heads: 2, d_k: 3, d_v: 5, scale: 0.6, causal, window: None, dropout: None };
+            let rule =
+                Attention { heads: 2, d_k: 3, d_v: 5, scale: 0.6, causal, window: None, dropout: None };
             let name = format!("attention causal {causal} dropout {dropout}");
             check_gradients(&name, &[&[7, 6], &[9, 6], &[9, 10]], |tape, v| {
                 tape.attention(&rule, dropout, &spans, &v[0], &v[1], &v[2])

@@ -51,8 +51,12 @@ mod tests {
 
     #[test]
     fn gradients_match_differences() {
-        check_gradients("linear", &[&[5, 7], &[3, 7], &[3]], |tape, v| tape.linear(&v[0], &v[1], Some(&v[2]), None));
-        check_gradients("linear without bias", &[&[1, 9], &[4, 9]], |tape, v| tape.linear(&v[0], &v[1], None, None));
+        check_gradients("linear", &[&[5, 7], &[3, 7], &[3]], |tape, v| {
+            tape.linear(&v[0], &v[1], Some(&v[2]), None)
+        });
+        check_gradients("linear without bias", &[&[1, 9], &[4, 9]], |tape, v| {
+            tape.linear(&v[0], &v[1], None, None)
+        });
         for activation in [Activation::Relu, Activation::Gelu, Activation::GeluTanh, Activation::Silu] {
             check_gradients(&format!("linear {activation:?}"), &[&[6, 8], &[5, 8], &[5]], |tape, v| {
                 tape.linear(&v[0], &v[1], Some(&v[2]), Some(activation))

@@ -14,7 +14,7 @@ impl Tape {
         let Some((mut dhidden, mut dtable)) = result.gradients else { return self.constant(result.loss) };
         let (hidden_var, table_var) = (hidden.clone(), table.clone());
         self.record(result.loss, &[hidden, table], move |back, dy| {
-            if !back.is_seed(&dy) {
+            if !back.is_one(&dy) {
                 dhidden = back.backend.binary(Binary::Mul, &dhidden, &dy);
                 dtable = back.backend.binary(Binary::Mul, &dtable, &dy);
             }

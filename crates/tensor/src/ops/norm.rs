@@ -17,7 +17,15 @@ impl Tape {
     }
 
     /// Layer norm of `x + dropout(r)`: the paper's `LayerNorm(x + Sublayer(x))` in one pass.
-    pub fn residual_layer_norm(&self, x: &Var, r: &Var, p: f32, gamma: &Var, beta: &Var, epsilon: f32) -> Var {
+    pub fn residual_layer_norm(
+        &self,
+        x: &Var,
+        r: &Var,
+        p: f32,
+        gamma: &Var,
+        beta: &Var,
+        epsilon: f32,
+    ) -> Var {
         let dropout = self.draw(p);
         let (g, b) = (gamma.value(), beta.value());
         let norm = self.backend().residual_layer_norm(x.value(), r.value(), dropout, g, b, epsilon);
@@ -56,9 +64,11 @@ mod tests {
             tape.layer_norm(&v[0], &v[1], &v[2], 1e-5)
         });
         for p in [0.0, 0.3] {
-            check_gradients(&format!("residual layer norm {p}"), &[&[6, 9], &[6, 9], &[9], &[9]], |tape, v| {
-                tape.residual_layer_norm(&v[0], &v[1], p, &v[2], &v[3], 1e-5)
-            });
+            check_gradients(
+                &format!("residual layer norm {p}"),
+                &[&[6, 9], &[6, 9], &[9], &[9]],
+                |tape, v| tape.residual_layer_norm(&v[0], &v[1], p, &v[2], &v[3], 1e-5),
+            );
         }
     }
 }
