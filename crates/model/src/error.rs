@@ -1,6 +1,5 @@
 //! What can go wrong with a model through no fault of the programmer.
 
-use attentive_tensor::Shape;
 use std::path::PathBuf;
 
 /// A configuration that cannot be, or a checkpoint that cannot be read or written.
@@ -46,9 +45,9 @@ pub enum Error {
         /// The tensor.
         name: String,
         /// The shape in the file.
-        found: Shape,
+        found: String,
         /// The shape in the model.
-        expected: Shape,
+        expected: String,
     },
 }
 

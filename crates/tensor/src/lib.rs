@@ -15,8 +15,9 @@
 //! let y = tape.linear(&x, &tape.parameter(&w), None, None); // x · wᵀ
 //! assert_eq!(backend.download_f32(y.value()), [-1.0, -1.0]);
 //!
+//! let loss = tape.sum(&y);
 //! let mut gradients = Gradients::default();
-//! tape.backward(&tape.sum(&y), &mut gradients);
+//! tape.backward(&loss, &mut gradients);
 //! assert_eq!(backend.download_f32(gradients.get(&w).unwrap()), [1.0, -1.0, 1.0, -1.0]);
 //! # Ok::<(), attentive_tensor::Error>(())
 //! ```

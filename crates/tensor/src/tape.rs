@@ -1,6 +1,7 @@
 //! The tape: what was computed, in order, and how gradients flow back through it.
 
 use crate::backend::Backend;
+use crate::ops::attention::AttentionWeights;
 use crate::parameter::{Gradients, Parameter};
 use crate::shape::Shape;
 use crate::tensor::{DType, Tensor};
@@ -46,6 +47,8 @@ pub struct Tape {
     /// For each node the way back, none for leaves.
     nodes: RefCell<Vec<Option<BackwardFn>>>,
     leaves: RefCell<HashMap<u64, Var>>,
+    /// The attentions seen so far, if anybody is watching.
+    watched: Option<RefCell<Vec<AttentionWeights>>>,
 }
 
 impl Tape {
@@ -62,6 +65,24 @@ impl Tape {
             draws: Cell::new(0),
             nodes: RefCell::default(),
             leaves: RefCell::default(),
+            watched: None,
+        }
+    }
+
+    /// The same tape, which also remembers every attention that is computed on it; see [`Tape::watched`].
+    pub fn watching(self) -> Tape {
+        Tape { watched: Some(RefCell::default()), ..self }
+    }
+
+    /// The attentions that were computed since the last call, in order. The weights of any head can be had from
+    /// each: the fused computation keeps what it takes and is not slowed down by being watched.
+    pub fn watched(&self) -> Vec<AttentionWeights> {
+        self.watched.as_ref().map(RefCell::take).unwrap_or_default()
+    }
+
+    pub(crate) fn watch(&self, attention: impl FnOnce() -> AttentionWeights) {
+        if let Some(watched) = &self.watched {
+            watched.borrow_mut().push(attention());
         }
     }
 

@@ -15,7 +15,12 @@ pub struct FeedForward {
 
 impl FeedForward {
     /// From `d_model` to `d_ff` and back.
-    pub fn new(builder: &Builder, d_model: usize, d_ff: usize, activation: Activation) -> Result<Self, Error> {
+    pub fn new(
+        builder: &Builder,
+        d_model: usize,
+        d_ff: usize,
+        activation: Activation,
+    ) -> Result<Self, Error> {
         Ok(FeedForward {
             inner: Linear::new(&builder.at("fc1"), d_model, d_ff)?,
             outer: Linear::new(&builder.at("fc2"), d_ff, d_model)?,

@@ -18,7 +18,7 @@ mod residual;
 
 pub use additive::AdditiveAttention;
 pub use attention::{
-    Heads, MultiHeadAttention, MultiHeadConfig, dot_product_attention, scaled_dot_product_attention,
+    MultiHeadAttention, MultiHeadConfig, dot_product_attention, scaled_dot_product_attention,
 };
 pub use cache::{Cache, LayerCache};
 pub use decoder::{Decoder, DecoderLayer};

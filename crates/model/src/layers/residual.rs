@@ -25,7 +25,12 @@ pub struct Residual {
 
 impl Residual {
     /// A connection around a sublayer of width `d_model`.
-    pub fn new(builder: &Builder, d_model: usize, placement: NormPlacement, dropout: f32) -> Result<Self, Error> {
+    pub fn new(
+        builder: &Builder,
+        d_model: usize,
+        placement: NormPlacement,
+        dropout: f32,
+    ) -> Result<Self, Error> {
         Ok(Residual { norm: LayerNorm::new(builder, d_model)?, placement, dropout })
     }
 

@@ -3,6 +3,7 @@
 //! `q: [queries, h·d_k]`, `k: [keys, h·d_k]`, `v: [keys, h·d_v]` to `[queries, h·d_v]`. What is kept for the way back is one
 //! number for each query and head, the log of its softmax's denominator; weights are computed again from it.
 
+use crate::backend::Backend;
 use crate::tape::{Tape, Var};
 use crate::tensor::Tensor;
 use attentive_kernels::attention::{Attention, Span};
@@ -19,10 +20,20 @@ pub struct AttentionWeights {
 }
 
 impl AttentionWeights {
+    /// The sequences, as attention saw them.
+    pub fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// The number of heads.
+    pub fn heads(&self) -> usize {
+        self.rule.heads
+    }
+
     /// The weights of some heads: for each sequence and each of `heads` a matrix `[queries, keys]`, one after the
     /// other.
-    pub fn of_heads(&self, tape: &Tape, heads: &[usize]) -> Tensor {
-        tape.backend().attention_weights(&self.rule, &self.spans, &self.q, &self.k, &self.lse, heads)
+    pub fn of_heads(&self, backend: &dyn Backend, heads: &[usize]) -> Tensor {
+        backend.attention_weights(&self.rule, &self.spans, &self.q, &self.k, &self.lse, heads)
     }
 }
 
@@ -37,37 +48,23 @@ impl Tape {
         k: &Var,
         v: &Var,
     ) -> Var {
-        self.attention_with_weights(rule, dropout, spans, q, k, v).0
-    }
-
-    /// [`Tape::attention`], and the means to look at its weights afterwards.
-    pub fn attention_with_weights(
-        &self,
-        rule: &Attention,
-        dropout: f32,
-        spans: &Arc<[Span]>,
-        q: &Var,
-        k: &Var,
-        v: &Var,
-    ) -> (Var, AttentionWeights) {
         let rule = Attention { dropout: self.draw(dropout), ..*rule };
         let (y, lse) = self.backend().attention(&rule, spans, q.value(), k.value(), v.value());
-        let weights = AttentionWeights {
+        self.watch(|| AttentionWeights {
             rule,
             spans: Arc::clone(spans),
             q: q.value().clone(),
             k: k.value().clone(),
             lse: lse.clone(),
-        };
+        });
         let (spans, saved, vars) = (Arc::clone(spans), y.clone(), [q.clone(), k.clone(), v.clone()]);
-        let y = self.record(y, &[q, k, v], move |back, dy| {
+        self.record(y, &[q, k, v], move |back, dy| {
             let qkv = vars.each_ref().map(Var::value);
             let gradients = back.backend.attention_backward(&rule, &spans, qkv, (&saved, &lse), &dy);
             for (var, gradient) in vars.iter().zip(gradients) {
                 back.add(var, gradient);
             }
-        });
-        (y, weights)
+        })
     }
 }
 

@@ -1,0 +1,126 @@
+//! Weights on disk: safetensors, read with plain reads and written beside the old file before it is replaced.
+
+use crate::error::Error;
+use attentive_tensor::{Backend, Parameter, Shape, Tensor};
+use half::{bf16, f16};
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// A file of named tensors in memory.
+#[derive(Debug)]
+pub struct Checkpoint {
+    path: PathBuf,
+    bytes: Vec<u8>,
+    /// Where the numbers begin.
+    start: usize,
+    metadata: Metadata,
+}
+
+impl Checkpoint {
+    /// Reads a `.safetensors` file.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Checkpoint, Error> {
+        let path = path.into();
+        let bytes = std::fs::read(&path).map_err(|source| Error::File { path: path.clone(), source })?;
+        let (header, metadata) = SafeTensors::read_metadata(&bytes).map_err(|error| Error::Format {
+            path: path.clone(),
+            problem: format!("not a whole safetensors file ({error})"),
+        })?;
+        Ok(Checkpoint { path, bytes, start: header + 8, metadata })
+    }
+
+    /// The names of all tensors, sorted.
+    pub fn names(&self) -> Vec<String> {
+        let mut names = self.metadata.offset_keys();
+        names.sort();
+        names
+    }
+
+    /// The numbers of a tensor as `f32`, with their shape; none if there is no such tensor.
+    pub fn get(&self, name: &str) -> Result<Option<(Vec<f32>, Shape)>, Error> {
+        let Some(info) = self.metadata.info(name) else { return Ok(None) };
+        if info.shape.len() > 4 {
+            return Err(
+                self.unreadable(name, format!("has {} dimensions; at most four are read", info.shape.len()))
+            );
+        }
+        let bytes = &self.bytes[self.start + info.data_offsets.0..self.start + info.data_offsets.1];
+        let numbers = match info.dtype {
+            Dtype::F32 => each(bytes, f32::from_le_bytes),
+            Dtype::F64 => each(bytes, |b| f64::from_le_bytes(b) as f32),
+            Dtype::BF16 => each(bytes, |b| bf16::from_le_bytes(b).to_f32()),
+            Dtype::F16 => each(bytes, |b| f16::from_le_bytes(b).to_f32()),
+            Dtype::I32 => each(bytes, |b| i32::from_le_bytes(b) as f32),
+            other => return Err(self.unreadable(name, format!("is of type {other:?}, which is not read"))),
+        };
+        Ok(Some((numbers, Shape::from(&info.shape[..]))))
+    }
+
+    /// A tensor that must be there and have this shape.
+    pub fn tensor(&self, backend: &dyn Backend, name: &str, expected: Shape) -> Result<Tensor, Error> {
+        let path = || self.path.clone();
+        let found = self.get(name)?.ok_or_else(|| Error::Missing { path: path(), name: name.to_owned() })?;
+        let (numbers, found) = found;
+        if found != expected {
+            let (found, expected) = (found.to_string(), expected.to_string());
+            return Err(Error::Shape { path: path(), name: name.to_owned(), found, expected });
+        }
+        Ok(backend.upload_f32(&numbers, expected))
+    }
+
+    fn unreadable(&self, name: &str, problem: String) -> Error {
+        Error::Format { path: self.path.clone(), problem: format!("`{name}` {problem}") }
+    }
+}
+
+fn each<const N: usize>(bytes: &[u8], convert: impl Fn([u8; N]) -> f32) -> Vec<f32> {
+    bytes.chunks_exact(N).map(|chunk| convert(chunk.try_into().expect("a chunk of N bytes"))).collect()
+}
+
+/// Writes parameters, and further tensors by name, as `f32`.
+pub fn save(
+    path: &Path,
+    backend: &dyn Backend,
+    parameters: &[Parameter],
+    further: &[(&str, Vec<f32>, Shape)],
+) -> Result<(), Error> {
+    let of_parameter = |p: &Parameter| {
+        let value = p.value();
+        (p.name().to_owned(), value.shape(), bytes(&backend.download_f32(&value)))
+    };
+    let further = further.iter().map(|(name, numbers, shape)| ((*name).to_owned(), *shape, bytes(numbers)));
+    let tensors: Vec<(String, Shape, Vec<u8>)> = parameters.iter().map(of_parameter).chain(further).collect();
+    let views = tensors.iter().map(|(name, shape, bytes)| {
+        let view = TensorView::new(Dtype::F32, shape.to_vec(), bytes).expect("four bytes a number");
+        (name.as_str(), view)
+    });
+    // PyTorch's loaders look for this word.
+    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
+    let file = safetensors::serialize(views, Some(metadata)).expect("names and shapes are valid");
+    write_beside(path, &file)
+}
+
+fn bytes(numbers: &[f32]) -> Vec<u8> {
+    numbers.iter().flat_map(|x| x.to_le_bytes()).collect()
+}
+
+/// Writes a file under another name, makes sure that it has reached the disk, and only then lets it take the place
+/// of the old one: whatever happens, one of the two is there, whole.
+pub fn write_beside(path: &Path, contents: &[u8]) -> Result<(), Error> {
+    let failed = |source| Error::File { path: path.to_owned(), source };
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
+    let written = File::create(&beside).and_then(|mut file| {
+        file.write_all(contents)?;
+        file.sync_all()?;
+        std::fs::rename(&beside, path)?;
+        // The new name, too, has to reach the disk.
+        File::open(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?.sync_all()
+    });
+    written.map_err(|source| {
+        let _ = std::fs::remove_file(&beside);
+        failed(source)
+    })
+}

@@ -1,0 +1,155 @@
+//! The sizes of a Transformer, in the paper's letters.
+
+use crate::error::Error;
+use crate::layers::{EmbeddingConfig, MultiHeadConfig, NormPlacement, PositionKind, StackConfig};
+use attentive_tensor::Activation;
+
+/// Everything that table 3 of the paper varies, and a little more.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TransformerConfig {
+    /// The number of tokens, padding included.
+    pub vocab_size: usize,
+    /// The width of the model.
+    pub d_model: usize,
+    /// The width of the embedding table; `d_model` if none is given.
+    pub d_emb: Option<usize>,
+    /// The number of heads.
+    pub h: usize,
+    /// The width of queries and keys in each head; `d_model / h` if none is given.
+    pub d_k: Option<usize>,
+    /// The width of values in each head; `d_model / h` if none is given.
+    pub d_v: Option<usize>,
+    /// The width between the two products of the feed-forward network.
+    pub d_ff: usize,
+    /// N of the encoder.
+    pub encoder_layers: usize,
+    /// N of the decoder.
+    pub decoder_layers: usize,
+    /// Dropout of the embedded input and of each sublayer's output.
+    pub dropout: f32,
+    /// Dropout of attention weights.
+    pub attention_dropout: f32,
+    /// The function in the feed-forward network.
+    pub activation: Activation,
+    /// Where norms stand.
+    pub norm: NormPlacement,
+    /// The kind of positions.
+    pub positions: PositionKind,
+    /// The longest sequence there are positions for.
+    pub max_positions: usize,
+    /// The token of padding, if there is one.
+    pub pad: Option<usize>,
+    /// The token that ends a sequence.
+    pub eos: usize,
+    /// The token that the decoder is shown first.
+    pub start: usize,
+}
+
+/// `(name, d_model, h, d_ff, N, dropout)`
+const PRESETS: [(&str, usize, usize, usize, usize, f32); 4] = [
+    ("tiny", 128, 4, 512, 2, 0.1),
+    ("small", 256, 8, 1024, 3, 0.1),
+    ("base", 512, 8, 2048, 6, 0.1),
+    ("big", 1024, 16, 4096, 6, 0.3),
+];
+
+impl TransformerConfig {
+    /// The sizes called `tiny`, `small`, `base` (the paper's) or `big` (the paper's), with a vocabulary laid out as
+    /// Marian does it: the end token first, padding last, and decoding starts from padding.
+    pub fn preset(name: &str, vocab_size: usize) -> Result<TransformerConfig, Error> {
+        let names = || PRESETS.map(|preset| preset.0).join(", ");
+        let preset = PRESETS.iter().find(|preset| preset.0 == name);
+        let &(_, d_model, h, d_ff, n, dropout) = preset.ok_or_else(|| {
+            Error::config("preset", format!("there is no `{name}`; the presets are {}", names()))
+        })?;
+        let pad = vocab_size.saturating_sub(1);
+        Ok(TransformerConfig {
+            vocab_size,
+            d_model,
+            d_emb: None,
+            h,
+            d_k: None,
+            d_v: None,
+            d_ff,
+            encoder_layers: n,
+            decoder_layers: n,
+            dropout,
+            attention_dropout: 0.0,
+            activation: Activation::Relu,
+            norm: NormPlacement::Post,
+            // The paper interleaves. Halves are the same model with its width in another order, and what Marian reads.
+            positions: PositionKind::Halves,
+            max_positions: 512,
+            pad: Some(pad),
+            eos: 0,
+            start: pad,
+        })
+    }
+
+    /// Whether such a model can be.
+    pub fn check(&self) -> Result<(), Error> {
+        let sizes = [
+            ("vocab_size", self.vocab_size),
+            ("d_model", self.d_model),
+            ("d_emb", self.d_emb.unwrap_or(1)),
+            ("h", self.h),
+            ("d_k", self.d_k.unwrap_or(1)),
+            ("d_v", self.d_v.unwrap_or(1)),
+            ("d_ff", self.d_ff),
+            ("encoder_layers", self.encoder_layers),
+            ("decoder_layers", self.decoder_layers),
+            ("max_positions", self.max_positions),
+        ];
+        if let Some((field, _)) = sizes.iter().find(|(_, size)| *size == 0) {
+            return Err(Error::config(field, "must be at least 1, not 0"));
+        }
+        for (field, p) in [("dropout", self.dropout), ("attention_dropout", self.attention_dropout)] {
+            if !(0.0..1.0).contains(&p) {
+                return Err(Error::config(field, format!("must be from 0 to below 1, not {p}")));
+            }
+        }
+        for (field, token) in [("pad", self.pad), ("eos", Some(self.eos)), ("start", Some(self.start))] {
+            if let Some(token) = token.filter(|&token| token >= self.vocab_size) {
+                let problem = format!("token {token} is not below vocab_size {}", self.vocab_size);
+                return Err(Error::config(field, problem));
+            }
+        }
+        self.attention().map(drop)
+    }
+
+    fn attention(&self) -> Result<MultiHeadConfig, Error> {
+        let (d_model, h) = (self.d_model, self.h);
+        let config = match (self.d_k, self.d_v) {
+            (Some(d_k), Some(d_v)) => {
+                MultiHeadConfig { d_model, h, d_k, d_v, causal: false, window: None, dropout: 0.0 }
+            }
+            (d_k, d_v) => {
+                let shared = MultiHeadConfig::new(d_model, h)?;
+                MultiHeadConfig { d_k: d_k.unwrap_or(shared.d_k), d_v: d_v.unwrap_or(shared.d_v), ..shared }
+            }
+        };
+        Ok(MultiHeadConfig { dropout: self.attention_dropout, ..config })
+    }
+
+    pub(super) fn embedding(&self) -> EmbeddingConfig {
+        EmbeddingConfig {
+            vocab_size: self.vocab_size,
+            d_emb: self.d_emb.unwrap_or(self.d_model),
+            d_model: self.d_model,
+            padding: self.pad,
+        }
+    }
+
+    pub(super) fn stack(&self, layers: usize) -> Result<StackConfig, Error> {
+        Ok(StackConfig {
+            layers,
+            attention: self.attention()?,
+            d_ff: self.d_ff,
+            activation: self.activation,
+            norm: self.norm,
+            positions: self.positions,
+            max_positions: self.max_positions,
+            dropout: self.dropout,
+        })
+    }
+}

@@ -1,0 +1,102 @@
+//! The original Transformer of "Attention Is All You Need": an encoder, a decoder, one table for both and for the
+//! output.
+//!
+//! On disk it is a folder with `config.json` and `model.safetensors`, with the names that Hugging Face gives Marian
+//! models: whatever Marian can express *is* a `MarianMTModel` folder.
+
+mod batch;
+mod config;
+mod folder;
+
+pub use batch::Batch;
+pub use config::TransformerConfig;
+
+use crate::builder::Builder;
+use crate::error::Error;
+use crate::layers::{Cache, Decoder, Embedding, Encoder, Head};
+use crate::sequences::Sequences;
+use attentive_tensor::{Parameter, Tape, Tensor, Var};
+
+/// The model.
+#[derive(Debug, Clone)]
+pub struct Transformer {
+    config: TransformerConfig,
+    embedding: Embedding,
+    encoder: Encoder,
+    decoder: Decoder,
+    head: Head,
+    parameters: Vec<Parameter>,
+}
+
+impl Transformer {
+    /// A model with the parameters that `builder` gives it.
+    pub fn new(builder: &Builder, config: &TransformerConfig) -> Result<Transformer, Error> {
+        config.check()?;
+        let model = builder.at("model");
+        let embedding = Embedding::new(&model.at("shared"), &config.embedding())?;
+        Ok(Transformer {
+            config: config.clone(),
+            encoder: Encoder::new(&model.at("encoder"), &config.stack(config.encoder_layers)?)?,
+            decoder: Decoder::new(&model.at("decoder"), &config.stack(config.decoder_layers)?)?,
+            head: Head::tied(&model.at("head"), &embedding, &config.embedding())?,
+            embedding,
+            parameters: builder.parameters(),
+        })
+    }
+
+    /// What it was made from.
+    pub fn config(&self) -> &TransformerConfig {
+        &self.config
+    }
+
+    /// Everything that is learned.
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// How many numbers that is.
+    pub fn parameter_count(&self) -> usize {
+        self.parameters.iter().map(|parameter| parameter.value().shape().len()).sum()
+    }
+
+    /// Source tokens to the memory that the decoder looks at, `[tokens, d_model]`.
+    pub fn encode(&self, tape: &Tape, ids: &Tensor, sequences: &Sequences) -> Var {
+        self.encoder.forward(tape, &self.embedding.forward(tape, ids), sequences)
+    }
+
+    /// Target tokens so far, all at once, to hidden states, `[tokens, d_model]`.
+    pub fn decode(
+        &self,
+        tape: &Tape,
+        ids: &Tensor,
+        sequences: &Sequences,
+        memory: &Var,
+        memory_sequences: &Sequences,
+    ) -> Var {
+        let x = self.embedding.forward(tape, ids);
+        self.decoder.forward(tape, &x, sequences, memory, memory_sequences)
+    }
+
+    /// A cache for decoding step by step, at most `capacity` tokens a sequence.
+    pub fn start(&self, tape: &Tape, memory: &Var, memory_sequences: &Sequences, capacity: usize) -> Cache {
+        self.decoder.start(tape, memory, memory_sequences, capacity)
+    }
+
+    /// The hidden states of the next tokens of each sequence; those before them are in the cache.
+    pub fn step(&self, tape: &Tape, ids: &Tensor, new: &Sequences, cache: &mut Cache) -> Var {
+        self.decoder.step(tape, &self.embedding.forward(tape, ids), new, cache)
+    }
+
+    /// Hidden states to logits, `[tokens, vocab_size]`.
+    pub fn logits(&self, tape: &Tape, hidden: &Var) -> Var {
+        self.head.logits(tape, hidden)
+    }
+
+    /// The label-smoothed cross-entropy of a batch under teacher forcing: the mean over its target tokens.
+    pub fn loss(&self, tape: &Tape, batch: &Batch, smoothing: f32) -> Var {
+        let memory = self.encode(tape, &batch.source, &batch.source_sequences);
+        let hidden =
+            self.decode(tape, &batch.input, &batch.target_sequences, &memory, &batch.source_sequences);
+        self.head.loss(tape, &hidden, &batch.target, smoothing)
+    }
+}

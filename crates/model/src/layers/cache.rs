@@ -1,0 +1,118 @@
+//! The key/value cache of decoding: what was computed for earlier tokens is not computed again.
+//!
+//! Each sequence has `capacity` rows of its own in every layer's keys and values, so that a new token is written in
+//! place and attention reads a sequence's rows where they lie.
+
+use crate::sequences::Sequences;
+use attentive_tensor::{Backend, DType, Span, Tape, Tensor, Var};
+use std::sync::Arc;
+
+/// The keys and values of every layer.
+#[derive(Debug)]
+pub struct Cache {
+    layers: Vec<LayerCache>,
+    lengths: Vec<usize>,
+    capacity: usize,
+    memory: Sequences,
+}
+
+/// The keys and values of one layer: of the target so far, and of the encoder's memory.
+#[derive(Debug)]
+pub struct LayerCache {
+    pub(super) own: KeysValues,
+    pub(super) memory: KeysValues,
+}
+
+/// Keys `[rows, h·d_k]` and values `[rows, h·d_v]`. Its own are made when the first ones are written.
+#[derive(Debug)]
+pub(super) struct KeysValues {
+    tensors: Option<(Tensor, Tensor)>,
+    rows: usize,
+}
+
+/// Where the tokens of one step stand.
+pub(super) struct Step {
+    pub positions: Tensor,
+    pub rows: Tensor,
+    pub own: Arc<[Span]>,
+    pub cross: Arc<[Span]>,
+}
+
+impl Cache {
+    pub(super) fn new(
+        memory_keys_values: impl Iterator<Item = (Var, Var)>,
+        memory: &Sequences,
+        capacity: usize,
+    ) -> Cache {
+        let layer = |(keys, values): (Var, Var)| LayerCache {
+            own: KeysValues { tensors: None, rows: memory.len() * capacity },
+            memory: KeysValues {
+                tensors: Some((keys.value().clone(), values.value().clone())),
+                rows: memory.tokens(),
+            },
+        };
+        let layers = memory_keys_values.map(layer).collect();
+        Cache { layers, lengths: vec![0; memory.len()], capacity, memory: memory.clone() }
+    }
+
+    /// How many tokens of each sequence are in the cache.
+    pub fn lengths(&self) -> &[usize] {
+        &self.lengths
+    }
+
+    pub(super) fn layers_mut(&mut self) -> impl Iterator<Item = &mut LayerCache> {
+        self.layers.iter_mut()
+    }
+
+    /// Makes room for the new tokens of each sequence.
+    ///
+    /// # Panics
+    /// If a sequence would outgrow the capacity.
+    pub(super) fn step(&mut self, backend: &dyn Backend, new: &Sequences) -> Step {
+        assert_eq!(
+            new.len(),
+            self.lengths.len(),
+            "cache: {} sequences for {}",
+            new.len(),
+            self.lengths.len()
+        );
+        let (mut positions, mut rows, mut own) = (Vec::new(), Vec::new(), Vec::new());
+        for (i, range) in new.ranges().enumerate() {
+            let (start, length) = (i * self.capacity, self.lengths[i]);
+            let end = length + range.len();
+            assert!(end <= self.capacity, "cache: {end} tokens, but there is room for {}", self.capacity);
+            positions.extend((length..end).map(|position| position as i32));
+            rows.extend((start + length..start + end).map(|row| row as i32));
+            own.push(Span {
+                query: range.start as u32,
+                queries: range.len() as u32,
+                key: start as u32,
+                keys: end as u32,
+                offset: length as u32,
+            });
+            self.lengths[i] = end;
+        }
+        Step {
+            positions: backend.upload_i32(&positions),
+            rows: backend.upload_i32(&rows),
+            own: own.into(),
+            cross: new.attending(&self.memory),
+        }
+    }
+}
+
+impl KeysValues {
+    pub(super) fn vars(&self, tape: &Tape) -> (Var, Var) {
+        let (keys, values) = self.tensors.as_ref().expect("keys and values were written");
+        (tape.constant(keys.clone()), tape.constant(values.clone()))
+    }
+
+    /// Writes the rows of the newest tokens.
+    pub(super) fn write(&mut self, tape: &Tape, step: &Step, keys: &Tensor, values: &Tensor) {
+        let backend = tape.backend();
+        let room = |x: &Tensor| backend.zeros([self.rows, x.shape().cols()].into(), DType::F32);
+        let (all_keys, all_values) = self.tensors.get_or_insert_with(|| (room(keys), room(values)));
+        backend.write_rows(all_keys, &step.rows, keys);
+        backend.write_rows(all_values, &step.rows, values);
+    }
+}

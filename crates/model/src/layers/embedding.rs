@@ -1,0 +1,59 @@
+//! Token embeddings.
+
+use super::Linear;
+use crate::builder::{Builder, Init};
+use crate::error::Error;
+use attentive_tensor::{Parameter, Tape, Tensor, Var};
+
+/// The sizes of an embedding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct EmbeddingConfig {
+    /// The number of tokens.
+    pub vocab_size: usize,
+    /// The width of the table.
+    pub d_emb: usize,
+    /// The width of the model; where it differs, a dense layer leads from one to the other.
+    pub d_model: usize,
+    /// The token of padding: its row starts as zeros and takes no gradient.
+    pub padding: Option<usize>,
+}
+
+/// `√d_model` times the row of each token, as in section 3.4 of the paper.
+#[derive(Debug, Clone)]
+pub struct Embedding {
+    table: Parameter,
+    dense: Option<Linear>,
+    scale: f32,
+    padding: Option<usize>,
+}
+
+impl Embedding {
+    /// An embedding with rows drawn from N(0, d_emb^-1/2), so that they leave with variance one.
+    pub fn new(builder: &Builder, config: &EmbeddingConfig) -> Result<Embedding, Error> {
+        let &EmbeddingConfig { vocab_size, d_emb, d_model, padding } = config;
+        let table =
+            builder.parameter("weight", [vocab_size, d_emb], Init::Normal((d_emb as f32).powf(-0.5)))?;
+        if let Some(padding) = padding.filter(|_| builder.is_random()) {
+            let backend = builder.backend();
+            let (row, zeros) =
+                (backend.upload_i32(&[padding as i32]), backend.upload_f32(&vec![0.0; d_emb], [1, d_emb]));
+            table.update(|mut table| {
+                backend.write_rows(&mut table, &row, &zeros);
+                table
+            });
+        }
+        let dense = (d_emb != d_model).then(|| Linear::new(&builder.at("dense"), d_emb, d_model));
+        Ok(Embedding { table, dense: dense.transpose()?, scale: (d_emb as f32).sqrt(), padding })
+    }
+
+    /// `[tokens]` of `i32` to `[tokens, d_model]`.
+    pub fn forward(&self, tape: &Tape, ids: &Tensor) -> Var {
+        let rows = tape.embedding(&tape.parameter(&self.table), ids, self.scale, self.padding);
+        self.dense.as_ref().map_or(rows.clone(), |dense| dense.forward(tape, &rows))
+    }
+
+    /// The table, `[vocab_size, d_emb]`, to be tied to the output.
+    pub fn table(&self) -> &Parameter {
+        &self.table
+    }
+}

@@ -1,0 +1,47 @@
+//! The output: from the last hidden state to tokens, with the table of the embedding.
+
+use super::{Embedding, EmbeddingConfig, Linear};
+use crate::builder::Builder;
+use crate::error::Error;
+use attentive_tensor::{Parameter, ProjectionTarget, Tape, Tensor, Var};
+
+/// Logits as dot products with the rows of the embedding table, to which it is tied.
+#[derive(Debug, Clone)]
+pub struct Head {
+    table: Parameter,
+    dense: Option<Linear>,
+    classes: usize,
+}
+
+impl Head {
+    /// The output that belongs to an embedding. Padding at the end of the table is no class: it is never produced.
+    pub fn tied(builder: &Builder, embedding: &Embedding, config: &EmbeddingConfig) -> Result<Head, Error> {
+        let &EmbeddingConfig { vocab_size, d_emb, d_model, padding } = config;
+        let dense =
+            (d_emb != d_model).then(|| Linear::new(&builder.at("dense"), d_model, d_emb)).transpose()?;
+        let classes = if padding == Some(vocab_size - 1) { vocab_size - 1 } else { vocab_size };
+        Ok(Head { table: embedding.table().clone(), dense, classes })
+    }
+
+    /// How many tokens can be produced: the first ones of the vocabulary.
+    pub fn classes(&self) -> usize {
+        self.classes
+    }
+
+    /// `[tokens, d_model]` to `[tokens, vocab_size]`; only the first [`Head::classes`] columns are classes.
+    pub fn logits(&self, tape: &Tape, hidden: &Var) -> Var {
+        tape.linear(&self.reach(tape, hidden), &tape.parameter(&self.table), None, None)
+    }
+
+    /// The mean of the label-smoothed cross-entropy over the target tokens, a scalar; logits never exist as a whole.
+    pub fn loss(&self, tape: &Tape, hidden: &Var, targets: &Tensor, smoothing: f32) -> Var {
+        let scale = 1.0 / targets.shape().len().max(1) as f32;
+        let target = ProjectionTarget { tokens: targets, classes: self.classes, smoothing, scale };
+        tape.projection_loss(&self.reach(tape, hidden), &tape.parameter(&self.table), &target)
+    }
+
+    /// The hidden state in the width of the table.
+    fn reach(&self, tape: &Tape, hidden: &Var) -> Var {
+        self.dense.as_ref().map_or(hidden.clone(), |dense| dense.forward(tape, hidden))
+    }
+}

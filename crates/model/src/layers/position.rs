@@ -1,0 +1,108 @@
+//! Where a token stands: sinusoids or learned vectors, added to its embedding.
+
+use crate::builder::{Builder, Init};
+use crate::error::Error;
+use attentive_tensor::{Parameter, Tape, Tensor, Var};
+
+/// The kinds of positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum PositionKind {
+    /// Sines at even and cosines at odd dimensions, as the paper writes it.
+    #[default]
+    Interleaved,
+    /// Sines in the first and cosines in the second half, as Marian stores it: the same but for the order of the
+    /// dimensions.
+    Halves,
+    /// A vector for each position, learned like an embedding.
+    Learned,
+}
+
+/// The sinusoids of all positions below `positions`, row by row: `[positions, d_model]`.
+///
+/// `PE(pos, 2i) = sin(pos / 10000^(2i/d_model))` and `PE(pos, 2i+1)` the cosine of the same angle; `halves` puts the
+/// cosines behind the sines instead of between them.
+pub fn sinusoid(positions: usize, d_model: usize, halves: bool) -> Vec<f32> {
+    let mut table = vec![0.0; positions * d_model];
+    let sines = d_model.div_ceil(2);
+    for (position, row) in table.chunks_exact_mut(d_model.max(1)).enumerate() {
+        for i in 0..sines {
+            let angle = position as f64 / 10_000f64.powf(2.0 * i as f64 / d_model as f64);
+            let (sine, cosine) = if halves { (i, sines + i) } else { (2 * i, 2 * i + 1) };
+            row[sine] = angle.sin() as f32;
+            if cosine < d_model {
+                row[cosine] = angle.cos() as f32;
+            }
+        }
+    }
+    table
+}
+
+/// A table of positions.
+#[derive(Debug, Clone)]
+pub struct Positions {
+    table: Table,
+}
+
+#[derive(Debug, Clone)]
+enum Table {
+    Fixed(Tensor),
+    Learned(Parameter),
+}
+
+impl Positions {
+    /// Positions `0..count` of width `d_model`.
+    pub fn new(
+        builder: &Builder,
+        kind: PositionKind,
+        count: usize,
+        d_model: usize,
+    ) -> Result<Positions, Error> {
+        let fixed = |halves| {
+            let table = sinusoid(count, d_model, halves);
+            Ok(Table::Fixed(builder.backend().upload_f32(&table, [count, d_model])))
+        };
+        let table = match kind {
+            PositionKind::Interleaved => fixed(false),
+            PositionKind::Halves => fixed(true),
+            PositionKind::Learned => {
+                let init = Init::Normal((d_model as f32).powf(-0.5));
+                builder.parameter("weight", [count, d_model], init).map(Table::Learned)
+            }
+        };
+        Ok(Positions { table: table? })
+    }
+
+    /// `x` plus the vectors of its tokens' positions, `[tokens]` of `i32`.
+    pub fn forward(&self, tape: &Tape, x: &Var, positions: &Tensor) -> Var {
+        let table = match &self.table {
+            Table::Fixed(table) => tape.constant(table.clone()),
+            Table::Learned(table) => tape.parameter(table),
+        };
+        tape.add(x, &tape.embedding(&table, positions, 1.0, None))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_are_the_interleaved_ones_in_another_order() {
+        for d_model in [8, 7] {
+            let (interleaved, halves) = (sinusoid(50, d_model, false), sinusoid(50, d_model, true));
+            for (a, b) in interleaved.chunks(d_model).zip(halves.chunks(d_model)) {
+                for i in 0..d_model {
+                    assert_eq!(a[i], b[i / 2 + if i % 2 == 0 { 0 } else { d_model.div_ceil(2) }]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_position_is_zeros_and_ones_and_the_second_turns_by_one() {
+        let table = sinusoid(2, 4, false);
+        assert_eq!(table[..4], [0.0, 1.0, 0.0, 1.0]);
+        assert_eq!(table[4..6], [1f64.sin() as f32, 1f64.cos() as f32]);
+        assert_eq!(table[6], 0.01f64.sin() as f32);
+    }
+}
