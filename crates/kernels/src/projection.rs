@@ -45,7 +45,8 @@ pub fn projection_loss(
     let forward = Packed::new(cpu, table.t());
     let backward = gradients.is_some().then(|| Packed::new(cpu, table));
     if let Some((_, dtable)) = &mut gradients {
-        dtable.fill(0.0);
+        // The first slice overwrites the classes; what no slice reaches is zero.
+        dtable[if tokens == 0 { 0 } else { classes * d }..].fill(0.0);
     }
     let slice = (SLICE / classes.max(1)).clamp(1, tokens.max(1));
     let mut logits = Scratch::take(slice * classes);
@@ -61,9 +62,98 @@ pub fn projection_loss(
         if let (Some((dhidden, dtable)), Some(backward)) = (&mut gradients, &backward) {
             let dlogits = Matrix::new(logits, rows, classes);
             gemm_packed(cpu, dlogits, backward, &mut dhidden[here], Epilogue::default());
-            let on = Epilogue { accumulate: true, ..Epilogue::default() };
-            gemm(cpu, dlogits.t(), hidden, &mut dtable[..classes * d], on);
+            let add = Epilogue { accumulate: start > 0, ..Epilogue::default() };
+            gemm(cpu, dlogits.t(), hidden, &mut dtable[..classes * d], add);
         }
     }
     losses[..tokens].iter().map(|&loss| loss as f64).sum::<f64>() as f32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Isa, Random, Threads};
+
+    fn numbers(seed: u64, len: usize) -> Vec<f32> {
+        (0..len as u32).map(|i| Random::new(seed).normal(i)).collect()
+    }
+
+    /// Loss and gradients by their definitions, in double precision.
+    fn reference(
+        rule: &Projection,
+        hidden: &[f32],
+        table: &[f32],
+        targets: &[i32],
+    ) -> (f64, Vec<f64>, Vec<f64>) {
+        let &Projection { d, classes, smoothing, scale } = rule;
+        let (smoothing, scale) = (smoothing as f64, scale as f64);
+        let (mut loss, mut dhidden, mut dtable) = (0.0, vec![0.0; hidden.len()], vec![0.0; table.len()]);
+        for (t, &target) in targets.iter().enumerate().filter(|(_, target)| **target >= 0) {
+            let at = |c: usize, j: usize| (t * d + j, c * d + j);
+            let logit =
+                |c: usize| (0..d).map(|j| hidden[at(c, j).0] as f64 * table[at(c, j).1] as f64).sum::<f64>();
+            let logits: Vec<f64> = (0..classes).map(logit).collect();
+            let denominator = logits.iter().map(|x| x.exp()).sum::<f64>().ln();
+            for (c, logit) in logits.iter().enumerate() {
+                let hit = if c as i32 == target { 1.0 - smoothing } else { 0.0 };
+                let wanted = hit + smoothing / classes as f64;
+                loss -= scale * wanted * (logit - denominator);
+                let gradient = scale * ((logit - denominator).exp() - wanted);
+                for j in 0..d {
+                    dhidden[at(c, j).0] += gradient * table[at(c, j).1] as f64;
+                    dtable[at(c, j).1] += gradient * hidden[at(c, j).0] as f64;
+                }
+            }
+        }
+        (loss, dhidden, dtable)
+    }
+
+    fn close(a: &[f32], b: &[f64]) -> bool {
+        a.iter().zip(b).all(|(a, b)| (*a as f64 - b).abs() < 2e-5)
+    }
+
+    #[test]
+    fn loss_and_gradients_match_the_definition_on_every_instruction_set() {
+        for (tokens, d, rows, classes) in [(1, 1, 2, 1), (0, 4, 5, 5), (7, 33, 50, 49), (40, 8, 3, 3)] {
+            let (hidden, table) = (numbers(1, tokens * d), numbers(2, rows * d));
+            let targets: Vec<i32> =
+                (0..tokens as i32).map(|t| if t % 5 == 3 { -1 } else { t % classes as i32 }).collect();
+            let rule = Projection { d, classes, smoothing: 0.1, scale: 0.3 };
+            let (loss, dhidden, dtable) = reference(&rule, &hidden, &table, &targets);
+            for isa in Isa::present() {
+                let cpu = Cpu { isa, threads: Threads::new(2) };
+                let (mut dh, mut dt) = (vec![f32::NAN; hidden.len()], vec![f32::NAN; table.len()]);
+                let with = projection_loss(&cpu, &rule, &hidden, &table, &targets, Some((&mut dh, &mut dt)));
+                let without = projection_loss(&cpu, &rule, &hidden, &table, &targets, None);
+                assert_eq!(with, without, "{isa} {tokens}");
+                assert!(
+                    (with as f64 - loss).abs() < 1e-5 * (1.0 + loss.abs()),
+                    "{isa} {tokens}: {with} {loss}"
+                );
+                assert!(close(&dh, &dhidden) && close(&dt, &dtable), "{isa} {tokens} {d} {rows}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_size_of_a_slice_cannot_be_seen() {
+        // So many classes that a slice holds 52 tokens; then the tokens come in another number of slices.
+        let (tokens, d, classes) = (120, 2, 80_000);
+        let (hidden, table) = (numbers(1, tokens * d), numbers(2, classes * d));
+        let targets: Vec<i32> = (0..tokens as i32).collect();
+        let rule = Projection { d, classes, smoothing: 0.1, scale: 1.0 };
+        let cpu = Cpu { isa: Isa::best(), threads: Threads::new(2) };
+        let run = |tokens: std::ops::Range<usize>| {
+            let (mut dh, mut dt) = (vec![0.0; tokens.len() * d], vec![0.0; classes * d]);
+            let hidden = &hidden[tokens.start * d..tokens.end * d];
+            projection_loss(&cpu, &rule, hidden, &table, &targets[tokens], Some((&mut dh, &mut dt)));
+            (dh, dt)
+        };
+        let whole = run(0..120);
+        assert_eq!(run(50..120).0, whole.0[100..]);
+        let (first, second) = (run(0..52).1, run(52..120).1);
+        let error =
+            first.iter().zip(&second).zip(&whole.1).map(|((a, b), c)| (a + b - c).abs()).fold(0.0, f32::max);
+        assert!(error < 1e-5, "{error}");
+    }
 }

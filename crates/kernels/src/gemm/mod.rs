@@ -5,7 +5,7 @@
 //! `B` and the instruction set, and on nothing else: not on the number of rows, the blocking or the threads.
 //!
 //! Both operands are first packed into panels that the tile kernel reads in order ([`pack`]); then tasks of some
-//! 170 × 128 elements of `C` are computed tile by tile ([`tile`]), for a block of `k` at a time: one panel of `B` stays in
+//! 340 × 128 elements of `C` are computed tile by tile ([`tile`]), for a block of `k` at a time: one panel of `B` stays in
 //! the first cache while the panels of `A` stream past it from the second.
 
 mod pack;
@@ -16,7 +16,7 @@ use crate::isa::Kernel;
 use crate::scratch::Scratch;
 use crate::simd::Simd;
 use crate::threads::Shared;
-use crate::{Aligned, Cpu, Isa};
+use crate::{Cpu, Isa};
 use pack::{Left, PackLeft, PackRight};
 use tile::{Edges, Panels};
 
@@ -26,7 +26,7 @@ const DEPTH: usize = 256;
 /// cache sets.
 const DEPTH_STRIDE: usize = DEPTH + 16;
 /// Panels of `A` in a task: what the second cache holds with room to spare.
-const TASK_LEFT: usize = 12;
+const TASK_LEFT: usize = 24;
 /// Panels of `B` in a task.
 const TASK_RIGHT: usize = 4;
 /// Panels packed by one task.
@@ -104,10 +104,9 @@ pub fn gemm_batched(
     });
 }
 
-/// A right operand packed once for many products.
-#[derive(Debug)]
+/// A right operand packed once for many products, in scratch memory of the thread.
 pub struct Packed {
-    panels: Aligned<f32>,
+    panels: Scratch,
     rows: usize,
     cols: usize,
     isa: Isa,
@@ -117,7 +116,7 @@ impl Packed {
     /// Packs `b` for products on the instruction set of `cpu`.
     pub fn new(cpu: &Cpu, b: Matrix) -> Packed {
         let shape = Shape::of(cpu.isa);
-        let mut panels = Aligned::zeros(shape.right_len(b));
+        let mut panels = Scratch::take(shape.right_len(b));
         let to = Shared::new(&mut panels);
         let tasks = shape.right_panels(b.cols).div_ceil(TASK_PACK);
         cpu.threads.run(tasks, |task| shape.pack_right(cpu.isa, b, task, to));
