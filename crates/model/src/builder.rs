@@ -2,7 +2,7 @@
 
 use crate::checkpoint::Checkpoint;
 use crate::error::Error;
-use attentive_tensor::{Backend, DType, Parameter, Random, Shape};
+use attentive_tensor::{Backend, Buffer, DType, Parameter, Random, Shape, Tensor};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -35,6 +35,7 @@ pub struct Builder<'a> {
 enum Source<'a> {
     Random(Random),
     Checkpoint(&'a Checkpoint),
+    Shapes,
 }
 
 impl<'a> Builder<'a> {
@@ -46,6 +47,11 @@ impl<'a> Builder<'a> {
     /// Parameters with the values of a checkpoint.
     pub fn checkpoint(backend: &Arc<dyn Backend>, checkpoint: &'a Checkpoint) -> Builder<'a> {
         Builder::new(backend, Source::Checkpoint(checkpoint))
+    }
+
+    /// Parameters without memory: what is made of them can be counted and listed, whatever its size, but not run.
+    pub fn shapes(backend: &Arc<dyn Backend>) -> Builder<'static> {
+        Builder::new(backend, Source::Shapes)
     }
 
     fn new<'b>(backend: &Arc<dyn Backend>, source: Source<'b>) -> Builder<'b> {
@@ -68,6 +74,7 @@ impl<'a> Builder<'a> {
         let number = self.made.borrow().len() as u64;
         let value = match self.source {
             Source::Checkpoint(checkpoint) => checkpoint.tensor(&*self.backend, &name, shape)?,
+            Source::Shapes => Tensor::new(Buffer::new(()), shape, DType::F32),
             Source::Random(random) => {
                 let random = random.split(number);
                 match init {

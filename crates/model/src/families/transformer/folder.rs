@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::layers::{NormPlacement, PositionKind};
 use attentive_tensor::{Activation, Backend, Shape};
 use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -76,18 +77,28 @@ const POSITIONS: [(&str, PositionKind); 3] = [
     ("learned", PositionKind::Learned),
 ];
 
+fn names<T>(list: &[(&str, T)]) -> String {
+    list.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
 /// The value of the entry with this key, or the keys there are.
 fn look_up<T: Copy>(list: &[(&str, T)], field: &'static str, name: &str) -> Result<T, Error> {
-    let known = || list.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
     let found = list.iter().find(|(known, _)| *known == name);
     found
         .map(|(_, value)| *value)
-        .ok_or_else(|| Error::config(field, format!("`{name}` is not supported; known are {}", known())))
+        .ok_or_else(|| Error::config(field, format!("`{name}` is not supported; known are {}", names(list))))
 }
 
-fn name_of<T: Copy + PartialEq>(list: &[(&'static str, T)], value: T) -> Result<&'static str, Error> {
+/// The key of the entry with this value, or the keys there are.
+fn name_of<T: Copy + Debug + PartialEq>(
+    list: &[(&'static str, T)],
+    field: &'static str,
+    value: T,
+) -> Result<&'static str, Error> {
     let found = list.iter().find(|(_, known)| *known == value);
-    found.map(|(name, _)| *name).ok_or_else(|| Error::config("config.json", "a value that has no name there"))
+    found.map(|(name, _)| *name).ok_or_else(|| {
+        Error::config(field, format!("{value:?} has no name in {CONFIG}; known are {}", names(list)))
+    })
 }
 
 impl Config {
@@ -114,13 +125,13 @@ impl Config {
             decoder_attention_heads: config.h,
             encoder_ffn_dim: config.d_ff,
             decoder_ffn_dim: config.d_ff,
-            activation_function: name_of(&ACTIVATIONS, config.activation)?.to_owned(),
+            activation_function: name_of(&ACTIVATIONS, "activation_function", config.activation)?.to_owned(),
             dropout: config.dropout,
             attention_dropout: config.attention_dropout,
             activation_dropout: 0.0,
             normalize_before: config.norm == NormPlacement::Pre,
             positions: (!plain)
-                .then(|| name_of(&POSITIONS, config.positions))
+                .then(|| name_of(&POSITIONS, "positions", config.positions))
                 .transpose()?
                 .map(str::to_owned),
             max_position_embeddings: config.max_positions,

@@ -1,0 +1,290 @@
+//! Model folders: what is saved comes back, is a Marian model where Marian can express it, and whatever is wrong with a
+//! folder is told in one sentence.
+
+mod common;
+
+use attentive_model::checkpoint::{self, Checkpoint};
+use attentive_model::families::transformer::{Transformer, TransformerConfig};
+use attentive_model::layers::{NormPlacement, PositionKind};
+use attentive_model::{Error, Sequences};
+use attentive_tensor::{Activation, Backend, Tape};
+use common::{Scratch, backends, batch, bits, golden, random_model, small_config, weights};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+const CONFIG: &str = "config.json";
+const WEIGHTS: &str = "model.safetensors";
+
+fn backend() -> Arc<dyn Backend> {
+    backends().last().expect("an instruction set")
+}
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap()).unwrap()
+}
+
+/// What Marian cannot express, all at once and one at a time.
+fn own_configs() -> Vec<TransformerConfig> {
+    let base = small_config();
+    vec![
+        TransformerConfig {
+            d_emb: Some(20),
+            d_k: Some(5),
+            d_v: Some(7),
+            norm: NormPlacement::Pre,
+            positions: PositionKind::Learned,
+            activation: Activation::Silu,
+            attention_dropout: 0.3,
+            pad: None,
+            ..base.clone()
+        },
+        TransformerConfig { d_emb: Some(20), ..base.clone() },
+        TransformerConfig { d_k: Some(5), ..base.clone() },
+        TransformerConfig { norm: NormPlacement::Pre, ..base.clone() },
+        TransformerConfig { positions: PositionKind::Interleaved, ..base.clone() },
+        TransformerConfig { pad: Some(3), ..base.clone() },
+        TransformerConfig { h: 5, d_k: Some(7), d_v: Some(7), ..base },
+    ]
+}
+
+#[test]
+fn what_is_saved_comes_back_to_the_same_bits() {
+    let (backend, scratch) = (backend(), Scratch::new("round-trip"));
+    let plain = TransformerConfig { dropout: 0.1, activation: Activation::GeluTanh, ..small_config() };
+    for config in own_configs().into_iter().chain([plain]) {
+        let model = random_model(&backend, &config);
+        model.save(&*backend, scratch.path()).unwrap();
+        let loaded = Transformer::load(&backend, scratch.path()).unwrap();
+        assert_eq!(loaded.config(), &config);
+        let names =
+            |model: &Transformer| model.parameters().iter().map(|p| p.name().to_owned()).collect::<Vec<_>>();
+        assert_eq!(names(&loaded), names(&model));
+        assert!(weights(&*backend, loaded.parameters()) == weights(&*backend, model.parameters()));
+        let batch = batch(&*backend, &[(5, 4), (12, 2)], &config);
+        let loss = |model: &Transformer| {
+            bits(&backend.download_f32(model.loss(&Tape::inference(&backend), &batch, 0.1).value()))
+        };
+        assert_eq!(loss(&loaded), loss(&model));
+    }
+}
+
+#[test]
+fn what_marian_can_express_is_saved_as_a_marian_model() {
+    let (backend, scratch) = (backend(), Scratch::new("marian"));
+    let model = Transformer::load(&backend, &golden("transformer")).unwrap();
+    model.save(&*backend, scratch.path()).unwrap();
+
+    let ours = Checkpoint::open(scratch.path().join(WEIGHTS)).unwrap();
+    let theirs = Checkpoint::open(golden("transformer").join(WEIGHTS)).unwrap();
+    assert_eq!(ours.names(), theirs.names());
+    for name in ours.names() {
+        let ((a, a_shape), (b, b_shape)) =
+            (ours.get(&name).unwrap().unwrap(), theirs.get(&name).unwrap().unwrap());
+        assert_eq!(a_shape, b_shape, "{name}");
+        // What is added to the logits keeps padding from being produced.
+        let same =
+            if name == "final_logits_bias" { a[..60] == b[..60] && a[60] == -10_000.0 } else { a == b };
+        assert!(same, "{name}");
+    }
+
+    let (ours, theirs) =
+        (read_json(&scratch.path().join(CONFIG)), read_json(&golden("transformer").join(CONFIG)));
+    assert_eq!(ours["model_type"], "marian");
+    for (field, value) in ours.as_object().unwrap() {
+        // Marian always has its norms behind the sublayers, and no field to say so.
+        assert!(
+            &theirs[field] == value || field == "normalize_before",
+            "{field}: {value}, not {}",
+            theirs[field]
+        );
+    }
+}
+
+#[test]
+fn what_marian_cannot_express_is_not_called_a_marian_model() {
+    let (backend, scratch) = (backend(), Scratch::new("own"));
+    for config in own_configs() {
+        random_model(&backend, &config).save(&*backend, scratch.path()).unwrap();
+        let written = read_json(&scratch.path().join(CONFIG));
+        assert_eq!(written["model_type"], "attentive-transformer", "{config:?}");
+        assert_eq!(written["architectures"], json!([]));
+    }
+}
+
+/// The sentence that comes of loading a good folder with one thing changed, without the folder's path.
+fn sentence(test: &str, change: impl FnOnce(&Path)) -> String {
+    let (backend, scratch) = (backend(), Scratch::new(test));
+    random_model(&backend, &small_config()).save(&*backend, scratch.path()).unwrap();
+    change(scratch.path());
+    let error = Transformer::load(&backend, scratch.path()).unwrap_err().to_string();
+    let folder = format!("{}/", scratch.path().display());
+    error.strip_prefix(&folder).unwrap_or_else(|| panic!("no path: {error}")).to_owned()
+}
+
+fn with_field(test: &str, field: &str, value: Value) -> String {
+    sentence(test, |folder| {
+        let mut config = read_json(&folder.join(CONFIG));
+        config[field] = value;
+        fs::write(folder.join(CONFIG), config.to_string()).unwrap();
+    })
+}
+
+#[test]
+fn a_folder_that_is_not_there_is_named() {
+    assert_eq!(
+        sentence("gone", |folder| fs::remove_dir_all(folder).unwrap()),
+        "config.json: No such file or directory (os error 2)"
+    );
+    assert_eq!(
+        sentence("no-weights", |folder| fs::remove_file(folder.join(WEIGHTS)).unwrap()),
+        "model.safetensors: No such file or directory (os error 2)"
+    );
+}
+
+#[test]
+fn a_truncated_file_is_refused_wherever_it_was_cut() {
+    for keep in [0, 5, 1000, 100_000] {
+        let sentence = sentence(&format!("cut-{keep}"), |folder| {
+            let path = folder.join(WEIGHTS);
+            let bytes = fs::read(&path).unwrap();
+            assert!(keep < bytes.len());
+            fs::write(&path, &bytes[..keep]).unwrap();
+        });
+        assert!(sentence.starts_with("model.safetensors: not a whole safetensors file ("), "{sentence}");
+    }
+}
+
+#[test]
+fn a_missing_tensor_is_named() {
+    let backend = backend();
+    let missing = sentence("missing", |folder| {
+        let model = Transformer::load(&backend, folder).unwrap();
+        let most: Vec<_> =
+            model.parameters().iter().filter(|p| !p.name().ends_with("layers.1.fc2.bias")).cloned().collect();
+        checkpoint::save(&folder.join(WEIGHTS), &*backend, &most, &[]).unwrap();
+    });
+    assert_eq!(
+        missing,
+        "model.safetensors: no tensor `model.encoder.layers.1.fc2.bias`, which the model needs"
+    );
+}
+
+#[test]
+fn a_wrong_shape_is_told_with_both_shapes() {
+    assert_eq!(
+        with_field("shape", "vocab_size", json!(103)),
+        "model.safetensors: `model.shared.weight` has the shape [101, 36], but the model needs [103, 36]"
+    );
+}
+
+#[test]
+fn a_bias_of_the_logits_that_we_would_not_add_is_refused() {
+    let backend = backend();
+    let biased = sentence("bias", |folder| {
+        let model = Transformer::load(&backend, folder).unwrap();
+        let mut bias = vec![0.0; 101];
+        bias[7] = 0.5;
+        let bias = ("final_logits_bias", bias, [1, 101].into());
+        checkpoint::save(&folder.join(WEIGHTS), &*backend, model.parameters(), &[bias]).unwrap();
+    });
+    assert_eq!(biased, "model.safetensors: `final_logits_bias` is not zero, which is not supported yet");
+}
+
+#[test]
+fn a_broken_config_is_told_with_its_file_and_field() {
+    let broken = sentence("broken", |folder| fs::write(folder.join(CONFIG), "{\"model_type\": ").unwrap());
+    assert_eq!(broken, "config.json: EOF while parsing a value at line 1 column 15");
+    let empty = sentence("empty", |folder| fs::write(folder.join(CONFIG), "{}").unwrap());
+    assert_eq!(empty, "config.json: missing field `model_type` at line 1 column 2");
+    for (field, value, expected) in [
+        (
+            "activation_function",
+            json!("softplus"),
+            "activation_function: `softplus` is not supported; known are relu, gelu, gelu_new, swish, silu",
+        ),
+        (
+            "model_type",
+            json!("bart"),
+            "model_type: `bart` is not supported; known are marian, attentive-transformer",
+        ),
+        (
+            "positions",
+            json!("rotary"),
+            "positions: `rotary` is not supported; known are halves, interleaved, learned",
+        ),
+        ("decoder_attention_heads", json!(4), "decoder_attention_heads: 4 differs from the encoder's 3"),
+        ("tie_word_embeddings", json!(false), "tie_word_embeddings: false is not supported"),
+        ("encoder_layers", json!(0), "encoder_layers: must be at least 1, not 0"),
+        ("dropout", json!(1.5), "dropout: must be from 0 to below 1, not 1.5"),
+    ] {
+        assert_eq!(with_field(field, field, value), format!("config.json: {expected}"));
+    }
+}
+
+#[test]
+fn an_activation_without_a_name_in_the_file_is_refused_before_anything_is_written() {
+    let (backend, scratch) = (backend(), Scratch::new("tanh"));
+    let config = TransformerConfig { activation: Activation::Tanh, ..small_config() };
+    let error = random_model(&backend, &config).save(&*backend, scratch.path()).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "activation_function: Tanh has no name in config.json; known are relu, gelu, gelu_new, swish, silu"
+    );
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 0);
+}
+
+#[test]
+fn a_failed_write_leaves_the_old_file_whole() {
+    let (backend, scratch) = (backend(), Scratch::new("failed"));
+    let old = random_model(&backend, &small_config());
+    old.save(&*backend, scratch.path()).unwrap();
+    // A folder where the new file would be written first; unlike a lack of rights this stops even an administrator.
+    let blocked = scratch.path().join(format!(".{WEIGHTS}.{}.part", std::process::id()));
+    fs::create_dir(&blocked).unwrap();
+    let new = random_model(&backend, &TransformerConfig { d_ff: 20, ..small_config() });
+    let error = new.save(&*backend, scratch.path()).unwrap_err();
+    assert!(matches!(&error, Error::File { path, .. } if path == &scratch.path().join(WEIGHTS)), "{error}");
+    let loaded = Transformer::load(&backend, scratch.path()).unwrap();
+    assert!(weights(&*backend, loaded.parameters()) == weights(&*backend, old.parameters()));
+}
+
+#[test]
+fn a_write_that_fails_at_the_end_leaves_nothing_behind() {
+    let scratch = Scratch::new("taken");
+    let taken = scratch.path().join("taken");
+    fs::create_dir_all(taken.join("inside")).unwrap();
+    let error = checkpoint::write_beside(&taken, b"new").unwrap_err().to_string();
+    assert!(error.starts_with(&format!("{}: ", taken.display())), "{error}");
+    assert!(taken.join("inside").is_dir());
+    assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_folder_below_a_file_cannot_be_written() {
+    let (backend, scratch) = (backend(), Scratch::new("below"));
+    let file = scratch.path().join("file");
+    fs::write(&file, "whole").unwrap();
+    let error = random_model(&backend, &small_config()).save(&*backend, &file.join("model")).unwrap_err();
+    assert!(error.to_string().starts_with(&file.display().to_string()), "{error}");
+    assert_eq!(fs::read(&file).unwrap(), b"whole");
+}
+
+#[test]
+fn a_marian_model_from_the_hub_can_be_loaded() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/reference/marian-multi30k");
+    if !folder.exists() {
+        println!("skipped: no {}", folder.display());
+        return;
+    }
+    let backend = backend();
+    let model = Transformer::load(&backend, &folder).unwrap_or_else(|error| panic!("{error}"));
+    let (tape, source) = (Tape::inference(&backend), Sequences::new([6]));
+    let memory = model.encode(&tape, &backend.upload_i32(&[17, 5, 230, 41, 9, 0]), &source);
+    let start = backend.upload_i32(&[model.config().start as i32]);
+    let hidden = model.decode(&tape, &start, &Sequences::new([1]), &memory, &source);
+    let logits = backend.download_f32(model.logits(&tape, &hidden).value());
+    assert_eq!(logits.len(), model.config().vocab_size);
+    assert!(logits.iter().all(|x| x.is_finite()));
+}

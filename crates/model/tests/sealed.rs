@@ -1,0 +1,40 @@
+//! Training on a device whose memory the host cannot read.
+
+mod common;
+
+use attentive_model::families::transformer::TransformerConfig;
+use attentive_tensor::sealed::SealedBackend;
+use attentive_tensor::{Adam, Backend, Gradients, Tape, Tensor};
+use common::{adam_rule, backends, batch, bits, random_model, small_config};
+use std::sync::Arc;
+
+/// Two whole steps; the loss of the second knows what the first has changed.
+fn two_steps(backend: &Arc<dyn Backend>) -> Tensor {
+    let config = TransformerConfig { dropout: 0.1, attention_dropout: 0.1, ..small_config() };
+    let model = random_model(backend, &config);
+    let batch = batch(&**backend, &[(5, 4), (1, 9), (12, 2)], &config);
+    let mut adam = Adam::new(&**backend, model.parameters());
+    let step = |seed| {
+        let tape = Tape::training(backend, seed);
+        let loss = model.loss(&tape, &batch, 0.1);
+        let mut gradients = Gradients::default();
+        tape.backward(&loss, &mut gradients);
+        adam.step(&**backend, &adam_rule(1e-2), Some(0.5), &gradients);
+        loss.value().clone()
+    };
+    (0..2).map(step).last().expect("two steps")
+}
+
+#[test]
+fn a_training_step_never_asks_a_device_for_its_numbers() {
+    for backend in backends() {
+        let sealed = Arc::new(SealedBackend::new(Arc::clone(&backend)));
+        let loss = two_steps(&(Arc::clone(&sealed) as Arc<dyn Backend>));
+        assert_eq!(sealed.downloads(), 0);
+        let found = (&*sealed as &dyn Backend).download_f32(&loss);
+        assert_eq!(sealed.downloads(), 1);
+        let expected = backend.download_f32(&two_steps(&backend));
+        assert!(expected[0].is_finite());
+        assert_eq!(bits(&found), bits(&expected), "{}", backend.name());
+    }
+}
