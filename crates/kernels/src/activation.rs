@@ -123,25 +123,15 @@ impl Map<2> for Slope {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elementwise::tests::{LENGTHS, bits, check, cpus, gradient, normal, written};
+    use crate::testing::{self, LENGTHS, bits, check, cpus, gradient, normal, written};
 
     const ALL: [Activation; 5] =
         [Activation::Relu, Activation::Gelu, Activation::GeluTanh, Activation::Silu, Activation::Tanh];
 
-    /// erf by its series, for |x| < 4.
-    fn erf_reference(x: f64) -> f64 {
-        let (mut term, mut sum) = (x, x);
-        for n in 1..200 {
-            term *= -x * x / n as f64;
-            sum += term / (2 * n + 1) as f64;
-        }
-        sum * 2.0 / std::f64::consts::PI.sqrt()
-    }
-
     fn reference(activation: Activation, x: f64) -> f64 {
         match activation {
             Activation::Relu => x.max(0.0),
-            Activation::Gelu => x / 2.0 * (1.0 + erf_reference(x / 2f64.sqrt())),
+            Activation::Gelu => x / 2.0 * (1.0 + testing::erf(x / 2f64.sqrt())),
             Activation::GeluTanh => {
                 x / 2.0 * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
             }

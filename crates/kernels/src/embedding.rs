@@ -130,7 +130,7 @@ impl Kernel for Scatter<'_> {
 mod tests {
     use super::*;
     use crate::Random;
-    use crate::elementwise::tests::{bits, check, cpus, normal, wide, written};
+    use crate::testing::{bits, check, cpus, normal, wide, written};
 
     /// Rows of the table, its width (one column, a tail, several blocks), and tokens.
     const CASES: [(usize, usize, usize); 5] =

@@ -25,6 +25,8 @@ mod random;
 mod scratch;
 mod simd;
 pub mod softmax;
+#[cfg(test)]
+mod testing;
 mod threads;
 
 pub use aligned::{ALIGNMENT, Aligned, Element};

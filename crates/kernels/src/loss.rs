@@ -118,7 +118,7 @@ impl Kernel for CrossEntropy<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elementwise::tests::{SHAPES, bits, check, cpus, gradient, normal, wide};
+    use crate::testing::{SHAPES, bits, check, cpus, gradient, normal, wide};
 
     const SCALE: f32 = 0.6;
 

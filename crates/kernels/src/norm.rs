@@ -352,9 +352,7 @@ impl Kernel for SumBackward<'_> {
 mod tests {
     use super::*;
     use crate::elementwise::add_dropout;
-    use crate::elementwise::tests::{
-        SHAPES, a_dropout, bits, check, cpus, dot, gradient, normal, wide, written,
-    };
+    use crate::testing::{SHAPES, a_dropout, bits, check, cpus, dot, gradient, normal, wide, written};
 
     const EPS: f32 = 1e-5;
 

@@ -139,7 +139,7 @@ impl Kernel for Step<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elementwise::tests::{LENGTHS, check, cpus, normal, wide};
+    use crate::testing::{LENGTHS, check, cpus, normal, wide};
 
     const HYPER: Adam = Adam { rate: 0.01, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
 

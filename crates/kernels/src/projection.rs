@@ -72,11 +72,8 @@ pub fn projection_loss(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Isa, Random, Threads};
-
-    fn numbers(seed: u64, len: usize) -> Vec<f32> {
-        (0..len as u32).map(|i| Random::new(seed).normal(i)).collect()
-    }
+    use crate::testing::normal;
+    use crate::{Isa, Threads};
 
     /// Loss and gradients by their definitions, in double precision.
     fn reference(
@@ -115,7 +112,7 @@ mod tests {
     #[test]
     fn loss_and_gradients_match_the_definition_on_every_instruction_set() {
         for (tokens, d, rows, classes) in [(1, 1, 2, 1), (0, 4, 5, 5), (7, 33, 50, 49), (40, 8, 3, 3)] {
-            let (hidden, table) = (numbers(1, tokens * d), numbers(2, rows * d));
+            let (hidden, table) = (normal(1, tokens * d), normal(2, rows * d));
             let targets: Vec<i32> =
                 (0..tokens as i32).map(|t| if t % 5 == 3 { -1 } else { t % classes as i32 }).collect();
             let rule = Projection { d, classes, smoothing: 0.1, scale: 0.3 };
@@ -139,7 +136,7 @@ mod tests {
     fn the_size_of_a_slice_cannot_be_seen() {
         // So many classes that a slice holds 52 tokens; then the tokens come in another number of slices.
         let (tokens, d, classes) = (120, 2, 80_000);
-        let (hidden, table) = (numbers(1, tokens * d), numbers(2, classes * d));
+        let (hidden, table) = (normal(1, tokens * d), normal(2, classes * d));
         let targets: Vec<i32> = (0..tokens as i32).collect();
         let rule = Projection { d, classes, smoothing: 0.1, scale: 1.0 };
         let cpu = Cpu { isa: Isa::best(), threads: Threads::new(2) };

@@ -119,7 +119,7 @@ impl Kernel for SoftmaxBackward<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::elementwise::tests::{SHAPES, bits, check, cpus, dot, gradient, normal, wide, written};
+    use crate::testing::{SHAPES, bits, check, cpus, dot, gradient, normal, wide, written};
 
     fn reference(x: &[f64]) -> Vec<f64> {
         let greatest = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -6,7 +6,7 @@
 use crate::backend::Backend;
 use crate::cpu::CpuBackend;
 use crate::tape::{Tape, Var};
-use attentive_kernels::Random;
+use attentive_kernels::{Cpu, Isa, Random, Threads};
 use std::sync::Arc;
 
 /// The backend that tests run on.
@@ -22,18 +22,25 @@ pub fn numbers(seed: u64, len: usize) -> Vec<f32> {
     (0..len as u32).map(|i| Random::new(seed).normal(i)).collect()
 }
 
-/// Checks the gradients of `f` with respect to inputs of the given shapes, in four random directions.
+/// Checks the gradients of `f` with respect to inputs of the given shapes, in four random directions, on every
+/// instruction set of this processor.
 ///
 /// # Panics
 /// Where they do not agree, with the name and both numbers.
 pub fn check_gradients(name: &str, shapes: &[&[usize]], f: impl Fn(&Tape, &[Var]) -> Var) {
+    for isa in Isa::present() {
+        let backend = CpuBackend::new(Cpu { isa, threads: Threads::new(2) }).shared();
+        check_on(&backend, &format!("{name} on {isa}"), shapes, &f);
+    }
+}
+
+fn check_on(backend: &Arc<dyn Backend>, name: &str, shapes: &[&[usize]], f: impl Fn(&Tape, &[Var]) -> Var) {
     const EPSILON: f64 = 4e-3;
-    let backend = backend();
     let inputs: Vec<Vec<f32>> =
         shapes.iter().enumerate().map(|(i, shape)| numbers(i as u64, shape.iter().product())).collect();
     let run = |inputs: &[Vec<f32>]| {
         // Every run has the same seed, so that dropout drops the same.
-        let tape = Tape::training(&backend, 5);
+        let tape = Tape::training(backend, 5);
         let leaf = |(x, shape): (&Vec<f32>, &&[usize])| tape.leaf(backend.upload_f32(x, *shape));
         let vars: Vec<Var> = inputs.iter().zip(shapes).map(leaf).collect();
         let y = f(&tape, &vars);

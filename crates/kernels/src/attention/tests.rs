@@ -1,6 +1,7 @@
 //! Every operation against softmax with the whole matrix in double precision, and the promises about bits.
 
 use super::*;
+use crate::testing::normal;
 use crate::{Cpu, Isa, Random, Threads};
 
 fn cpu(isa: Isa) -> Cpu {
@@ -37,10 +38,6 @@ struct Results<T> {
     dq: Vec<T>,
     dk: Vec<T>,
     dv: Vec<T>,
-}
-
-fn normal(random: u64, len: usize) -> Vec<f32> {
-    (0..len as u32).map(|i| Random::new(random).normal(i)).collect()
 }
 
 /// What rows that belong to no span hold before and after.

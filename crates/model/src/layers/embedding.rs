@@ -18,7 +18,7 @@ pub struct EmbeddingConfig {
     pub padding: Option<usize>,
 }
 
-/// `√d_model` times the row of each token, as in section 3.4 of the paper.
+/// `√d_emb` times the row of each token: √d_model in section 3.4 of the paper, where the two widths are the same.
 #[derive(Debug, Clone)]
 pub struct Embedding {
     table: Parameter,

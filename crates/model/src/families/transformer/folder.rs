@@ -7,7 +7,6 @@ use crate::error::Error;
 use crate::layers::{NormPlacement, PositionKind};
 use attentive_tensor::{Activation, Backend, Shape};
 use serde::{Deserialize, Serialize};
-use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -64,12 +63,13 @@ fn yes() -> bool {
 
 const MARIAN: &str = "marian";
 const OWN: &str = "attentive-transformer";
-const ACTIVATIONS: [(&str, Activation); 5] = [
+const ACTIVATIONS: [(&str, Activation); 6] = [
     ("relu", Activation::Relu),
     ("gelu", Activation::Gelu),
     ("gelu_new", Activation::GeluTanh),
     ("swish", Activation::Silu),
     ("silu", Activation::Silu),
+    ("tanh", Activation::Tanh),
 ];
 const POSITIONS: [(&str, PositionKind); 3] = [
     ("halves", PositionKind::Halves),
@@ -89,20 +89,14 @@ fn look_up<T: Copy>(list: &[(&str, T)], field: &'static str, name: &str) -> Resu
         .ok_or_else(|| Error::config(field, format!("`{name}` is not supported; known are {}", names(list))))
 }
 
-/// The key of the entry with this value, or the keys there are.
-fn name_of<T: Copy + Debug + PartialEq>(
-    list: &[(&'static str, T)],
-    field: &'static str,
-    value: T,
-) -> Result<&'static str, Error> {
+/// The key of the entry with this value: every value has one.
+fn name_of<T: Copy + PartialEq>(list: &[(&'static str, T)], value: T) -> String {
     let found = list.iter().find(|(_, known)| *known == value);
-    found.map(|(name, _)| *name).ok_or_else(|| {
-        Error::config(field, format!("{value:?} has no name in {CONFIG}; known are {}", names(list)))
-    })
+    found.map(|(name, _)| (*name).to_owned()).expect("every value has a name")
 }
 
 impl Config {
-    fn of(config: &TransformerConfig) -> Result<Config, Error> {
+    fn of(config: &TransformerConfig) -> Config {
         // What Marian's code can compute; everything else must not be mistaken for it.
         let plain = config.d_model.is_multiple_of(config.h)
             && [config.d_k, config.d_v].iter().all(|d| d.is_none_or(|d| d * config.h == config.d_model))
@@ -111,7 +105,7 @@ impl Config {
             && config.positions == PositionKind::Halves
             && config.pad == Some(config.vocab_size - 1);
         let own = |value| if plain { None } else { value };
-        Ok(Config {
+        Config {
             model_type: if plain { MARIAN } else { OWN }.to_owned(),
             architectures: if plain { vec!["MarianMTModel".to_owned()] } else { Vec::new() },
             vocab_size: config.vocab_size,
@@ -125,15 +119,12 @@ impl Config {
             decoder_attention_heads: config.h,
             encoder_ffn_dim: config.d_ff,
             decoder_ffn_dim: config.d_ff,
-            activation_function: name_of(&ACTIVATIONS, "activation_function", config.activation)?.to_owned(),
+            activation_function: name_of(&ACTIVATIONS, config.activation),
             dropout: config.dropout,
             attention_dropout: config.attention_dropout,
             activation_dropout: 0.0,
             normalize_before: config.norm == NormPlacement::Pre,
-            positions: (!plain)
-                .then(|| name_of(&POSITIONS, "positions", config.positions))
-                .transpose()?
-                .map(str::to_owned),
+            positions: (!plain).then(|| name_of(&POSITIONS, config.positions)),
             max_position_embeddings: config.max_positions,
             scale_embedding: true,
             share_encoder_decoder_embeddings: true,
@@ -143,7 +134,7 @@ impl Config {
             eos_token_id: config.eos,
             decoder_start_token_id: config.start,
             forced_eos_token_id: Some(config.eos),
-        })
+        }
     }
 
     /// What the file asks for, or the first thing in it that cannot be had.
@@ -232,7 +223,7 @@ impl Transformer {
     /// Writes a model folder; each file is replaced at once or not at all.
     pub fn save(&self, backend: &dyn Backend, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|source| Error::File { path: folder.to_owned(), source })?;
-        let config = Config::of(self.config())?;
+        let config = Config::of(self.config());
         let vocab_size = self.config().vocab_size;
         let mut bias = vec![0.0; vocab_size];
         if let Some(pad) = self.config().pad {

@@ -1,0 +1,81 @@
+//! What the tests of kernels share: numbers, sizes, references, and the run over instruction sets and threads.
+
+use crate::elementwise::PIECE;
+use crate::{Cpu, Dropout, Isa, Random, Threads};
+
+/// Normally distributed numbers.
+pub(crate) fn normal(seed: u64, len: usize) -> Vec<f32> {
+    (0..len as u32).map(|i| Random::new(seed).normal(i)).collect()
+}
+
+pub(crate) fn wide(x: &[f32]) -> Vec<f64> {
+    x.iter().map(|&x| x as f64).collect()
+}
+
+/// Every instruction set, each on one thread.
+pub(crate) fn cpus() -> impl Iterator<Item = Cpu> {
+    Isa::present().into_iter().map(|isa| Cpu { isa, threads: Threads::new(1) })
+}
+
+/// Runs an operation on every instruction set: near what is expected, and the same bits on 1, 2, 3, 7
+/// threads.
+pub(crate) fn check(expected: &[f64], tolerance: f64, run: impl Fn(&Cpu) -> Vec<f32>) {
+    for cpu in cpus() {
+        let alone = run(&cpu);
+        assert_eq!(alone.len(), expected.len());
+        for (i, (y, expected)) in alone.iter().zip(expected).enumerate() {
+            let near = (*y as f64 - expected).abs() <= tolerance * expected.abs().max(1.0);
+            assert!(near, "{}: element {i} is {y}, not {expected}", cpu.isa);
+        }
+        for count in [2, 3, 7] {
+            let shared = run(&Cpu { isa: cpu.isa, threads: Threads::new(count) });
+            assert_eq!(bits(&shared), bits(&alone), "{} on {count} threads", cpu.isa);
+        }
+    }
+}
+
+pub(crate) fn bits(x: &[f32]) -> Vec<u32> {
+    x.iter().map(|x| x.to_bits()).collect()
+}
+
+/// The gradient of `f` at `x` by central differences.
+pub(crate) fn gradient(x: &[f64], f: impl Fn(&[f64]) -> f64) -> Vec<f64> {
+    const STEP: f64 = 1e-5;
+    let moved = |i: usize, by: f64| {
+        let mut x = x.to_vec();
+        x[i] += by;
+        f(&x)
+    };
+    (0..x.len()).map(|i| (moved(i, STEP) - moved(i, -STEP)) / (2.0 * STEP)).collect()
+}
+
+pub(crate) fn dot(a: &[f64], b: &[f64]) -> f64 {
+    a.iter().zip(b).map(|(a, b)| a * b).sum()
+}
+
+/// None, one, a tail, several pieces with a tail.
+pub(crate) const LENGTHS: [usize; 4] = [0, 1, 37, 3 * PIECE + 5];
+/// Rows and columns: none, one of each, many of each, rows longer than a piece.
+pub(crate) const SHAPES: [(usize, usize); 7] =
+    [(0, 5), (1, 1), (9, 1), (1, 70), (300, 33), (17, 513), (3, PIECE + 3)];
+
+pub(crate) fn a_dropout() -> Dropout {
+    Dropout { p: 0.3, random: Random::new(99) }
+}
+
+/// The output of an operation that must write all of it.
+pub(crate) fn written(len: usize, write: impl FnOnce(&mut [f32])) -> Vec<f32> {
+    let mut y = vec![f32::NAN; len];
+    write(&mut y);
+    y
+}
+
+/// erf by its series, for |x| < 4.
+pub(crate) fn erf(x: f64) -> f64 {
+    let (mut term, mut sum) = (x, x);
+    for n in 1..200 {
+        term *= -x * x / n as f64;
+        sum += term / (2 * n + 1) as f64;
+    }
+    sum * 2.0 / std::f64::consts::PI.sqrt()
+}
