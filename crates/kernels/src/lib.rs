@@ -16,6 +16,7 @@ pub mod elementwise;
 pub mod embedding;
 pub mod gemm;
 mod isa;
+pub mod limits;
 pub mod loss;
 mod math;
 pub mod norm;

@@ -1,0 +1,386 @@
+//! `attentive bench kernels`: each kernel alone, beside the limit that it runs into.
+//!
+//! Shapes are those of training the base model. Products and attention are held against multiply-adds that need
+//! nothing but registers. Everything else goes over its operands once, and is held against the plainest stream over
+//! as many bytes: in a cache or in memory, wherever they fit. What is only written is counted once, although most
+//! processors read it first.
+
+use super::median;
+use crate::error::Error;
+use crate::options::{Compute, between};
+use crate::output;
+use attentive_kernels::activation::{Activation, activate, activate_backward};
+use attentive_kernels::attention::{Attention, Rows, Span, attention, attention_backward};
+use attentive_kernels::elementwise::{add, dropout, sum_rows};
+use attentive_kernels::embedding::{embedding, embedding_backward};
+use attentive_kernels::gemm::{Epilogue, Matrix, gemm};
+use attentive_kernels::limits::{multiply_add_rate, stream_rate};
+use attentive_kernels::loss::cross_entropy;
+use attentive_kernels::norm::{residual_layer_norm, residual_layer_norm_backward};
+use attentive_kernels::optimizer::{Adam, adam, squared_norm};
+use attentive_kernels::projection::{Projection, projection_loss};
+use attentive_kernels::softmax::{softmax, softmax_backward};
+use attentive_kernels::{Aligned, Cpu, Dropout, Random};
+use clap::Args;
+use indicatif::ProgressBar;
+use serde::Serialize;
+use std::collections::BTreeMap;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+/// The options of `attentive bench kernels`.
+#[derive(Args)]
+pub(crate) struct Kernels {
+    /// Only kernels with this in their name
+    #[arg(default_value = "", hide_default_value = true)]
+    name: String,
+    #[command(flatten)]
+    compute: Compute,
+    /// Milliseconds for each kernel; the median of all runs in that time counts, of three at the least
+    #[arg(long, value_name = "MS", default_value_t = 300, value_parser = between::<1, 60_000>)]
+    time: usize,
+    /// Print one line of JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Bytes that no cache holds: two arrays of 256 MiB.
+const MEMORY: usize = 1 << 29;
+const TOKENS: usize = 1024;
+const D_MODEL: usize = 512;
+const D_FF: usize = 2048;
+const VOCAB: usize = 16_000;
+/// Tokens whose logits exist at a time.
+const SLICE: usize = 256;
+const DROPPED: f32 = 0.1;
+
+/// What was measured.
+#[derive(Serialize)]
+struct Report {
+    isa: &'static str,
+    threads: usize,
+    /// FLOP/s.
+    multiply_add: f64,
+    /// Bytes/s, of a stream that no cache holds.
+    memory: f64,
+    kernels: Vec<Row>,
+}
+
+#[derive(Serialize)]
+struct Row {
+    kernel: &'static str,
+    shape: String,
+    seconds: f64,
+    /// FLOP/s or bytes/s, as the limit.
+    rate: f64,
+    limit: &'static str,
+    limit_rate: f64,
+    share: f64,
+}
+
+/// What a kernel has to do, which says what limits it.
+enum Work {
+    /// Floating-point operations.
+    Flops(usize),
+    /// Numbers of four bytes: how many are read or written at the least, and how many there are.
+    Numbers { moved: usize, held: usize },
+}
+
+/// The work of a kernel that reads or writes each of so many numbers once.
+fn once(numbers: usize) -> Work {
+    Work::Numbers { moved: numbers, held: numbers }
+}
+
+pub(crate) fn run(kernels: &Kernels) -> Result<(), Error> {
+    let mut bench = Bench::new(kernels)?;
+    products(&mut bench);
+    for (sequences, length) in [(32, 32), (4, 512)] {
+        attentions(&mut bench, sequences, length);
+    }
+    norms(&mut bench);
+    elementwise(&mut bench);
+    embeddings(&mut bench);
+    losses(&mut bench);
+    for parameters in [1 << 20, 1 << 24] {
+        optimizers(&mut bench, parameters);
+    }
+    let report = bench.finish()?;
+    if kernels.json { output::json(&report) } else { print(&report) }
+}
+
+/// Runs kernels and writes down how long they took.
+struct Bench<'a> {
+    /// What must be in the name of a kernel.
+    name: &'a str,
+    cpu: Cpu,
+    time: Duration,
+    multiply_add: f64,
+    /// The rate of a stream by the bytes that it goes over.
+    streams: BTreeMap<usize, f64>,
+    rows: Vec<Row>,
+    progress: ProgressBar,
+}
+
+impl<'a> Bench<'a> {
+    fn new(kernels: &'a Kernels) -> Result<Bench<'a>, Error> {
+        let (name, cpu) = (&kernels.name, kernels.compute.cpu()?);
+        let time = Duration::from_millis(kernels.time as u64);
+        let progress = ProgressBar::new_spinner().with_message("limits");
+        progress.tick();
+        let multiply_add = multiply_add_rate(&cpu);
+        let streams = BTreeMap::from([(MEMORY, stream_rate(&cpu, MEMORY))]);
+        Ok(Bench { name, cpu, time, multiply_add, streams, rows: Vec::new(), progress })
+    }
+
+    /// Times `run`, which has `work` to do, if its name is wanted.
+    fn measure(&mut self, kernel: &'static str, shape: String, work: Work, mut run: impl FnMut(&Cpu)) {
+        if !kernel.contains(self.name) {
+            return;
+        }
+        self.progress.set_message(format!("{kernel} {shape}"));
+        self.progress.tick();
+        let (limit, limit_rate, amount) = match work {
+            Work::Flops(flops) => ("multiply-add", self.multiply_add, flops),
+            Work::Numbers { moved, held } => ("stream", self.stream_rate(4 * held), 4 * moved),
+        };
+        run(&self.cpu);
+        let (begin, mut seconds) = (Instant::now(), Vec::new());
+        while seconds.len() < 3 || begin.elapsed() < self.time {
+            let begin = Instant::now();
+            run(&self.cpu);
+            seconds.push(begin.elapsed().as_secs_f64());
+        }
+        let seconds = median(&mut seconds);
+        let rate = amount as f64 / seconds;
+        let share = rate / limit_rate;
+        self.rows.push(Row { kernel, shape, seconds, rate, limit, limit_rate, share });
+    }
+
+    /// The rate of a stream over about as many bytes; powers of two are near enough.
+    fn stream_rate(&mut self, bytes: usize) -> f64 {
+        let size = bytes.next_power_of_two().min(MEMORY);
+        *self.streams.entry(size).or_insert_with(|| stream_rate(&self.cpu, size))
+    }
+
+    fn finish(self) -> Result<Report, Error> {
+        self.progress.finish_and_clear();
+        if self.rows.is_empty() {
+            return Err(Error::Kernel(self.name.to_owned()));
+        }
+        Ok(Report {
+            isa: self.cpu.isa.name(),
+            threads: self.cpu.threads.count(),
+            multiply_add: self.multiply_add,
+            memory: self.streams[&MEMORY],
+            kernels: self.rows,
+        })
+    }
+}
+
+/// Numbers around zero.
+fn random(len: usize, seed: u64) -> Aligned<f32> {
+    let random = Random::new(seed);
+    let mut x = Aligned::zeros(len);
+    x.iter_mut().zip(0..).for_each(|(x, i)| *x = random.uniform(i) - 0.5);
+    x
+}
+
+fn zeros(len: usize) -> Aligned<f32> {
+    Aligned::zeros(len)
+}
+
+/// Tokens of the vocabulary.
+fn tokens(count: usize) -> Vec<i32> {
+    (0..count as u32).map(|i| (Random::new(9).bits(i) % VOCAB as u32) as i32).collect()
+}
+
+fn drops() -> Dropout {
+    Dropout { p: DROPPED, random: Random::new(8) }
+}
+
+/// `[m, k] · [k, n]`, with neither, the right or the left operand transposed in memory.
+fn products(bench: &mut Bench) {
+    let layers = [
+        [TOKENS, D_MODEL, D_MODEL],
+        [TOKENS, D_MODEL, D_FF],
+        [TOKENS, D_FF, D_MODEL],
+        [1536, 256, 1024],
+        [SLICE, D_MODEL, VOCAB],
+    ];
+    for [m, k, n] in layers {
+        let (a, b, mut c) = (random(m * k, 1), random(k * n, 2), zeros(m * n));
+        let (a_n, a_t) = (Matrix::new(&a, m, k), Matrix::new(&a, k, m).t());
+        let (b_n, b_t) = (Matrix::new(&b, k, n), Matrix::new(&b, n, k).t());
+        for (name, a, b) in [("gemm nt", a_n, b_t), ("gemm nn", a_n, b_n), ("gemm tn", a_t, b_n)] {
+            bench.measure(name, format!("{m}×{k}×{n}"), Work::Flops(2 * m * k * n), |cpu| {
+                gemm(cpu, a, b, &mut c, Epilogue::default());
+            });
+        }
+    }
+}
+
+/// Two products forward; backward five, as the scores are computed once more.
+fn attentions(bench: &mut Bench, sequences: usize, length: usize) {
+    let (heads, d) = (8, D_MODEL / 8);
+    let scale = 1.0 / (d as f32).sqrt();
+    let rule = Attention { heads, d_k: d, d_v: d, scale, causal: false, window: None, dropout: None };
+    let n = length as u32;
+    let span = |i: u32| Span { query: i * n, queries: n, key: i * n, keys: n, offset: 0 };
+    let spans: Vec<Span> = (0..sequences as u32).map(span).collect();
+    let len = sequences * length * heads * d;
+    let [q, k, v, dy] = [1, 2, 3, 4].map(|seed| random(len, seed));
+    let [q, k, v] = [&q, &k, &v].map(|data| Rows { data, stride: heads * d });
+    let (mut y, mut lse) = (zeros(len), zeros(sequences * length * heads));
+    let [mut dq, mut dk, mut dv] = [(); 3].map(|()| zeros(len));
+
+    let shape = format!("{sequences}×{heads}×{length}×{d}");
+    let product = 2 * sequences * heads * length * length * d;
+    bench.measure("attention", shape.clone(), Work::Flops(2 * product), |cpu| {
+        attention(cpu, &rule, &spans, q, k, v, &mut y, &mut lse);
+    });
+    bench.measure("attention backward", shape, Work::Flops(5 * product), |cpu| {
+        attention_backward(cpu, &rule, &spans, q, k, v, &y, &lse, &dy, &mut dq, &mut dk, &mut dv);
+    });
+}
+
+fn norms(bench: &mut Bench) {
+    let (rows, d) = (TOKENS, D_MODEL);
+    let [x, r, dy] = [1, 2, 3].map(|seed| random(rows * d, seed));
+    let (gamma, beta) = (random(d, 4), random(d, 5));
+    let [mut z, mut y, mut dz, mut dr] = [(); 4].map(|()| zeros(rows * d));
+    let [mut dgamma, mut dbeta] = [(); 2].map(|()| zeros(d));
+    let mut stats = zeros(2 * rows);
+
+    let shape = format!("{rows}×{d}");
+    bench.measure("residual dropout norm", shape.clone(), once(4 * rows * d), |cpu| {
+        let dropout = Some(drops());
+        residual_layer_norm(cpu, &x, &r, dropout, &gamma, &beta, 1e-5, &mut z, &mut y, &mut stats);
+    });
+    bench.measure("residual dropout norm backward", shape, once(4 * rows * d), |cpu| {
+        residual_layer_norm_backward(
+            cpu,
+            &z,
+            drops(),
+            &gamma,
+            &stats,
+            &dy,
+            &mut dz,
+            &mut dr,
+            &mut dgamma,
+            &mut dbeta,
+            false,
+        );
+    });
+}
+
+fn elementwise(bench: &mut Bench) {
+    let (rows, d) = (TOKENS, D_MODEL);
+    let len = rows * d;
+    let (x, dy, mut y) = (random(len, 1), random(len, 2), zeros(len));
+    let shape = || format!("{rows}×{d}");
+    bench.measure("add", shape(), once(3 * len), |cpu| add(cpu, &x, &dy, &mut y));
+    bench.measure("dropout", shape(), once(2 * len), |cpu| dropout(cpu, &x, drops(), &mut y));
+    bench.measure("softmax", shape(), once(2 * len), |cpu| softmax(cpu, &x, d, &mut y));
+    let mut dx = zeros(len);
+    bench.measure("softmax backward", shape(), once(3 * len), |cpu| {
+        softmax_backward(cpu, &y, &dy, d, &mut dx);
+    });
+    let mut row = zeros(d);
+    bench.measure("sum_rows", shape(), once(len), |cpu| sum_rows(cpu, &x, d, &mut row, false));
+
+    let (rows, d) = (TOKENS, D_FF);
+    let len = rows * d;
+    let (x, dy, mut y) = (random(len, 1), random(len, 2), zeros(len));
+    let functions =
+        [("relu", "relu backward", Activation::Relu), ("gelu", "gelu backward", Activation::Gelu)];
+    for (forward, backward, function) in functions {
+        let shape = format!("{rows}×{d}");
+        bench.measure(forward, shape.clone(), once(2 * len), |cpu| {
+            activate(cpu, function, &x, &mut y);
+        });
+        bench.measure(backward, shape, once(3 * len), |cpu| {
+            activate_backward(cpu, function, &x, &dy, &mut y);
+        });
+    }
+}
+
+/// The gradient reads rows of the table, adds to them and writes them.
+fn embeddings(bench: &mut Bench) {
+    let (rows, d) = (TOKENS, D_MODEL);
+    let (mut table, ids, mut y) = (random(VOCAB * d, 1), tokens(rows), zeros(rows * d));
+    bench.measure("embedding", format!("{rows}×{d}"), once(2 * rows * d), |cpu| {
+        embedding(cpu, &table, d, &ids, 1.0, &mut y);
+    });
+    bench.measure(
+        "embedding backward",
+        format!("{rows}×{d}"),
+        Work::Numbers { moved: 3 * rows * d, held: 2 * rows * d },
+        |cpu| {
+            embedding_backward(cpu, &ids, 1e-6, None, &y, d, &mut table);
+        },
+    );
+}
+
+fn losses(bench: &mut Bench) {
+    let (rows, targets) = (SLICE, tokens(TOKENS));
+    let (mut logits, mut losses) = (random(rows * VOCAB, 1), zeros(rows));
+    let work = Work::Numbers { moved: 2 * rows * VOCAB, held: rows * VOCAB };
+    bench.measure("cross_entropy", format!("{rows}×{VOCAB}"), work, |cpu| {
+        cross_entropy(cpu, &mut logits, VOCAB, &targets[..rows], 0.1, 1.0, &mut losses, true);
+    });
+    let (hidden, table) = (random(TOKENS * D_MODEL, 2), random(VOCAB * D_MODEL, 3));
+    let (mut dhidden, mut dtable) = (zeros(TOKENS * D_MODEL), zeros(VOCAB * D_MODEL));
+    let rule = Projection { d: D_MODEL, classes: VOCAB, smoothing: 0.1, scale: 1.0 / TOKENS as f32 };
+    // Logits, and the gradients of both operands: three products.
+    let work = Work::Flops(6 * TOKENS * D_MODEL * VOCAB);
+    bench.measure("projection loss", format!("{TOKENS}×{D_MODEL}×{VOCAB}"), work, |cpu| {
+        let gradients = Some((&mut dhidden[..], &mut dtable[..]));
+        black_box(projection_loss(cpu, &rule, &hidden, &table, &targets, gradients));
+    });
+}
+
+/// Adam reads four numbers for each parameter and writes three.
+fn optimizers(bench: &mut Bench, parameters: usize) {
+    let rule = Adam { rate: 1e-4, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
+    let (mut p, g) = (random(parameters, 1), random(parameters, 2));
+    let (mut m, mut v) = (zeros(parameters), zeros(parameters));
+    let mut step = 0;
+    bench.measure(
+        "adam",
+        parameters.to_string(),
+        Work::Numbers { moved: 7 * parameters, held: 4 * parameters },
+        |cpu| {
+            step += 1;
+            adam(cpu, &rule, step, 1.0, &mut p, &g, &mut m, &mut v);
+        },
+    );
+    bench.measure("squared_norm", parameters.to_string(), once(parameters), |cpu| {
+        black_box(squared_norm(cpu, &g));
+    });
+}
+
+fn print(report: &Report) -> Result<(), Error> {
+    let titles = ["kernel", "shape", "limit", "µs", "rate", "at most", "share"];
+    let mut rows = vec![titles.map(str::to_owned)];
+    for row in &report.kernels {
+        let unit = if row.limit == "stream" { "GB/s" } else { "GFLOP/s" };
+        rows.push([
+            row.kernel.to_owned(),
+            row.shape.clone(),
+            row.limit.to_owned(),
+            format!("{:.1}", row.seconds * 1e6),
+            format!("{:.1} {unit}", row.rate / 1e9),
+            format!("{:.1} {unit}", row.limit_rate / 1e9),
+            format!("{:.0} %", row.share * 100.0),
+        ]);
+    }
+    let facts = [
+        ["isa", report.isa].map(str::to_owned),
+        ["threads".to_owned(), report.threads.to_string()],
+        ["multiply-add".to_owned(), format!("{:.1} GFLOP/s", report.multiply_add / 1e9)],
+        ["memory".to_owned(), format!("{:.1} GB/s", report.memory / 1e9)],
+        [String::new(), String::new()],
+    ];
+    output::table(&facts, 2)?;
+    output::table(&rows, 3)
+}

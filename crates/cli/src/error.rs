@@ -1,0 +1,38 @@
+//! What can go wrong, each in one sentence for the person at the terminal.
+
+use attentive_tensor::IsaError;
+
+/// Why a command failed.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Error {
+    /// The instruction set that was asked for cannot be had.
+    #[error(transparent)]
+    Isa(#[from] IsaError),
+    /// The model cannot be made.
+    #[error(transparent)]
+    Model(#[from] attentive_model::Error),
+    /// The precision cannot be had.
+    #[error("this build computes in f32 only: leave --precision out, or use f32 or auto instead of bf16")]
+    Precision,
+    /// A batch that nobody wants to wait for.
+    #[error("--batch {batch} × --{side} {length} are {tokens} tokens: at most {most} fit in a batch")]
+    Batch { batch: usize, side: &'static str, length: usize, tokens: usize, most: usize },
+    /// A model or a batch that would not fit.
+    #[error(
+        "this needs at least {needed:.1} GB of memory and {available:.1} GB are free: \
+         make the model or the batch smaller"
+    )]
+    Memory { needed: f64, available: f64 },
+    /// Nothing to measure.
+    #[error("no kernel has `{0}` in its name: leave the name out to see them all")]
+    Kernel(String),
+    /// The result cannot be written.
+    #[error("cannot write the result: {0}")]
+    Output(#[from] std::io::Error),
+}
+
+impl From<serde_json::Error> for Error {
+    fn from(error: serde_json::Error) -> Error {
+        Error::Output(error.into())
+    }
+}

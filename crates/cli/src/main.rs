@@ -1,0 +1,67 @@
+//! `attentive`: the Transformer on the command line.
+//!
+//! Here arguments become calls of the library and results become text; one file for each command.
+
+mod bench;
+mod error;
+mod machine;
+mod options;
+mod output;
+mod precision;
+
+use clap::Parser;
+use error::Error;
+use std::io::{ErrorKind, Write};
+use std::panic::{PanicHookInfo, catch_unwind, set_hook};
+use std::process::ExitCode;
+
+/// The Transformer, whole, in one program
+#[derive(Parser)]
+#[command(name = "attentive", version, arg_required_else_help = true, after_help = EXAMPLES)]
+enum Command {
+    /// Measure speed and memory on this machine
+    #[command(subcommand)]
+    Bench(bench::Command),
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  attentive bench train --preset base       a training step of the paper's base model
+  attentive bench train --preset small --threads 1 --json
+  attentive bench kernels                   every kernel beside what the machine can do
+
+Environment:
+  ATTENTIVE_ISA=portable|avx2|avx512        use these instructions instead of the best there are
+
+Exit codes: 0 done, 1 it failed, 2 wrong usage.";
+
+fn main() -> ExitCode {
+    set_hook(Box::new(report_panic));
+    let command = Command::parse();
+    // The hook has spoken already; what is left of a panic is that it was a failure.
+    let Ok(result) = catch_unwind(|| run(&command)) else { return ExitCode::FAILURE };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read our output has seen enough: `attentive … | head` is no failure.
+        Err(Error::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Err(error) => {
+            // Where even this cannot be written, the exit code still tells.
+            let _ = writeln!(std::io::stderr(), "attentive: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: &Command) -> Result<(), Error> {
+    match command {
+        Command::Bench(command) => bench::run(command),
+    }
+}
+
+/// A panic is our mistake, but it is told like any other failure: in one sentence.
+fn report_panic(panic: &PanicHookInfo) {
+    let message = panic.payload_as_str().unwrap_or("no reason given");
+    let place = panic.location().map(|place| format!(" ({place})")).unwrap_or_default();
+    let mut stderr = std::io::stderr();
+    let _ = writeln!(stderr, "attentive: this should not have happened, please report it: {message}{place}");
+}

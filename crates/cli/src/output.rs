@@ -1,0 +1,43 @@
+//! How results reach the terminal or the next program.
+
+use crate::error::Error;
+use indicatif::{ProgressBar, ProgressStyle};
+use serde::Serialize;
+use std::io::{Write, stdout};
+
+/// Writes a result as one line of JSON.
+pub(crate) fn json(result: &impl Serialize) -> Result<(), Error> {
+    write(&format!("{}\n", serde_json::to_string(result)?))
+}
+
+/// Writes rows as columns, of which the first `left` hold words and the others numbers.
+pub(crate) fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]], left: usize) -> Result<(), Error> {
+    let mut widths = [0; COLUMNS];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
+            if column < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    write(&text)
+}
+
+/// `println!` panics where the reader has gone away; this says so.
+fn write(text: &str) -> Result<(), Error> {
+    let mut out = stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// A bar on stderr for `steps` of something, silent where nobody watches a terminal.
+pub(crate) fn progress(steps: usize) -> ProgressBar {
+    let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}");
+    ProgressBar::new(steps as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}

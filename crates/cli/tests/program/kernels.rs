@@ -1,0 +1,54 @@
+//! `attentive bench kernels`.
+
+use super::{finish, program, run};
+
+#[test]
+fn every_kernel_has_a_rate_a_limit_and_a_share() {
+    let report = run("bench kernels --threads 2 --time 1 --json").json();
+    assert_eq!(report["threads"], 2);
+    let kernels = report["kernels"].as_array().unwrap();
+    let names = ["gemm nt", "gemm nn", "gemm tn", "attention", "attention backward", "residual dropout norm"];
+    let more = [
+        "dropout",
+        "gelu",
+        "relu backward",
+        "embedding backward",
+        "cross_entropy",
+        "adam",
+        "softmax",
+        "sum_rows",
+    ];
+    for name in names.iter().chain(&more) {
+        assert!(kernels.iter().any(|row| row["kernel"] == *name), "no {name}");
+    }
+    for row in kernels {
+        let [rate, most, share] = ["rate", "limit_rate", "share"].map(|field| row[field].as_f64().unwrap());
+        assert!(rate > 0.0 && most > 0.0, "{row}");
+        assert!((share - rate / most).abs() <= 1e-9 * share, "{row}");
+        let bytes = row["limit"] == "stream";
+        assert!(bytes || (row["limit"] == "multiply-add" && most == report["multiply_add"]), "{row}");
+    }
+}
+
+#[test]
+fn a_name_picks_kernels() {
+    let table = run("bench kernels sum_rows --time 1");
+    assert_eq!((table.code, table.stderr.as_str()), (Some(0), ""));
+    let last = table.stdout.lines().last().unwrap();
+    assert!(last.starts_with("sum_rows") && last.ends_with('%'), "{}", table.stdout);
+    assert!(!table.stdout.contains("gemm"), "{}", table.stdout);
+}
+
+#[test]
+fn a_name_that_no_kernel_has_is_told_in_one_sentence() {
+    run("bench kernels convolution").failed(&["convolution"]);
+}
+
+#[test]
+fn wrong_numbers_and_instruction_sets_are_refused() {
+    run("bench kernels --threads 0").refused(&["--threads"]);
+    run("bench kernels --time 0").refused(&["--time"]);
+    let mut program = program("bench kernels");
+    program.env("ATTENTIVE_ISA", "sse9");
+    finish(program).failed(&["sse9"]);
+}

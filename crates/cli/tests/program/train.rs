@@ -1,0 +1,155 @@
+//! `attentive bench train`.
+
+use super::{finish, program, run};
+
+/// A run that takes no time worth mentioning.
+const QUICK: &str = "bench train --preset tiny --batch 3 --source 5 --target 7 --vocab 50 --steps 2";
+
+#[test]
+fn json_has_everything_that_was_measured() {
+    let report = run(&format!("{QUICK} --threads 2 --json")).json();
+    assert_eq!(report["preset"], "tiny");
+    assert_eq!(report["precision"], "f32");
+    assert_eq!(report["threads"], 2);
+    assert_eq!(report["steps"], 2);
+    assert!(["portable", "avx2", "avx512"].contains(&report["isa"].as_str().unwrap()), "{report}");
+    for field in ["step_ms", "tokens_per_s", "loss"] {
+        let value = report[field].as_f64().unwrap();
+        assert!(value.is_finite() && value > 0.0, "{field}: {report}");
+    }
+    if cfg!(target_os = "linux") {
+        assert!(report["peak_mb"].as_f64().unwrap() > 1.0, "{report}");
+    }
+}
+
+#[test]
+fn shares_cover_the_whole_time() {
+    let report = run(&format!("{QUICK} --json")).json();
+    let shares = report["shares"].as_object().unwrap();
+    for name in ["product", "attention", "norm", "embedding", "loss", "optimizer", "other"] {
+        let share = shares[name].as_f64().unwrap_or_else(|| panic!("no {name}: {report}"));
+        assert!((0.0..1.0).contains(&share), "{name}: {report}");
+    }
+    let sum: f64 = shares.values().map(|share| share.as_f64().unwrap()).sum();
+    assert!((sum - 1.0).abs() < 1e-9, "{report}");
+}
+
+#[test]
+fn parameters_are_as_many_as_in_pytorch() {
+    let report = run(&format!("{QUICK} --json")).json();
+    let (d, d_ff, n, vocab) = (128, 512, 2, 50);
+    let (attention, norm, feed_forward) = (4 * (d * d + d), 2 * d, d * d_ff + d_ff + d_ff * d + d);
+    let encoder = attention + feed_forward + 2 * norm;
+    let decoder = 2 * attention + feed_forward + 3 * norm;
+    assert_eq!(report["parameters"], vocab * d + n * (encoder + decoder));
+}
+
+#[test]
+fn overrides_change_the_model() {
+    let report =
+        run(&format!("{QUICK} --layers 1 --d-model 32 --heads 2 --d-ff 64 --dropout 0 --json")).json();
+    let encoder = 4 * (32 * 32 + 32) + 2 * 32 * 64 + 96 + 2 * 64;
+    let decoder = encoder + 4 * (32 * 32 + 32) + 64;
+    assert_eq!(report["parameters"], 50 * 32 + encoder + decoder);
+}
+
+#[test]
+fn the_table_names_what_json_names() {
+    let table = run(QUICK);
+    assert_eq!((table.code, table.stderr.as_str()), (Some(0), ""));
+    let names: Vec<&str> = table.stdout.lines().filter_map(|line| line.split_whitespace().next()).collect();
+    for name in ["step_ms", "tokens_per_s", "peak_mb", "parameters", "precision", "isa", "threads", "loss"] {
+        assert!(names.contains(&name), "{}", table.stdout);
+    }
+    assert!(table.stdout.contains("in product"), "{}", table.stdout);
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_loss_bit_for_bit() {
+    let losses = [1, 2, 3].map(|threads| {
+        let report = run(&format!("{QUICK} --threads {threads} --json")).json();
+        report["loss"].as_f64().unwrap().to_bits()
+    });
+    assert_eq!(losses, [losses[0]; 3]);
+}
+
+#[test]
+fn steps_learn_the_batch_by_heart() {
+    let loss = |steps| {
+        let line = format!("{QUICK} --dropout 0 --json").replace("--steps 2", &format!("--steps {steps}"));
+        run(&line).json()["loss"].as_f64().unwrap()
+    };
+    let (few, many) = (loss(1), loss(60));
+    assert!(many < few - 0.5, "{few} after few steps, {many} after many");
+}
+
+#[test]
+fn sequences_may_be_longer_than_the_usual_number_of_positions() {
+    let line = "bench train --preset tiny --layers 1 --d-model 8 --heads 1 --d-ff 8 --batch 1 --source 1100 \
+                --target 2 --vocab 9 --steps 1 --json";
+    assert!(run(line).json()["loss"].as_f64().unwrap() > 0.0);
+}
+
+#[test]
+fn an_unknown_preset_is_refused_with_the_known_ones() {
+    run("bench train --preset huge").refused(&["huge", "tiny, small, base, big"]);
+}
+
+#[test]
+fn numbers_that_make_no_sense_are_wrong_usage() {
+    for line in ["--batch 0", "--source 0", "--target 0", "--vocab 1", "--threads 0", "--steps 0"] {
+        run(&format!("bench train {line}"))
+            .refused(&[line.split(' ').next().unwrap(), "a whole number from"]);
+    }
+    for line in ["--batch -1", "--batch x", "--steps 1.5", "--source 65537", "--vocab 99999999999999999999"] {
+        run(&format!("bench train {line}")).refused(&[line.split(' ').nth(1).unwrap()]);
+    }
+    run("bench train --dropout much").refused(&["--dropout", "much"]);
+}
+
+#[test]
+fn a_wrong_instruction_set_is_told_in_one_sentence() {
+    let mut program = program(QUICK);
+    program.env("ATTENTIVE_ISA", "sse9");
+    finish(program).failed(&["sse9", "ATTENTIVE_ISA", "portable, avx2 or avx512"]);
+}
+
+#[test]
+fn the_environment_chooses_the_instruction_set() {
+    let mut program = program(&format!("{QUICK} --json"));
+    program.env("ATTENTIVE_ISA", "portable");
+    assert_eq!(finish(program).json()["isa"], "portable");
+}
+
+#[test]
+fn bf16_is_refused_as_long_as_there_is_none() {
+    run(&format!("{QUICK} --precision bf16")).failed(&["f32 only", "bf16"]);
+    assert_eq!(run(&format!("{QUICK} --precision auto --json")).json()["precision"], "f32");
+    run("bench train --precision f8").refused(&["f8", "f32, bf16, auto"]);
+}
+
+#[test]
+fn mistakes_in_the_configuration_are_told_in_one_sentence() {
+    run("bench train --heads 7").failed(&["7 heads do not divide d_model 512"]);
+    run("bench train --layers 0").failed(&["encoder_layers", "at least 1"]);
+    run("bench train --d-model 0").failed(&["d_model", "at least 1"]);
+    run("bench train --heads 0").failed(&["h:", "at least 1"]);
+    run("bench train --d-ff 0").failed(&["d_ff", "at least 1"]);
+    for dropout in ["1", "1.5", "nan", "inf"] {
+        run(&format!("bench train --dropout {dropout}")).failed(&["dropout", "from 0 to below 1"]);
+    }
+}
+
+#[test]
+fn absurd_sizes_are_told_in_one_sentence() {
+    run("bench train --batch 1048576 --source 1 --target 65536").failed(&["--target", "1048576"]);
+    run("bench train --batch 1048576 --source 65536 --target 1").failed(&["--source", "1048576"]);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn models_that_no_memory_holds_are_told_in_one_sentence() {
+    for line in ["--d-model 8000000000000000000", "--layers 1000000000000000000", "--d-ff 1000000000000000"] {
+        run(&format!("bench train {line}")).failed(&["GB of memory"]);
+    }
+}
