@@ -3,6 +3,7 @@
 //! An [`Isa`] can only be had by detecting it, so whoever holds one may run code compiled for it. A kernel is
 //! written once over [`Simd`]; [`Isa::dispatch`] compiles it for each set and picks one when it is called.
 
+use crate::amx::Amx;
 use crate::simd::{Avx2, Avx512, Portable, Simd};
 use std::fmt;
 use std::str::FromStr;
@@ -11,7 +12,7 @@ use std::str::FromStr;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IsaError {
     /// The name is none of the known ones.
-    #[error("unknown instruction set `{0}` in ATTENTIVE_ISA: use portable, avx2 or avx512")]
+    #[error("unknown instruction set `{0}` in ATTENTIVE_ISA: use portable, avx2, avx512, avx512bf16 or amx")]
     Unknown(String),
     /// The name is known, but this processor does not have it.
     #[error("this processor has no {0}, which ATTENTIVE_ISA asks for: use {best} or a lower one", best = Isa::best())]
@@ -27,16 +28,22 @@ enum Level {
     Portable,
     Avx2,
     Avx512,
+    /// AVX-512 with dot products of pairs of bf16.
+    Avx512Bf16,
+    /// The tile unit, beside all of the above.
+    Amx,
 }
 
 impl Level {
-    const ALL: [Level; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
+    const ALL: [Level; 5] = [Level::Portable, Level::Avx2, Level::Avx512, Level::Avx512Bf16, Level::Amx];
 
     fn name(self) -> &'static str {
         match self {
             Level::Portable => "portable",
             Level::Avx2 => "avx2",
             Level::Avx512 => "avx512",
+            Level::Avx512Bf16 => "avx512bf16",
+            Level::Amx => "amx",
         }
     }
 
@@ -44,7 +51,9 @@ impl Level {
         match self {
             Level::Portable => true,
             Level::Avx2 => Avx2::detect().is_some(),
-            Level::Avx512 => Avx512::detect().is_some(),
+            Level::Avx512 => Avx512::<false>::detect().is_some(),
+            Level::Avx512Bf16 => Avx512::<true>::detect().is_some(),
+            Level::Amx => Level::Avx512Bf16.present() && Amx::detect().is_some(),
         }
     }
 }
@@ -95,7 +104,20 @@ impl Isa {
             Level::Avx2 => unsafe { run_avx2(kernel, Avx2::assume()) },
             // Safety: as above.
             Level::Avx512 => unsafe { run_avx512(kernel, Avx512::assume()) },
+            // Safety: as above.
+            Level::Avx512Bf16 | Level::Amx => unsafe { run_avx512bf16(kernel, Avx512::assume()) },
         }
+    }
+
+    /// The tile unit, if this set has it.
+    pub(crate) fn amx(self) -> Option<Amx> {
+        // Safety: an `Isa` of this level exists only after detection.
+        (self.0 == Level::Amx).then(|| unsafe { Amx::assume() })
+    }
+
+    /// Whether products of bf16 are faster than those of f32.
+    pub fn has_fast_bf16(self) -> bool {
+        self.0 >= Level::Avx512Bf16
     }
 }
 
@@ -123,7 +145,13 @@ fn run_avx2<K: Kernel>(kernel: K, token: Avx2) -> K::Output {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn run_avx512<K: Kernel>(kernel: K, token: Avx512) -> K::Output {
+fn run_avx512<K: Kernel>(kernel: K, token: Avx512<false>) -> K::Output {
+    kernel.run(token)
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
+fn run_avx512bf16<K: Kernel>(kernel: K, token: Avx512<true>) -> K::Output {
     kernel.run(token)
 }
 
@@ -135,7 +163,13 @@ unsafe fn run_avx2<K: Kernel>(_: K, token: Avx2) -> K::Output {
 
 /// See `run_avx2`.
 #[cfg(not(target_arch = "x86_64"))]
-unsafe fn run_avx512<K: Kernel>(_: K, token: Avx512) -> K::Output {
+unsafe fn run_avx512<K: Kernel>(_: K, token: Avx512<false>) -> K::Output {
+    match token {}
+}
+
+/// See `run_avx2`.
+#[cfg(not(target_arch = "x86_64"))]
+unsafe fn run_avx512bf16<K: Kernel>(_: K, token: Avx512<true>) -> K::Output {
     match token {}
 }
 

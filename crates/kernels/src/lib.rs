@@ -11,6 +11,7 @@
 
 pub mod activation;
 mod aligned;
+mod amx;
 pub mod attention;
 pub mod elementwise;
 pub mod embedding;
@@ -33,6 +34,7 @@ mod threads;
 pub use aligned::{ALIGNMENT, Aligned, Element};
 pub use isa::{Isa, IsaError};
 pub use random::{Dropout, Random};
+pub use simd::Real;
 pub use threads::Threads;
 
 /// What a kernel runs on: an instruction set and a pool of threads.

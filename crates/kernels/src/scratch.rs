@@ -1,6 +1,7 @@
 //! Scratch memory that a thread keeps between kernels, so that a steady step asks the system for none.
 
 use crate::aligned::Aligned;
+use half::bf16;
 use std::cell::RefCell;
 use std::ops::{Deref, DerefMut};
 
@@ -25,6 +26,20 @@ impl Scratch {
             found.filter(|memory| memory.len() >= len)
         });
         Scratch { memory: memory.unwrap_or_else(|| Aligned::zeros(len)), len }
+    }
+}
+
+impl Scratch {
+    /// The same memory as twice as many numbers of bf16.
+    pub(crate) fn as_bf16(&self) -> &[bf16] {
+        // Safety: half the size, less aligned, and any bits are a value.
+        unsafe { std::slice::from_raw_parts(self.as_ptr().cast(), 2 * self.len) }
+    }
+
+    /// The same memory as twice as many numbers of bf16.
+    pub(crate) fn as_bf16_mut(&mut self) -> &mut [bf16] {
+        // Safety: as above, and borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), 2 * self.len) }
     }
 }
 

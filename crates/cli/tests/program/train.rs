@@ -12,7 +12,8 @@ fn json_has_everything_that_was_measured() {
     assert_eq!(report["precision"], "f32");
     assert_eq!(report["threads"], 2);
     assert_eq!(report["steps"], 2);
-    assert!(["portable", "avx2", "avx512"].contains(&report["isa"].as_str().unwrap()), "{report}");
+    let isas = ["portable", "avx2", "avx512", "avx512bf16", "amx"];
+    assert!(isas.contains(&report["isa"].as_str().unwrap()), "{report}");
     for field in ["step_ms", "tokens_per_s", "loss"] {
         let value = report[field].as_f64().unwrap();
         assert!(value.is_finite() && value > 0.0, "{field}: {report}");
@@ -111,7 +112,7 @@ fn numbers_that_make_no_sense_are_wrong_usage() {
 fn a_wrong_instruction_set_is_told_in_one_sentence() {
     let mut program = program(QUICK);
     program.env("ATTENTIVE_ISA", "sse9");
-    finish(program).failed(&["sse9", "ATTENTIVE_ISA", "portable, avx2 or avx512"]);
+    finish(program).failed(&["sse9", "ATTENTIVE_ISA", "portable, avx2, avx512, avx512bf16 or amx"]);
 }
 
 #[test]

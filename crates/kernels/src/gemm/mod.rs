@@ -8,8 +8,11 @@
 //! 340 × 128 elements of `C` are computed tile by tile ([`tile`]), for a block of `k` at a time: one panel of `B` stays in
 //! the first cache while the panels of `A` stream past it from the second.
 
+mod bf16;
 mod pack;
 mod tile;
+
+pub use bf16::gemm_bf16;
 
 use crate::activation::Activation;
 use crate::isa::Kernel;
@@ -34,16 +37,16 @@ const TASK_PACK: usize = 4;
 
 /// A matrix operand: `rows × cols` numbers, row after row or column after column.
 #[derive(Debug, Clone, Copy)]
-pub struct Matrix<'a> {
-    data: &'a [f32],
+pub struct Matrix<'a, T = f32> {
+    data: &'a [T],
     rows: usize,
     cols: usize,
     transposed: bool,
 }
 
-impl<'a> Matrix<'a> {
+impl<'a, T> Matrix<'a, T> {
     /// The matrix whose rows lie one after the other in `data`.
-    pub fn new(data: &'a [f32], rows: usize, cols: usize) -> Self {
+    pub fn new(data: &'a [T], rows: usize, cols: usize) -> Self {
         assert_eq!(data.len(), rows * cols, "gemm: {} numbers for a matrix of {rows} × {cols}", data.len());
         Matrix { data, rows, cols, transposed: false }
     }
@@ -67,7 +70,7 @@ pub struct Epilogue<'a> {
 
 /// `C = activation(A·B + bias)`, with `A: [m, k]`, `B: [k, n]` and `C: [m, n]`, row after row.
 pub fn gemm(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
-    check(a, (b.rows, b.cols), c, epilogue);
+    check((a.rows, a.cols), (b.rows, b.cols), c.len(), epilogue);
     let shape = Shape::of(cpu.isa);
     let mut left = Scratch::take(shape.left_len(a));
     let mut right = Scratch::take(shape.right_len(b));
@@ -127,7 +130,7 @@ impl Packed {
 /// [`gemm`] with a right operand that was packed before: the same bits.
 pub fn gemm_packed(cpu: &Cpu, a: Matrix, b: &Packed, c: &mut [f32], epilogue: Epilogue) {
     assert_eq!(cpu.isa, b.isa, "gemm: the right operand was packed for another instruction set");
-    check(a, (b.rows, b.cols), c, epilogue);
+    check((a.rows, a.cols), (b.rows, b.cols), c.len(), epilogue);
     let shape = Shape::of(cpu.isa);
     let mut left = Scratch::take(shape.left_len(a));
     let to = Shared::new(&mut left);
@@ -136,9 +139,9 @@ pub fn gemm_packed(cpu: &Cpu, a: Matrix, b: &Packed, c: &mut [f32], epilogue: Ep
     shape.multiply(cpu, a, &left, b.cols, &b.panels, c, epilogue);
 }
 
-fn check(a: Matrix, (k, n): (usize, usize), c: &[f32], epilogue: Epilogue) {
-    assert_eq!(a.cols, k, "gemm: [{}, {}] · [{k}, {n}] does not fit", a.rows, a.cols);
-    assert_eq!(c.len(), a.rows * n, "gemm: {} numbers for a result of [{}, {n}]", c.len(), a.rows);
+fn check((m, a_k): (usize, usize), (k, n): (usize, usize), c: usize, epilogue: Epilogue) {
+    assert_eq!(a_k, k, "gemm: [{m}, {a_k}] · [{k}, {n}] does not fit");
+    assert_eq!(c, m * n, "gemm: {c} numbers for a result of [{m}, {n}]");
     if let Some(bias) = epilogue.bias {
         assert_eq!(bias.len(), n, "gemm: a bias of {} for {n} columns", bias.len());
     }

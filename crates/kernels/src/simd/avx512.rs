@@ -4,14 +4,15 @@
     reason = "one contract for the file: the token proves that the instructions exist, and pointers are the caller's promise"
 )]
 
-use super::Simd;
+use super::{Real, Simd};
+use half::bf16;
 use std::arch::x86_64::*;
 
-/// Proof that the processor has AVX-512 F, BW, DQ and VL.
+/// Proof that the processor has AVX-512 F, BW, DQ and VL and, with `BF16`, the extension of that name.
 #[derive(Clone, Copy)]
-pub(crate) struct Avx512(());
+pub(crate) struct Avx512<const BF16: bool>(());
 
-impl Avx512 {
+impl<const BF16: bool> Avx512<BF16> {
     /// The token, where the processor has the instructions.
     pub(crate) fn detect() -> Option<Self> {
         let present = is_x86_feature_detected!("avx2")
@@ -19,7 +20,8 @@ impl Avx512 {
             && is_x86_feature_detected!("avx512f")
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
-            && is_x86_feature_detected!("avx512vl");
+            && is_x86_feature_detected!("avx512vl")
+            && (!BF16 || is_x86_feature_detected!("avx512bf16"));
         present.then_some(Avx512(()))
     }
 
@@ -37,7 +39,32 @@ fn first(n: usize) -> __mmask16 {
     ((1u32 << n) - 1) as __mmask16
 }
 
-impl Simd for Avx512 {
+/// Sixteen bits of each lane into the upper half of it.
+#[inline(always)]
+fn widened(x: __m256i) -> __m512 {
+    unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(x))) }
+}
+
+/// The bits of `x`, of which the upper half is `x` rounded to the nearest bf16, the even one of two, and the lower half is
+/// anything. A NaN is made a quiet one.
+#[inline(always)]
+fn rounded(x: __m512) -> __m512i {
+    unsafe {
+        let bits = _mm512_castps_si512(x);
+        let odd = _mm512_and_si512(_mm512_srli_epi32::<16>(bits), _mm512_set1_epi32(1));
+        let rounded = _mm512_add_epi32(bits, _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff)));
+        let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+        _mm512_mask_or_epi32(rounded, nan, bits, _mm512_set1_epi32(0x0040_0000))
+    }
+}
+
+/// The nearest bf16 of each lane.
+#[inline(always)]
+fn nearest(x: __m512) -> __m256i {
+    unsafe { _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(rounded(x))) }
+}
+
+impl<const BF16: bool> Simd for Avx512<BF16> {
     type F = __m512;
     type U = __m512i;
     type M = __mmask16;
@@ -65,11 +92,27 @@ impl Simd for Avx512 {
         unsafe { _mm512_mask_storeu_ps(at, first(n), x) }
     }
     #[inline(always)]
-    unsafe fn transpose(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+    unsafe fn load_bf16(self, at: *const bf16) -> __m512 {
+        unsafe { widened(_mm256_loadu_si256(at.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn load_first_bf16(self, at: *const bf16, n: usize) -> __m512 {
+        unsafe { widened(_mm256_maskz_loadu_epi16(first(n), at.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn store_bf16(self, at: *mut bf16, x: __m512) {
+        unsafe { _mm256_storeu_si256(at.cast(), nearest(x)) }
+    }
+    #[inline(always)]
+    unsafe fn store_first_bf16(self, at: *mut bf16, n: usize, x: __m512) {
+        unsafe { _mm256_mask_storeu_epi16(at.cast(), first(n), nearest(x)) }
+    }
+    #[inline(always)]
+    unsafe fn transpose<T: Real>(self, from: *const T, from_stride: usize, to: *mut f32, to_stride: usize) {
         unsafe {
             let mut r = [_mm512_setzero_ps(); 16];
             for i in 0..16 {
-                r[i] = _mm512_loadu_ps(from.add(i * from_stride));
+                r[i] = T::load(self, from.add(i * from_stride));
             }
             // Inside each quarter of the register: pairs of rows interleaved, then pairs of pairs …
             let mut two = [_mm512_setzero_ps(); 16];
@@ -195,5 +238,51 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn lt_u(self, a: __m512i, b: __m512i) -> __mmask16 {
         unsafe { _mm512_cmplt_epu32_mask(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_u(self, at: *const u32) -> __m512i {
+        unsafe { _mm512_loadu_si512(at.cast()) }
+    }
+    #[inline(always)]
+    unsafe fn store_u(self, at: *mut u32, x: __m512i) {
+        unsafe { _mm512_storeu_si512(at.cast(), x) }
+    }
+    #[inline(always)]
+    fn pair(self, low: __m512, high: __m512) -> __m512i {
+        unsafe {
+            let (low, high) = (rounded(low), rounded(high));
+            _mm512_mask_blend_epi16(0xaaaa_aaaa, _mm512_srli_epi32::<16>(low), high)
+        }
+    }
+    #[inline(always)]
+    fn row(self, first: __m512, second: __m512) -> __m512i {
+        unsafe {
+            if BF16 {
+                return std::mem::transmute::<__m512bh, __m512i>(_mm512_cvtne2ps_pbh(second, first));
+            }
+            let odd = _mm512_set_epi16(
+                63, 61, 59, 57, 55, 53, 51, 49, 47, 45, 43, 41, 39, 37, 35, 33, 31, 29, 27, 25, 23, 21, 19,
+                17, 15, 13, 11, 9, 7, 5, 3, 1,
+            );
+            _mm512_permutex2var_epi16(rounded(first), odd, rounded(second))
+        }
+    }
+    #[inline(always)]
+    fn dot(self, sum: __m512, a: __m512i, b: __m512i) -> __m512 {
+        unsafe {
+            if BF16 {
+                let (a, b) = (
+                    std::mem::transmute::<__m512i, __m512bh>(a),
+                    std::mem::transmute::<__m512i, __m512bh>(b),
+                );
+                return _mm512_dpbf16_ps(sum, a, b);
+            }
+            let high = _mm512_set1_epi32(0xffff_0000u32 as i32);
+            let low = |x| _mm512_castsi512_ps(_mm512_slli_epi32::<16>(x));
+            let sum = _mm512_fmadd_ps(low(a), low(b), sum);
+            let (a, b) = (_mm512_and_si512(a, high), _mm512_and_si512(b, high));
+            _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum)
+        }
     }
 }

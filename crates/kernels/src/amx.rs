@@ -1,0 +1,198 @@
+//! The tile unit of recent Intel processors (AMX): eight registers of 16 rows × 64 bytes, and products of them.
+//!
+//! The compiler has no stable names for the instructions, but its assembler knows them. The unit has to be asked for
+//! once in a process, and configured on each thread before use.
+
+/// Proof that the processor has tiles with products of bf16, and that the system lets us use them.
+#[derive(Clone, Copy)]
+pub(crate) struct Amx(());
+
+/// Rows and columns of the block of sums that four tiles hold: two by two.
+pub(crate) const BLOCK: usize = 32;
+/// Pairs of bf16, or groups of four int8, in a row of a tile.
+pub(crate) const TILE: usize = 16;
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+mod linux {
+    use super::{Amx, BLOCK};
+    use std::arch::asm;
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
+    use std::sync::OnceLock;
+
+    impl Amx {
+        /// The token, where the processor has the unit and the system permits its use.
+        pub(crate) fn detect() -> Option<Amx> {
+            static PRESENT: OnceLock<bool> = OnceLock::new();
+            PRESENT.get_or_init(|| has_tiles() && permitted()).then_some(Amx(()))
+        }
+
+        /// The token without asking again.
+        ///
+        /// # Safety
+        /// [`Amx::detect`] must have succeeded.
+        pub(crate) unsafe fn assume() -> Amx {
+            Amx(())
+        }
+
+        /// Configures this thread's tiles as 16 rows of 64 bytes until the result is dropped.
+        pub(crate) fn tiles(self) -> Tiles {
+            #[repr(C, align(64))]
+            struct Config {
+                palette: u8,
+                start: u8,
+                reserved: [u8; 14],
+                row_bytes: [u16; 16],
+                rows: [u8; 16],
+            }
+            let mut config =
+                Config { palette: 1, start: 0, reserved: [0; 14], row_bytes: [0; 16], rows: [0; 16] };
+            config.row_bytes[..8].fill(64);
+            config.rows[..8].fill(16);
+            // Safety: the unit is there, as the token proves, and the configuration is valid for palette 1.
+            unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const config, options(nostack)) };
+            Tiles(())
+        }
+    }
+
+    /// Bits 22 to 25 of what the processor says about itself: products of bf16, the tiles, products of int8.
+    fn has_tiles() -> bool {
+        const NEEDED: u32 = 1 << 22 | 1 << 24 | 1 << 25;
+        __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & NEEDED == NEEDED
+    }
+
+    /// Asks the system for the right to use tile data, which it grants to the whole process.
+    fn permitted() -> bool {
+        const ARCH_PRCTL: i64 = 158;
+        const REQUEST_PERMISSION: u64 = 0x1023;
+        const TILE_DATA: u64 = 18;
+        let result: i64;
+        // Safety: a system call that changes nothing but this permission.
+        unsafe {
+            asm!(
+                "syscall",
+                inlateout("rax") ARCH_PRCTL => result,
+                in("rdi") REQUEST_PERMISSION,
+                in("rsi") TILE_DATA,
+                lateout("rcx") _,
+                lateout("r11") _,
+                options(nostack),
+            );
+        }
+        result == 0
+    }
+
+    /// Configured tiles of one thread; dropping them gives the registers back.
+    pub(crate) struct Tiles(());
+
+    impl Drop for Tiles {
+        fn drop(&mut self) {
+            // Safety: the unit is there and configured by this thread.
+            unsafe { asm!("tilerelease", options(nostack)) };
+        }
+    }
+
+    /// The product of `steps` tiles of each operand, two rows by two columns of tiles at once, added to or stored in
+    /// a block of 32 × 32 sums.
+    macro_rules! multiply {
+        ($(#[$doc:meta])* $name:ident, $element:ty, $sum:ty, $product:literal) => {
+            impl Tiles {
+                $(#[$doc])*
+                ///
+                /// `a` are 32 rows of `64 · steps` bytes, `a_stride` bytes apart; `b` is packed: for each step two
+                /// tiles of 1 KiB; `c` is 32 rows of 32 sums, taken as zero at the start with `first`.
+                ///
+                /// # Safety
+                /// All of that must be valid to read, and `c` to write.
+                #[inline(always)]
+                pub(crate) unsafe fn $name(
+                    &self,
+                    a: *const $element,
+                    a_stride: usize,
+                    b: *const $element,
+                    steps: usize,
+                    c: *mut $sum,
+                    first: bool,
+                ) {
+                    debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
+                    const C_STRIDE: usize = BLOCK * 4;
+                    // Safety: the caller's promise; the tiles are configured as long as `self` lives.
+                    unsafe {
+                        asm!(
+                            "test {first}, {first}",
+                            "jnz 2f",
+                            "tileloadd tmm0, [{c} + {c_stride}]",
+                            "tileloadd tmm1, [{c} + {c_stride} + 64]",
+                            "tileloadd tmm2, [{c_below} + {c_stride}]",
+                            "tileloadd tmm3, [{c_below} + {c_stride} + 64]",
+                            "jmp 3f",
+                            "2:",
+                            "tilezero tmm0",
+                            "tilezero tmm1",
+                            "tilezero tmm2",
+                            "tilezero tmm3",
+                            "3:",
+                            "tileloadd tmm6, [{b} + {b_stride}]",
+                            "tileloadd tmm4, [{a} + {a_stride}]",
+                            "tileloadd tmm7, [{b} + {b_stride} + 1024]",
+                            concat!($product, " tmm0, tmm4, tmm6"),
+                            "tileloadd tmm5, [{a_below} + {a_stride}]",
+                            concat!($product, " tmm1, tmm4, tmm7"),
+                            concat!($product, " tmm2, tmm5, tmm6"),
+                            concat!($product, " tmm3, tmm5, tmm7"),
+                            "add {a}, 64",
+                            "add {a_below}, 64",
+                            "add {b}, 2048",
+                            "dec {steps}",
+                            "jnz 3b",
+                            "tilestored [{c} + {c_stride}], tmm0",
+                            "tilestored [{c} + {c_stride} + 64], tmm1",
+                            "tilestored [{c_below} + {c_stride}], tmm2",
+                            "tilestored [{c_below} + {c_stride} + 64], tmm3",
+                            first = in(reg) first as u64,
+                            a = inout(reg) a => _,
+                            a_below = inout(reg) a.byte_add(16 * a_stride) => _,
+                            a_stride = in(reg) a_stride,
+                            b = inout(reg) b => _,
+                            b_stride = in(reg) 64usize,
+                            steps = inout(reg) steps => _,
+                            c = in(reg) c,
+                            c_below = in(reg) c.byte_add(16 * C_STRIDE),
+                            c_stride = in(reg) C_STRIDE,
+                            out("tmm0") _,
+                            out("tmm1") _,
+                            out("tmm2") _,
+                            out("tmm3") _,
+                            out("tmm4") _,
+                            out("tmm5") _,
+                            out("tmm6") _,
+                            out("tmm7") _,
+                            options(nostack),
+                        );
+                    }
+                }
+            }
+        };
+    }
+
+    multiply!(
+        /// Products of pairs of bf16 into sums of f32.
+        multiply_bf16,
+        half::bf16,
+        f32,
+        "tdpbf16ps"
+    );
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+mod elsewhere {
+    use super::Amx;
+
+    impl Amx {
+        pub(crate) fn detect() -> Option<Amx> {
+            None
+        }
+        pub(crate) unsafe fn assume() -> Amx {
+            unreachable!("no tiles on this system")
+        }
+    }
+}

@@ -1,0 +1,106 @@
+use super::*;
+use crate::activation::Activation;
+use crate::aligned::Aligned;
+use crate::testing::normal;
+use crate::{Isa, Threads};
+
+/// Numbers rounded to bf16 at the start of a cache line.
+fn rounded(seed: u64, len: usize) -> Aligned<bf16> {
+    let mut x = Aligned::zeros(len);
+    x.iter_mut().zip(normal(seed, len)).for_each(|(x, y)| *x = bf16::from_f32(y));
+    x
+}
+
+fn at<T: Real>(m: Matrix<T>, i: usize, j: usize) -> f64 {
+    let x = m.data[if m.transposed { j * m.rows + i } else { i * m.cols + j }];
+    bf16::from_f32(x.to_f32()).to_f64()
+}
+
+/// The product by its definition, of operands rounded to bf16, in double precision.
+fn reference<B: Real, C: Real>(a: Matrix<bf16>, b: Matrix<B>, c: &[C], epilogue: Epilogue) -> Vec<f64> {
+    let rows: Vec<Vec<f64>> = (0..a.rows).map(|i| (0..a.cols).map(|k| at(a, i, k)).collect()).collect();
+    let columns: Vec<Vec<f64>> = (0..b.cols).map(|j| (0..b.rows).map(|k| at(b, k, j)).collect()).collect();
+    let element = |i: usize, j: usize| {
+        let start = if epilogue.accumulate { c[i * b.cols + j].to_f32() as f64 } else { 0.0 };
+        let sum = start + rows[i].iter().zip(&columns[j]).map(|(a, b)| a * b).sum::<f64>();
+        let sum = sum + epilogue.bias.map_or(0.0, |bias| bias[j] as f64);
+        if epilogue.activation == Some(Activation::Relu) { sum.max(0.0) } else { sum }
+    };
+    (0..c.len()).map(|at| element(at / b.cols, at % b.cols)).collect()
+}
+
+const SIZES: [[usize; 3]; 11] = [
+    [1, 1, 1],
+    [1, 300, 70],
+    [70, 1, 33],
+    [33, 5, 1],
+    [0, 4, 4],
+    [3, 0, 5],
+    [4, 7, 0],
+    [32, 512, 32],
+    [65, 544, 50],
+    [31, 1100, 45],
+    [40, 64, 257],
+];
+
+fn product_matches<B: Real, C: Real>(isa: Isa, [m, k, n]: [usize; 3], b: &[B], tolerance: f64, name: &str) {
+    let (a, bias) = (rounded(1, m * k), normal(3, n));
+    let cpu = Cpu { isa, threads: Threads::new(2) };
+    for variant in 0..16 {
+        let a = if variant & 1 == 0 { Matrix::new(&a, m, k) } else { Matrix::new(&a, k, m).t() };
+        let b = if variant & 2 == 0 { Matrix::new(b, k, n) } else { Matrix::new(b, n, k).t() };
+        let epilogue = Epilogue {
+            accumulate: variant & 4 != 0,
+            bias: (variant & 8 != 0).then_some(&bias),
+            activation: (variant & 8 != 0).then_some(Activation::Relu),
+        };
+        let mut c: Vec<C> = normal(4, m * n).into_iter().map(C::from_f32).collect();
+        let expected = reference(a, b, &c, epilogue);
+        gemm_bf16(&cpu, a, b, &mut c, epilogue);
+        for (c, expected) in c.iter().zip(&expected) {
+            let error = (c.to_f32() as f64 - expected).abs();
+            let near = tolerance * expected.abs() + 1e-6 * (k as f64 + 8.0);
+            assert!(error < near, "{isa} {name} {m} {k} {n} {variant}: {} {expected}", c.to_f32());
+        }
+    }
+}
+
+#[test]
+fn products_match_the_definition_in_every_transposition_and_type_on_every_instruction_set() {
+    for isa in Isa::present() {
+        for size in SIZES {
+            let (wide, narrow) = (normal(2, size[1] * size[2]), rounded(2, size[1] * size[2]));
+            product_matches::<f32, f32>(isa, size, &wide, 0.0, "f32 to f32");
+            product_matches::<f32, bf16>(isa, size, &wide, 1.0 / 256.0, "f32 to bf16");
+            product_matches::<bf16, f32>(isa, size, &narrow, 0.0, "bf16 to f32");
+        }
+    }
+}
+
+#[test]
+fn a_row_has_the_same_bits_in_any_company_and_place_on_any_number_of_threads() {
+    let [m, k, n] = [200, 1056, 150];
+    let (a, b, bias) = (rounded(1, m * k), normal(2, k * n), normal(3, n));
+    let epilogue = Epilogue { bias: Some(&bias), activation: Some(Activation::Gelu), ..Epilogue::default() };
+    for isa in Isa::present() {
+        let product = |threads, rows: std::ops::Range<usize>| {
+            let mut c = vec![f32::NAN; rows.len() * n];
+            let a = Matrix::new(&a[rows.start * k..rows.end * k], rows.len(), k);
+            gemm_bf16(
+                &Cpu { isa, threads: Threads::new(threads) },
+                a,
+                Matrix::new(&b, k, n),
+                &mut c,
+                epilogue,
+            );
+            c
+        };
+        let whole = product(1, 0..m);
+        for threads in [2, 3, 7] {
+            assert_eq!(product(threads, 0..m), whole, "{isa}, {threads} threads");
+        }
+        for rows in [0..1, 5..8, 17..50, 100..164, 199..200] {
+            assert_eq!(product(2, rows.clone()), whole[rows.start * n..rows.end * n], "{isa}, rows {rows:?}");
+        }
+    }
+}
