@@ -4,8 +4,8 @@
 //! sums that have not left the registers: `Activation::apply`.
 
 use crate::Cpu;
-use crate::elementwise::{Map, map};
 use crate::math::{erf, exp, tanh};
+use crate::pass::{Map, map};
 use crate::simd::Simd;
 
 /// The functions that a feed-forward layer may have between its two products.

@@ -4,8 +4,8 @@
 //! whatever writes to chosen rows is cut by columns, and each task takes the tokens in order.
 
 use crate::Cpu;
-use crate::elementwise::{COLUMNS, rows_of, rows_per_piece};
 use crate::isa::Kernel;
+use crate::pass::{COLUMNS, rows_of, rows_per_piece};
 use crate::simd::{Simd, for_vectors, load, store};
 use crate::threads::Shared;
 

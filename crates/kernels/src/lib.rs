@@ -20,6 +20,7 @@ pub mod loss;
 mod math;
 pub mod norm;
 pub mod optimizer;
+mod pass;
 pub mod projection;
 mod random;
 mod scratch;

@@ -11,9 +11,9 @@
 //! `m`, for the two sums, and, where the gradient is wanted, to write it in place of the logits.
 
 use crate::Cpu;
-use crate::elementwise::{rows_of, rows_per_piece, sum_of};
 use crate::isa::Kernel;
 use crate::math::exp;
+use crate::pass::{rows_of, rows_per_piece, sum_of};
 use crate::simd::{Simd, for_vectors, load, store};
 use crate::softmax::greatest;
 use crate::threads::Shared;

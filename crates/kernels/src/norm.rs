@@ -11,10 +11,9 @@
 //! A row stays in the first cache while it is walked, so the variance is that of the differences from the
 //! mean, which loses no digits, and memory is still read once. `μ` and `1/σ` are kept for the way back.
 
-use crate::elementwise::{
-    AddDropout, COLUMNS, Drop, add_rows, assert_same_length, map_vectors, rows_of, rows_per_piece, sum_of,
-};
+use crate::elementwise::{AddDropout, Drop};
 use crate::isa::Kernel;
+use crate::pass::{COLUMNS, add_rows, assert_same_length, map_vectors, rows_of, rows_per_piece, sum_of};
 use crate::simd::{Simd, for_vectors, load, store};
 use crate::threads::Shared;
 use crate::{Cpu, Dropout};

@@ -4,9 +4,9 @@
 //! row that is -∞ throughout has nothing to choose from and gives zeros.
 
 use crate::Cpu;
-use crate::elementwise::{assert_same_length, first_lanes, rows_of, rows_per_piece, sum_of};
 use crate::isa::Kernel;
 use crate::math::exp;
+use crate::pass::{assert_same_length, first_lanes, rows_of, rows_per_piece, sum_of};
 use crate::simd::{Simd, for_vectors, load, store};
 
 /// The softmax of each row: `x, y: [rows, cols]`.

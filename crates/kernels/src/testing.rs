@@ -1,6 +1,6 @@
 //! What the tests of kernels share: numbers, sizes, references, and the run over instruction sets and threads.
 
-use crate::elementwise::PIECE;
+use crate::pass::PIECE;
 use crate::{Cpu, Dropout, Isa, Random, Threads};
 
 /// Normally distributed numbers.
