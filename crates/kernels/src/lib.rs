@@ -33,6 +33,7 @@ mod threads;
 pub use aligned::{ALIGNMENT, Aligned, Element};
 pub use isa::{Isa, IsaError};
 pub use random::{Dropout, Random};
+pub use simd::Real;
 pub use threads::Threads;
 
 /// What a kernel runs on: an instruction set and a pool of threads.

@@ -5,7 +5,7 @@
 
 use crate::Cpu;
 use crate::isa::Kernel;
-use crate::simd::{Simd, for_vectors, load, store};
+use crate::simd::{Real, Simd, for_vectors, load, store};
 
 /// Elements of a task: 32 KiB of each operand.
 pub(crate) const PIECE: usize = 8192;
@@ -16,14 +16,14 @@ pub(crate) const SUMMED: usize = 4096;
 
 /// How many rows of width `d` the slice holds.
 #[track_caller]
-pub(crate) fn rows_of(op: &str, x: &[f32], d: usize) -> usize {
+pub(crate) fn rows_of<T>(op: &str, x: &[T], d: usize) -> usize {
     assert!(d > 0 && x.len().is_multiple_of(d), "{op}: {} elements are not rows of {d}", x.len());
     x.len() / d
 }
 
 /// Refuses an input that has not the shape of the output.
 #[track_caller]
-pub(crate) fn assert_same_length(op: &str, x: &[f32], y: &[f32]) {
+pub(crate) fn assert_same_length<A, B>(op: &str, x: &[A], y: &[B]) {
     assert!(x.len() == y.len(), "{op}: an input of {} elements for an output of {}", x.len(), y.len());
 }
 
@@ -39,7 +39,7 @@ pub(crate) trait Map<const N: usize>: Copy + Sync {
 }
 
 /// `y = f(x)` over slices of one length, on all threads.
-pub(crate) fn map<const N: usize>(cpu: &Cpu, op: &str, f: impl Map<N>, x: [&[f32]; N], y: &mut [f32]) {
+pub(crate) fn map<T: Real, const N: usize>(cpu: &Cpu, op: &str, f: impl Map<N>, x: [&[T]; N], y: &mut [T]) {
     for x in x {
         assert_same_length(op, x, y);
     }
@@ -51,12 +51,12 @@ pub(crate) fn map<const N: usize>(cpu: &Cpu, op: &str, f: impl Map<N>, x: [&[f32
 
 /// `y = f(x)` inside a kernel; the first element has the flat index `start`.
 #[inline(always)]
-pub(crate) fn map_vectors<S: Simd, const N: usize>(
+pub(crate) fn map_vectors<S: Simd, T: Real, const N: usize>(
     s: S,
     f: impl Map<N>,
     start: usize,
-    x: [&[f32]; N],
-    y: &mut [f32],
+    x: [&[T]; N],
+    y: &mut [T],
 ) {
     for_vectors(
         s,
@@ -73,7 +73,7 @@ pub(crate) fn map_vectors<S: Simd, const N: usize>(
 }
 
 /// `Σ f(x)`: runs of [`SUMMED`] elements in single precision, their sums in double precision, both in order.
-pub(crate) fn reduce(cpu: &Cpu, f: impl Map<1>, x: &[f32]) -> f64 {
+pub(crate) fn reduce<T: Real>(cpu: &Cpu, f: impl Map<1>, x: &[T]) -> f64 {
     const TASKS: usize = 256;
     let mut sums = [0.0; TASKS];
     let size = x.len().div_ceil(TASKS).next_multiple_of(SUMMED).max(SUMMED);
@@ -163,14 +163,14 @@ pub(crate) fn add_rows<S: Simd, const N: usize>(
     }
 }
 
-struct MapPiece<'a, F, const N: usize> {
+struct MapPiece<'a, F, T, const N: usize> {
     f: F,
     start: usize,
-    x: [&'a [f32]; N],
-    y: &'a mut [f32],
+    x: [&'a [T]; N],
+    y: &'a mut [T],
 }
 
-impl<F: Map<N>, const N: usize> Kernel for MapPiece<'_, F, N> {
+impl<F: Map<N>, T: Real, const N: usize> Kernel for MapPiece<'_, F, T, N> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -178,12 +178,12 @@ impl<F: Map<N>, const N: usize> Kernel for MapPiece<'_, F, N> {
     }
 }
 
-struct Reduce<'a, F> {
+struct Reduce<'a, F, T> {
     f: F,
-    x: &'a [f32],
+    x: &'a [T],
 }
 
-impl<F: Map<1>> Kernel for Reduce<'_, F> {
+impl<F: Map<1>, T: Real> Kernel for Reduce<'_, F, T> {
     type Output = f64;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> f64 {

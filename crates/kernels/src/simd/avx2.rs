@@ -4,7 +4,8 @@
     reason = "one contract for the file: the token proves that the instructions exist, and pointers are the caller's promise"
 )]
 
-use super::Simd;
+use super::{Real, Simd};
+use half::bf16;
 use std::arch::x86_64::*;
 
 /// Proof that the processor has AVX2 and FMA.
@@ -30,6 +31,31 @@ impl Avx2 {
 #[inline(always)]
 fn first(n: usize) -> __m256i {
     unsafe { _mm256_cmpgt_epi32(_mm256_set1_epi32(n as i32), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7)) }
+}
+
+/// Sixteen bits of each lane into the upper half of it.
+#[inline(always)]
+fn widened(x: __m128i) -> __m256 {
+    unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(x))) }
+}
+
+/// The nearest `bf16`, the even one of two: what is cut off is rounded up if it is more than a half, or a half of an
+/// odd number. A NaN is cut off and made a quiet one.
+#[inline(always)]
+fn nearest(x: __m256) -> __m128i {
+    unsafe {
+        let bits = _mm256_castps_si256(x);
+        let cut = _mm256_srli_epi32::<16>(bits);
+        let odd = _mm256_and_si256(cut, _mm256_set1_epi32(1));
+        let up = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
+        let rounded = _mm256_srli_epi32::<16>(_mm256_add_epi32(bits, up));
+        let quiet = _mm256_or_si256(cut, _mm256_set1_epi32(0x40));
+        let nan = _mm256_castps_si256(_mm256_cmp_ps::<_CMP_UNORD_Q>(x, x));
+        let whole = _mm256_blendv_epi8(rounded, quiet, nan);
+        // Packing works on each half of the register.
+        let packed = _mm256_packus_epi32(whole, whole);
+        _mm256_castsi256_si128(_mm256_permute4x64_epi64::<0b1000>(packed))
+    }
 }
 
 impl Simd for Avx2 {
@@ -60,11 +86,36 @@ impl Simd for Avx2 {
         unsafe { _mm256_maskstore_ps(at, first(n), x) }
     }
     #[inline(always)]
-    unsafe fn transpose(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+    unsafe fn load_bf16(self, at: *const bf16) -> __m256 {
+        unsafe { widened(_mm_loadu_si128(at.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn load_first_bf16(self, at: *const bf16, n: usize) -> __m256 {
+        // There is no masked load of sixteen bits.
+        let mut values = [bf16::ZERO; 8];
+        unsafe {
+            values.as_mut_ptr().copy_from_nonoverlapping(at, n);
+            self.load_bf16(values.as_ptr())
+        }
+    }
+    #[inline(always)]
+    unsafe fn store_bf16(self, at: *mut bf16, x: __m256) {
+        unsafe { _mm_storeu_si128(at.cast(), nearest(x)) }
+    }
+    #[inline(always)]
+    unsafe fn store_first_bf16(self, at: *mut bf16, n: usize, x: __m256) {
+        let mut values = [bf16::ZERO; 8];
+        unsafe {
+            self.store_bf16(values.as_mut_ptr(), x);
+            at.copy_from_nonoverlapping(values.as_ptr(), n);
+        }
+    }
+    #[inline(always)]
+    unsafe fn transpose<T: Real>(self, from: *const T, from_stride: usize, to: *mut f32, to_stride: usize) {
         unsafe {
             let mut r = [_mm256_setzero_ps(); 8];
             for i in 0..8 {
-                r[i] = _mm256_loadu_ps(from.add(i * from_stride));
+                r[i] = T::load(self, from.add(i * from_stride));
             }
             // Pairs of rows interleaved, then pairs of pairs, then the halves of the register exchanged.
             let mut two = [_mm256_setzero_ps(); 8];

@@ -4,7 +4,8 @@
     reason = "one contract for the file: the token proves that the instructions exist, and pointers are the caller's promise"
 )]
 
-use super::Simd;
+use super::{Real, Simd};
+use half::bf16;
 use std::arch::x86_64::*;
 
 /// Proof that the processor has AVX-512 F, BW, DQ and VL.
@@ -37,6 +38,27 @@ fn first(n: usize) -> __mmask16 {
     ((1u32 << n) - 1) as __mmask16
 }
 
+/// Sixteen bits of each lane into the upper half of it.
+#[inline(always)]
+fn widened(x: __m256i) -> __m512 {
+    unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(x))) }
+}
+
+/// The nearest `bf16`, the even one of two: what is cut off is rounded up if it is more than a half, or a half of an
+/// odd number. A NaN is cut off and made a quiet one.
+#[inline(always)]
+fn nearest(x: __m512) -> __m256i {
+    unsafe {
+        let bits = _mm512_castps_si512(x);
+        let cut = _mm512_srli_epi32::<16>(bits);
+        let odd = _mm512_and_si512(cut, _mm512_set1_epi32(1));
+        let up = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
+        let rounded = _mm512_srli_epi32::<16>(_mm512_add_epi32(bits, up));
+        let nan = _mm512_cmp_ps_mask::<_CMP_UNORD_Q>(x, x);
+        _mm512_cvtepi32_epi16(_mm512_mask_or_epi32(rounded, nan, cut, _mm512_set1_epi32(0x40)))
+    }
+}
+
 impl Simd for Avx512 {
     type F = __m512;
     type U = __m512i;
@@ -65,11 +87,27 @@ impl Simd for Avx512 {
         unsafe { _mm512_mask_storeu_ps(at, first(n), x) }
     }
     #[inline(always)]
-    unsafe fn transpose(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+    unsafe fn load_bf16(self, at: *const bf16) -> __m512 {
+        unsafe { widened(_mm256_loadu_si256(at.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn load_first_bf16(self, at: *const bf16, n: usize) -> __m512 {
+        unsafe { widened(_mm256_maskz_loadu_epi16(first(n), at.cast())) }
+    }
+    #[inline(always)]
+    unsafe fn store_bf16(self, at: *mut bf16, x: __m512) {
+        unsafe { _mm256_storeu_si256(at.cast(), nearest(x)) }
+    }
+    #[inline(always)]
+    unsafe fn store_first_bf16(self, at: *mut bf16, n: usize, x: __m512) {
+        unsafe { _mm256_mask_storeu_epi16(at.cast(), first(n), nearest(x)) }
+    }
+    #[inline(always)]
+    unsafe fn transpose<T: Real>(self, from: *const T, from_stride: usize, to: *mut f32, to_stride: usize) {
         unsafe {
             let mut r = [_mm512_setzero_ps(); 16];
             for i in 0..16 {
-                r[i] = _mm512_loadu_ps(from.add(i * from_stride));
+                r[i] = T::load(self, from.add(i * from_stride));
             }
             // Inside each quarter of the register: pairs of rows interleaved, then pairs of pairs …
             let mut two = [_mm512_setzero_ps(); 16];

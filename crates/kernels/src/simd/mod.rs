@@ -5,6 +5,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod portable;
+mod real;
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) use avx2::Avx2;
@@ -13,6 +14,9 @@ pub(crate) use avx512::Avx512;
 #[cfg(not(target_arch = "x86_64"))]
 pub(crate) use elsewhere::{Avx2, Avx512};
 pub(crate) use portable::Portable;
+pub use real::Real;
+
+use half::bf16;
 
 /// The operations that kernels are written in.
 ///
@@ -52,11 +56,34 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// `n < LANES`, and `at` must be valid for writing `n` values.
     unsafe fn store_first(self, at: *mut f32, n: usize, x: Self::F);
+    /// The vector at `at`, each value in the upper half of its lane.
+    ///
+    /// # Safety
+    /// As for [`Self::load`].
+    unsafe fn load_bf16(self, at: *const bf16) -> Self::F;
+    /// The first `n` values at `at`, zeros in the other lanes.
+    ///
+    /// # Safety
+    /// As for [`Self::load_first`].
+    unsafe fn load_first_bf16(self, at: *const bf16, n: usize) -> Self::F;
+    /// Writes a vector to `at`, each value rounded to the nearest `bf16`, the even one of two; a NaN stays one.
+    ///
+    /// Every set does so with integers: the instruction that some processors have for it makes zeros of subnormal
+    /// numbers.
+    ///
+    /// # Safety
+    /// As for [`Self::store`].
+    unsafe fn store_bf16(self, at: *mut bf16, x: Self::F);
+    /// Writes the first `n` lanes to `at`, rounded.
+    ///
+    /// # Safety
+    /// As for [`Self::store_first`].
+    unsafe fn store_first_bf16(self, at: *mut bf16, n: usize, x: Self::F);
     /// Writes the transpose of the `LANES × LANES` block at `from` to `to`.
     ///
     /// # Safety
     /// Both blocks must be valid, with rows of the given strides, and must not overlap.
-    unsafe fn transpose(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize);
+    unsafe fn transpose<T: Real>(self, from: *const T, from_stride: usize, to: *mut f32, to_stride: usize);
 
     /// `a + b`.
     fn add(self, a: Self::F, b: Self::F) -> Self::F;
@@ -120,25 +147,25 @@ pub(crate) fn for_vectors<S: Simd>(_: S, len: usize, mut body: impl FnMut(usize,
 
 /// Loads `n` lanes of `x` from `at` on; lanes past `n` are zero.
 #[inline(always)]
-pub(crate) fn load<S: Simd>(simd: S, x: &[f32], at: usize, n: usize) -> S::F {
+pub(crate) fn load<S: Simd, T: Real>(simd: S, x: &[T], at: usize, n: usize) -> S::F {
     debug_assert!(n <= S::LANES);
     assert!(at + n <= x.len());
     // Safety: the range was just checked.
     unsafe {
         let from = x.as_ptr().add(at);
-        if n == S::LANES { simd.load(from) } else { simd.load_first(from, n) }
+        if n == S::LANES { T::load(simd, from) } else { T::load_first(simd, from, n) }
     }
 }
 
 /// Stores the first `n` lanes of `v` to `x` from `at` on.
 #[inline(always)]
-pub(crate) fn store<S: Simd>(simd: S, x: &mut [f32], at: usize, n: usize, v: S::F) {
+pub(crate) fn store<S: Simd, T: Real>(simd: S, x: &mut [T], at: usize, n: usize, v: S::F) {
     debug_assert!(n <= S::LANES);
     assert!(at + n <= x.len());
     // Safety: the range was just checked.
     unsafe {
         let to = x.as_mut_ptr().add(at);
-        if n == S::LANES { simd.store(to, v) } else { simd.store_first(to, n, v) }
+        if n == S::LANES { T::store(simd, to, v) } else { T::store_first(simd, to, n, v) }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Plain Rust on arrays of eight: compiles anywhere, and the compiler makes what vectors it can of it.
 
-use super::Simd;
+use super::{Real, Simd};
+use half::bf16;
 
 /// The token of the portable set; everybody has it.
 #[derive(Clone, Copy)]
@@ -23,6 +24,21 @@ fn zip_u(a: [u32; N], b: [u32; N], f: impl Fn(u32, u32) -> u32) -> [u32; N] {
 fn tree(a: [f32; N], f: impl Fn(f32, f32) -> f32) -> f32 {
     let four: [f32; 4] = std::array::from_fn(|i| f(a[i], a[i + 4]));
     f(f(four[0], four[2]), f(four[1], four[3]))
+}
+
+/// The nearest `bf16`, the even one of two: what is cut off is rounded up if it is more than a half, or a half of an
+/// odd number. Without a branch, so that the compiler can make vectors of it.
+#[inline(always)]
+fn nearest(x: f32) -> bf16 {
+    let bits = x.to_bits();
+    let rounded = bits.wrapping_add(0x7fff + (bits >> 16 & 1)) >> 16;
+    let quiet = bits >> 16 | 0x40;
+    bf16::from_bits(if x.is_nan() { quiet } else { rounded } as u16)
+}
+
+#[inline(always)]
+fn widened(x: bf16) -> f32 {
+    f32::from_bits((x.to_bits() as u32) << 16)
 }
 
 impl Simd for Portable {
@@ -59,11 +75,33 @@ impl Simd for Portable {
         }
     }
     #[inline(always)]
-    unsafe fn transpose(self, from: *const f32, from_stride: usize, to: *mut f32, to_stride: usize) {
+    unsafe fn load_bf16(self, at: *const bf16) -> Self::F {
+        // Safety: the caller's promise.
+        unsafe { at.cast::<[bf16; N]>().read_unaligned() }.map(widened)
+    }
+    #[inline(always)]
+    unsafe fn load_first_bf16(self, at: *const bf16, n: usize) -> Self::F {
+        // Safety: the caller's promise.
+        std::array::from_fn(|i| if i < n { widened(unsafe { *at.add(i) }) } else { 0.0 })
+    }
+    #[inline(always)]
+    unsafe fn store_bf16(self, at: *mut bf16, x: Self::F) {
+        // Safety: the caller's promise.
+        unsafe { at.cast::<[bf16; N]>().write_unaligned(x.map(nearest)) }
+    }
+    #[inline(always)]
+    unsafe fn store_first_bf16(self, at: *mut bf16, n: usize, x: Self::F) {
+        for i in 0..n {
+            // Safety: the caller's promise.
+            unsafe { *at.add(i) = nearest(x[i]) }
+        }
+    }
+    #[inline(always)]
+    unsafe fn transpose<T: Real>(self, from: *const T, from_stride: usize, to: *mut f32, to_stride: usize) {
         for i in 0..N {
             for j in 0..N {
                 // Safety: the caller's promise.
-                unsafe { *to.add(j * to_stride + i) = *from.add(i * from_stride + j) }
+                unsafe { *to.add(j * to_stride + i) = (*from.add(i * from_stride + j)).to_f32() }
             }
         }
     }
