@@ -3,10 +3,10 @@
 //! `y = f(x)` element by element, and `dx = dy · f'(x)`. The formulas also run inside matrix products, on
 //! sums that have not left the registers: `Activation::apply`.
 
-use crate::Cpu;
-use crate::elementwise::{Map, map};
 use crate::math::{erf, exp, tanh};
+use crate::pass::{Map, map};
 use crate::simd::Simd;
+use crate::{Cpu, Real};
 
 /// The functions that a feed-forward layer may have between its two products.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -77,12 +77,12 @@ impl Activation {
 }
 
 /// `y = f(x)`.
-pub fn activate(cpu: &Cpu, activation: Activation, x: &[f32], y: &mut [f32]) {
+pub fn activate<T: Real>(cpu: &Cpu, activation: Activation, x: &[T], y: &mut [T]) {
     map(cpu, "activate", Apply(activation), [x], y);
 }
 
 /// `dx = dy · f'(x)`; for [`Activation::Relu`], `x` may be the output `y`.
-pub fn activate_backward(cpu: &Cpu, activation: Activation, x: &[f32], dy: &[f32], dx: &mut [f32]) {
+pub fn activate_backward<T: Real>(cpu: &Cpu, activation: Activation, x: &[T], dy: &[T], dx: &mut [T]) {
     map(cpu, "activate_backward", Slope(activation), [x, dy], dx);
 }
 
@@ -123,7 +123,8 @@ impl Map<2> for Slope {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{self, LENGTHS, bits, check, cpus, gradient, normal, written};
+    use crate::testing::{self, LENGTHS, bits, check, cpus, gradient, normals, stored, wide, written};
+    use half::bf16;
 
     const ALL: [Activation; 5] =
         [Activation::Relu, Activation::Gelu, Activation::GeluTanh, Activation::Silu, Activation::Tanh];
@@ -142,16 +143,22 @@ mod tests {
 
     #[test]
     fn activations_and_their_gradients_match_double_precision() {
-        for activation in ALL {
-            for len in LENGTHS {
-                let (x, dy) = (normal(1, len), normal(2, len));
-                let y: Vec<f64> = x.iter().map(|&x| reference(activation, x as f64)).collect();
-                check(&y, 1e-6, |cpu| written(len, |y| activate(cpu, activation, &x, y)));
-                let slope = |x: f32| gradient(&[x as f64], |x| reference(activation, x[0]))[0];
-                let dx: Vec<f64> = x.iter().zip(&dy).map(|(&x, &dy)| slope(x) * dy as f64).collect();
-                check(&dx, 2e-6, |cpu| written(len, |dx| activate_backward(cpu, activation, &x, &dy, dx)));
+        fn test<T: Real>() {
+            for activation in ALL {
+                for len in LENGTHS {
+                    let (x, dy) = (normals::<T>(1, len), normals(2, len));
+                    let y: Vec<f64> = wide(&x).into_iter().map(|x| reference(activation, x)).collect();
+                    check(&y, 1e-6, |cpu| written(len, |y| activate(cpu, activation, &x, y)));
+                    let slope = |x: f64| gradient(&[x], |x| reference(activation, x[0]))[0];
+                    let dx: Vec<f64> = wide(&x).iter().zip(wide(&dy)).map(|(&x, dy)| slope(x) * dy).collect();
+                    check(&dx, 2e-6, |cpu| {
+                        written(len, |dx| activate_backward(cpu, activation, &x, &dy, dx))
+                    });
+                }
             }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     /// torch.nn.functional.{relu, gelu, gelu(approximate="tanh"), silu, tanh}(torch.tensor([-1., 1.])).
@@ -186,25 +193,33 @@ mod tests {
 
     #[test]
     fn what_is_not_a_number_comes_through() {
-        for cpu in cpus() {
-            for activation in ALL {
-                let (x, dy) = ([f32::NAN; 17], [1.0; 17]);
-                let y = written(17, |y| activate(&cpu, activation, &x, y));
-                let dx = written(17, |dx| activate_backward(&cpu, activation, &x, &dy, dx));
-                let lost = y.iter().chain(&dx).any(|x| !x.is_nan());
-                assert!(!lost, "{}: {activation:?}", cpu.isa);
+        fn test<T: Real>() {
+            for cpu in cpus() {
+                for activation in ALL {
+                    let (x, dy) = (stored::<T>(&[f32::NAN; 17]), stored(&[1.0; 17]));
+                    let y = written(17, |y| activate(&cpu, activation, &x, y));
+                    let dx = written(17, |dx| activate_backward(&cpu, activation, &x, &dy, dx));
+                    let lost = y.iter().chain(&dx).any(|x| !x.to_f32().is_nan());
+                    assert!(!lost, "{}: {activation:?}", cpu.isa);
+                }
             }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]
     fn the_slope_of_relu_is_the_same_at_its_output() {
-        let (x, dy) = (normal(1, 100), normal(2, 100));
-        for cpu in cpus() {
-            let y = written(100, |y| activate(&cpu, Activation::Relu, &x, y));
-            let at_input = written(100, |dx| activate_backward(&cpu, Activation::Relu, &x, &dy, dx));
-            let at_output = written(100, |dx| activate_backward(&cpu, Activation::Relu, &y, &dy, dx));
-            assert_eq!(bits(&at_input), bits(&at_output), "{}", cpu.isa);
+        fn test<T: Real>() {
+            let (x, dy) = (normals::<T>(1, 100), normals(2, 100));
+            for cpu in cpus() {
+                let y = written(100, |y| activate(&cpu, Activation::Relu, &x, y));
+                let at_input = written(100, |dx| activate_backward(&cpu, Activation::Relu, &x, &dy, dx));
+                let at_output = written(100, |dx| activate_backward(&cpu, Activation::Relu, &y, &dy, dx));
+                assert_eq!(bits(&at_input), bits(&at_output), "{}", cpu.isa);
+            }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 }

@@ -1,35 +1,25 @@
 //! Sums, products, scaling, dropout and sums over rows.
 //!
-//! These run at the speed of memory, so each is one pass, cut into pieces that fit the first cache. The file
-//! also holds what such passes are made of, for the other kernels: `map` from vectors to a vector,
-//! `sum_of` a row, `add_rows` into one.
-//!
-//! Closures in a kernel carry `#[inline(always)]`: one that is called from two places would otherwise stay a
-//! function of its own, without the instructions of the set, and call each of them as a function.
+//! These run at the speed of memory, so each is one pass, cut into pieces that fit the first cache. Activations are
+//! stored as [`Real`]s; sums over many of them, and rows of parameters, are `f32`.
 
 use crate::isa::Kernel;
+use crate::pass::{COLUMNS, Map, PIECE, add_rows, assert_same_length, map, reduce, rows_of, rows_per_piece};
 use crate::simd::{Simd, for_vectors, load, store};
-use crate::{Cpu, Dropout};
-
-/// Elements of a task: 32 KiB of each operand.
-pub(crate) const PIECE: usize = 8192;
-/// Columns of a task that goes down all rows: eight cache lines of each.
-pub(crate) const COLUMNS: usize = 128;
-/// Elements that are summed in single precision; sums of so many are then added in double precision.
-const SUMMED: usize = 4096;
+use crate::{Cpu, Dropout, Real};
 
 /// `y = a + b`.
-pub fn add(cpu: &Cpu, a: &[f32], b: &[f32], y: &mut [f32]) {
+pub fn add<T: Real>(cpu: &Cpu, a: &[T], b: &[T], y: &mut [T]) {
     map(cpu, "add", AddDropout(None), [a, b], y);
 }
 
 /// `y = a · b`, element by element.
-pub fn mul(cpu: &Cpu, a: &[f32], b: &[f32], y: &mut [f32]) {
+pub fn mul<T: Real>(cpu: &Cpu, a: &[T], b: &[T], y: &mut [T]) {
     map(cpu, "mul", Mul, [a, b], y);
 }
 
 /// `y += factor · x`.
-pub fn add_assign(cpu: &Cpu, y: &mut [f32], x: &[f32], factor: f32) {
+pub fn add_assign<T: Real>(cpu: &Cpu, y: &mut [T], x: &[T], factor: f32) {
     assert_same_length("add_assign", x, y);
     cpu.threads.for_pieces(y, PIECE, |i, y| {
         cpu.isa.dispatch(AddAssign { x: &x[i * PIECE..][..y.len()], factor, y });
@@ -37,12 +27,12 @@ pub fn add_assign(cpu: &Cpu, y: &mut [f32], x: &[f32], factor: f32) {
 }
 
 /// `y = factor · x`.
-pub fn scale(cpu: &Cpu, x: &[f32], factor: f32, y: &mut [f32]) {
+pub fn scale<T: Real>(cpu: &Cpu, x: &[T], factor: f32, y: &mut [T]) {
     map(cpu, "scale", Scale(factor), [x], y);
 }
 
 /// `y = x + row`, the same row added to each: `x, y: [rows, d]`, `row: [d]`.
-pub fn add_row(cpu: &Cpu, x: &[f32], row: &[f32], y: &mut [f32]) {
+pub fn add_row<T: Real>(cpu: &Cpu, x: &[T], row: &[f32], y: &mut [T]) {
     let d = row.len();
     rows_of("add_row", x, d);
     assert_same_length("add_row", x, y);
@@ -53,7 +43,7 @@ pub fn add_row(cpu: &Cpu, x: &[f32], row: &[f32], y: &mut [f32]) {
 }
 
 /// `y[j] = Σ x[r][j]`, or `+=` with `accumulate`, in the order of rows: `x: [rows, d]`, `y: [d]`.
-pub fn sum_rows(cpu: &Cpu, x: &[f32], d: usize, y: &mut [f32], accumulate: bool) {
+pub fn sum_rows<T: Real>(cpu: &Cpu, x: &[T], d: usize, y: &mut [f32], accumulate: bool) {
     rows_of("sum_rows", x, d);
     assert_eq!(y.len(), d, "sum_rows: y of {} elements for rows of {d}", y.len());
     cpu.threads.for_pieces(y, COLUMNS, |i, y| {
@@ -65,169 +55,20 @@ pub fn sum_rows(cpu: &Cpu, x: &[f32], d: usize, y: &mut [f32], accumulate: bool)
 }
 
 /// The sum of all elements, added in an order that depends on their number alone.
-pub fn sum(cpu: &Cpu, x: &[f32]) -> f32 {
+pub fn sum<T: Real>(cpu: &Cpu, x: &[T]) -> f32 {
     reduce(cpu, Scale(1.0), x) as f32
 }
 
 /// `y[i] = x[i] · factor(i)`, where `factor` is [`Dropout::factor`] of the flat index.
 ///
 /// It is its own gradient: `dx = dropout(dy)`.
-pub fn dropout(cpu: &Cpu, x: &[f32], dropout: Dropout, y: &mut [f32]) {
+pub fn dropout<T: Real>(cpu: &Cpu, x: &[T], dropout: Dropout, y: &mut [T]) {
     map(cpu, "dropout", Drop(dropout), [x], y);
 }
 
 /// `y = x + dropout(r)`, the residual connection; without dropout just the sum.
-pub fn add_dropout(cpu: &Cpu, x: &[f32], r: &[f32], dropout: Option<Dropout>, y: &mut [f32]) {
+pub fn add_dropout<T: Real>(cpu: &Cpu, x: &[T], r: &[T], dropout: Option<Dropout>, y: &mut [T]) {
     map(cpu, "add_dropout", AddDropout(dropout), [x, r], y);
-}
-
-/// How many rows of width `d` the slice holds.
-#[track_caller]
-pub(crate) fn rows_of(op: &str, x: &[f32], d: usize) -> usize {
-    assert!(d > 0 && x.len().is_multiple_of(d), "{op}: {} elements are not rows of {d}", x.len());
-    x.len() / d
-}
-
-/// Refuses an input that has not the shape of the output.
-#[track_caller]
-pub(crate) fn assert_same_length(op: &str, x: &[f32], y: &[f32]) {
-    assert!(x.len() == y.len(), "{op}: an input of {} elements for an output of {}", x.len(), y.len());
-}
-
-/// How many rows of width `d` make a task: by the width alone, so that a row's place in it does not matter.
-pub(crate) fn rows_per_piece(d: usize) -> usize {
-    (PIECE / d).max(1)
-}
-
-/// A function from `N` vectors to one, together with the flat index of their first element.
-pub(crate) trait Map<const N: usize>: Copy + Sync {
-    /// The function. Lanes past the end of the data hold zeros and are thrown away.
-    fn apply<S: Simd>(self, s: S, index: usize, x: [S::F; N]) -> S::F;
-}
-
-/// `y = f(x)` over slices of one length, on all threads.
-pub(crate) fn map<const N: usize>(cpu: &Cpu, op: &str, f: impl Map<N>, x: [&[f32]; N], y: &mut [f32]) {
-    for x in x {
-        assert_same_length(op, x, y);
-    }
-    cpu.threads.for_pieces(y, PIECE, |i, y| {
-        let start = i * PIECE;
-        cpu.isa.dispatch(MapPiece { f, start, x: x.map(|x| &x[start..][..y.len()]), y });
-    });
-}
-
-/// `y = f(x)` inside a kernel; the first element has the flat index `start`.
-#[inline(always)]
-pub(crate) fn map_vectors<S: Simd, const N: usize>(
-    s: S,
-    f: impl Map<N>,
-    start: usize,
-    x: [&[f32]; N],
-    y: &mut [f32],
-) {
-    for_vectors(
-        s,
-        y.len(),
-        #[inline(always)]
-        |at, n| {
-            let mut vectors = [s.splat(0.0); N];
-            for i in 0..N {
-                vectors[i] = load(s, x[i], at, n);
-            }
-            store(s, y, at, n, f.apply(s, start + at, vectors));
-        },
-    );
-}
-
-/// `Σ f(x)`: runs of [`SUMMED`] elements in single precision, their sums in double precision, both in order.
-pub(crate) fn reduce(cpu: &Cpu, f: impl Map<1>, x: &[f32]) -> f64 {
-    const TASKS: usize = 256;
-    let mut sums = [0.0; TASKS];
-    let size = x.len().div_ceil(TASKS).next_multiple_of(SUMMED).max(SUMMED);
-    cpu.threads.for_pieces(&mut sums[..x.len().div_ceil(size)], 1, |i, sum| {
-        let x = &x[i * size..];
-        sum[0] = cpu.isa.dispatch(Reduce { f, x: &x[..size.min(x.len())] });
-    });
-    sums.iter().sum()
-}
-
-/// The first `n` lanes of `x`, and `other` in the rest.
-#[inline(always)]
-pub(crate) fn first_lanes<S: Simd>(s: S, n: usize, x: S::F, other: f32) -> S::F {
-    if n == S::LANES { x } else { s.select(s.lt_u(s.iota(), s.splat_u(n as u32)), x, s.splat(other)) }
-}
-
-/// `N` sums over a row at once: `term(at, n)` gives what the `n` elements from `at` on add to each.
-///
-/// Even and odd vectors have sums of their own, because an addition has to wait for the one before it.
-#[inline(always)]
-pub(crate) fn sum_of<S: Simd, const N: usize>(
-    s: S,
-    len: usize,
-    mut term: impl FnMut(usize, usize) -> [S::F; N],
-) -> [f32; N] {
-    let (mut even, mut odd) = ([s.splat(0.0); N], [s.splat(0.0); N]);
-    let paired = len - len % (2 * S::LANES);
-    let mut at = 0;
-    while at < paired {
-        let (first, second) = (term(at, S::LANES), term(at + S::LANES, S::LANES));
-        for i in 0..N {
-            even[i] = s.add(even[i], first[i]);
-            odd[i] = s.add(odd[i], second[i]);
-        }
-        at += 2 * S::LANES;
-    }
-    for_vectors(
-        s,
-        len - paired,
-        #[inline(always)]
-        |at, n| {
-            let last = term(paired + at, n);
-            for i in 0..N {
-                even[i] = s.add(even[i], first_lanes(s, n, last[i], 0.0));
-            }
-        },
-    );
-    let mut sums = [0.0; N];
-    for i in 0..N {
-        sums[i] = s.sum(s.add(even[i], odd[i]));
-    }
-    sums
-}
-
-/// `y[i] += term(r, …)[i]` for each row `r` in order, where `term(r, at, n)` gives the `n` columns from `at`
-/// on.
-///
-/// Eight rows are added between a load and a store of `y`.
-#[inline(always)]
-pub(crate) fn add_rows<S: Simd, const N: usize>(
-    s: S,
-    rows: usize,
-    y: [&mut [f32]; N],
-    term: impl Fn(usize, usize, usize) -> [S::F; N],
-) {
-    for first in (0..rows).step_by(8) {
-        for_vectors(
-            s,
-            y[0].len(),
-            #[inline(always)]
-            |at, n| {
-                let mut sums = [s.splat(0.0); N];
-                for i in 0..N {
-                    sums[i] = load(s, y[i], at, n);
-                }
-                for row in first..rows.min(first + 8) {
-                    let terms = term(row, at, n);
-                    for i in 0..N {
-                        sums[i] = s.add(sums[i], terms[i]);
-                    }
-                }
-                for i in 0..N {
-                    store(s, y[i], at, n, sums[i]);
-                }
-            },
-        );
-    }
 }
 
 #[derive(Clone, Copy)]
@@ -275,51 +116,13 @@ impl Map<2> for AddDropout {
     }
 }
 
-struct MapPiece<'a, F, const N: usize> {
-    f: F,
-    start: usize,
-    x: [&'a [f32]; N],
-    y: &'a mut [f32],
-}
-
-impl<F: Map<N>, const N: usize> Kernel for MapPiece<'_, F, N> {
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        map_vectors(s, self.f, self.start, self.x, self.y);
-    }
-}
-
-struct Reduce<'a, F> {
-    f: F,
-    x: &'a [f32],
-}
-
-impl<F: Map<1>> Kernel for Reduce<'_, F> {
-    type Output = f64;
-    #[inline(always)]
-    fn run<S: Simd>(self, s: S) -> f64 {
-        let mut total = 0.0;
-        for x in self.x.chunks(SUMMED) {
-            let [sum] = sum_of(
-                s,
-                x.len(),
-                #[inline(always)]
-                |at, n| [self.f.apply(s, at, [load(s, x, at, n)])],
-            );
-            total += sum as f64;
-        }
-        total
-    }
-}
-
-struct AddAssign<'a> {
-    x: &'a [f32],
+struct AddAssign<'a, T> {
+    x: &'a [T],
     factor: f32,
-    y: &'a mut [f32],
+    y: &'a mut [T],
 }
 
-impl Kernel for AddAssign<'_> {
+impl<T: Real> Kernel for AddAssign<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -336,31 +139,36 @@ impl Kernel for AddAssign<'_> {
     }
 }
 
-struct AddRow<'a> {
-    x: &'a [f32],
+struct AddRow<'a, T> {
+    x: &'a [T],
     row: &'a [f32],
-    y: &'a mut [f32],
+    y: &'a mut [T],
 }
 
-impl Kernel for AddRow<'_> {
+impl<T: Real> Kernel for AddRow<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let d = self.row.len();
         for (x, y) in self.x.chunks_exact(d).zip(self.y.chunks_exact_mut(d)) {
-            map_vectors(s, AddDropout(None), 0, [x, self.row], y);
+            for_vectors(
+                s,
+                d,
+                #[inline(always)]
+                |at, n| store(s, y, at, n, s.add(load(s, x, at, n), load(s, self.row, at, n))),
+            );
         }
     }
 }
 
-struct SumRows<'a> {
-    x: &'a [f32],
+struct SumRows<'a, T> {
+    x: &'a [T],
     d: usize,
     column: usize,
     y: &'a mut [f32],
 }
 
-impl Kernel for SumRows<'_> {
+impl<T: Real> Kernel for SumRows<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -377,7 +185,11 @@ impl Kernel for SumRows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{LENGTHS, SHAPES, a_dropout, bits, check, cpus, normal, wide, written};
+    use crate::pass::SUMMED;
+    use crate::testing::{
+        LENGTHS, SHAPES, a_dropout, bits, check, cpus, normal, normals, stored, wide, written,
+    };
+    use half::bf16;
 
     fn from_indices(len: usize, f: impl Fn(usize) -> f64) -> Vec<f64> {
         (0..len).map(f).collect()
@@ -385,50 +197,68 @@ mod tests {
 
     #[test]
     fn sums_products_and_multiples_match_the_scalar_formulas() {
-        for len in LENGTHS {
-            let (x, r) = (normal(1, len), normal(2, len));
-            let (wx, wr) = (wide(&x), wide(&r));
-            check(&from_indices(len, |i| wx[i] + wr[i]), 1e-6, |cpu| written(len, |y| add(cpu, &x, &r, y)));
-            check(&from_indices(len, |i| wx[i] * wr[i]), 1e-6, |cpu| written(len, |y| mul(cpu, &x, &r, y)));
-            check(&from_indices(len, |i| wx[i] * -1.7), 1e-6, |cpu| {
-                written(len, |y| scale(cpu, &x, -1.7, y))
-            });
-            check(&from_indices(len, |i| wx[i] + 0.3 * wr[i]), 1e-6, |cpu| {
-                let mut y = x.clone();
-                add_assign(cpu, &mut y, &r, 0.3);
-                y
-            });
+        fn test<T: Real>() {
+            for len in LENGTHS {
+                let (x, r) = (normals::<T>(1, len), normals(2, len));
+                let (wx, wr) = (wide(&x), wide(&r));
+                check(&from_indices(len, |i| wx[i] + wr[i]), 1e-6, |cpu| {
+                    written(len, |y| add(cpu, &x, &r, y))
+                });
+                check(&from_indices(len, |i| wx[i] * wr[i]), 1e-6, |cpu| {
+                    written(len, |y| mul(cpu, &x, &r, y))
+                });
+                check(&from_indices(len, |i| wx[i] * -1.7), 1e-6, |cpu| {
+                    written(len, |y| scale(cpu, &x, -1.7, y))
+                });
+                check(&from_indices(len, |i| wx[i] + 0.3 * wr[i]), 1e-6, |cpu| {
+                    let mut y = x.clone();
+                    add_assign(cpu, &mut y, &r, 0.3);
+                    y
+                });
+            }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]
     fn dropout_follows_the_factor_of_the_flat_index() {
-        for len in LENGTHS {
-            let (x, r) = (normal(1, len), normal(2, len));
-            let dropped = from_indices(len, |i| r[i] as f64 * a_dropout().factor(i as u32) as f64);
-            let added = from_indices(len, |i| x[i] as f64 + dropped[i]);
-            check(&dropped, 1e-6, |cpu| written(len, |y| dropout(cpu, &r, a_dropout(), y)));
-            check(&added, 1e-6, |cpu| written(len, |y| add_dropout(cpu, &x, &r, Some(a_dropout()), y)));
-            let added = from_indices(len, |i| x[i] as f64 + r[i] as f64);
-            check(&added, 1e-6, |cpu| written(len, |y| add_dropout(cpu, &x, &r, None, y)));
+        fn test<T: Real>() {
+            for len in LENGTHS {
+                let (x, r) = (normals::<T>(1, len), normals(2, len));
+                let (wx, wr) = (wide(&x), wide(&r));
+                let dropped = from_indices(len, |i| wr[i] * a_dropout().factor(i as u32) as f64);
+                let added = from_indices(len, |i| wx[i] + dropped[i]);
+                check(&dropped, 1e-6, |cpu| written(len, |y| dropout(cpu, &r, a_dropout(), y)));
+                check(&added, 1e-6, |cpu| written(len, |y| add_dropout(cpu, &x, &r, Some(a_dropout()), y)));
+                let added = from_indices(len, |i| wx[i] + wr[i]);
+                check(&added, 1e-6, |cpu| written(len, |y| add_dropout(cpu, &x, &r, None, y)));
+            }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]
     fn a_row_is_added_to_every_row_and_rows_are_summed() {
-        for (rows, d) in SHAPES {
-            let (x, row) = (normal(1, rows * d), normal(2, d));
-            let added = from_indices(rows * d, |i| x[i] as f64 + row[i % d] as f64);
-            check(&added, 1e-6, |cpu| written(rows * d, |y| add_row(cpu, &x, &row, y)));
-            let summed = from_indices(d, |j| (0..rows).map(|r| x[r * d + j] as f64).sum());
-            check(&summed, 1e-5, |cpu| written(d, |y| sum_rows(cpu, &x, d, y, false)));
-            let onto = from_indices(d, |j| summed[j] + row[j] as f64);
-            check(&onto, 1e-5, |cpu| {
-                let mut y = row.clone();
-                sum_rows(cpu, &x, d, &mut y, true);
-                y
-            });
+        fn test<T: Real>() {
+            for (rows, d) in SHAPES {
+                let (x, row) = (normals::<T>(1, rows * d), normal(2, d));
+                let wx = wide(&x);
+                let added = from_indices(rows * d, |i| wx[i] + row[i % d] as f64);
+                check(&added, 1e-6, |cpu| written(rows * d, |y| add_row(cpu, &x, &row, y)));
+                let summed = from_indices(d, |j| (0..rows).map(|r| wx[r * d + j]).sum());
+                check(&summed, 1e-5, |cpu| written(d, |y| sum_rows(cpu, &x, d, y, false)));
+                let onto = from_indices(d, |j| summed[j] + row[j] as f64);
+                check(&onto, 1e-5, |cpu| {
+                    let mut y = row.clone();
+                    sum_rows(cpu, &x, d, &mut y, true);
+                    y
+                });
+            }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]
@@ -447,23 +277,32 @@ mod tests {
 
     #[test]
     fn the_sum_keeps_its_precision_over_many_elements() {
-        for len in [0, 1, 37, SUMMED + 1, 256 * SUMMED + 77] {
-            let x: Vec<f32> = (0..len).map(|i| 1.0 + (i % 7) as f32 * 0.1).collect();
-            check(&[wide(&x).iter().sum()], 1e-6, |cpu| vec![sum(cpu, &x)]);
+        fn test<T: Real>() {
+            for len in [0, 1, 37, SUMMED + 1, 256 * SUMMED + 77] {
+                let x: Vec<T> = (0..len).map(|i| T::from_f32(1.0 + (i % 7) as f32 * 0.1)).collect();
+                check(&[wide(&x).iter().sum()], 1e-6, |cpu| vec![sum(cpu, &x)]);
+            }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]
     fn what_is_not_a_number_comes_through() {
-        for cpu in cpus() {
-            for at in [0, 20, 36] {
-                let (mut x, ones) = (vec![1.0; 37], vec![1.0; 37]);
-                x[at] = f32::NAN;
-                assert!(written(37, |y| dropout(&cpu, &x, a_dropout(), y))[at].is_nan());
-                assert!(written(37, |y| add_dropout(&cpu, &ones, &x, Some(a_dropout()), y))[at].is_nan());
-                assert!(sum(&cpu, &x).is_nan());
+        fn test<T: Real>() {
+            for cpu in cpus() {
+                for at in [0, 20, 36] {
+                    let (mut x, ones) = (stored::<T>(&[1.0; 37]), stored(&[1.0; 37]));
+                    x[at] = T::from_f32(f32::NAN);
+                    assert!(written(37, |y| dropout(&cpu, &x, a_dropout(), y))[at].to_f32().is_nan());
+                    let sum_of_both = written(37, |y| add_dropout(&cpu, &ones, &x, Some(a_dropout()), y));
+                    assert!(sum_of_both[at].to_f32().is_nan());
+                    assert!(sum(&cpu, &x).is_nan());
+                }
             }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]

@@ -3,15 +3,15 @@
 //! `y[t] = scale · table[ids[t]]`, and `dtable[ids[t]] += scale · dy[t]`. Several tokens may share a row, so
 //! whatever writes to chosen rows is cut by columns, and each task takes the tokens in order.
 
-use crate::Cpu;
-use crate::elementwise::{COLUMNS, rows_of, rows_per_piece};
 use crate::isa::Kernel;
+use crate::pass::{COLUMNS, rows_of, rows_per_piece};
 use crate::simd::{Simd, for_vectors, load, store};
 use crate::threads::Shared;
+use crate::{Cpu, Element, Real};
 
 /// `y[t] = scale · table[ids[t]]`: `table: [rows, d]`, `y: [ids, d]`. With a scale of 1 it gathers rows of
 /// anything.
-pub fn embedding(cpu: &Cpu, table: &[f32], d: usize, ids: &[i32], scale: f32, y: &mut [f32]) {
+pub fn embedding<W: Real, T: Real>(cpu: &Cpu, table: &[W], d: usize, ids: &[i32], scale: f32, y: &mut [T]) {
     let rows = rows_of("embedding", table, d);
     assert_rows("embedding", y, d, ids);
     ids.iter().for_each(|&id| assert_id("embedding", id, rows));
@@ -22,12 +22,12 @@ pub fn embedding(cpu: &Cpu, table: &[f32], d: usize, ids: &[i32], scale: f32, y:
 }
 
 /// `dtable[ids[t]] += scale · dy[t]`, but for tokens that are `padding`: `dy: [ids, d]`, `dtable: [rows, d]`.
-pub fn embedding_backward(
+pub fn embedding_backward<T: Real>(
     cpu: &Cpu,
     ids: &[i32],
     scale: f32,
     padding: Option<i32>,
-    dy: &[f32],
+    dy: &[T],
     d: usize,
     dtable: &mut [f32],
 ) {
@@ -41,7 +41,7 @@ pub fn embedding_backward(
 }
 
 /// `y[rows[i]] = x[i]`: `x: [rows, d]`, `y: [_, d]`; of rows that are named twice the last stays.
-pub fn write_rows(cpu: &Cpu, x: &[f32], d: usize, rows: &[i32], y: &mut [f32]) {
+pub fn write_rows<T: Element>(cpu: &Cpu, x: &[T], d: usize, rows: &[i32], y: &mut [T]) {
     let height = rows_of("write_rows", y, d);
     assert_rows("write_rows", x, d, rows);
     rows.iter().for_each(|&row| assert_id("write_rows", row, height));
@@ -56,7 +56,7 @@ pub fn write_rows(cpu: &Cpu, x: &[f32], d: usize, rows: &[i32], y: &mut [f32]) {
     });
 }
 
-fn assert_rows(op: &str, x: &[f32], d: usize, ids: &[i32]) {
+fn assert_rows<T>(op: &str, x: &[T], d: usize, ids: &[i32]) {
     assert!(x.len() == ids.len() * d, "{op}: {} elements for {} rows of {d}", x.len(), ids.len());
 }
 
@@ -64,15 +64,15 @@ fn assert_id(op: &str, id: i32, rows: usize) {
     assert!((0..rows as i64).contains(&i64::from(id)), "{op}: there is no row {id} among {rows}");
 }
 
-struct Lookup<'a> {
-    table: &'a [f32],
+struct Lookup<'a, W, T> {
+    table: &'a [W],
     d: usize,
     ids: &'a [i32],
     scale: f32,
-    y: &'a mut [f32],
+    y: &'a mut [T],
 }
 
-impl Kernel for Lookup<'_> {
+impl<W: Real, T: Real> Kernel for Lookup<'_, W, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -89,18 +89,18 @@ impl Kernel for Lookup<'_> {
     }
 }
 
-struct Scatter<'a> {
+struct Scatter<'a, T> {
     ids: &'a [i32],
     scale: f32,
     padding: Option<i32>,
-    dy: &'a [f32],
+    dy: &'a [T],
     d: usize,
     /// The first of the [`COLUMNS`] columns that belong to this task.
     column: usize,
     dtable: Shared<'a, f32>,
 }
 
-impl Kernel for Scatter<'_> {
+impl<T: Real> Kernel for Scatter<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -130,7 +130,8 @@ impl Kernel for Scatter<'_> {
 mod tests {
     use super::*;
     use crate::Random;
-    use crate::testing::{bits, check, cpus, normal, wide, written};
+    use crate::testing::{bits, check, cpus, normal, normals, wide, written};
+    use half::bf16;
 
     /// Rows of the table, its width (one column, a tail, several blocks), and tokens.
     const CASES: [(usize, usize, usize); 5] =
@@ -142,60 +143,74 @@ mod tests {
 
     #[test]
     fn tokens_get_the_scaled_row_of_their_id() {
-        for (rows, d, tokens) in CASES {
-            let (table, ids) = (normal(1, rows * d), some_ids(rows, tokens));
-            let element = |t: usize, j: usize| 2.5 * table[ids[t] as usize * d + j] as f64;
-            let expected: Vec<f64> = (0..tokens * d).map(|i| element(i / d, i % d)).collect();
-            check(&expected, 1e-6, |cpu| written(tokens * d, |y| embedding(cpu, &table, d, &ids, 2.5, y)));
+        fn test<T: Real>() {
+            for (rows, d, tokens) in CASES {
+                let (table, ids) = (normal(1, rows * d), some_ids(rows, tokens));
+                let element = |t: usize, j: usize| 2.5 * table[ids[t] as usize * d + j] as f64;
+                let expected: Vec<f64> = (0..tokens * d).map(|i| element(i / d, i % d)).collect();
+                check(&expected, 1e-6, |cpu| {
+                    written::<T>(tokens * d, |y| embedding(cpu, &table, d, &ids, 2.5, y))
+                });
+            }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]
     fn the_gradient_is_the_transpose_of_the_lookup_but_for_padding() {
-        for (rows, d, tokens) in CASES {
-            for padding in [None, Some(0), Some(-1)] {
-                let mut ids = some_ids(rows, tokens);
-                if padding == Some(-1) && tokens > 3 {
-                    ids[3] = -1;
-                }
-                let (dy, before) = (normal(1, tokens * d), normal(2, rows * d));
-                let mut expected = wide(&before);
-                for t in (0..tokens).filter(|&t| Some(ids[t]) != padding) {
-                    for j in 0..d {
-                        expected[ids[t] as usize * d + j] += 0.7f32 as f64 * dy[t * d + j] as f64;
+        fn test<T: Real>() {
+            for (rows, d, tokens) in CASES {
+                for padding in [None, Some(0), Some(-1)] {
+                    let mut ids = some_ids(rows, tokens);
+                    if padding == Some(-1) && tokens > 3 {
+                        ids[3] = -1;
                     }
+                    let (dy, before) = (normals::<T>(1, tokens * d), normal(2, rows * d));
+                    let (wide_dy, mut expected) = (wide(&dy), wide(&before));
+                    for t in (0..tokens).filter(|&t| Some(ids[t]) != padding) {
+                        for j in 0..d {
+                            expected[ids[t] as usize * d + j] += 0.7f32 as f64 * wide_dy[t * d + j];
+                        }
+                    }
+                    check(&expected, 1e-5, |cpu| {
+                        let mut dtable = before.clone();
+                        embedding_backward(cpu, &ids, 0.7, padding, &dy, d, &mut dtable);
+                        dtable
+                    });
                 }
-                check(&expected, 1e-5, |cpu| {
-                    let mut dtable = before.clone();
-                    embedding_backward(cpu, &ids, 0.7, padding, &dy, d, &mut dtable);
-                    dtable
-                });
             }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]
     fn written_rows_are_read_back_and_the_others_stay() {
-        let (d, rows) = (150, [4, 0, 7]);
-        let (x, before) = (normal(1, 3 * d), normal(2, 9 * d));
-        let mut expected = before.clone();
-        for (i, row) in rows.iter().enumerate() {
-            expected[*row as usize * d..][..d].copy_from_slice(&x[i * d..][..d]);
+        fn test<T: Real>() {
+            let (d, rows) = (150, [4, 0, 7]);
+            let (x, before) = (normals::<T>(1, 3 * d), normals::<T>(2, 9 * d));
+            let mut expected = before.clone();
+            for (i, row) in rows.iter().enumerate() {
+                expected[*row as usize * d..][..d].copy_from_slice(&x[i * d..][..d]);
+            }
+            check(&wide(&expected), 0.0, |cpu| {
+                let mut y = before.clone();
+                write_rows(cpu, &x, d, &rows, &mut y);
+                let back = written::<T>(3 * d, |back| embedding(cpu, &y, d, &rows, 1.0, back));
+                assert_eq!(bits(&back), bits(&x));
+                y
+            });
         }
-        check(&wide(&expected), 0.0, |cpu| {
-            let mut y = before.clone();
-            write_rows(cpu, &x, d, &rows, &mut y);
-            let back = written(3 * d, |back| embedding(cpu, &y, d, &rows, 1.0, back));
-            assert_eq!(bits(&back), bits(&x));
-            y
-        });
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]
     fn an_id_outside_the_table_is_refused_by_name() {
         let cpu = cpus().next().unwrap();
         for id in [-1, 3, i32::MAX, i32::MIN] {
-            let lookup = || embedding(&cpu, &[0.0; 6], 2, &[0, id], 1.0, &mut [0.0; 4]);
+            let lookup = || embedding(&cpu, &[0.0; 6], 2, &[0, id], 1.0, &mut [0f32; 4]);
             let scatter = || embedding_backward(&cpu, &[0, id], 1.0, None, &[0.0; 4], 2, &mut [0.0; 6]);
             let write = || write_rows(&cpu, &[0.0; 4], 2, &[0, id], &mut [0.0; 6]);
             for attempt in [&lookup as &dyn Fn(), &scatter, &write] {

@@ -22,6 +22,7 @@ pub mod loss;
 mod math;
 pub mod norm;
 pub mod optimizer;
+mod pass;
 pub mod projection;
 mod random;
 mod scratch;

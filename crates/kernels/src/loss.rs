@@ -10,21 +10,21 @@
 //! With `s = Σ e^(x[c] - m)` and `m` the greatest logit, `-ln p[c] = ln s - (x[c] - m)`: a row is walked for
 //! `m`, for the two sums, and, where the gradient is wanted, to write it in place of the logits.
 
-use crate::Cpu;
-use crate::elementwise::{rows_of, rows_per_piece, sum_of};
 use crate::isa::Kernel;
 use crate::math::exp;
+use crate::pass::{rows_of, rows_per_piece, sum_of};
 use crate::simd::{Simd, for_vectors, load, store};
 use crate::softmax::greatest;
 use crate::threads::Shared;
+use crate::{Cpu, Real};
 
 /// `losses[r] = scale · loss` of each row, and with `gradient` the logits are replaced by `scale · dx`:
 /// `logits: [rows, classes]`, `targets, losses: [rows]`.
 ///
 /// A row whose target is negative is ignored: its loss and its gradient are zero.
-pub fn cross_entropy(
+pub fn cross_entropy<T: Real>(
     cpu: &Cpu,
-    logits: &mut [f32],
+    logits: &mut [T],
     classes: usize,
     targets: &[i32],
     smoothing: f32,
@@ -55,8 +55,8 @@ pub fn cross_entropy(
     });
 }
 
-struct CrossEntropy<'a> {
-    logits: &'a mut [f32],
+struct CrossEntropy<'a, T> {
+    logits: &'a mut [T],
     classes: usize,
     targets: &'a [i32],
     smoothing: f32,
@@ -65,7 +65,7 @@ struct CrossEntropy<'a> {
     gradient: bool,
 }
 
-impl Kernel for CrossEntropy<'_> {
+impl<T: Real> Kernel for CrossEntropy<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -75,12 +75,12 @@ impl Kernel for CrossEntropy<'_> {
             let Ok(target) = usize::try_from(target) else {
                 *loss = 0.0;
                 if self.gradient {
-                    x.fill(0.0);
+                    x.fill(T::from_f32(0.0));
                 }
                 continue;
             };
             let greatest = greatest(s, x);
-            let above_target = greatest - x[target];
+            let above_target = greatest - x[target].to_f32();
             let wide_greatest = s.splat(greatest);
             let [sum, differences] = sum_of(
                 s,
@@ -89,7 +89,7 @@ impl Kernel for CrossEntropy<'_> {
                 |at, n| {
                     let difference = s.sub(load(s, x, at, n), wide_greatest);
                     let e = exp(s, difference);
-                    if self.gradient {
+                    if self.gradient && T::EXACT {
                         store(s, x, at, n, e);
                     }
                     [e, difference]
@@ -100,16 +100,21 @@ impl Kernel for CrossEntropy<'_> {
             *loss = self.scale * (sum.ln() + (1.0 - self.smoothing) * above_target + others);
             if self.gradient {
                 let (share, spread) = (s.splat(self.scale / sum), s.splat(-self.scale * spread));
+                // All lanes are the target's, whose gradient is not rounded before it has lost the hit.
+                let e = exp(s, s.splat(-above_target));
+                let missed = s.greatest(s.fma(e, share, spread)) - self.scale * (1.0 - self.smoothing);
                 for_vectors(
                     s,
                     self.classes,
                     #[inline(always)]
                     |at, n| {
-                        let e = load(s, x, at, n);
+                        // Rounded on the way to the result they would be rounded twice: better computed again.
+                        let x_or_e = load(s, x, at, n);
+                        let e = if T::EXACT { x_or_e } else { exp(s, s.sub(x_or_e, wide_greatest)) };
                         store(s, x, at, n, s.fma(e, share, spread));
                     },
                 );
-                x[target] -= self.scale * (1.0 - self.smoothing);
+                x[target] = T::from_f32(missed);
             }
         }
     }
@@ -118,7 +123,8 @@ impl Kernel for CrossEntropy<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{SHAPES, bits, check, cpus, gradient, normal, wide};
+    use crate::testing::{SHAPES, bits, check, cpus, gradient, normal, normals, wide};
+    use half::bf16;
 
     const SCALE: f32 = 0.6;
 
@@ -138,42 +144,62 @@ mod tests {
         (0..rows).map(|r| if r % 5 == 4 { -100 } else { (r * 31 % classes) as i32 }).collect()
     }
 
-    /// The losses, then the logits as the call left them.
-    fn run(cpu: &Cpu, x: &[f32], targets: &[i32], smoothing: f32, scale: f32, gradient: bool) -> Vec<f32> {
+    /// The losses, and the logits as the call left them.
+    fn run<T: Real>(
+        cpu: &Cpu,
+        x: &[T],
+        targets: &[i32],
+        smoothing: f32,
+        scale: f32,
+        gradient: bool,
+    ) -> (Vec<f32>, Vec<T>) {
         let (mut x, mut losses) = (x.to_vec(), vec![f32::NAN; targets.len()]);
         let classes = x.len().checked_div(targets.len()).unwrap_or(3);
         cross_entropy(cpu, &mut x, classes, targets, smoothing, scale, &mut losses, gradient);
-        [losses, x].concat()
+        (losses, x)
     }
 
     #[test]
     fn losses_match_double_precision_and_leave_the_logits_alone() {
-        for (rows, classes) in SHAPES {
-            let x: Vec<f32> = normal(1, rows * classes).iter().map(|x| 4.0 * x + 1.0).collect();
-            let targets = some_targets(rows, classes);
-            for smoothing in [0.0, 0.1] {
-                let rows = x.chunks(classes).zip(&targets);
-                let losses: Vec<f64> = rows.map(|(x, &t)| reference(&wide(x), t, smoothing)).collect();
-                let expected = [losses, wide(&x)].concat();
-                check(&expected, 2e-6, |cpu| run(cpu, &x, &targets, smoothing, SCALE, false));
+        fn test<T: Real>() {
+            for (rows, classes) in SHAPES {
+                let x: Vec<T> =
+                    normal(1, rows * classes).iter().map(|x| T::from_f32(4.0 * x + 1.0)).collect();
+                let targets = some_targets(rows, classes);
+                for smoothing in [0.0, 0.1] {
+                    let rows = x.chunks(classes).zip(&targets);
+                    let losses: Vec<f64> = rows.map(|(x, &t)| reference(&wide(x), t, smoothing)).collect();
+                    check(&losses, 2e-6, |cpu| {
+                        let (losses, after) = run(cpu, &x, &targets, smoothing, SCALE, false);
+                        assert_eq!(bits(&after), bits(&x), "{}", cpu.isa);
+                        losses
+                    });
+                }
             }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]
     fn the_gradient_matches_finite_differences() {
-        for (rows, classes) in [(0, 3), (1, 1), (300, 33), (2, 130)] {
-            let x: Vec<f32> = normal(1, rows * classes).iter().map(|x| 2.0 * x).collect();
-            let targets = some_targets(rows, classes);
-            for smoothing in [0.0, 0.1] {
-                let rows = || x.chunks(classes).zip(&targets);
-                let losses: Vec<f64> = rows().map(|(x, &t)| reference(&wide(x), t, smoothing)).collect();
-                let dx: Vec<f64> =
-                    rows().flat_map(|(x, &t)| gradient(&wide(x), |x| reference(x, t, smoothing))).collect();
-                let expected = [losses, dx].concat();
-                check(&expected, 1e-6, |cpu| run(cpu, &x, &targets, smoothing, SCALE, true));
+        fn test<T: Real>() {
+            for (rows, classes) in [(0, 3), (1, 1), (300, 33), (2, 130)] {
+                let x: Vec<T> = normal(1, rows * classes).iter().map(|x| T::from_f32(2.0 * x)).collect();
+                let targets = some_targets(rows, classes);
+                for smoothing in [0.0, 0.1] {
+                    let rows = || x.chunks(classes).zip(&targets);
+                    let losses: Vec<f64> = rows().map(|(x, &t)| reference(&wide(x), t, smoothing)).collect();
+                    let dx: Vec<f64> = rows()
+                        .flat_map(|(x, &t)| gradient(&wide(x), |x| reference(x, t, smoothing)))
+                        .collect();
+                    check(&losses, 1e-6, |cpu| run(cpu, &x, &targets, smoothing, SCALE, true).0);
+                    check(&dx, 1e-6, |cpu| run(cpu, &x, &targets, smoothing, SCALE, true).1);
+                }
             }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     /// torch.nn.functional.cross_entropy(torch.tensor([[1., 2., 3.]]), torch.tensor([0]), label_smoothing=…),
@@ -181,34 +207,39 @@ mod tests {
     #[test]
     fn known_values_are_those_of_pytorch() {
         let x = [1.0, 2.0, 3.0];
-        let plain = [2.407_605_9, -0.909_969_43, 0.244_728_47, 0.665_240_96];
-        check(&plain, 5e-7, |cpu| run(cpu, &x, &[0], 0.0, 1.0, true));
-        check(&[2.307_605_9, 1.0, 2.0, 3.0], 5e-7, |cpu| run(cpu, &x, &[0], 0.1, 1.0, false));
+        check(&[2.407_605_9], 5e-7, |cpu| run(cpu, &x, &[0], 0.0, 1.0, true).0);
+        check(&[-0.909_969_43, 0.244_728_47, 0.665_240_96], 5e-7, |cpu| run(cpu, &x, &[0], 0.0, 1.0, true).1);
+        check(&[2.307_605_9], 5e-7, |cpu| run(cpu, &x, &[0], 0.1, 1.0, false).0);
     }
 
     #[test]
     fn a_class_may_be_ruled_out_by_an_infinite_logit() {
         let x = [0.0, f32::NEG_INFINITY, 0.0];
-        check(&[2f64.ln(), -0.5, 0.0, 0.5], 1e-6, |cpu| run(cpu, &x, &[0], 0.0, 1.0, true));
+        check(&[2f64.ln()], 1e-6, |cpu| run(cpu, &x, &[0], 0.0, 1.0, true).0);
+        check(&[-0.5, 0.0, 0.5], 1e-6, |cpu| run(cpu, &x, &[0], 0.0, 1.0, true).1);
     }
 
     #[test]
     fn a_row_has_the_same_bits_alone_and_a_spoiled_one_does_not_spread() {
-        let (rows, classes) = (300, 33);
-        let mut x = normal(1, rows * classes);
-        x[6 * classes + 5] = f32::NAN;
-        let targets = some_targets(rows, classes);
-        for cpu in cpus() {
-            let all = run(&cpu, &x, &targets, 0.1, SCALE, true);
-            let (losses, dx) = all.split_at(rows);
-            for row in [0, 5, 7, 298] {
-                let at = row * classes..(row + 1) * classes;
-                let alone = run(&cpu, &x[at.clone()], &targets[row..=row], 0.1, SCALE, true);
-                assert_eq!(bits(&alone), bits(&[&losses[row..=row], &dx[at]].concat()), "{}", cpu.isa);
+        fn test<T: Real>() {
+            let (rows, classes) = (300, 33);
+            let mut x = normals::<T>(1, rows * classes);
+            x[6 * classes + 5] = T::from_f32(f32::NAN);
+            let targets = some_targets(rows, classes);
+            for cpu in cpus() {
+                let (losses, dx) = run(&cpu, &x, &targets, 0.1, SCALE, true);
+                for row in [0, 5, 7, 298] {
+                    let at = row * classes..(row + 1) * classes;
+                    let (loss, alone) = run(&cpu, &x[at.clone()], &targets[row..=row], 0.1, SCALE, true);
+                    assert_eq!(bits(&loss), bits(&losses[row..=row]), "{}", cpu.isa);
+                    assert_eq!(bits(&alone), bits(&dx[at]), "{}", cpu.isa);
+                }
+                let spoiled = dx[6 * classes..7 * classes].iter().all(|dx| dx.to_f32().is_nan());
+                assert!(losses[6].is_nan() && spoiled, "{}", cpu.isa);
             }
-            let spoiled = dx[6 * classes..7 * classes].iter().all(|dx| dx.is_nan());
-            assert!(losses[6].is_nan() && spoiled, "{}", cpu.isa);
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]

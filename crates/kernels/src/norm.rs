@@ -10,23 +10,25 @@
 //!
 //! A row stays in the first cache while it is walked, so the variance is that of the differences from the
 //! mean, which loses no digits, and memory is still read once. `μ` and `1/σ` are kept for the way back.
+//!
+//! Activations are stored as [`Real`]s, parameters, their gradients and statistics as `f32`. Everything is computed
+//! from `z` as it is stored, so that the way back sees the same `z`; likewise `dr` from `dz` as it is stored.
 
-use crate::elementwise::{
-    AddDropout, COLUMNS, Drop, add_rows, assert_same_length, map_vectors, rows_of, rows_per_piece, sum_of,
-};
+use crate::elementwise::{AddDropout, Drop};
 use crate::isa::Kernel;
+use crate::pass::{COLUMNS, add_rows, assert_same_length, map_vectors, rows_of, rows_per_piece, sum_of};
 use crate::simd::{Simd, for_vectors, load, store};
 use crate::threads::Shared;
-use crate::{Cpu, Dropout};
+use crate::{Cpu, Dropout, Real};
 
 /// `y = norm(x)`: `x, y: [rows, d]`, `gamma, beta: [d]`, `stats: [rows, 2]` (`μ` and `1/σ`).
-pub fn layer_norm(
+pub fn layer_norm<T: Real>(
     cpu: &Cpu,
-    x: &[f32],
+    x: &[T],
     gamma: &[f32],
     beta: &[f32],
     eps: f32,
-    y: &mut [f32],
+    y: &mut [T],
     stats: &mut [f32],
 ) {
     normalise(cpu, "layer_norm", x, None, gamma, beta, eps, y, stats);
@@ -36,16 +38,16 @@ pub fn layer_norm(
 /// [`layer_norm`].
 ///
 /// The element index of dropout is the flat one.
-pub fn residual_layer_norm(
+pub fn residual_layer_norm<T: Real>(
     cpu: &Cpu,
-    x: &[f32],
-    r: &[f32],
+    x: &[T],
+    r: &[T],
     dropout: Option<Dropout>,
     gamma: &[f32],
     beta: &[f32],
     eps: f32,
-    z: &mut [f32],
-    y: &mut [f32],
+    z: &mut [T],
+    y: &mut [T],
     stats: &mut [f32],
 ) {
     let residual = Residual { r, dropout, z };
@@ -56,13 +58,13 @@ pub fn residual_layer_norm(
 /// and else overwritten: `z, dy, dz: [rows, d]`, `stats: [rows, 2]`, `gamma, dgamma, dbeta: [d]`.
 ///
 /// It is that of [`residual_layer_norm`] without dropout too: then `dz` is both `dx` and `dr`.
-pub fn layer_norm_backward(
+pub fn layer_norm_backward<T: Real>(
     cpu: &Cpu,
-    z: &[f32],
+    z: &[T],
     gamma: &[f32],
     stats: &[f32],
-    dy: &[f32],
-    dz: &mut [f32],
+    dy: &[T],
+    dz: &mut [T],
     dgamma: &mut [f32],
     dbeta: &mut [f32],
     accumulate: bool,
@@ -73,15 +75,15 @@ pub fn layer_norm_backward(
 
 /// The gradient of [`residual_layer_norm`] with dropout: `dz`, which is `dx` as well, and `dr = dropout(dz)`;
 /// the rest as in [`layer_norm_backward`].
-pub fn residual_layer_norm_backward(
+pub fn residual_layer_norm_backward<T: Real>(
     cpu: &Cpu,
-    z: &[f32],
+    z: &[T],
     dropout: Dropout,
     gamma: &[f32],
     stats: &[f32],
-    dy: &[f32],
-    dz: &mut [f32],
-    dr: &mut [f32],
+    dy: &[T],
+    dz: &mut [T],
+    dr: &mut [T],
     dgamma: &mut [f32],
     dbeta: &mut [f32],
     accumulate: bool,
@@ -92,27 +94,27 @@ pub fn residual_layer_norm_backward(
 }
 
 /// What is added to the input before it is normalised, and where the sum goes.
-struct Residual<'a> {
-    r: &'a [f32],
+struct Residual<'a, T> {
+    r: &'a [T],
     dropout: Option<Dropout>,
-    z: &'a mut [f32],
+    z: &'a mut [T],
 }
 
 /// Where the gradient of what was dropped from goes.
-struct Dropped<'a> {
+struct Dropped<'a, T> {
     dropout: Dropout,
-    dr: &'a mut [f32],
+    dr: &'a mut [T],
 }
 
-fn normalise(
+fn normalise<T: Real>(
     cpu: &Cpu,
     op: &str,
-    x: &[f32],
-    residual: Option<Residual>,
+    x: &[T],
+    residual: Option<Residual<T>>,
     gamma: &[f32],
     beta: &[f32],
     eps: f32,
-    y: &mut [f32],
+    y: &mut [T],
     stats: &mut [f32],
 ) {
     let d = gamma.len();
@@ -139,15 +141,15 @@ fn normalise(
     });
 }
 
-fn normalise_backward(
+fn normalise_backward<T: Real>(
     cpu: &Cpu,
     op: &str,
-    z: &[f32],
+    z: &[T],
     gamma: &[f32],
     stats: &[f32],
-    dy: &[f32],
-    dz: &mut [f32],
-    dropped: Option<Dropped>,
+    dy: &[T],
+    dz: &mut [T],
+    dropped: Option<Dropped<T>>,
 ) {
     let d = gamma.len();
     let rows = rows_of(op, z, d);
@@ -173,11 +175,11 @@ fn normalise_backward(
 
 /// The gradients of `gamma` and `beta`: down the columns, so that sums are in the order of rows without
 /// scratch.
-fn sum_backward(
+fn sum_backward<T: Real>(
     cpu: &Cpu,
-    z: &[f32],
+    z: &[T],
     stats: &[f32],
-    dy: &[f32],
+    dy: &[T],
     dgamma: &mut [f32],
     dbeta: &mut [f32],
     accumulate: bool,
@@ -207,19 +209,19 @@ fn assert_stats(op: &str, stats: &[f32], rows: usize) {
     assert!(stats.len() == 2 * rows, "{op}: stats of {} elements for {rows} rows", stats.len());
 }
 
-struct Forward<'a> {
+struct Forward<'a, T> {
     /// The flat index of the first element.
     start: usize,
-    x: &'a [f32],
-    residual: Option<Residual<'a>>,
+    x: &'a [T],
+    residual: Option<Residual<'a, T>>,
     gamma: &'a [f32],
     beta: &'a [f32],
     eps: f32,
-    y: &'a mut [f32],
+    y: &'a mut [T],
     stats: &'a mut [f32],
 }
 
-impl Kernel for Forward<'_> {
+impl<T: Real> Kernel for Forward<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
@@ -268,18 +270,18 @@ impl Kernel for Forward<'_> {
     }
 }
 
-struct Backward<'a> {
+struct Backward<'a, T> {
     /// The flat index of the first element.
     start: usize,
-    z: &'a [f32],
+    z: &'a [T],
     gamma: &'a [f32],
     stats: &'a [f32],
-    dy: &'a [f32],
-    dz: &'a mut [f32],
-    dropped: Option<Dropped<'a>>,
+    dy: &'a [T],
+    dz: &'a mut [T],
+    dropped: Option<Dropped<'a, T>>,
 }
 
-impl Kernel for Backward<'_> {
+impl<T: Real> Kernel for Backward<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
@@ -318,17 +320,17 @@ impl Kernel for Backward<'_> {
     }
 }
 
-struct SumBackward<'a> {
-    z: &'a [f32],
+struct SumBackward<'a, T> {
+    z: &'a [T],
     stats: &'a [f32],
-    dy: &'a [f32],
+    dy: &'a [T],
     d: usize,
     column: usize,
     dgamma: &'a mut [f32],
     dbeta: &'a mut [f32],
 }
 
-impl Kernel for SumBackward<'_> {
+impl<T: Real> Kernel for SumBackward<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -352,7 +354,10 @@ impl Kernel for SumBackward<'_> {
 mod tests {
     use super::*;
     use crate::elementwise::add_dropout;
-    use crate::testing::{SHAPES, a_dropout, bits, check, cpus, dot, gradient, normal, wide, written};
+    use crate::testing::{
+        SHAPES, a_dropout, bits, check, cpus, dot, gradient, normal, normals, rounding, wide, written,
+    };
+    use half::bf16;
 
     const EPS: f32 = 1e-5;
 
@@ -367,90 +372,118 @@ mod tests {
         z.chunks(d).flat_map(row).collect()
     }
 
-    fn forward(cpu: &Cpu, x: &[f32], gamma: &[f32], beta: &[f32]) -> (Vec<f32>, Vec<f32>) {
+    fn forward<T: Real>(cpu: &Cpu, x: &[T], gamma: &[f32], beta: &[f32]) -> (Vec<T>, Vec<f32>) {
         let mut stats = vec![f32::NAN; 2 * x.len() / gamma.len()];
         (written(x.len(), |y| layer_norm(cpu, x, gamma, beta, EPS, y, &mut stats)), stats)
     }
 
     #[test]
     fn rows_match_double_precision() {
-        for (rows, d) in SHAPES {
-            let x: Vec<f32> = normal(1, rows * d).iter().map(|x| 3.0 * x + 2.0).collect();
-            let (gamma, beta) = (normal(2, d), normal(3, d));
-            let expected = reference(&wide(&x), &wide(&gamma), &wide(&beta));
-            check(&expected, 5e-6, |cpu| forward(cpu, &x, &gamma, &beta).0);
+        fn test<T: Real>() {
+            for (rows, d) in SHAPES {
+                let x: Vec<T> = normal(1, rows * d).iter().map(|x| T::from_f32(3.0 * x + 2.0)).collect();
+                let (gamma, beta) = (normal(2, d), normal(3, d));
+                let expected = reference(&wide(&x), &wide(&gamma), &wide(&beta));
+                check(&expected, 5e-6, |cpu| forward(cpu, &x, &gamma, &beta).0);
+            }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]
     fn the_residual_form_has_the_bits_of_the_sum_followed_by_the_norm() {
-        for (rows, d) in SHAPES {
-            let (x, r) = (normal(1, rows * d), normal(2, rows * d));
-            let (gamma, beta) = (normal(3, d), normal(4, d));
-            for dropout in [None, Some(a_dropout())] {
-                let factor = |i| dropout.map_or(1.0, |dropout| dropout.factor(i as u32) as f64);
-                let z: Vec<f64> = (0..x.len()).map(|i| x[i] as f64 + r[i] as f64 * factor(i)).collect();
-                let expected = [reference(&z, &wide(&gamma), &wide(&beta)), z].concat();
-                check(&expected, 5e-6, |cpu| {
-                    let (mut z, mut y) = (vec![f32::NAN; x.len()], vec![f32::NAN; x.len()]);
-                    let stats = written(2 * rows, |stats| {
-                        residual_layer_norm(cpu, &x, &r, dropout, &gamma, &beta, EPS, &mut z, &mut y, stats);
+        fn test<T: Real>() {
+            for (rows, d) in SHAPES {
+                let (x, r) = (normals::<T>(1, rows * d), normals(2, rows * d));
+                let (wide_x, wide_r) = (wide(&x), wide(&r));
+                let (gamma, beta) = (normal(3, d), normal(4, d));
+                for dropout in [None, Some(a_dropout())] {
+                    let factor = |i| dropout.map_or(1.0, |dropout| dropout.factor(i as u32) as f64);
+                    let z: Vec<f64> = (0..x.len()).map(|i| wide_x[i] + wide_r[i] * factor(i)).collect();
+                    check(&z, 5e-6, |cpu| {
+                        let (mut y, mut stats) = (x.clone(), vec![f32::NAN; 2 * rows]);
+                        let z = written(x.len(), |z| {
+                            residual_layer_norm(
+                                cpu, &x, &r, dropout, &gamma, &beta, EPS, z, &mut y, &mut stats,
+                            );
+                        });
+                        let sum = written(x.len(), |z| add_dropout(cpu, &x, &r, dropout, z));
+                        let (apart, apart_stats) = forward(cpu, &sum, &gamma, &beta);
+                        assert_eq!(
+                            [bits(&z), bits(&y), bits(&stats)],
+                            [bits(&sum), bits(&apart), bits(&apart_stats)],
+                            "{}",
+                            cpu.isa
+                        );
+                        z
                     });
-                    let sum = written(x.len(), |z| add_dropout(cpu, &x, &r, dropout, z));
-                    let (apart, apart_stats) = forward(cpu, &sum, &gamma, &beta);
-                    assert_eq!(bits(&[&*z, &y, &stats].concat()), bits(&[sum, apart, apart_stats].concat()));
-                    [y, z].concat()
-                });
+                }
             }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]
     fn gradients_match_finite_differences() {
-        for (rows, d) in [(0, 3), (1, 1), (9, 1), (300, 33), (2, 130)] {
-            let (z, dy) = (normal(1, rows * d), normal(2, rows * d));
-            let (gamma, beta) = (normal(3, d), normal(4, d));
-            let (wide_z, wide_dy, wide_gamma, wide_beta) = (wide(&z), wide(&dy), wide(&gamma), wide(&beta));
-            let dz: Vec<f64> = wide_z
-                .chunks(d)
-                .zip(wide_dy.chunks(d))
-                .flat_map(|(z, dy)| gradient(z, |z| dot(&reference(z, &wide_gamma, &wide_beta), dy)))
-                .collect();
-            let dr: Vec<f64> =
-                dz.iter().enumerate().map(|(i, dz)| dz * a_dropout().factor(i as u32) as f64).collect();
-            let dgamma = gradient(&wide_gamma, |gamma| dot(&reference(&wide_z, gamma, &wide_beta), &wide_dy));
-            let dbeta = gradient(&wide_beta, |beta| dot(&reference(&wide_z, &wide_gamma, beta), &wide_dy));
-            check(&[&*dz, &dgamma, &dbeta].concat(), 1e-5, |cpu| {
-                let (_, stats) = forward(cpu, &z, &gamma, &beta);
-                let (mut dgamma, mut dbeta) = (vec![f32::NAN; d], vec![f32::NAN; d]);
-                let dz = written(z.len(), |dz| {
-                    layer_norm_backward(cpu, &z, &gamma, &stats, &dy, dz, &mut dgamma, &mut dbeta, false);
-                });
-                [dz, dgamma, dbeta].concat()
-            });
-            let twice = |x: &[f64]| x.iter().map(|x| 2.0 * x).collect::<Vec<f64>>();
-            check(&[&*dz, &dr, &twice(&dgamma), &twice(&dbeta)].concat(), 3e-5, |cpu| {
-                let (_, stats) = forward(cpu, &z, &gamma, &beta);
-                let (mut dz, mut dr) = (vec![f32::NAN; z.len()], vec![f32::NAN; z.len()]);
-                let (mut dgamma, mut dbeta) = (vec![f32::NAN; d], vec![f32::NAN; d]);
-                for accumulate in [false, true] {
-                    residual_layer_norm_backward(
-                        cpu,
-                        &z,
-                        a_dropout(),
-                        &gamma,
-                        &stats,
-                        &dy,
-                        &mut dz,
-                        &mut dr,
-                        &mut dgamma,
-                        &mut dbeta,
-                        accumulate,
-                    );
-                }
-                [dz, dr, dgamma, dbeta].concat()
-            });
+        fn test<T: Real>() {
+            for (rows, d) in [(0, 3), (1, 1), (9, 1), (300, 33), (2, 130)] {
+                let (z, dy) = (normals::<T>(1, rows * d), normals(2, rows * d));
+                let (gamma, beta) = (normal(3, d), normal(4, d));
+                let (wide_z, wide_dy, wide_gamma, wide_beta) =
+                    (wide(&z), wide(&dy), wide(&gamma), wide(&beta));
+                let dz: Vec<f64> = wide_z
+                    .chunks(d)
+                    .zip(wide_dy.chunks(d))
+                    .flat_map(|(z, dy)| gradient(z, |z| dot(&reference(z, &wide_gamma, &wide_beta), dy)))
+                    .collect();
+                let dr: Vec<f64> =
+                    dz.iter().enumerate().map(|(i, dz)| dz * a_dropout().factor(i as u32) as f64).collect();
+                let dgamma =
+                    gradient(&wide_gamma, |gamma| dot(&reference(&wide_z, gamma, &wide_beta), &wide_dy));
+                let dbeta =
+                    gradient(&wide_beta, |beta| dot(&reference(&wide_z, &wide_gamma, beta), &wide_dy));
+                let once = |cpu: &Cpu| {
+                    let (_, stats) = forward(cpu, &z, &gamma, &beta);
+                    let (mut dgamma, mut dbeta) = (vec![f32::NAN; d], vec![f32::NAN; d]);
+                    let dz = written(z.len(), |dz| {
+                        layer_norm_backward(cpu, &z, &gamma, &stats, &dy, dz, &mut dgamma, &mut dbeta, false);
+                    });
+                    (dz, [dgamma, dbeta].concat())
+                };
+                check(&dz, 1e-5, |cpu| once(cpu).0);
+                check(&[&*dgamma, &dbeta].concat(), 1e-5, |cpu| once(cpu).1);
+                let twice = |cpu: &Cpu| {
+                    let (_, stats) = forward(cpu, &z, &gamma, &beta);
+                    let (mut dz, mut dr) = (z.clone(), z.clone());
+                    let (mut dgamma, mut dbeta) = (vec![f32::NAN; d], vec![f32::NAN; d]);
+                    for accumulate in [false, true] {
+                        residual_layer_norm_backward(
+                            cpu,
+                            &z,
+                            a_dropout(),
+                            &gamma,
+                            &stats,
+                            &dy,
+                            &mut dz,
+                            &mut dr,
+                            &mut dgamma,
+                            &mut dbeta,
+                            accumulate,
+                        );
+                    }
+                    (dz, dr, [dgamma, dbeta].concat())
+                };
+                let doubled: Vec<f64> = dgamma.iter().chain(&dbeta).map(|x| 2.0 * x).collect();
+                check(&dz, 1e-5, |cpu| twice(cpu).0);
+                // Rounded once as `dz` and once as itself.
+                check(&dr, 1e-5 + rounding::<T>(), |cpu| twice(cpu).1);
+                check(&doubled, 3e-5, |cpu| twice(cpu).2);
+            }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     /// torch.nn.functional.layer_norm(torch.tensor([1., 2., 3., 4.]), [4]).
@@ -462,19 +495,23 @@ mod tests {
 
     #[test]
     fn a_row_has_the_same_bits_alone_and_a_spoiled_one_does_not_spread() {
-        let (rows, d) = (300, 33);
-        let (mut x, gamma, beta) = (normal(1, rows * d), normal(2, d), normal(3, d));
-        x[7 * d + 5] = f32::NAN;
-        for cpu in cpus() {
-            let (y, stats) = forward(&cpu, &x, &gamma, &beta);
-            for row in [0, 6, 8, 299] {
-                let at = row * d..(row + 1) * d;
-                let (alone, alone_stats) = forward(&cpu, &x[at.clone()], &gamma, &beta);
-                assert_eq!(bits(&alone), bits(&y[at]), "{}", cpu.isa);
-                assert_eq!(bits(&alone_stats), bits(&stats[2 * row..][..2]), "{}", cpu.isa);
+        fn test<T: Real>() {
+            let (rows, d) = (300, 33);
+            let (mut x, gamma, beta) = (normals::<T>(1, rows * d), normal(2, d), normal(3, d));
+            x[7 * d + 5] = T::from_f32(f32::NAN);
+            for cpu in cpus() {
+                let (y, stats) = forward(&cpu, &x, &gamma, &beta);
+                for row in [0, 6, 8, 299] {
+                    let at = row * d..(row + 1) * d;
+                    let (alone, alone_stats) = forward(&cpu, &x[at.clone()], &gamma, &beta);
+                    assert_eq!(bits(&alone), bits(&y[at]), "{}", cpu.isa);
+                    assert_eq!(bits(&alone_stats), bits(&stats[2 * row..][..2]), "{}", cpu.isa);
+                }
+                assert!(y[7 * d..8 * d].iter().all(|y| y.to_f32().is_nan()), "{}", cpu.isa);
             }
-            assert!(y[7 * d..8 * d].iter().all(|y| y.is_nan()), "{}", cpu.isa);
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]

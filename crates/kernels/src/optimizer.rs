@@ -6,8 +6,8 @@
 //! ```
 
 use crate::Cpu;
-use crate::elementwise::{Map, PIECE, assert_same_length, reduce};
 use crate::isa::Kernel;
+use crate::pass::{Map, PIECE, assert_same_length, reduce};
 use crate::simd::{Simd, for_vectors, load, store};
 use crate::threads::Shared;
 

@@ -3,14 +3,14 @@
 //! `y[j] = e^(x[j] - m) / Σ e^(x[k] - m)` with `m` the greatest of the row, and `dx = y · (dy - Σ y·dy)`. A
 //! row that is -∞ throughout has nothing to choose from and gives zeros.
 
-use crate::Cpu;
-use crate::elementwise::{assert_same_length, first_lanes, rows_of, rows_per_piece, sum_of};
 use crate::isa::Kernel;
 use crate::math::exp;
+use crate::pass::{assert_same_length, first_lanes, rows_of, rows_per_piece, sum_of};
 use crate::simd::{Simd, for_vectors, load, store};
+use crate::{Cpu, Real};
 
 /// The softmax of each row: `x, y: [rows, cols]`.
-pub fn softmax(cpu: &Cpu, x: &[f32], cols: usize, y: &mut [f32]) {
+pub fn softmax<T: Real>(cpu: &Cpu, x: &[T], cols: usize, y: &mut [T]) {
     rows_of("softmax", x, cols);
     assert_same_length("softmax", x, y);
     let size = rows_per_piece(cols) * cols;
@@ -20,7 +20,7 @@ pub fn softmax(cpu: &Cpu, x: &[f32], cols: usize, y: &mut [f32]) {
 }
 
 /// Its gradient, from its output: `y, dy, dx: [rows, cols]`.
-pub fn softmax_backward(cpu: &Cpu, y: &[f32], dy: &[f32], cols: usize, dx: &mut [f32]) {
+pub fn softmax_backward<T: Real>(cpu: &Cpu, y: &[T], dy: &[T], cols: usize, dx: &mut [T]) {
     rows_of("softmax_backward", y, cols);
     assert_same_length("softmax_backward", y, dx);
     assert_same_length("softmax_backward", dy, dx);
@@ -33,7 +33,7 @@ pub fn softmax_backward(cpu: &Cpu, y: &[f32], dy: &[f32], cols: usize, dx: &mut 
 
 /// The greatest element of a row, a NaN not counted; -∞ for an empty row.
 #[inline(always)]
-pub(crate) fn greatest<S: Simd>(s: S, x: &[f32]) -> f32 {
+pub(crate) fn greatest<S: Simd, T: Real>(s: S, x: &[T]) -> f32 {
     let mut greatest = s.splat(f32::NEG_INFINITY);
     for_vectors(
         s,
@@ -46,13 +46,13 @@ pub(crate) fn greatest<S: Simd>(s: S, x: &[f32]) -> f32 {
     s.greatest(greatest)
 }
 
-struct Softmax<'a> {
-    x: &'a [f32],
+struct Softmax<'a, T> {
+    x: &'a [T],
     cols: usize,
-    y: &'a mut [f32],
+    y: &'a mut [T],
 }
 
-impl Kernel for Softmax<'_> {
+impl<T: Real> Kernel for Softmax<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -66,7 +66,9 @@ impl Kernel for Softmax<'_> {
                 #[inline(always)]
                 |at, n| {
                     let e = exp(s, s.sub(load(s, x, at, n), shift));
-                    store(s, y, at, n, e);
+                    if T::EXACT {
+                        store(s, y, at, n, e);
+                    }
                     [e]
                 },
             );
@@ -76,7 +78,9 @@ impl Kernel for Softmax<'_> {
                 y.len(),
                 #[inline(always)]
                 |at, n| {
-                    let e = load(s, y, at, n);
+                    // Rounded on the way to the result they would be rounded twice: better computed again.
+                    let e =
+                        if T::EXACT { load(s, y, at, n) } else { exp(s, s.sub(load(s, x, at, n), shift)) };
                     store(s, y, at, n, s.mul(e, share));
                 },
             );
@@ -84,14 +88,14 @@ impl Kernel for Softmax<'_> {
     }
 }
 
-struct SoftmaxBackward<'a> {
-    y: &'a [f32],
-    dy: &'a [f32],
+struct SoftmaxBackward<'a, T> {
+    y: &'a [T],
+    dy: &'a [T],
     cols: usize,
-    dx: &'a mut [f32],
+    dx: &'a mut [T],
 }
 
-impl Kernel for SoftmaxBackward<'_> {
+impl<T: Real> Kernel for SoftmaxBackward<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -119,7 +123,10 @@ impl Kernel for SoftmaxBackward<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{SHAPES, bits, check, cpus, dot, gradient, normal, wide, written};
+    use crate::testing::{
+        SHAPES, bits, check, cpus, dot, gradient, normal, normals, rounding, stored, wide, written,
+    };
+    use half::bf16;
 
     fn reference(x: &[f64]) -> Vec<f64> {
         let greatest = x.iter().copied().fold(f64::NEG_INFINITY, f64::max);
@@ -130,25 +137,34 @@ mod tests {
 
     #[test]
     fn rows_match_double_precision() {
-        for (rows, cols) in SHAPES {
-            let x: Vec<f32> = normal(1, rows * cols).iter().map(|x| 5.0 * x).collect();
-            let expected: Vec<f64> = x.chunks(cols).flat_map(|x| reference(&wide(x))).collect();
-            check(&expected, 1e-6, |cpu| written(x.len(), |y| softmax(cpu, &x, cols, y)));
+        fn test<T: Real>() {
+            for (rows, cols) in SHAPES {
+                let x: Vec<T> = normal(1, rows * cols).iter().map(|x| T::from_f32(5.0 * x)).collect();
+                let expected: Vec<f64> = x.chunks(cols).flat_map(|x| reference(&wide(x))).collect();
+                check(&expected, 1e-6, |cpu| written(x.len(), |y| softmax(cpu, &x, cols, y)));
+            }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]
     fn the_gradient_matches_finite_differences() {
-        for (rows, cols) in [(0, 3), (1, 1), (300, 33), (2, 130)] {
-            let (x, dy) = (normal(1, rows * cols), normal(2, rows * cols));
-            let rows = x.chunks(cols).zip(dy.chunks(cols));
-            let expected: Vec<f64> =
-                rows.flat_map(|(x, dy)| gradient(&wide(x), |x| dot(&reference(x), &wide(dy)))).collect();
-            check(&expected, 1e-6, |cpu| {
-                let y = written(x.len(), |y| softmax(cpu, &x, cols, y));
-                written(x.len(), |dx| softmax_backward(cpu, &y, &dy, cols, dx))
-            });
+        fn test<T: Real>() {
+            for (rows, cols) in [(0, 3), (1, 1), (300, 33), (2, 130)] {
+                let (x, dy) = (normals::<T>(1, rows * cols), normals(2, rows * cols));
+                let rows = x.chunks(cols).zip(dy.chunks(cols));
+                let expected: Vec<f64> =
+                    rows.flat_map(|(x, dy)| gradient(&wide(x), |x| dot(&reference(x), &wide(dy)))).collect();
+                // The gradient is that of the output as it is stored.
+                check(&expected, 1e-6 + rounding::<T>(), |cpu| {
+                    let y = written(x.len(), |y| softmax(cpu, &x, cols, y));
+                    written(x.len(), |dx| softmax_backward(cpu, &y, &dy, cols, dx))
+                });
+            }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     /// torch.softmax(torch.tensor([1., 2., 3.]), 0).
@@ -170,30 +186,39 @@ mod tests {
 
     #[test]
     fn what_is_not_a_number_spoils_its_row_and_no_other() {
-        for cpu in cpus() {
-            for fill in [1.0, f32::NEG_INFINITY, f32::NAN] {
-                let mut x = [fill; 57];
-                x[..19].fill(1.0);
-                x[20] = f32::NAN;
-                x[38..].fill(2.0);
-                let y = written(57, |y| softmax(&cpu, &x, 19, y));
-                assert!(y[19..38].iter().all(|y| y.is_nan()), "{}: {y:?}", cpu.isa);
-                assert!(y[..19].iter().chain(&y[38..]).all(|y| (y - 1.0 / 19.0).abs() < 1e-6));
+        fn test<T: Real>() {
+            for cpu in cpus() {
+                for fill in [1.0, f32::NEG_INFINITY, f32::NAN] {
+                    let mut x = [fill; 57];
+                    x[..19].fill(1.0);
+                    x[20] = f32::NAN;
+                    x[38..].fill(2.0);
+                    let y = wide(&written(57, |y| softmax(&cpu, &stored::<T>(&x), 19, y)));
+                    assert!(y[19..38].iter().all(|y| y.is_nan()), "{}: {y:?}", cpu.isa);
+                    let near = |y: &f64| (y * 19.0 - 1.0).abs() < 1e-5 + rounding::<T>();
+                    assert!(y[..19].iter().chain(&y[38..]).all(near), "{}: {y:?}", cpu.isa);
+                }
             }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 
     #[test]
     fn a_row_has_the_same_bits_alone() {
-        let (rows, cols) = (300, 33);
-        let x = normal(1, rows * cols);
-        for cpu in cpus() {
-            let y = written(x.len(), |y| softmax(&cpu, &x, cols, y));
-            for row in [0, 1, 250, 299] {
-                let row = row * cols..(row + 1) * cols;
-                let alone = written(cols, |y| softmax(&cpu, &x[row.clone()], cols, y));
-                assert_eq!(bits(&alone), bits(&y[row]), "{}", cpu.isa);
+        fn test<T: Real>() {
+            let (rows, cols) = (300, 33);
+            let x = normals::<T>(1, rows * cols);
+            for cpu in cpus() {
+                let y = written(x.len(), |y| softmax(&cpu, &x, cols, y));
+                for row in [0, 1, 250, 299] {
+                    let row = row * cols..(row + 1) * cols;
+                    let alone = written(cols, |y| softmax(&cpu, &x[row.clone()], cols, y));
+                    assert_eq!(bits(&alone), bits(&y[row]), "{}", cpu.isa);
+                }
             }
         }
+        test::<f32>();
+        test::<bf16>();
     }
 }

@@ -1,15 +1,31 @@
 //! What the tests of kernels share: numbers, sizes, references, and the run over instruction sets and threads.
 
-use crate::elementwise::PIECE;
-use crate::{Cpu, Dropout, Isa, Random, Threads};
+use crate::pass::PIECE;
+use crate::{Cpu, Dropout, Isa, Random, Real, Threads};
 
 /// Normally distributed numbers.
 pub(crate) fn normal(seed: u64, len: usize) -> Vec<f32> {
     (0..len as u32).map(|i| Random::new(seed).normal(i)).collect()
 }
 
-pub(crate) fn wide(x: &[f32]) -> Vec<f64> {
-    x.iter().map(|&x| x as f64).collect()
+/// The numbers as they are stored in a type.
+pub(crate) fn stored<T: Real>(x: &[f32]) -> Vec<T> {
+    x.iter().map(|&x| T::from_f32(x)).collect()
+}
+
+/// Normally distributed numbers as they are stored in a type.
+pub(crate) fn normals<T: Real>(seed: u64, len: usize) -> Vec<T> {
+    stored(&normal(seed, len))
+}
+
+pub(crate) fn wide<T: Real>(x: &[T]) -> Vec<f64> {
+    x.iter().map(|&x| x.to_f32() as f64).collect()
+}
+
+/// How far a number may be from its expected value because of how it is stored, relative to it. That of `f32` is
+/// part of what computing with it may cost.
+pub(crate) fn rounding<T: Real>() -> f64 {
+    if T::EXACT { 0.0 } else { 1.0 / 256.0 }
 }
 
 /// Every instruction set, each on one thread.
@@ -17,14 +33,15 @@ pub(crate) fn cpus() -> impl Iterator<Item = Cpu> {
     Isa::present().into_iter().map(|isa| Cpu { isa, threads: Threads::new(1) })
 }
 
-/// Runs an operation on every instruction set: near what is expected, and the same bits on 1, 2, 3, 7
-/// threads.
-pub(crate) fn check(expected: &[f64], tolerance: f64, run: impl Fn(&Cpu) -> Vec<f32>) {
+/// Runs an operation on every instruction set: near what is expected, but for the rounding of the results, and the
+/// same bits on 1, 2, 3, 7 threads.
+pub(crate) fn check<T: Real>(expected: &[f64], tolerance: f64, run: impl Fn(&Cpu) -> Vec<T>) {
     for cpu in cpus() {
         let alone = run(&cpu);
         assert_eq!(alone.len(), expected.len());
-        for (i, (y, expected)) in alone.iter().zip(expected).enumerate() {
-            let near = (*y as f64 - expected).abs() <= tolerance * expected.abs().max(1.0);
+        for (i, (y, expected)) in wide(&alone).iter().zip(expected).enumerate() {
+            let allowed = tolerance * expected.abs().max(1.0) + rounding::<T>() * expected.abs();
+            let near = (y - expected).abs() <= allowed;
             assert!(near, "{}: element {i} is {y}, not {expected}", cpu.isa);
         }
         for count in [2, 3, 7] {
@@ -34,8 +51,8 @@ pub(crate) fn check(expected: &[f64], tolerance: f64, run: impl Fn(&Cpu) -> Vec<
     }
 }
 
-pub(crate) fn bits(x: &[f32]) -> Vec<u32> {
-    x.iter().map(|x| x.to_bits()).collect()
+pub(crate) fn bits<T: Real>(x: &[T]) -> Vec<u32> {
+    x.iter().map(|x| x.to_f32().to_bits()).collect()
 }
 
 /// The gradient of `f` at `x` by central differences.
@@ -64,8 +81,8 @@ pub(crate) fn a_dropout() -> Dropout {
 }
 
 /// The output of an operation that must write all of it.
-pub(crate) fn written(len: usize, write: impl FnOnce(&mut [f32])) -> Vec<f32> {
-    let mut y = vec![f32::NAN; len];
+pub(crate) fn written<T: Real>(len: usize, write: impl FnOnce(&mut [T])) -> Vec<T> {
+    let mut y = vec![T::from_f32(f32::NAN); len];
     write(&mut y);
     y
 }

@@ -455,7 +455,9 @@ impl Backend for CpuBackend {
     fn embedding(&self, table: &Tensor, ids: &Tensor, scale: f32) -> Tensor {
         let (d, ids) = (table.shape().cols(), i32s(ids));
         self.profile.time(Share::Embedding, || {
-            self.build([ids.len(), d], |y| embedding::embedding(&self.cpu, f32s(table), d, ids, scale, y))
+            self.build([ids.len(), d], |y: &mut [f32]| {
+                embedding::embedding(&self.cpu, f32s(table), d, ids, scale, y);
+            })
         })
     }
 
