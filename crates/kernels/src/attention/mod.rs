@@ -23,8 +23,8 @@
 //! zero times a value that is not finite is not zero, so a broken value also breaks queries of its block that
 //! do not see it.)
 //!
-//! Queries, keys, values, outputs and their gradients are stored as [`Real`]s. What is between them, sums over
-//! blocks above all, is `f32`; so are `lse` and the weights.
+//! Queries, keys, values, outputs and their gradients are stored as [`Real`]s. What is between them, sums
+//! over blocks above all, is `f32`; so are `lse` and the weights.
 
 mod backward;
 mod block;

@@ -107,8 +107,8 @@ impl<T: Real> Case<T> {
         Results { y, lse, weights, dq, dk, dv }
     }
 
-    /// The formulas of the module as they stand there, with whole matrices; the way back starts from the output
-    /// as it was stored.
+    /// The formulas of the module as they stand there, with whole matrices; the way back starts from the
+    /// output as it was stored.
     fn reference(&self, stored_y: &[T]) -> Results<f64, f64> {
         let stored_y = wide(stored_y);
         let Attention { heads, d_k, d_v, scale, causal, window, dropout } = self.attention;

@@ -39,8 +39,8 @@ fn widened(x: __m128i) -> __m256 {
     unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(x))) }
 }
 
-/// The nearest `bf16`, the even one of two: what is cut off is rounded up if it is more than a half, or a half of an
-/// odd number. A NaN is cut off and made a quiet one.
+/// The nearest `bf16`, the even one of two: what is cut off is rounded up if it is more than a half, or a
+/// half of an odd number. A NaN is cut off and made a quiet one.
 #[inline(always)]
 fn nearest(x: __m256) -> __m128i {
     unsafe {

@@ -44,8 +44,8 @@ fn widened(x: __m256i) -> __m512 {
     unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(x))) }
 }
 
-/// The nearest `bf16`, the even one of two: what is cut off is rounded up if it is more than a half, or a half of an
-/// odd number. A NaN is cut off and made a quiet one.
+/// The nearest `bf16`, the even one of two: what is cut off is rounded up if it is more than a half, or a
+/// half of an odd number. A NaN is cut off and made a quiet one.
 #[inline(always)]
 fn nearest(x: __m512) -> __m256i {
     unsafe {
