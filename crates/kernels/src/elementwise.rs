@@ -1,7 +1,7 @@
 //! Sums, products, scaling, dropout and sums over rows.
 //!
-//! These run at the speed of memory, so each is one pass, cut into pieces that fit the first cache. Activations are
-//! stored as [`Real`]s; sums over many of them, and rows of parameters, are `f32`.
+//! These run at the speed of memory, so each is one pass, cut into pieces that fit the first cache.
+//! Activations are stored as [`Real`]s; sums over many of them, and rows of parameters, are `f32`.
 
 use crate::isa::Kernel;
 use crate::pass::{COLUMNS, Map, PIECE, add_rows, assert_same_length, map, reduce, rows_of, rows_per_piece};

@@ -3,8 +3,8 @@
 //! Both are measured where they are asked for, with the instruction set and the threads of a [`Cpu`], and both take
 //! the best of some attempts: a limit that something else on the machine held up is no limit.
 
-use crate::pass::PIECE;
 use crate::isa::Kernel;
+use crate::pass::PIECE;
 use crate::simd::{Simd, for_vectors, load, store};
 use crate::{Aligned, Cpu};
 use std::hint::black_box;

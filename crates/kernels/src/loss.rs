@@ -108,7 +108,8 @@ impl<T: Real> Kernel for CrossEntropy<'_, T> {
                     self.classes,
                     #[inline(always)]
                     |at, n| {
-                        // Rounded on the way to the result they would be rounded twice: better computed again.
+                        // Rounded on the way to the result they would be rounded twice: better computed
+                        // again.
                         let x_or_e = load(s, x, at, n);
                         let e = if T::EXACT { x_or_e } else { exp(s, s.sub(x_or_e, wide_greatest)) };
                         store(s, x, at, n, s.fma(e, share, spread));

@@ -11,8 +11,9 @@
 //! A row stays in the first cache while it is walked, so the variance is that of the differences from the
 //! mean, which loses no digits, and memory is still read once. `μ` and `1/σ` are kept for the way back.
 //!
-//! Activations are stored as [`Real`]s, parameters, their gradients and statistics as `f32`. Everything is computed
-//! from `z` as it is stored, so that the way back sees the same `z`; likewise `dr` from `dz` as it is stored.
+//! Activations are stored as [`Real`]s, parameters, their gradients and statistics as `f32`. Everything is
+//! computed from `z` as it is stored, so that the way back sees the same `z`; likewise `dr` from `dz` as it
+//! is stored.
 
 use crate::elementwise::{AddDropout, Drop};
 use crate::isa::Kernel;

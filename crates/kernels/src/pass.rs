@@ -1,4 +1,5 @@
-//! What kernels that pass over memory once are made of: pieces of work, maps, sums along a row and down the rows.
+//! What kernels that pass over memory once are made of: pieces of work, maps, sums along a row and down the
+//! rows.
 //!
 //! Closures in a kernel carry `#[inline(always)]`: one that is called from two places would otherwise stay a
 //! function of its own, without the instructions of the set, and call each of them as a function.

@@ -22,8 +22,8 @@ pub(crate) fn wide<T: Real>(x: &[T]) -> Vec<f64> {
     x.iter().map(|&x| x.to_f32() as f64).collect()
 }
 
-/// How far a number may be from its expected value because of how it is stored, relative to it. That of `f32` is
-/// part of what computing with it may cost.
+/// How far a number may be from its expected value because of how it is stored, relative to it. That of `f32`
+/// is part of what computing with it may cost.
 pub(crate) fn rounding<T: Real>() -> f64 {
     if T::EXACT { 0.0 } else { 1.0 / 256.0 }
 }
@@ -33,8 +33,8 @@ pub(crate) fn cpus() -> impl Iterator<Item = Cpu> {
     Isa::present().into_iter().map(|isa| Cpu { isa, threads: Threads::new(1) })
 }
 
-/// Runs an operation on every instruction set: near what is expected, but for the rounding of the results, and the
-/// same bits on 1, 2, 3, 7 threads.
+/// Runs an operation on every instruction set: near what is expected, but for the rounding of the results,
+/// and the same bits on 1, 2, 3, 7 threads.
 pub(crate) fn check<T: Real>(expected: &[f64], tolerance: f64, run: impl Fn(&Cpu) -> Vec<T>) {
     for cpu in cpus() {
         let alone = run(&cpu);

@@ -4,15 +4,18 @@ use super::block::{
     BLOCK, base, copy, cut, factors, masked, multiply, multiply_add, padded, part, size, transpose,
 };
 use super::{Attention, Rows, Span, check_len, disjoint, keys};
-use crate::Cpu;
 use crate::isa::{Isa, Kernel};
 use crate::math::exp;
 use crate::scratch::Scratch;
 use crate::simd::{Simd, load, store};
 use crate::threads::Shared;
+use crate::{Cpu, Real};
 
 /// Gradients of [`attention`](super::attention()) with respect to queries, keys and values, from the gradient
 /// `dy` and from the output `y` and the `lse` of the way forward.
+///
+/// The mean of gradients that a query's scores share is `dy · y`, with `y` as it was stored; but for that,
+/// nothing is rounded before the results are.
 ///
 /// Rows of the spans are overwritten, others left as they are. Spans must share neither queries nor keys.
 ///
@@ -20,19 +23,19 @@ use crate::threads::Shared;
 /// - `q`: `[Tq, heads · d_k]`, `k`: `[Tk, heads · d_k]`, `v`: `[Tk, heads · d_v]`
 /// - `y`, `dy`: `[Tq, heads · d_v]`, `lse`: `[Tq, heads]`
 /// - `dq`: `[Tq, heads · d_k]`, `dk`: `[Tk, heads · d_k]`, `dv`: `[Tk, heads · d_v]`
-pub fn attention_backward(
+pub fn attention_backward<T: Real>(
     cpu: &Cpu,
     attention: &Attention,
     spans: &[Span],
-    q: Rows,
-    k: Rows,
-    v: Rows,
-    y: &[f32],
+    q: Rows<T>,
+    k: Rows<T>,
+    v: Rows<T>,
+    y: &[T],
     lse: &[f32],
-    dy: &[f32],
-    dq: &mut [f32],
-    dk: &mut [f32],
-    dv: &mut [f32],
+    dy: &[T],
+    dq: &mut [T],
+    dk: &mut [T],
+    dv: &mut [T],
 ) {
     const OP: &str = "attention_backward";
     let &Attention { heads, d_k, d_v, .. } = attention;
@@ -53,7 +56,8 @@ pub fn attention_backward(
         let (span, head) = (&spans[task / heads], task % heads);
         let (query, key) = (span.query as usize, span.key as usize);
         let (square, narrow, wider) = (size(BLOCK, BLOCK), size(BLOCK, d_k), size(BLOCK, d_v));
-        let sizes = [narrow, narrow, narrow, wider, wider, square, square, narrow, narrow, wider];
+        let all_queries = size(span.queries as usize, d_k);
+        let sizes = [narrow, narrow, narrow, wider, wider, square, square, all_queries, narrow, wider];
         let mut memory = Scratch::take(sizes.iter().sum());
         let [q_block, k_block, k_turned, v_turned, dy_block, p, ds, dq_sum, dk_sum, dv_sum] =
             cut(&mut memory, sizes);
@@ -86,21 +90,21 @@ pub fn attention_backward(
 }
 
 /// One head of one span; matrices start at its first query and key.
-struct Backward<'a> {
+struct Backward<'a, T> {
     isa: Isa,
     attention: &'a Attention,
     span: &'a Span,
     head: usize,
-    q: Rows<'a>,
-    k: Rows<'a>,
-    v: Rows<'a>,
-    y: Rows<'a>,
+    q: Rows<'a, T>,
+    k: Rows<'a, T>,
+    v: Rows<'a, T>,
+    y: Rows<'a, T>,
     lse: Rows<'a>,
-    dy: Rows<'a>,
+    dy: Rows<'a, T>,
     /// All rows and heads, of which the span's are a part.
-    dq: Shared<'a, f32>,
-    dk: Shared<'a, f32>,
-    dv: Shared<'a, f32>,
+    dq: Shared<'a, T>,
+    dk: Shared<'a, T>,
+    dv: Shared<'a, T>,
     /// `[queries, d_k]`, scaled.
     q_block: &'a mut [f32],
     /// `[keys, d_k]`
@@ -115,7 +119,7 @@ struct Backward<'a> {
     p: &'a mut [f32],
     /// `[queries, keys]`: gradients of weights, then of scores.
     ds: &'a mut [f32],
-    /// `[queries, d_k]`, what one block of keys adds, before it is scaled.
+    /// `[all queries, d_k]`, before it is scaled.
     dq_sum: &'a mut [f32],
     /// `[keys, d_k]`
     dk_sum: &'a mut [f32],
@@ -123,19 +127,16 @@ struct Backward<'a> {
     dv_sum: &'a mut [f32],
 }
 
-impl Kernel for Backward<'_> {
+impl<T: Real> Kernel for Backward<'_, T> {
     type Output = ();
 
     /// Walks the blocks of keys, and for each one the blocks of queries: gradients of keys and values are
-    /// summed up in cache, those of queries in their place.
+    /// summed up for a block, those of queries for the span.
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
-        let &Attention { d_k, d_v, .. } = self.attention;
+        let &Attention { d_k, d_v, scale, .. } = self.attention;
         let (queries, all_keys) = (self.span.queries as usize, self.span.keys as usize);
-        for i in 0..queries {
-            // Safety: spans do not share queries, so this head of these rows belongs to this task.
-            unsafe { self.dq.slice(self.place_of(i), d_k) }.fill(0.0);
-        }
+        self.dq_sum.fill(0.0);
         for start in (0..all_keys).step_by(BLOCK) {
             let keys = BLOCK.min(all_keys - start);
             copy(s, self.k.at(start, 0), keys, d_k, 1.0, self.k_block);
@@ -151,12 +152,18 @@ impl Kernel for Backward<'_> {
                     self.pair(s, first, count, start, keys);
                 }
             }
-            self.finish(s, start, keys);
+            // Safety: spans do not share keys, so this head of their rows belongs to this task.
+            unsafe {
+                self.write(s, self.dk_sum, 1.0, self.dk, self.span.key as usize + start, keys, d_k);
+                self.write(s, self.dv_sum, 1.0, self.dv, self.span.key as usize + start, keys, d_v);
+            }
         }
+        // Safety: nor do they share queries.
+        unsafe { self.write(s, self.dq_sum, scale, self.dq, self.span.query as usize, queries, d_k) };
     }
 }
 
-impl Backward<'_> {
+impl<T: Real> Backward<'_, T> {
     /// What a block of queries and a block of keys add to the gradients.
     #[inline(always)]
     fn pair<S: Simd>(&mut self, s: S, first: usize, queries: usize, start: usize, keys: usize) {
@@ -171,16 +178,8 @@ impl Backward<'_> {
         }
         multiply_add(self.isa, [keys, v_stride, queries], self.p, [1, stride], self.dy_block, self.dv_sum);
         multiply_add(self.isa, [keys, k_stride, queries], self.ds, [1, stride], self.q_block, self.dk_sum);
-        multiply(self.isa, [queries, k_stride, keys], self.ds, [stride, 1], self.k_block, self.dq_sum);
-        for i in 0..queries {
-            // Safety: as in `run`.
-            let dq = unsafe { self.dq.slice(self.place_of(first + i), d_k) };
-            let sum = &self.dq_sum[i * k_stride..];
-            for at in (0..d_k).step_by(S::LANES) {
-                let n = S::LANES.min(d_k - at);
-                store(s, dq, at, n, s.fma(load(s, sum, at, n), s.splat(scale), load(s, dq, at, n)));
-            }
-        }
+        let dq_sum = &mut self.dq_sum[first * k_stride..];
+        multiply_add(self.isa, [queries, k_stride, keys], self.ds, [stride, 1], self.k_block, dq_sum);
     }
 
     /// Turns scores into weights after dropout, and gradients of those weights into gradients of the scores,
@@ -216,23 +215,30 @@ impl Backward<'_> {
         s.sum(sum)
     }
 
-    /// Writes the gradients of a block of keys and of their values.
+    /// Writes sums, times a factor, to this head of the rows from `row` on.
+    ///
+    /// # Safety
+    /// This head of these rows must belong to this task.
     #[inline(always)]
-    fn finish<S: Simd>(&self, s: S, start: usize, keys: usize) {
-        let &Attention { heads, d_k, d_v, .. } = self.attention;
-        for j in 0..keys {
-            let at = (self.span.key as usize + start + j) * heads + self.head;
-            // Safety: spans do not share keys, so this head of this row belongs to this task.
-            let (dk, dv) = unsafe { (self.dk.slice(at * d_k, d_k), self.dv.slice(at * d_v, d_v)) };
-            dk.copy_from_slice(&self.dk_sum[j * padded(s, d_k)..][..d_k]);
-            dv.copy_from_slice(&self.dv_sum[j * padded(s, d_v)..][..d_v]);
+    unsafe fn write<S: Simd>(
+        &self,
+        s: S,
+        sums: &[f32],
+        factor: f32,
+        to: Shared<T>,
+        row: usize,
+        rows: usize,
+        width: usize,
+    ) {
+        for i in 0..rows {
+            let place = ((row + i) * self.attention.heads + self.head) * width;
+            // Safety: the caller's promise.
+            let to = unsafe { to.slice(place, width) };
+            let sums = &sums[i * padded(s, width)..][..width];
+            for at in (0..width).step_by(S::LANES) {
+                let n = S::LANES.min(width - at);
+                store(s, to, at, n, s.mul(load(s, sums, at, n), s.splat(factor)));
+            }
         }
-    }
-
-    /// Where the gradient of a query of the span starts.
-    #[inline(always)]
-    fn place_of(&self, query: usize) -> usize {
-        let &Attention { heads, d_k, .. } = self.attention;
-        ((self.span.query as usize + query) * heads + self.head) * d_k
     }
 }

@@ -4,9 +4,9 @@
 //! the instructions of the set, and unless it happens to be inlined, every operation in it becomes a call.
 
 use super::Rows;
-use crate::Dropout;
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Simd, load, store};
+use crate::{Dropout, Real};
 use std::ops::Range;
 
 /// Queries, and keys, whose scores are in work at the same time. The bits of a sum over keys depend on it.
@@ -173,7 +173,14 @@ pub(super) fn padded<S: Simd>(_: S, len: usize) -> usize {
 /// Copies the first `[rows, columns]` of a matrix, times a factor, to rows of whole vectors with zeros at
 /// their end.
 #[inline(always)]
-pub(super) fn copy<S: Simd>(s: S, from: Rows, rows: usize, columns: usize, factor: f32, to: &mut [f32]) {
+pub(super) fn copy<S: Simd, T: Real>(
+    s: S,
+    from: Rows<T>,
+    rows: usize,
+    columns: usize,
+    factor: f32,
+    to: &mut [f32],
+) {
     let stride = padded(s, columns);
     for i in 0..rows {
         let row = from.row(i, columns);
@@ -187,7 +194,7 @@ pub(super) fn copy<S: Simd>(s: S, from: Rows, rows: usize, columns: usize, facto
 /// Copies the transpose of the first `[rows, columns]` of a matrix to rows of whole vectors with zeros at
 /// their end.
 #[inline(always)]
-pub(super) fn transpose<S: Simd>(s: S, from: Rows, rows: usize, columns: usize, to: &mut [f32]) {
+pub(super) fn transpose<S: Simd, T: Real>(s: S, from: Rows<T>, rows: usize, columns: usize, to: &mut [f32]) {
     let stride = padded(s, rows);
     assert!(stride * padded(s, columns) <= to.len());
     for i in (0..rows).step_by(S::LANES) {
@@ -202,7 +209,7 @@ pub(super) fn transpose<S: Simd>(s: S, from: Rows, rows: usize, columns: usize, 
                     let _last = block.data[(m - 1) * block.stride + n - 1];
                     s.transpose(block.data.as_ptr(), block.stride, to, stride);
                 } else {
-                    let mut edge = [0.0; MOST_LANES * MOST_LANES];
+                    let mut edge = [0f32; MOST_LANES * MOST_LANES];
                     for r in 0..m {
                         store(s, &mut edge, r * S::LANES, S::LANES, load(s, block.row(r, n), 0, n));
                     }

@@ -4,12 +4,12 @@ use super::block::{
     BLOCK, base, copy, cut, factors, masked, multiply, multiply_add, padded, part, size, transpose,
 };
 use super::{Attention, Rows, Span, check_len, keys};
-use crate::Cpu;
 use crate::isa::{Isa, Kernel};
 use crate::math::exp;
 use crate::scratch::Scratch;
 use crate::simd::{Simd, load, store};
 use crate::threads::Shared;
+use crate::{Cpu, Real};
 
 /// The heads' weighted means of the values, and the logarithms of the sums of exponentials that backward
 /// needs.
@@ -42,14 +42,14 @@ use crate::threads::Shared;
 /// assert!(y.iter().zip(expected).all(|(y, expected): (&f32, f32)| (y - expected).abs() < 1e-3));
 /// # Ok::<(), attentive_kernels::IsaError>(())
 /// ```
-pub fn attention(
+pub fn attention<T: Real>(
     cpu: &Cpu,
     attention: &Attention,
     spans: &[Span],
-    q: Rows,
-    k: Rows,
-    v: Rows,
-    y: &mut [f32],
+    q: Rows<T>,
+    k: Rows<T>,
+    v: Rows<T>,
+    y: &mut [T],
     lse: &mut [f32],
 ) {
     let &Attention { heads, d_k, d_v, .. } = attention;
@@ -92,12 +92,12 @@ pub fn attention(
 /// # Shapes
 /// - `q`: `[Tq, heads · d_k]`, `k`: `[Tk, heads · d_k]`, `lse`: `[Tq, heads]`, as [`attention`] left it
 /// - `out`: for each span and each of the chosen `heads`, one after the other, `[queries, keys]`
-pub fn attention_weights(
+pub fn attention_weights<T: Real>(
     cpu: &Cpu,
     attention: &Attention,
     spans: &[Span],
-    q: Rows,
-    k: Rows,
+    q: Rows<T>,
+    k: Rows<T>,
     lse: &[f32],
     heads: &[usize],
     out: &mut [f32],
@@ -177,17 +177,17 @@ fn blocks_of_keys(attention: &Attention, span: &Span, block: Block) -> impl Iter
 }
 
 /// One block of queries of one head; matrices start at the first query and key that matter to it.
-struct Forward<'a> {
+struct Forward<'a, T> {
     isa: Isa,
     attention: &'a Attention,
     span: &'a Span,
     block: Block,
     head: usize,
-    q: Rows<'a>,
-    k: Rows<'a>,
-    v: Rows<'a>,
+    q: Rows<'a, T>,
+    k: Rows<'a, T>,
+    v: Rows<'a, T>,
     /// All rows and heads, of which the block is a part.
-    y: Shared<'a, f32>,
+    y: Shared<'a, T>,
     lse: Shared<'a, f32>,
     /// `[queries, d_k]`, scaled.
     q_block: &'a mut [f32],
@@ -203,7 +203,7 @@ struct Forward<'a> {
     l: &'a mut [f32],
 }
 
-impl Kernel for Forward<'_> {
+impl<T: Real> Kernel for Forward<'_, T> {
     type Output = ();
 
     #[inline(always)]
@@ -237,7 +237,7 @@ impl Kernel for Forward<'_> {
     }
 }
 
-impl Forward<'_> {
+impl<T: Real> Forward<'_, T> {
     /// Turns the scores of a query with a block of keys into weights relative to the greatest score so far.
     #[inline(always)]
     fn weigh<S: Simd>(&mut self, s: S, i: usize, m: &mut f32, start: usize, keys: usize) {
@@ -282,7 +282,7 @@ impl Forward<'_> {
         let o = &self.o[i * padded(s, d_v)..][..d_v];
         let l = s.sum(load(s, self.l, i * S::LANES, S::LANES));
         if l == 0.0 {
-            y.fill(0.0);
+            y.fill(T::from_f32(0.0));
             lse[0] = f32::NEG_INFINITY;
         } else {
             for at in (0..d_v).step_by(S::LANES) {
@@ -295,13 +295,13 @@ impl Forward<'_> {
 }
 
 /// The weights of one block of queries of one head.
-struct Weights<'a> {
+struct Weights<'a, T> {
     isa: Isa,
     attention: &'a Attention,
     span: &'a Span,
     block: Block,
-    q: Rows<'a>,
-    k: Rows<'a>,
+    q: Rows<'a, T>,
+    k: Rows<'a, T>,
     lse: Rows<'a>,
     /// `[queries, keys of the span]`
     out: &'a mut [f32],
@@ -310,7 +310,7 @@ struct Weights<'a> {
     scores: &'a mut [f32],
 }
 
-impl Kernel for Weights<'_> {
+impl<T: Real> Kernel for Weights<'_, T> {
     type Output = ();
 
     #[inline(always)]

@@ -22,6 +22,9 @@
 //! one query over cached keys gives the bits that it gets in a pass over the whole sequence. (One exception:
 //! zero times a value that is not finite is not zero, so a broken value also breaks queries of its block that
 //! do not see it.)
+//!
+//! Queries, keys, values, outputs and their gradients are stored as [`Real`]s. What is between them, sums
+//! over blocks above all, is `f32`; so are `lse` and the weights.
 
 mod backward;
 mod block;
@@ -32,7 +35,7 @@ mod tests;
 pub use backward::attention_backward;
 pub use forward::{attention, attention_weights};
 
-use crate::Dropout;
+use crate::{Dropout, Real};
 use std::ops::Range;
 
 /// What one attention computes, apart from the numbers.
@@ -86,24 +89,24 @@ impl Span {
 
 /// A matrix whose rows may lie further apart than they are long, such as the queries in a fused projection.
 #[derive(Debug, Clone, Copy)]
-pub struct Rows<'a> {
+pub struct Rows<'a, T = f32> {
     /// The numbers, from the first one of the first row on.
-    pub data: &'a [f32],
+    pub data: &'a [T],
     /// How far the start of a row is from the start of the next.
     pub stride: usize,
 }
 
-impl<'a> Rows<'a> {
+impl<'a, T: Real> Rows<'a, T> {
     /// The matrix that starts at a row and a column of this one; past the end it is empty, as an empty span
     /// may be.
     #[inline(always)]
-    fn at(self, row: usize, column: usize) -> Rows<'a> {
+    fn at(self, row: usize, column: usize) -> Rows<'a, T> {
         Rows { data: self.data.get(row * self.stride + column..).unwrap_or(&[]), stride: self.stride }
     }
 
     /// The first `width` numbers of a row.
     #[inline(always)]
-    fn row(self, row: usize, width: usize) -> &'a [f32] {
+    fn row(self, row: usize, width: usize) -> &'a [T] {
         &self.data[row * self.stride..][..width]
     }
 
@@ -137,7 +140,7 @@ impl Attention {
 
     /// Checks what every operation needs: queries, keys and `lse` in memory, and no row of queries in two
     /// spans.
-    fn check(&self, op: &str, spans: &[Span], q: Rows, k: Rows, lse: &[f32]) {
+    fn check<T: Real>(&self, op: &str, spans: &[Span], q: Rows<T>, k: Rows<T>, lse: &[f32]) {
         let Attention { heads, d_k, d_v, .. } = *self;
         assert!(heads > 0 && d_k > 0 && d_v > 0, "{op}: {heads} heads of d_k {d_k} and d_v {d_v}");
         let queries = spans.iter().map(|span| span.rows_of_queries().end).max().unwrap_or(0);

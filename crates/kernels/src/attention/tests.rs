@@ -1,8 +1,9 @@
 //! Every operation against softmax with the whole matrix in double precision, and the promises about bits.
 
 use super::*;
-use crate::testing::normal;
+use crate::testing::{bits, normal, normals, rounding, wide};
 use crate::{Cpu, Isa, Random, Threads};
+use half::bf16;
 
 fn cpu(isa: Isa) -> Cpu {
     Cpu { isa, threads: Threads::new(1) }
@@ -19,22 +20,22 @@ fn plain(heads: usize, d_k: usize, d_v: usize) -> Attention {
 
 /// Numbers of a batch, laid out with gaps of `gap` numbers between rows.
 #[derive(Clone)]
-struct Case {
+struct Case<T> {
     attention: Attention,
     spans: Vec<Span>,
     rows: [usize; 2],
     gap: usize,
-    q: Vec<f32>,
-    k: Vec<f32>,
-    v: Vec<f32>,
-    dy: Vec<f32>,
+    q: Vec<T>,
+    k: Vec<T>,
+    v: Vec<T>,
+    dy: Vec<T>,
 }
 
 /// What is computed from a [`Case`], by a kernel or by the reference.
-struct Results<T> {
+struct Results<T, F> {
     y: Vec<T>,
-    lse: Vec<T>,
-    weights: Vec<T>,
+    lse: Vec<F>,
+    weights: Vec<F>,
     dq: Vec<T>,
     dk: Vec<T>,
     dv: Vec<T>,
@@ -43,12 +44,12 @@ struct Results<T> {
 /// What rows that belong to no span hold before and after.
 const UNTOUCHED: f32 = 7.0;
 
-impl Case {
-    fn new(attention: Attention, spans: &[Span]) -> Case {
+impl<T: Real> Case<T> {
+    fn new(attention: Attention, spans: &[Span]) -> Case<T> {
         Case::with_gap(attention, spans, 0)
     }
 
-    fn with_gap(attention: Attention, spans: &[Span], gap: usize) -> Case {
+    fn with_gap(attention: Attention, spans: &[Span], gap: usize) -> Case<T> {
         let Attention { heads, d_k, d_v, .. } = attention;
         // One row more than the spans use, to see that it stays as it is.
         let queries = spans.iter().map(|span| span.rows_of_queries().end).max().unwrap_or(0) + 1;
@@ -58,28 +59,28 @@ impl Case {
             spans: spans.to_vec(),
             rows: [queries, keys],
             gap,
-            q: normal(1, queries * (heads * d_k + gap)),
-            k: normal(2, keys * (heads * d_k + gap)),
-            v: normal(3, keys * (heads * d_v + gap)),
-            dy: normal(4, queries * heads * d_v),
+            q: normals(1, queries * (heads * d_k + gap)),
+            k: normals(2, keys * (heads * d_k + gap)),
+            v: normals(3, keys * (heads * d_v + gap)),
+            dy: normals(4, queries * heads * d_v),
         }
     }
 
-    fn q(&self) -> Rows<'_> {
+    fn q(&self) -> Rows<'_, T> {
         Rows { data: &self.q, stride: self.attention.heads * self.attention.d_k + self.gap }
     }
 
-    fn k(&self) -> Rows<'_> {
+    fn k(&self) -> Rows<'_, T> {
         Rows { data: &self.k, ..self.q() }
     }
 
-    fn v(&self) -> Rows<'_> {
+    fn v(&self) -> Rows<'_, T> {
         Rows { data: &self.v, stride: self.attention.heads * self.attention.d_v + self.gap }
     }
 
-    fn forward(&self, cpu: &Cpu) -> (Vec<f32>, Vec<f32>) {
+    fn forward(&self, cpu: &Cpu) -> (Vec<T>, Vec<f32>) {
         let Attention { heads, d_v, .. } = self.attention;
-        let mut y = vec![UNTOUCHED; self.rows[0] * heads * d_v];
+        let mut y = vec![T::from_f32(UNTOUCHED); self.rows[0] * heads * d_v];
         let mut lse = vec![UNTOUCHED; self.rows[0] * heads];
         attention(cpu, &self.attention, &self.spans, self.q(), self.k(), self.v(), &mut y, &mut lse);
         (y, lse)
@@ -92,22 +93,24 @@ impl Case {
         weights
     }
 
-    fn run(&self, cpu: &Cpu) -> Results<f32> {
+    fn run(&self, cpu: &Cpu) -> Results<T, f32> {
         let Attention { heads, d_k, d_v, .. } = self.attention;
         let [queries, keys] = self.rows;
         let (y, lse) = self.forward(cpu);
         let weights = self.weights(cpu, &lse, &Vec::from_iter(0..heads));
-        let mut dq = vec![UNTOUCHED; queries * heads * d_k];
-        let mut dk = vec![UNTOUCHED; keys * heads * d_k];
-        let mut dv = vec![UNTOUCHED; keys * heads * d_v];
+        let untouched = |len| vec![T::from_f32(UNTOUCHED); len];
+        let mut dq = untouched(queries * heads * d_k);
+        let (mut dk, mut dv) = (untouched(keys * heads * d_k), untouched(keys * heads * d_v));
         let (q, k, v) = (self.q(), self.k(), self.v());
         let (how, spans, dy) = (&self.attention, &self.spans, &self.dy);
         attention_backward(cpu, how, spans, q, k, v, &y, &lse, dy, &mut dq, &mut dk, &mut dv);
         Results { y, lse, weights, dq, dk, dv }
     }
 
-    /// The formulas of the module as they stand there, with whole matrices.
-    fn reference(&self) -> Results<f64> {
+    /// The formulas of the module as they stand there, with whole matrices; the way back starts from the
+    /// output as it was stored.
+    fn reference(&self, stored_y: &[T]) -> Results<f64, f64> {
+        let stored_y = wide(stored_y);
         let Attention { heads, d_k, d_v, scale, causal, window, dropout } = self.attention;
         let [all_queries, all_keys] = self.rows;
         let untouched = |len| vec![UNTOUCHED as f64; len];
@@ -117,10 +120,11 @@ impl Case {
         let mut weights = Vec::new();
         for span in &self.spans {
             for head in 0..heads {
-                let q =
-                    |i: usize, d| self.q().row(span.query as usize + i, heads * d_k)[head * d_k + d] as f64;
-                let k = |j: usize, d| self.k().row(span.key as usize + j, heads * d_k)[head * d_k + d] as f64;
-                let v = |j: usize, d| self.v().row(span.key as usize + j, heads * d_v)[head * d_v + d] as f64;
+                let number =
+                    |x: Rows<T>, row: usize, column: usize| x.row(row, column + 1)[column].to_f32() as f64;
+                let q = |i, d| number(self.q(), span.query as usize + i, head * d_k + d);
+                let k = |j, d| number(self.k(), span.key as usize + j, head * d_k + d);
+                let v = |j, d| number(self.v(), span.key as usize + j, head * d_v + d);
                 let at_query = |i: usize| (span.query as usize + i) * heads + head;
                 let at_key = |j: usize| (span.key as usize + j) * heads + head;
                 for j in 0..span.keys as usize {
@@ -149,12 +153,12 @@ impl Case {
                             dropout.map_or(1.0, |d| Dropout { p: d.p, random: random(d) }.factor(j) as f64)
                         })
                         .collect();
-                    let dy = |d: usize| self.dy[at_query(i) * d_v + d] as f64;
+                    let dy = |d: usize| self.dy[at_query(i) * d_v + d].to_f32() as f64;
                     for d in 0..d_v {
                         y[at_query(i) * d_v + d] = (0..p.len()).map(|j| p[j] * kept[j] * v(j, d)).sum();
                     }
                     let dp = |j: usize| kept[j] * (0..d_v).map(|d| dy(d) * v(j, d)).sum::<f64>();
-                    let mean: f64 = (0..p.len()).map(|j| p[j] * dp(j)).sum();
+                    let mean: f64 = (0..d_v).map(|d| dy(d) * stored_y[at_query(i) * d_v + d]).sum();
                     dq[at_query(i) * d_k..][..d_k].fill(0.0);
                     for j in 0..p.len() {
                         let ds = p[j] * (dp(j) - mean) * scale as f64;
@@ -174,25 +178,25 @@ impl Case {
 }
 
 #[track_caller]
-fn assert_close(what: &str, actual: &[f32], expected: &[f64]) {
+fn assert_close<T: Real>(what: &str, actual: &[T], expected: &[f64]) {
     assert_eq!(actual.len(), expected.len(), "{what}");
-    for (i, (&a, &e)) in actual.iter().zip(expected).enumerate() {
-        let equal = a as f64 == e; // Infinities have no difference.
-        assert!(equal || (a as f64 - e).abs() < 1e-5 * (1.0 + e.abs()), "{what}[{i}] is {a}, not {e}");
+    for (i, (a, &e)) in wide(actual).into_iter().zip(expected).enumerate() {
+        let equal = a == e; // Infinities have no difference.
+        let near = (a - e).abs() < 1e-5 * (1.0 + e.abs()) + rounding::<T>() * e.abs();
+        assert!(equal || near, "{what}[{i}] is {a}, not {e}");
     }
 }
 
 #[track_caller]
-fn assert_same_bits(what: &str, a: &[f32], b: &[f32]) {
-    let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-    assert!(bits(a) == bits(b), "{what}: {a:?} is not {b:?}");
+fn assert_same_bits<T: Real>(what: &str, a: &[T], b: &[T]) {
+    assert!(bits(a) == bits(b), "{what}: {:?} is not {:?}", wide(a), wide(b));
 }
 
 fn dropping(p: f32) -> Option<Dropout> {
     Some(Dropout { p, random: Random::new(99) })
 }
 
-fn cases() -> Vec<Case> {
+fn cases<T: Real>() -> Vec<Case<T>> {
     let causal = Attention { causal: true, ..plain(2, 8, 8) };
     vec![
         Case::new(plain(1, 1, 1), &[]),
@@ -223,18 +227,23 @@ fn cases() -> Vec<Case> {
 
 #[test]
 fn every_operation_matches_softmax_over_the_whole_matrix() {
-    for isa in Isa::present() {
-        for (number, case) in cases().iter().enumerate() {
-            let (actual, expected) = (case.run(&cpu(isa)), case.reference());
-            let name = |what: &str| format!("{isa}, case {number}: {what}");
-            assert_close(&name("y"), &actual.y, &expected.y);
-            assert_close(&name("lse"), &actual.lse, &expected.lse);
-            assert_close(&name("weights"), &actual.weights, &expected.weights);
-            assert_close(&name("dq"), &actual.dq, &expected.dq);
-            assert_close(&name("dk"), &actual.dk, &expected.dk);
-            assert_close(&name("dv"), &actual.dv, &expected.dv);
+    fn test<T: Real>() {
+        for isa in Isa::present() {
+            for (number, case) in cases::<T>().iter().enumerate() {
+                let actual = case.run(&cpu(isa));
+                let expected = case.reference(&actual.y);
+                let name = |what: &str| format!("{isa}, case {number}: {what}");
+                assert_close(&name("y"), &actual.y, &expected.y);
+                assert_close(&name("lse"), &actual.lse, &expected.lse);
+                assert_close(&name("weights"), &actual.weights, &expected.weights);
+                assert_close(&name("dq"), &actual.dq, &expected.dq);
+                assert_close(&name("dk"), &actual.dk, &expected.dk);
+                assert_close(&name("dv"), &actual.dv, &expected.dv);
+            }
         }
     }
+    test::<f32>();
+    test::<bf16>();
 }
 
 #[test]
@@ -242,7 +251,7 @@ fn gradients_match_finite_differences_with_and_without_dropout() {
     let how = Attention { causal: true, ..plain(2, 8, 12) };
     for dropout in [None, dropping(0.4)] {
         let how = Attention { dropout, ..how };
-        let case = Case::new(how, &[span(0, 30, 0, 30, 0), span(30, 5, 30, 80, 75)]);
+        let case = Case::<f32>::new(how, &[span(0, 30, 0, 30, 0), span(30, 5, 30, 80, 75)]);
         for isa in Isa::present() {
             let Results { dq, dk, dv, .. } = case.run(&cpu(isa));
             // The last row of each belongs to no span: it has no gradient.
@@ -276,87 +285,100 @@ fn gradients_match_finite_differences_with_and_without_dropout() {
 
 #[test]
 fn any_number_of_threads_gives_the_same_bits() {
-    for isa in Isa::present() {
-        for case in cases() {
-            let one = case.run(&cpu(isa));
-            for count in [2, 3, 7] {
-                let many = case.run(&Cpu { isa, threads: Threads::new(count) });
-                assert_same_bits("y", &one.y, &many.y);
-                assert_same_bits("lse", &one.lse, &many.lse);
-                assert_same_bits("weights", &one.weights, &many.weights);
-                assert_same_bits("dq", &one.dq, &many.dq);
-                assert_same_bits("dk", &one.dk, &many.dk);
-                assert_same_bits("dv", &one.dv, &many.dv);
+    fn test<T: Real>() {
+        for isa in Isa::present() {
+            for case in cases::<T>() {
+                let one = case.run(&cpu(isa));
+                for count in [2, 3, 7] {
+                    let many = case.run(&Cpu { isa, threads: Threads::new(count) });
+                    assert_same_bits("y", &one.y, &many.y);
+                    assert_same_bits("lse", &one.lse, &many.lse);
+                    assert_same_bits("weights", &one.weights, &many.weights);
+                    assert_same_bits("dq", &one.dq, &many.dq);
+                    assert_same_bits("dk", &one.dk, &many.dk);
+                    assert_same_bits("dv", &one.dv, &many.dv);
+                }
             }
         }
     }
+    test::<f32>();
+    test::<bf16>();
 }
 
 #[test]
 fn a_sequence_does_not_feel_its_neighbours() {
-    let how = Attention { causal: true, ..plain(2, 12, 20) };
-    let spans = [span(0, 30, 0, 30, 0), span(30, 77, 30, 77, 0), span(107, 2, 107, 9, 7)];
-    let batch = Case::new(how, &spans);
-    for isa in Isa::present() {
-        let together = batch.run(&cpu(isa));
-        for one in spans {
-            let alone = Case { spans: vec![one], ..batch.clone() }.run(&cpu(isa));
-            let queries = |x: &[f32], width| {
-                Vec::from(&x[one.rows_of_queries().start * width..][..one.queries as usize * width])
-            };
-            let keys = |x: &[f32], width| {
-                Vec::from(&x[one.rows_of_keys().start * width..][..one.keys as usize * width])
-            };
-            assert_same_bits("y", &queries(&together.y, 40), &queries(&alone.y, 40));
-            assert_same_bits("lse", &queries(&together.lse, 2), &queries(&alone.lse, 2));
-            assert_same_bits("dq", &queries(&together.dq, 24), &queries(&alone.dq, 24));
-            assert_same_bits("dk", &keys(&together.dk, 24), &keys(&alone.dk, 24));
-            assert_same_bits("dv", &keys(&together.dv, 40), &keys(&alone.dv, 40));
+    fn test<T: Real>() {
+        let how = Attention { causal: true, ..plain(2, 12, 20) };
+        let spans = [span(0, 30, 0, 30, 0), span(30, 77, 30, 77, 0), span(107, 2, 107, 9, 7)];
+        let batch = Case::<T>::new(how, &spans);
+        for isa in Isa::present() {
+            let together = batch.run(&cpu(isa));
+            for one in spans {
+                let alone = Case { spans: vec![one], ..batch.clone() }.run(&cpu(isa));
+                let part = |rows: Range<usize>, width| rows.start * width..rows.end * width;
+                let queries = |width| part(one.rows_of_queries(), width);
+                let keys = |width| part(one.rows_of_keys(), width);
+                assert_same_bits("y", &together.y[queries(40)], &alone.y[queries(40)]);
+                assert_same_bits("lse", &together.lse[queries(2)], &alone.lse[queries(2)]);
+                assert_same_bits("dq", &together.dq[queries(24)], &alone.dq[queries(24)]);
+                assert_same_bits("dk", &together.dk[keys(24)], &alone.dk[keys(24)]);
+                assert_same_bits("dv", &together.dv[keys(40)], &alone.dv[keys(40)]);
+            }
         }
     }
+    test::<f32>();
+    test::<bf16>();
 }
 
 #[test]
 fn one_query_over_cached_keys_gives_the_bits_of_the_whole_pass() {
-    let length = 150;
-    for window in [None, Some(10), Some(100)] {
-        let how = Attention { causal: true, window, ..plain(2, 20, 12) };
-        let whole = Case::new(how, &[span(0, length, 0, length, 0)]);
-        for isa in Isa::present() {
-            let (y, lse) = whole.forward(&cpu(isa));
-            for query in 0..length {
-                // Its own row, over the keys that there were when it was the last one.
-                let step = Case { spans: vec![span(query, 1, 0, query + 1, query)], ..whole.clone() };
-                let (y_step, lse_step) = step.forward(&cpu(isa));
-                let at = query as usize;
-                assert_same_bits("y", &y_step[at * 24..][..24], &y[at * 24..][..24]);
-                assert_same_bits("lse", &lse_step[at * 2..][..2], &lse[at * 2..][..2]);
+    fn test<T: Real>() {
+        let length = 150;
+        for window in [None, Some(10), Some(100)] {
+            let how = Attention { causal: true, window, ..plain(2, 20, 12) };
+            let whole = Case::<T>::new(how, &[span(0, length, 0, length, 0)]);
+            for isa in Isa::present() {
+                let (y, lse) = whole.forward(&cpu(isa));
+                for query in 0..length {
+                    // Its own row, over the keys that there were when it was the last one.
+                    let step = Case { spans: vec![span(query, 1, 0, query + 1, query)], ..whole.clone() };
+                    let (y_step, lse_step) = step.forward(&cpu(isa));
+                    let at = query as usize;
+                    assert_same_bits("y", &y_step[at * 24..][..24], &y[at * 24..][..24]);
+                    assert_same_bits("lse", &lse_step[at * 2..][..2], &lse[at * 2..][..2]);
+                }
             }
         }
     }
+    test::<f32>();
+    test::<bf16>();
 }
 
 #[test]
 fn keys_out_of_sight_do_not_change_a_bit() {
-    let how = Attention { causal: true, window: Some(40), ..plain(1, 8, 8) };
-    let case = Case::new(how, &[span(0, 200, 0, 200, 0)]);
-    let mut other = case.clone();
-    // Query 130 sees keys 91 to 130.
-    for hidden in (0..91).chain(131..200) {
-        other.k[hidden * 8..][..8].fill(3.0);
-        other.v[hidden * 8..][..8].fill(-5.0);
+    fn test<T: Real>() {
+        let how = Attention { causal: true, window: Some(40), ..plain(1, 8, 8) };
+        let case = Case::<T>::new(how, &[span(0, 200, 0, 200, 0)]);
+        let mut other = case.clone();
+        // Query 130 sees keys 91 to 130.
+        for hidden in (0..91).chain(131..200) {
+            other.k[hidden * 8..][..8].fill(T::from_f32(3.0));
+            other.v[hidden * 8..][..8].fill(T::from_f32(-5.0));
+        }
+        for isa in Isa::present() {
+            let ((y, lse), (y_other, lse_other)) = (case.forward(&cpu(isa)), other.forward(&cpu(isa)));
+            assert_same_bits("y", &y[130 * 8..][..8], &y_other[130 * 8..][..8]);
+            assert_eq!(lse[130].to_bits(), lse_other[130].to_bits());
+            assert_ne!(lse[131], lse_other[131]);
+        }
     }
-    for isa in Isa::present() {
-        let ((y, lse), (y_other, lse_other)) = (case.forward(&cpu(isa)), other.forward(&cpu(isa)));
-        assert_same_bits("y", &y[130 * 8..][..8], &y_other[130 * 8..][..8]);
-        assert_eq!(lse[130].to_bits(), lse_other[130].to_bits());
-        assert_ne!(lse[131], lse_other[131]);
-    }
+    test::<f32>();
+    test::<bf16>();
 }
 
 #[test]
 fn weights_of_chosen_heads_are_those_of_all_in_the_order_asked_for() {
-    let case = Case::new(plain(3, 4, 4), &[span(0, 2, 0, 5, 0), span(2, 3, 5, 4, 0)]);
+    let case = Case::<f32>::new(plain(3, 4, 4), &[span(0, 2, 0, 5, 0), span(2, 3, 5, 4, 0)]);
     for isa in Isa::present() {
         let (_, lse) = case.forward(&cpu(isa));
         let all = case.weights(&cpu(isa), &lse, &[0, 1, 2]);
@@ -369,7 +391,7 @@ fn weights_of_chosen_heads_are_those_of_all_in_the_order_asked_for() {
 
 #[test]
 fn large_scores_do_not_overflow() {
-    let mut case = Case::new(plain(1, 4, 4), &[span(0, 3, 0, 100, 0)]);
+    let mut case = Case::<f32>::new(plain(1, 4, 4), &[span(0, 3, 0, 100, 0)]);
     case.q.iter_mut().for_each(|q| *q *= 1000.0);
     for isa in Isa::present() {
         let results = case.run(&cpu(isa));
@@ -381,35 +403,42 @@ fn large_scores_do_not_overflow() {
 
 #[test]
 fn a_query_that_is_not_a_number_gives_nan_and_leaves_others_alone() {
-    let case = Case::new(Attention { causal: true, ..plain(1, 4, 4) }, &[span(0, 20, 0, 20, 0)]);
-    for query in [0, 3, 19] {
-        let mut broken = case.clone();
-        broken.q[query * 4 + 1] = f32::NAN;
-        for isa in Isa::present() {
-            let (whole, (y, lse)) = (case.forward(&cpu(isa)), broken.forward(&cpu(isa)));
-            assert!(lse[query].is_nan() && y[query * 4..][..4].iter().all(|y| y.is_nan()), "{isa}");
-            assert_same_bits("before", &y[..query * 4], &whole.0[..query * 4]);
-            assert_same_bits("after", &y[(query + 1) * 4..], &whole.0[(query + 1) * 4..]);
+    fn test<T: Real>() {
+        let case = Case::<T>::new(Attention { causal: true, ..plain(1, 4, 4) }, &[span(0, 20, 0, 20, 0)]);
+        for query in [0, 3, 19] {
+            let mut broken = case.clone();
+            broken.q[query * 4 + 1] = T::from_f32(f32::NAN);
+            for isa in Isa::present() {
+                let (whole, (y, lse)) = (case.forward(&cpu(isa)), broken.forward(&cpu(isa)));
+                assert!(
+                    lse[query].is_nan() && wide(&y[query * 4..][..4]).iter().all(|y| y.is_nan()),
+                    "{isa}"
+                );
+                assert_same_bits("before", &y[..query * 4], &whole.0[..query * 4]);
+                assert_same_bits("after", &y[(query + 1) * 4..], &whole.0[(query + 1) * 4..]);
+            }
         }
     }
+    test::<f32>();
+    test::<bf16>();
 }
 
 #[test]
 #[should_panic(expected = "attention: spans share rows of queries")]
 fn spans_that_share_queries_are_refused() {
-    Case::new(plain(1, 2, 2), &[span(4, 3, 0, 1, 0), span(0, 5, 0, 1, 0)]).forward(&cpu(Isa::best()));
+    Case::<f32>::new(plain(1, 2, 2), &[span(4, 3, 0, 1, 0), span(0, 5, 0, 1, 0)]).forward(&cpu(Isa::best()));
 }
 
 #[test]
 #[should_panic(expected = "attention_backward: spans share rows of keys")]
 fn spans_that_share_keys_have_no_gradient() {
-    Case::new(plain(1, 2, 2), &[span(0, 1, 0, 2, 0), span(1, 1, 1, 1, 0)]).run(&cpu(Isa::best()));
+    Case::<f32>::new(plain(1, 2, 2), &[span(0, 1, 0, 2, 0), span(1, 1, 1, 1, 0)]).run(&cpu(Isa::best()));
 }
 
 #[test]
 #[should_panic(expected = "attention: k has 6 elements in rows of stride 2, the spans need [4, 2]")]
 fn keys_that_are_not_there_are_refused() {
-    let mut case = Case::new(plain(1, 2, 2), &[span(0, 1, 0, 4, 0)]);
+    let mut case = Case::<f32>::new(plain(1, 2, 2), &[span(0, 1, 0, 4, 0)]);
     case.k.truncate(6);
     case.forward(&cpu(Isa::best()));
 }

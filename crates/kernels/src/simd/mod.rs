@@ -66,10 +66,11 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// As for [`Self::load_first`].
     unsafe fn load_first_bf16(self, at: *const bf16, n: usize) -> Self::F;
-    /// Writes a vector to `at`, each value rounded to the nearest `bf16`, the even one of two; a NaN stays one.
+    /// Writes a vector to `at`, each value rounded to the nearest `bf16`, the even one of two; a NaN stays
+    /// one.
     ///
-    /// Every set does so with integers: the instruction that some processors have for it makes zeros of subnormal
-    /// numbers.
+    /// Every set does so with integers: the instruction that some processors have for it makes zeros of
+    /// subnormal numbers.
     ///
     /// # Safety
     /// As for [`Self::store`].

@@ -26,8 +26,8 @@ fn tree(a: [f32; N], f: impl Fn(f32, f32) -> f32) -> f32 {
     f(f(four[0], four[2]), f(four[1], four[3]))
 }
 
-/// The nearest `bf16`, the even one of two: what is cut off is rounded up if it is more than a half, or a half of an
-/// odd number. Without a branch, so that the compiler can make vectors of it.
+/// The nearest `bf16`, the even one of two: what is cut off is rounded up if it is more than a half, or a
+/// half of an odd number. Without a branch, so that the compiler can make vectors of it.
 #[inline(always)]
 fn nearest(x: f32) -> bf16 {
     let bits = x.to_bits();

@@ -1,10 +1,12 @@
-//! The types that activations are stored in. Kernels compute in vectors of `f32`; only loads and stores know the type.
+//! The types that activations are stored in. Kernels compute in vectors of `f32`; only loads and stores know
+//! the type.
 
 use super::Simd;
 use crate::Element;
 use half::bf16;
 
-/// A type that activations are stored in: `f32`, or `bf16`, which takes half the memory and rounds when it is stored.
+/// A type that activations are stored in: `f32`, or `bf16`, which takes half the memory and rounds when it is
+/// stored.
 #[expect(
     private_bounds,
     reason = "how it is loaded and stored is our own affair, and nobody else adds a type"
