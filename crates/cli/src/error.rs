@@ -11,9 +11,6 @@ pub(crate) enum Error {
     /// The model cannot be made.
     #[error(transparent)]
     Model(#[from] attentive_model::Error),
-    /// The precision cannot be had.
-    #[error("this build computes in f32 only: leave --precision out, or use f32 or auto instead of bf16")]
-    Precision,
     /// A batch that nobody wants to wait for.
     #[error("--batch {batch} × --{side} {length} are {tokens} tokens: at most {most} fit in a batch")]
     Batch { batch: usize, side: &'static str, length: usize, tokens: usize, most: usize },

@@ -1,8 +1,7 @@
 //! The precision that people ask for, and the one that they get.
 
-use crate::error::Error;
+use attentive_tensor::{Isa, Precision};
 use clap::ValueEnum;
-use std::fmt;
 
 /// What `--precision` takes.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -11,31 +10,25 @@ pub(crate) enum PrecisionChoice {
     F32,
     /// Operands of matrix products rounded to bf16, sums in f32
     Bf16,
-    /// The fastest that this build has for this machine
+    /// bf16 where the machine is fast at it, else f32
     Auto,
 }
 
-/// What is computed with.
-#[derive(Debug, Clone, Copy, serde::Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Precision {
-    F32,
-}
-
 impl PrecisionChoice {
-    /// The precision that this build computes with when asked so.
-    pub(crate) fn resolve(self) -> Result<Precision, Error> {
+    /// The precision that an instruction set computes in when asked so.
+    pub(crate) fn on(self, isa: Isa) -> Precision {
         match self {
-            PrecisionChoice::F32 | PrecisionChoice::Auto => Ok(Precision::F32),
-            PrecisionChoice::Bf16 => Err(Error::Precision),
+            PrecisionChoice::F32 => Precision::F32,
+            PrecisionChoice::Bf16 => Precision::Bf16,
+            PrecisionChoice::Auto => Precision::fastest(isa),
         }
     }
 }
 
-impl fmt::Display for Precision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Precision::F32 => f.write_str("f32"),
-        }
+/// Its name on the command line.
+pub(crate) fn name(precision: Precision) -> &'static str {
+    match precision {
+        Precision::F32 => "f32",
+        Precision::Bf16 => "bf16",
     }
 }

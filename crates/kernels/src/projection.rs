@@ -5,12 +5,12 @@
 //! The table's gradient goes on from slice to slice as one chain of sums, so the size of a slice cannot be seen in it.
 
 use crate::Cpu;
-use crate::gemm::{Epilogue, Matrix, Packed, gemm, gemm_packed};
+use crate::gemm::{Epilogue, Matrix, Operand};
 use crate::loss::cross_entropy;
 use crate::scratch::Scratch;
 
-/// Logits that exist at a time: 16 MiB, which the last cache holds.
-const SLICE: usize = 1 << 22;
+/// Logits that exist at a time: few enough for the last cache, enough that packing the table does not count.
+const SLICE: usize = 1 << 23;
 
 /// The sizes and the rule of a projection with loss.
 #[derive(Debug, Clone, Copy)]
@@ -29,44 +29,42 @@ pub struct Projection {
 ///
 /// `hidden: [tokens, d]`, `table: [rows, d]`, `targets: [tokens]` (negative: left out). `gradients`, the memory for
 /// `dhidden` and `dtable`, is overwritten; rows of the table that are no class get zeros.
-pub fn projection_loss(
+pub fn projection_loss<T: Operand>(
     cpu: &Cpu,
     rule: &Projection,
-    hidden: &[f32],
+    hidden: &[T],
     table: &[f32],
     targets: &[i32],
-    mut gradients: Option<(&mut [f32], &mut [f32])>,
+    mut gradients: Option<(&mut [T], &mut [f32])>,
 ) -> f32 {
     let &Projection { d, classes, smoothing, scale } = rule;
     let tokens = targets.len();
     assert_eq!(hidden.len(), tokens * d, "projection_loss: {tokens} targets for {} numbers", hidden.len());
     assert!(table.len() >= classes * d, "projection_loss: {classes} classes in a table of {}", table.len());
     let table = Matrix::new(&table[..classes * d], classes, d);
-    let forward = Packed::new(cpu, table.t());
-    let backward = gradients.is_some().then(|| Packed::new(cpu, table));
     if let Some((_, dtable)) = &mut gradients {
         // The first slice overwrites the classes; what no slice reaches is zero.
         dtable[if tokens == 0 { 0 } else { classes * d }..].fill(0.0);
     }
     let slice = (SLICE / classes.max(1)).clamp(1, tokens.max(1));
-    let mut logits = Scratch::take(slice * classes);
-    let mut losses = Scratch::take(tokens);
+    let mut logits = Scratch::<T>::take(slice * classes);
+    let mut losses = Scratch::<f32>::take(tokens);
     for start in (0..tokens).step_by(slice) {
         let rows = slice.min(tokens - start);
         let here = start * d..(start + rows) * d;
         let hidden = Matrix::new(&hidden[here.clone()], rows, d);
         let logits = &mut logits[..rows * classes];
-        gemm_packed(cpu, hidden, &forward, logits, Epilogue::default());
+        T::times_weights(cpu, hidden, table.t(), logits, Epilogue::default());
         let (targets, losses) = (&targets[start..start + rows], &mut losses[start..start + rows]);
         cross_entropy(cpu, logits, classes, targets, smoothing, scale, losses, gradients.is_some());
-        if let (Some((dhidden, dtable)), Some(backward)) = (&mut gradients, &backward) {
+        if let Some((dhidden, dtable)) = &mut gradients {
             let dlogits = Matrix::new(logits, rows, classes);
-            gemm_packed(cpu, dlogits, backward, &mut dhidden[here], Epilogue::default());
+            T::times_weights(cpu, dlogits, table, &mut dhidden[here], Epilogue::default());
             let add = Epilogue { accumulate: start > 0, ..Epilogue::default() };
-            gemm(cpu, dlogits.t(), hidden, &mut dtable[..classes * d], add);
+            T::times_activations(cpu, dlogits.t(), hidden, &mut dtable[..classes * d], add);
         }
     }
-    losses[..tokens].iter().map(|&loss| loss as f64).sum::<f64>() as f32
+    losses.iter().map(|&loss| loss as f64).sum::<f64>() as f32
 }
 
 #[cfg(test)]
@@ -135,7 +133,7 @@ mod tests {
     #[test]
     fn the_size_of_a_slice_cannot_be_seen() {
         // So many classes that a slice holds 52 tokens; then the tokens come in another number of slices.
-        let (tokens, d, classes) = (120, 2, 80_000);
+        let (tokens, d, classes) = (120, 2, 160_000);
         let (hidden, table) = (normal(1, tokens * d), normal(2, classes * d));
         let targets: Vec<i32> = (0..tokens as i32).collect();
         let rule = Projection { d, classes, smoothing: 0.1, scale: 1.0 };

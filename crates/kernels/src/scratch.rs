@@ -1,8 +1,8 @@
 //! Scratch memory that a thread keeps between kernels, so that a steady step asks the system for none.
 
-use crate::aligned::Aligned;
-use half::bf16;
+use crate::aligned::{Aligned, Element};
 use std::cell::RefCell;
+use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
 thread_local! {
@@ -10,40 +10,29 @@ thread_local! {
 }
 
 /// Some numbers left over from an earlier use; they go back to the thread's store when dropped.
-pub(crate) struct Scratch {
+pub(crate) struct Scratch<T: Element = f32> {
     memory: Aligned<f32>,
     len: usize,
+    element: PhantomData<T>,
 }
 
-impl Scratch {
+impl<T: Element> Scratch<T> {
     /// `len` numbers of any value, aligned to a cache line.
-    pub(crate) fn take(len: usize) -> Scratch {
+    pub(crate) fn take(len: usize) -> Scratch<T> {
+        const { assert!(size_of::<T>() <= size_of::<f32>()) };
+        let words = (len * size_of::<T>()).div_ceil(size_of::<f32>());
         let memory = FREE.with_borrow_mut(|free| {
-            let fits = (0..free.len()).filter(|&i| free[i].len() >= len).min_by_key(|&i| free[i].len());
+            let fits = (0..free.len()).filter(|&i| free[i].len() >= words).min_by_key(|&i| free[i].len());
             // Where none fits, the largest makes room for its successor: the store does not pile up.
             let index = fits.or_else(|| (0..free.len()).max_by_key(|&i| free[i].len()));
             let found = index.map(|index| free.swap_remove(index));
-            found.filter(|memory| memory.len() >= len)
+            found.filter(|memory| memory.len() >= words)
         });
-        Scratch { memory: memory.unwrap_or_else(|| Aligned::zeros(len)), len }
+        Scratch { memory: memory.unwrap_or_else(|| Aligned::zeros(words)), len, element: PhantomData }
     }
 }
 
-impl Scratch {
-    /// The same memory as twice as many numbers of bf16.
-    pub(crate) fn as_bf16(&self) -> &[bf16] {
-        // Safety: half the size, less aligned, and any bits are a value.
-        unsafe { std::slice::from_raw_parts(self.as_ptr().cast(), 2 * self.len) }
-    }
-
-    /// The same memory as twice as many numbers of bf16.
-    pub(crate) fn as_bf16_mut(&mut self) -> &mut [bf16] {
-        // Safety: as above, and borrowed mutably.
-        unsafe { std::slice::from_raw_parts_mut(self.as_mut_ptr().cast(), 2 * self.len) }
-    }
-}
-
-impl Drop for Scratch {
+impl<T: Element> Drop for Scratch<T> {
     fn drop(&mut self) {
         let memory = std::mem::replace(&mut self.memory, Aligned::zeros(0));
         // A thread that is ending has no store any more.
@@ -51,16 +40,19 @@ impl Drop for Scratch {
     }
 }
 
-impl Deref for Scratch {
-    type Target = [f32];
-    fn deref(&self) -> &[f32] {
-        &self.memory[..self.len]
+impl<T: Element> Deref for Scratch<T> {
+    type Target = [T];
+    fn deref(&self) -> &[T] {
+        // Safety: `take` made room for `len` elements, which are not more aligned than a cache line, and any bits are
+        // a value.
+        unsafe { std::slice::from_raw_parts(self.memory.as_ptr().cast(), self.len) }
     }
 }
 
-impl DerefMut for Scratch {
-    fn deref_mut(&mut self) -> &mut [f32] {
-        &mut self.memory[..self.len]
+impl<T: Element> DerefMut for Scratch<T> {
+    fn deref_mut(&mut self) -> &mut [T] {
+        // Safety: as above, and borrowed mutably.
+        unsafe { std::slice::from_raw_parts_mut(self.memory.as_mut_ptr().cast(), self.len) }
     }
 }
 
@@ -70,9 +62,10 @@ mod tests {
 
     #[test]
     fn memory_comes_back() {
-        let first = Scratch::take(1000).as_ptr();
-        assert_eq!(Scratch::take(900).as_ptr(), first);
-        let (a, b) = (Scratch::take(800), Scratch::take(800));
+        let first = Scratch::<f32>::take(1000).as_ptr();
+        assert_eq!(Scratch::<f32>::take(900).as_ptr(), first);
+        assert_eq!(Scratch::<half::bf16>::take(1999).as_ptr().cast(), first);
+        let (a, b) = (Scratch::<f32>::take(800), Scratch::<f32>::take(800));
         assert_ne!(a.as_ptr(), b.as_ptr());
     }
 }

@@ -97,7 +97,7 @@ pub trait Backend: Debug + Send + Sync {
     // Element by element.
 
     /// A tensor full of one number, a scalar on the device.
-    fn broadcast(&self, scalar: &Tensor, shape: Shape) -> Tensor;
+    fn broadcast(&self, scalar: &Tensor, shape: Shape, dtype: DType) -> Tensor;
     /// `a ∘ b`; `b` has the shape of `a`, or is one row to add to each of `a`, or a scalar to multiply with.
     fn binary(&self, op: Binary, a: &Tensor, b: &Tensor) -> Tensor;
     /// `factor · x`.
@@ -253,10 +253,11 @@ impl dyn Backend + '_ {
         self.upload(Host::I32(data), [data.len()].into())
     }
 
-    /// [`Backend::download`] of `f32`.
+    /// [`Backend::download`] as `f32`, of a tensor that holds them or their bf16.
     pub fn download_f32(&self, x: &Tensor) -> Vec<f32> {
         match self.download(x) {
             HostVec::F32(data) => data,
+            HostVec::Bf16(data) => data.into_iter().map(|x| x.to_f32()).collect(),
             other => panic!("download: f32 expected, but {x:?} holds {other:?}"),
         }
     }

@@ -92,8 +92,8 @@ impl Backend for SealedBackend {
     fn normal(&self, shape: Shape, deviation: f32, random: Random) -> Tensor {
         seal(self.inner.normal(shape, deviation, random))
     }
-    fn broadcast(&self, scalar: &Tensor, shape: Shape) -> Tensor {
-        seal(self.inner.broadcast(&open(scalar), shape))
+    fn broadcast(&self, scalar: &Tensor, shape: Shape, dtype: DType) -> Tensor {
+        seal(self.inner.broadcast(&open(scalar), shape, dtype))
     }
     fn binary(&self, op: Binary, a: &Tensor, b: &Tensor) -> Tensor {
         seal(self.inner.binary(op, &open(a), &open(b)))

@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::machine::{available_bytes, peak_mb};
 use crate::options::{Compute, between};
 use crate::output;
-use crate::precision::{Precision, PrecisionChoice};
+use crate::precision::{self, PrecisionChoice};
 use attentive_model::Builder;
 use attentive_model::families::transformer::{Batch, Transformer, TransformerConfig};
 use attentive_tensor::{Adam, AdamRule, Backend, CpuBackend, Gradients, Random, Tape};
@@ -141,7 +141,7 @@ impl Train {
 #[derive(Serialize)]
 struct Report {
     preset: &'static str,
-    precision: Precision,
+    precision: &'static str,
     isa: &'static str,
     threads: usize,
     parameters: usize,
@@ -163,23 +163,18 @@ fn as_object<S: Serializer>(shares: &[(&'static str, f64)], serializer: S) -> Re
 }
 
 pub(crate) fn run(train: &Train) -> Result<(), Error> {
-    let precision = train.precision.resolve()?;
     let sizes = train.sizes()?;
     let config = train.config(sizes)?;
     check_memory(&config, sizes)?;
-    let report = measure(train, &config, sizes, precision)?;
+    let report = measure(train, &config, sizes)?;
     if train.json { output::json(&report) } else { print(&report) }
 }
 
-fn measure(
-    train: &Train,
-    config: &TransformerConfig,
-    sizes: Sizes,
-    precision: Precision,
-) -> Result<Report, Error> {
+fn measure(train: &Train, config: &TransformerConfig, sizes: Sizes) -> Result<Report, Error> {
     let cpu = train.compute.cpu()?;
     let (isa, threads) = (cpu.isa.name(), cpu.threads.count());
-    let backend = CpuBackend::new(cpu).shared();
+    let precision = train.precision.on(cpu.isa);
+    let backend = CpuBackend::new(cpu).with_precision(precision).shared();
     let model = Transformer::new(&Builder::random(&backend, SEED), config)?;
     let mut adam = Adam::new(&*backend, model.parameters());
     let batch = random_batch(&*backend, sizes, config);
@@ -205,7 +200,7 @@ fn measure(
     let median = median(&mut seconds);
     Ok(Report {
         preset: train.preset().0,
-        precision,
+        precision: precision::name(precision),
         isa,
         threads,
         parameters: model.parameter_count(),
@@ -274,7 +269,7 @@ fn check_memory(config: &TransformerConfig, sizes: Sizes) -> Result<(), Error> {
 fn print(report: &Report) -> Result<(), Error> {
     let facts = [
         ("preset", report.preset.to_owned()),
-        ("precision", report.precision.to_string()),
+        ("precision", report.precision.to_owned()),
         ("isa", report.isa.to_owned()),
         ("threads", report.threads.to_string()),
         ("parameters", report.parameters.to_string()),

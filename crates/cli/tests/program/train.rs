@@ -9,7 +9,7 @@ const QUICK: &str = "bench train --preset tiny --batch 3 --source 5 --target 7 -
 fn json_has_everything_that_was_measured() {
     let report = run(&format!("{QUICK} --threads 2 --json")).json();
     assert_eq!(report["preset"], "tiny");
-    assert_eq!(report["precision"], "f32");
+    assert!(["f32", "bf16"].contains(&report["precision"].as_str().unwrap()), "{report}");
     assert_eq!(report["threads"], 2);
     assert_eq!(report["steps"], 2);
     let isas = ["portable", "avx2", "avx512", "avx512bf16", "amx"];
@@ -123,9 +123,19 @@ fn the_environment_chooses_the_instruction_set() {
 }
 
 #[test]
-fn bf16_is_refused_as_long_as_there_is_none() {
-    run(&format!("{QUICK} --precision bf16")).failed(&["f32 only", "bf16"]);
-    assert_eq!(run(&format!("{QUICK} --precision auto --json")).json()["precision"], "f32");
+fn precision_is_chosen_by_name_or_by_the_machine() {
+    for precision in ["f32", "bf16"] {
+        let report = run(&format!("{QUICK} --precision {precision} --json")).json();
+        assert_eq!(report["precision"], precision);
+        assert!(report["loss"].as_f64().unwrap() > 0.0, "{report}");
+    }
+    let mut program = program(&format!("{QUICK} --precision auto --json"));
+    program.env("ATTENTIVE_ISA", "portable");
+    assert_eq!(
+        finish(program).json()["precision"],
+        "f32",
+        "bf16 is slow where there are no instructions for it"
+    );
     run("bench train --precision f8").refused(&["f8", "f32, bf16, auto"]);
 }
 

@@ -19,7 +19,7 @@ use crate::isa::Kernel;
 use crate::scratch::Scratch;
 use crate::simd::Simd;
 use crate::threads::Shared;
-use crate::{Cpu, Isa};
+use crate::{Cpu, Isa, Real};
 use pack::{Left, PackLeft, PackRight};
 use tile::{Edges, Panels};
 
@@ -107,36 +107,31 @@ pub fn gemm_batched(
     });
 }
 
-/// A right operand packed once for many products, in scratch memory of the thread.
-pub struct Packed {
-    panels: Scratch,
-    rows: usize,
-    cols: usize,
-    isa: Isa,
+/// A type of activations, and its products: with weights, which are f32, and with other activations, into the
+/// gradient of weights.
+pub trait Operand: Real {
+    /// `C = activation(A·B + bias)` with weights on the right.
+    fn times_weights(cpu: &Cpu, a: Matrix<Self>, b: Matrix, c: &mut [Self], epilogue: Epilogue);
+    /// `C = A·B` for the gradient of weights.
+    fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [f32], epilogue: Epilogue);
 }
 
-impl Packed {
-    /// Packs `b` for products on the instruction set of `cpu`.
-    pub fn new(cpu: &Cpu, b: Matrix) -> Packed {
-        let shape = Shape::of(cpu.isa);
-        let mut panels = Scratch::take(shape.right_len(b));
-        let to = Shared::new(&mut panels);
-        let tasks = shape.right_panels(b.cols).div_ceil(TASK_PACK);
-        cpu.threads.run(tasks, |task| shape.pack_right(cpu.isa, b, task, to));
-        Packed { panels, rows: b.rows, cols: b.cols, isa: cpu.isa }
+impl Operand for f32 {
+    fn times_weights(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
+        gemm(cpu, a, b, c, epilogue);
+    }
+    fn times_activations(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
+        gemm(cpu, a, b, c, epilogue);
     }
 }
 
-/// [`gemm`] with a right operand that was packed before: the same bits.
-pub fn gemm_packed(cpu: &Cpu, a: Matrix, b: &Packed, c: &mut [f32], epilogue: Epilogue) {
-    assert_eq!(cpu.isa, b.isa, "gemm: the right operand was packed for another instruction set");
-    check((a.rows, a.cols), (b.rows, b.cols), c.len(), epilogue);
-    let shape = Shape::of(cpu.isa);
-    let mut left = Scratch::take(shape.left_len(a));
-    let to = Shared::new(&mut left);
-    let tasks = shape.left_panels(a.rows).div_ceil(TASK_PACK);
-    cpu.threads.run(tasks, |task| shape.pack_left(cpu.isa, a, task, to));
-    shape.multiply(cpu, a, &left, b.cols, &b.panels, c, epilogue);
+impl Operand for half::bf16 {
+    fn times_weights(cpu: &Cpu, a: Matrix<Self>, b: Matrix, c: &mut [Self], epilogue: Epilogue) {
+        gemm_bf16(cpu, a, b, c, epilogue);
+    }
+    fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [f32], epilogue: Epilogue) {
+        gemm_bf16(cpu, a, b, c, epilogue);
+    }
 }
 
 fn check((m, a_k): (usize, usize), (k, n): (usize, usize), c: usize, epilogue: Epilogue) {

@@ -4,7 +4,7 @@
 //! place and attention reads a sequence's rows where they lie.
 
 use crate::sequences::Sequences;
-use attentive_tensor::{Backend, DType, Span, Tape, Tensor, Var};
+use attentive_tensor::{Backend, Span, Tape, Tensor, Var};
 use std::sync::Arc;
 
 /// The keys and values of every layer.
@@ -110,7 +110,7 @@ impl KeysValues {
     /// Writes the rows of the newest tokens.
     pub(super) fn write(&mut self, tape: &Tape, step: &Step, keys: &Tensor, values: &Tensor) {
         let backend = tape.backend();
-        let room = |x: &Tensor| backend.zeros([self.rows, x.shape().cols()].into(), DType::F32);
+        let room = |x: &Tensor| backend.zeros([self.rows, x.shape().cols()].into(), x.dtype());
         let (all_keys, all_values) = self.tensors.get_or_insert_with(|| (room(keys), room(values)));
         backend.write_rows(all_keys, &step.rows, keys);
         backend.write_rows(all_values, &step.rows, values);

@@ -9,9 +9,9 @@ use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::{self, Activation};
 use attentive_kernels::attention::{self, Attention, Rows, Span};
-use attentive_kernels::gemm::{self, Epilogue, Matrix};
+use attentive_kernels::gemm::{self, Epilogue, Matrix, Operand};
 use attentive_kernels::optimizer::{self, Adam};
-use attentive_kernels::{Cpu, Dropout, Random, elementwise, embedding, norm, projection, softmax};
+use attentive_kernels::{Cpu, Dropout, Isa, Random, elementwise, embedding, norm, projection, softmax};
 use half::{bf16, f16};
 use memory::{Memory, Number, Pool};
 use profile::Profile;
@@ -19,18 +19,51 @@ pub use profile::Share;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// What activations are stored in, and operands of products rounded to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// Single precision throughout.
+    F32,
+    /// Activations and operands of products in bf16. Sums, norms, softmax and loss are computed in f32, and weights, their
+    /// gradients and the optimizer's state are kept in it.
+    Bf16,
+}
+
+impl Precision {
+    /// The faster one on this instruction set.
+    pub fn fastest(isa: Isa) -> Precision {
+        if isa.has_fast_bf16() { Precision::Bf16 } else { Precision::F32 }
+    }
+
+    fn dtype(self) -> DType {
+        match self {
+            Precision::F32 => DType::F32,
+            Precision::Bf16 => DType::Bf16,
+        }
+    }
+}
+
 /// The backend that computes on the processor.
+///
+/// What a product, a norm or an attention returns has the type of what it was given. Activations get the type of the
+/// backend's precision where they begin: when rows are looked up in a table.
 #[derive(Debug)]
 pub struct CpuBackend {
     cpu: Cpu,
+    precision: Precision,
     pool: Arc<Pool>,
     profile: Profile,
 }
 
 impl CpuBackend {
-    /// A backend on the given instruction set and threads.
+    /// A backend on the given instruction set and threads, in single precision.
     pub fn new(cpu: Cpu) -> CpuBackend {
-        CpuBackend { cpu, pool: Arc::default(), profile: Profile::default() }
+        CpuBackend { cpu, precision: Precision::F32, pool: Arc::default(), profile: Profile::default() }
+    }
+
+    /// The same backend in another precision.
+    pub fn with_precision(self, precision: Precision) -> CpuBackend {
+        CpuBackend { precision, ..self }
     }
 
     /// A backend on the instruction set of `ATTENTIVE_ISA`, or the best there is, and all cores.
@@ -52,11 +85,11 @@ impl CpuBackend {
     }
 
     /// The gradient `into`, added to, or a new one; `add` is told which.
-    fn accumulate(
+    fn accumulate<T: Number>(
         &self,
         into: Option<Tensor>,
         shape: impl Into<Shape>,
-        add: impl FnOnce(&mut [f32], bool),
+        add: impl FnOnce(&mut [T], bool),
     ) -> Tensor {
         let shape = shape.into();
         match into {
@@ -68,6 +101,23 @@ impl CpuBackend {
             }
         }
     }
+}
+
+/// Does `$body` with `$type` as the type of the numbers in `$x`, which must be one of those of activations.
+macro_rules! by_type {
+    ($x:expr, $type:ident => $body:expr) => {
+        match $x.dtype() {
+            DType::F32 => {
+                type $type = f32;
+                $body
+            }
+            DType::Bf16 => {
+                type $type = bf16;
+                $body
+            }
+            _ => panic!("f32 or bf16 expected, but the tensor is {:?}", $x),
+        }
+    };
 }
 
 /// The numbers of a tensor of this backend.
@@ -93,12 +143,12 @@ fn data_mut<T: Number>(x: &mut Tensor) -> &mut [T] {
     memory.view_mut().unwrap_or_else(|| panic!("{:?} expected, but the tensor is {described}", T::DTYPE))
 }
 
-fn matrix(x: &Tensor) -> Matrix<'_> {
-    Matrix::new(f32s(x), x.shape().rows(), x.shape().cols())
+fn matrix<T: Number>(x: &Tensor) -> Matrix<'_, T> {
+    Matrix::new(data(x), x.shape().rows(), x.shape().cols())
 }
 
-fn rows(x: &Tensor) -> Rows<'_> {
-    Rows { data: f32s(x), stride: x.shape().cols() }
+fn rows<T: Number>(x: &Tensor) -> Rows<'_, T> {
+    Rows { data: data(x), stride: x.shape().cols() }
 }
 
 fn same_shape(op: &str, a: &Tensor, b: &Tensor) -> Shape {
@@ -108,7 +158,7 @@ fn same_shape(op: &str, a: &Tensor, b: &Tensor) -> Shape {
 
 impl Backend for CpuBackend {
     fn name(&self) -> String {
-        format!("cpu {} × {}", self.cpu.isa, self.cpu.threads.count())
+        format!("cpu {} {:?} × {}", self.cpu.isa, self.precision, self.cpu.threads.count())
     }
 
     fn zeros(&self, shape: Shape, dtype: DType) -> Tensor {
@@ -184,68 +234,86 @@ impl Backend for CpuBackend {
         self.build(shape, |x| fill(x, |i| random.normal(i) * deviation))
     }
 
-    fn broadcast(&self, scalar: &Tensor, shape: Shape) -> Tensor {
-        self.build(shape, |y: &mut [f32]| y.fill(f32s(scalar)[0]))
+    fn broadcast(&self, scalar: &Tensor, shape: Shape, dtype: DType) -> Tensor {
+        let number = f32s(scalar)[0];
+        match dtype {
+            DType::F32 => self.build(shape, |y| y.fill(number)),
+            DType::Bf16 => self.build(shape, |y| y.fill(bf16::from_f32(number))),
+            _ => panic!("broadcast: {dtype:?} cannot hold a number like {number}"),
+        }
     }
 
     fn binary(&self, op: Binary, a: &Tensor, b: &Tensor) -> Tensor {
         let (shape, other) = (a.shape(), b.shape());
-        let (a, b) = (f32s(a), f32s(b));
         self.profile.time(Share::Elementwise, || {
-            self.build(shape, |y| match op {
-                Binary::Add if other == shape => elementwise::add(&self.cpu, a, b, y),
-                Binary::Mul if other == shape => elementwise::mul(&self.cpu, a, b, y),
-                Binary::Add if other == Shape::from([shape.cols()]) => {
-                    elementwise::add_row(&self.cpu, a, b, y)
-                }
-                Binary::Mul if other == Shape::SCALAR => elementwise::scale(&self.cpu, a, b[0], y),
-                _ => panic!("{op:?}: {shape} and {other} do not fit"),
+            by_type!(a, T => {
+                let x = data::<T>(a);
+                self.build(shape, |y| match op {
+                    Binary::Add if other == shape => elementwise::add(&self.cpu, x, data(b), y),
+                    Binary::Mul if other == shape => elementwise::mul(&self.cpu, x, data(b), y),
+                    Binary::Add if other == Shape::from([shape.cols()]) => {
+                        elementwise::add_row(&self.cpu, x, f32s(b), y);
+                    }
+                    Binary::Mul if other == Shape::SCALAR => elementwise::scale(&self.cpu, x, f32s(b)[0], y),
+                    _ => panic!("{op:?}: {shape} and {other} do not fit"),
+                })
             })
         })
     }
 
     fn scale(&self, x: &Tensor, factor: f32) -> Tensor {
         self.profile.time(Share::Elementwise, || {
-            self.build(x.shape(), |y| elementwise::scale(&self.cpu, f32s(x), factor, y))
+            by_type!(x, T => {
+                self.build(x.shape(), |y| elementwise::scale(&self.cpu, data::<T>(x), factor, y))
+            })
         })
     }
 
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32) {
         same_shape("add_assign", y, x);
-        self.profile
-            .time(Share::Elementwise, || elementwise::add_assign(&self.cpu, data_mut(y), f32s(x), factor));
+        self.profile.time(Share::Elementwise, || {
+            by_type!(x, T => elementwise::add_assign(&self.cpu, data_mut(y), data::<T>(x), factor));
+        });
     }
 
     fn activate(&self, activation: Activation, x: &Tensor) -> Tensor {
         self.profile.time(Share::Elementwise, || {
-            self.build(x.shape(), |y| activation::activate(&self.cpu, activation, f32s(x), y))
+            by_type!(x, T => {
+                self.build(x.shape(), |y| activation::activate(&self.cpu, activation, data::<T>(x), y))
+            })
         })
     }
 
     fn activate_backward(&self, activation: Activation, x: &Tensor, dy: &Tensor) -> Tensor {
         let shape = same_shape("activate_backward", x, dy);
         self.profile.time(Share::Elementwise, || {
-            self.build(shape, |dx| {
-                activation::activate_backward(&self.cpu, activation, f32s(x), f32s(dy), dx);
-            })
+            by_type!(x, T => self.build(shape, |dx| {
+                activation::activate_backward(&self.cpu, activation, data::<T>(x), data(dy), dx);
+            }))
         })
     }
 
     fn dropout(&self, x: &Tensor, dropout: Dropout) -> Tensor {
         self.profile.time(Share::Elementwise, || {
-            self.build(x.shape(), |y| elementwise::dropout(&self.cpu, f32s(x), dropout, y))
+            by_type!(x, T => {
+                self.build(x.shape(), |y| elementwise::dropout(&self.cpu, data::<T>(x), dropout, y))
+            })
         })
     }
 
     fn residual(&self, x: &Tensor, r: &Tensor, dropout: Option<Dropout>) -> Tensor {
         let shape = same_shape("residual", x, r);
         self.profile.time(Share::Elementwise, || {
-            self.build(shape, |y| elementwise::add_dropout(&self.cpu, f32s(x), f32s(r), dropout, y))
+            by_type!(x, T => {
+                self.build(shape, |y| elementwise::add_dropout(&self.cpu, data::<T>(x), data(r), dropout, y))
+            })
         })
     }
 
     fn sum(&self, x: &Tensor) -> Tensor {
-        let sum = self.profile.time(Share::Elementwise, || elementwise::sum(&self.cpu, f32s(x)));
+        let sum = self
+            .profile
+            .time(Share::Elementwise, || by_type!(x, T => elementwise::sum(&self.cpu, data::<T>(x))));
         self.build(Shape::SCALAR, |y| y[0] = sum)
     }
 
@@ -253,21 +321,25 @@ impl Backend for CpuBackend {
         let cols = x.shape().cols();
         self.profile.time(Share::Elementwise, || {
             self.accumulate(into, [cols], |y, accumulate| {
-                elementwise::sum_rows(&self.cpu, f32s(x), cols, y, accumulate);
+                by_type!(x, T => elementwise::sum_rows(&self.cpu, data::<T>(x), cols, y, accumulate));
             })
         })
     }
 
     fn softmax(&self, x: &Tensor) -> Tensor {
         self.profile.time(Share::Elementwise, || {
-            self.build(x.shape(), |y| softmax::softmax(&self.cpu, f32s(x), x.shape().cols(), y))
+            by_type!(x, T => {
+                self.build(x.shape(), |y| softmax::softmax(&self.cpu, data::<T>(x), x.shape().cols(), y))
+            })
         })
     }
 
     fn softmax_backward(&self, y: &Tensor, dy: &Tensor) -> Tensor {
         let shape = same_shape("softmax_backward", y, dy);
         self.profile.time(Share::Elementwise, || {
-            self.build(shape, |dx| softmax::softmax_backward(&self.cpu, f32s(y), f32s(dy), shape.cols(), dx))
+            by_type!(y, T => self.build(shape, |dx| {
+                softmax::softmax_backward(&self.cpu, data::<T>(y), data(dy), shape.cols(), dx);
+            }))
         })
     }
 
@@ -287,9 +359,9 @@ impl Backend for CpuBackend {
         );
         let epilogue = Epilogue { accumulate: false, bias: bias.map(f32s), activation };
         self.profile.time(Share::Product, || {
-            self.build(x.shape().with_cols(w.shape().rows()), |y| {
-                gemm::gemm(&self.cpu, matrix(x), matrix(w).t(), y, epilogue);
-            })
+            by_type!(x, T => self.build(x.shape().with_cols(w.shape().rows()), |y| {
+                T::times_weights(&self.cpu, matrix(x), matrix(w).t(), y, epilogue);
+            }))
         })
     }
 
@@ -297,10 +369,10 @@ impl Backend for CpuBackend {
         let (a, b) = (dy.shape(), w.shape());
         assert_eq!(a.cols(), b.rows(), "linear_backward_input: dy {a} and w {b} do not fit");
         self.profile.time(Share::Product, || {
-            self.accumulate(into, a.with_cols(b.cols()), |dx, accumulate| {
+            by_type!(dy, T => self.accumulate(into, a.with_cols(b.cols()), |dx, accumulate| {
                 let epilogue = Epilogue { accumulate, ..Epilogue::default() };
-                gemm::gemm(&self.cpu, matrix(dy), matrix(w), dx, epilogue);
-            })
+                T::times_weights(&self.cpu, matrix(dy), matrix(w), dx, epilogue);
+            }))
         })
     }
 
@@ -310,7 +382,7 @@ impl Backend for CpuBackend {
         self.profile.time(Share::Product, || {
             self.accumulate(into, [a.cols(), b.cols()], |dw, accumulate| {
                 let epilogue = Epilogue { accumulate, ..Epilogue::default() };
-                gemm::gemm(&self.cpu, matrix(dy).t(), matrix(x), dw, epilogue);
+                by_type!(dy, T => T::times_activations(&self.cpu, matrix(dy).t(), matrix(x), dw, epilogue));
             })
         })
     }
@@ -330,13 +402,14 @@ impl Backend for CpuBackend {
 
     fn layer_norm(&self, x: &Tensor, gamma: &Tensor, beta: &Tensor, epsilon: f32) -> Norm {
         self.profile.time(Share::Norm, || {
-            let mut y = None;
+            let mut y = self.room(x);
             let stats = self.build([x.shape().rows(), 2], |stats| {
-                y = Some(self.build(x.shape(), |y| {
-                    norm::layer_norm(&self.cpu, f32s(x), f32s(gamma), f32s(beta), epsilon, y, stats);
-                }));
+                by_type!(x, T => {
+                    let y = view_mut::<T>(&mut y);
+                    norm::layer_norm(&self.cpu, data(x), f32s(gamma), f32s(beta), epsilon, y, stats);
+                });
             });
-            Norm { y: y.expect("just built"), z: x.clone(), stats }
+            Norm { y: filled(y, x), z: x.clone(), stats }
         })
     }
 
@@ -350,15 +423,17 @@ impl Backend for CpuBackend {
         epsilon: f32,
     ) -> Norm {
         let shape = same_shape("residual_layer_norm", x, r);
-        let (x, r, gamma, beta) = (f32s(x), f32s(r), f32s(gamma), f32s(beta));
+        let (gamma, beta) = (f32s(gamma), f32s(beta));
         self.profile.time(Share::Norm, || {
-            let [mut y, mut z] = [(); 2].map(|()| self.pool.take(DType::F32, shape.len()));
+            let (mut y, mut z) = (self.room(x), self.room(x));
             let stats = self.build([shape.rows(), 2], |stats| {
-                let (y, z) = (view_mut(&mut y), view_mut(&mut z));
-                norm::residual_layer_norm(&self.cpu, x, r, dropout, gamma, beta, epsilon, z, y, stats);
+                by_type!(x, T => {
+                    let (y, z) = (view_mut::<T>(&mut y), view_mut(&mut z));
+                    let (x, r) = (data(x), data(r));
+                    norm::residual_layer_norm(&self.cpu, x, r, dropout, gamma, beta, epsilon, z, y, stats);
+                });
             });
-            let [y, z] = [y, z].map(|memory| Tensor::new(Buffer::new(memory), shape, DType::F32));
-            Norm { y, z, stats }
+            Norm { y: filled(y, x), z: filled(z, x), stats }
         })
     }
 
@@ -370,24 +445,34 @@ impl Backend for CpuBackend {
         dy: &Tensor,
         (dgamma, dbeta): (Option<Tensor>, Option<Tensor>),
     ) -> NormGradients {
-        let shape = same_shape("layer_norm_backward", &norm.z, dy);
+        same_shape("layer_norm_backward", &norm.z, dy);
         let fresh = || self.zeros(gamma.shape(), DType::F32);
         let (mut dgamma, mut dbeta) = (dgamma.unwrap_or_else(fresh), dbeta.unwrap_or_else(fresh));
-        let (z, gamma, stats, dy) = (f32s(&norm.z), f32s(gamma), f32s(&norm.stats), f32s(dy));
+        let (gamma, stats) = (f32s(gamma), f32s(&norm.stats));
         self.profile.time(Share::Norm, || {
             let (dg, db) = (data_mut(&mut dgamma), data_mut(&mut dbeta));
-            let mut dr = None;
-            let dz = self.build(shape, |dz| match dropout {
-                None => norm::layer_norm_backward(&self.cpu, z, gamma, stats, dy, dz, dg, db, true),
-                Some(dropout) => {
-                    dr = Some(self.build(shape, |dr| {
-                        norm::residual_layer_norm_backward(
-                            &self.cpu, z, dropout, gamma, stats, dy, dz, dr, dg, db, true,
-                        );
-                    }));
+            let (mut dz, mut dr) = (self.room(dy), dropout.map(|_| self.room(dy)));
+            by_type!(dy, T => {
+                let (z, dy, dz) = (data(&norm.z), data(dy), view_mut::<T>(&mut dz));
+                match (dropout, &mut dr) {
+                    (Some(dropout), Some(dr)) => norm::residual_layer_norm_backward(
+                        &self.cpu,
+                        z,
+                        dropout,
+                        gamma,
+                        stats,
+                        dy,
+                        dz,
+                        view_mut(dr),
+                        dg,
+                        db,
+                        true,
+                    ),
+                    _ => norm::layer_norm_backward(&self.cpu, z, gamma, stats, dy, dz, dg, db, true),
                 }
             });
-            let dr = dr.unwrap_or_else(|| dz.clone());
+            let dz = filled(dz, dy);
+            let dr = dr.map_or_else(|| dz.clone(), |dr| filled(dr, dy));
             NormGradients { dz, dr, dgamma, dbeta }
         })
     }
@@ -402,13 +487,15 @@ impl Backend for CpuBackend {
     ) -> (Tensor, Tensor) {
         let queries = q.shape().rows();
         self.profile.time(Share::Attention, || {
-            let mut y = None;
+            let shape = Shape::from([queries, rule.heads * rule.d_v]);
+            let mut y = self.pool.take(q.dtype(), shape.len());
             let lse = self.build([queries, rule.heads], |lse| {
-                y = Some(self.build([queries, rule.heads * rule.d_v], |y| {
+                by_type!(q, T => {
+                    let y = view_mut::<T>(&mut y);
                     attention::attention(&self.cpu, rule, spans, rows(q), rows(k), rows(v), y, lse);
-                }));
+                });
             });
-            (y.expect("just built"), lse)
+            (Tensor::new(Buffer::new(y), shape, q.dtype()), lse)
         })
     }
 
@@ -421,17 +508,22 @@ impl Backend for CpuBackend {
         dy: &Tensor,
     ) -> [Tensor; 3] {
         self.profile.time(Share::Attention, || {
-            let mut out = [q, k, v].map(|x| self.pool.take(DType::F32, x.shape().len()));
-            let [dq, dk, dv] = out.each_mut().map(view_mut);
-            let (q_rows, k_rows, v_rows) = (rows(q), rows(k), rows(v));
-            let (y, lse, dy) = (f32s(y), f32s(lse), f32s(dy));
-            attention::attention_backward(
-                &self.cpu, rule, spans, q_rows, k_rows, v_rows, y, lse, dy, dq, dk, dv,
-            );
-            let mut shapes = [q, k, v].map(Tensor::shape).into_iter();
-            out.map(|memory| {
-                Tensor::new(Buffer::new(memory), shapes.next().expect("one for each"), DType::F32)
-            })
+            let (mut dq, mut dk, mut dv) = (self.room(q), self.room(k), self.room(v));
+            by_type!(q, T => attention::attention_backward(
+                &self.cpu,
+                rule,
+                spans,
+                rows::<T>(q),
+                rows(k),
+                rows(v),
+                data(y),
+                f32s(lse),
+                data(dy),
+                view_mut(&mut dq),
+                view_mut(&mut dk),
+                view_mut(&mut dv),
+            ));
+            [filled(dq, q), filled(dk, k), filled(dv, v)]
         })
     }
 
@@ -447,7 +539,10 @@ impl Backend for CpuBackend {
         let len: usize = spans.iter().map(|span| span.queries as usize * span.keys as usize).sum();
         self.profile.time(Share::Attention, || {
             self.build([len * heads.len()], |out| {
-                attention::attention_weights(&self.cpu, rule, spans, rows(q), rows(k), f32s(lse), heads, out);
+                by_type!(q, T => {
+                    let (q, k) = (rows::<T>(q), rows(k));
+                    attention::attention_weights(&self.cpu, rule, spans, q, k, f32s(lse), heads, out);
+                });
             })
         })
     }
@@ -455,8 +550,17 @@ impl Backend for CpuBackend {
     fn embedding(&self, table: &Tensor, ids: &Tensor, scale: f32) -> Tensor {
         let (d, ids) = (table.shape().cols(), i32s(ids));
         self.profile.time(Share::Embedding, || {
-            self.build([ids.len(), d], |y: &mut [f32]| {
-                embedding::embedding(&self.cpu, f32s(table), d, ids, scale, y);
+            let shape = [ids.len(), d];
+            by_type!(table, W => {
+                let table = data::<W>(table);
+                match self.precision.dtype() {
+                    DType::Bf16 => self.build(shape, |y: &mut [bf16]| {
+                        embedding::embedding(&self.cpu, table, d, ids, scale, y);
+                    }),
+                    _ => self.build(shape, |y: &mut [f32]| {
+                        embedding::embedding(&self.cpu, table, d, ids, scale, y);
+                    }),
+                }
             })
         })
     }
@@ -471,15 +575,10 @@ impl Backend for CpuBackend {
     ) {
         let d = dtable.shape().cols();
         self.profile.time(Share::Embedding, || {
-            embedding::embedding_backward(
-                &self.cpu,
-                i32s(ids),
-                scale,
-                padding,
-                f32s(dy),
-                d,
-                data_mut(dtable),
-            );
+            by_type!(dy, T => {
+                let dy = data::<T>(dy);
+                embedding::embedding_backward(&self.cpu, i32s(ids), scale, padding, dy, d, data_mut(dtable));
+            });
         });
     }
 
@@ -487,7 +586,9 @@ impl Backend for CpuBackend {
         let d = y.shape().cols();
         assert_eq!(x.shape().cols(), d, "write_rows: x {} and y {} do not fit", x.shape(), y.shape());
         self.profile.time(Share::Embedding, || {
-            embedding::write_rows(&self.cpu, f32s(x), d, i32s(rows), data_mut(y));
+            by_type!(x, T => {
+                embedding::write_rows(&self.cpu, data::<T>(x), d, i32s(rows), data_mut(y));
+            });
         });
     }
 
@@ -506,15 +607,15 @@ impl Backend for CpuBackend {
             smoothing: target.smoothing,
             scale: target.scale,
         };
-        let (x, w, tokens) = (f32s(hidden), f32s(table), i32s(target.tokens));
         self.profile.time(Share::Loss, || {
-            let mut gradients = gradient.then(|| [h, t].map(|shape| self.pool.take(DType::F32, shape.len())));
-            let into = gradients.as_mut().map(|[dh, dt]| (view_mut(dh), view_mut(dt)));
-            let sum = projection::projection_loss(&self.cpu, &rule, x, w, tokens, into);
-            let loss = self.build(Shape::SCALAR, |y| y[0] = sum);
-            let gradients = gradients.map(|[dh, dt]| {
-                (Tensor::new(Buffer::new(dh), h, DType::F32), Tensor::new(Buffer::new(dt), t, DType::F32))
+            let mut gradients = gradient.then(|| (self.room(hidden), self.room(table)));
+            let sum = by_type!(hidden, T => {
+                let into = gradients.as_mut().map(|(dh, dt)| (view_mut::<T>(dh), view_mut(dt)));
+                let (hidden, table, tokens) = (data(hidden), f32s(table), i32s(target.tokens));
+                projection::projection_loss(&self.cpu, &rule, hidden, table, tokens, into)
             });
+            let loss = self.build(Shape::SCALAR, |y| y[0] = sum);
+            let gradients = gradients.map(|(dh, dt)| (filled(dh, hidden), filled(dt, table)));
             ProjectionLoss { loss, gradients }
         })
     }
@@ -552,8 +653,20 @@ impl Backend for CpuBackend {
     }
 }
 
-fn view_mut(memory: &mut Memory) -> &mut [f32] {
-    memory.view_mut().expect("taken from the pool as f32")
+impl CpuBackend {
+    /// Memory for a tensor like `x`, to be written and then made one with [`filled`].
+    fn room(&self, x: &Tensor) -> Memory {
+        self.pool.take(x.dtype(), x.shape().len())
+    }
+}
+
+/// The tensor of the shape and type of `like` that now lies in `memory`.
+fn filled(memory: Memory, like: &Tensor) -> Tensor {
+    Tensor::new(Buffer::new(memory), like.shape(), like.dtype())
+}
+
+fn view_mut<T: Number>(memory: &mut Memory) -> &mut [T] {
+    memory.view_mut().expect("taken from the pool as this type")
 }
 
 fn fill(x: &mut [f32], f: impl Fn(u32) -> f32) {

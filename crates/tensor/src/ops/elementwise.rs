@@ -49,7 +49,7 @@ impl Tape {
         let y = self.backend().sum(x.value());
         let dx = x.clone();
         self.record(y, &[x], move |back, dy| {
-            let all = back.backend.broadcast(&dy, dx.shape());
+            let all = back.backend.broadcast(&dy, dx.shape(), dx.value().dtype());
             back.add(&dx, all);
         })
     }

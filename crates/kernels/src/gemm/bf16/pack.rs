@@ -19,9 +19,9 @@ pub(super) struct Left<'a> {
 
 enum Rows<'a> {
     /// As they are, but for the last ones: where they do not fill a block, they are copied, with zeros behind them.
-    Given(&'a [bf16], Option<Scratch>),
+    Given(&'a [bf16], Option<Scratch<bf16>>),
     /// A copy, filled up to whole blocks with zeros.
-    Copied(Scratch),
+    Copied(Scratch<bf16>),
 }
 
 impl<'a> Left<'a> {
@@ -44,17 +44,17 @@ impl<'a> Left<'a> {
     pub(super) fn block(&self, row: usize) -> *const bf16 {
         let whole = |rows: &[bf16], row: usize| rows[row * self.stride..(row + BLOCK) * self.stride].as_ptr();
         match &self.rows {
-            Rows::Given(_, Some(rest)) if row + BLOCK > self.m => whole(rest.as_bf16(), 0),
+            Rows::Given(_, Some(rest)) if row + BLOCK > self.m => whole(rest, 0),
             Rows::Given(rows, _) => whole(rows, row),
-            Rows::Copied(rows) => whole(rows.as_bf16(), row),
+            Rows::Copied(rows) => whole(rows, row),
         }
     }
 }
 
-fn copy(cpu: &Cpu, a: Matrix<bf16>, stride: usize) -> Scratch {
+fn copy(cpu: &Cpu, a: Matrix<bf16>, stride: usize) -> Scratch<bf16> {
     let rows = a.rows.next_multiple_of(BLOCK);
-    let mut copy = Scratch::take(rows * stride / 2);
-    cpu.threads.for_pieces(copy.as_bf16_mut(), BLOCK * stride, |i, to| {
+    let mut copy = Scratch::take(rows * stride);
+    cpu.threads.for_pieces(&mut copy, BLOCK * stride, |i, to| {
         cpu.isa.dispatch(PackLeft { a, rows: i * BLOCK..a.rows.min((i + 1) * BLOCK), to, stride });
     });
     copy
