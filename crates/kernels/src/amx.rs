@@ -13,6 +13,9 @@ pub(crate) const BLOCK: usize = 32;
 pub(crate) const TILE: usize = 16;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub(crate) use linux::Tiles;
+
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod linux {
     use super::{Amx, BLOCK};
     use std::arch::asm;
@@ -115,6 +118,7 @@ mod linux {
                 ) {
                     debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
                     const C_STRIDE: usize = BLOCK * 4;
+                    // `b` streams past: it is loaded with a hint to leave the first cache to `a`, which stays for the next `b`.
                     // Safety: the caller's promise; the tiles are configured as long as `self` lives.
                     unsafe {
                         asm!(
@@ -131,9 +135,9 @@ mod linux {
                             "tilezero tmm2",
                             "tilezero tmm3",
                             "3:",
-                            "tileloadd tmm6, [{b} + {b_stride}]",
+                            "tileloaddt1 tmm6, [{b} + {b_stride}]",
                             "tileloadd tmm4, [{a} + {a_stride}]",
-                            "tileloadd tmm7, [{b} + {b_stride} + 1024]",
+                            "tileloaddt1 tmm7, [{b} + {b_stride} + 1024]",
                             concat!($product, " tmm0, tmm4, tmm6"),
                             "tileloadd tmm5, [{a_below} + {a_stride}]",
                             concat!($product, " tmm1, tmm4, tmm7"),

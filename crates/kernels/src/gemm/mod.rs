@@ -4,8 +4,8 @@
 //! held. Blocks of `k` go on from the stored sum, exactly. So an element depends on its row of `A`, its column of
 //! `B` and the instruction set, and on nothing else: not on the number of rows, the blocking or the threads.
 //!
-//! Both operands are first packed into panels that the tile kernel reads in order ([`pack`]); then tasks of some
-//! 340 × 128 elements of `C` are computed tile by tile ([`tile`]), for a block of `k` at a time: one panel of `B` stays in
+//! Both operands are first packed into panels that the tile kernel reads in order (`pack.rs`); then tasks of some
+//! 340 × 128 elements of `C` are computed tile by tile (`tile.rs`), for a block of `k` at a time: one panel of `B` stays in
 //! the first cache while the panels of `A` stream past it from the second.
 
 mod bf16;

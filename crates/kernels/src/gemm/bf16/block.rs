@@ -1,8 +1,8 @@
 //! Blocks of 32 × 32 sums: on the tile unit, or as dot products of pairs on vectors.
 
 use super::pack::{Left, pack_right};
-use super::{BLOCK, DEPTH, Epilogue, Matrix, STEP};
-use crate::amx::TILE;
+use super::{BLOCK, DEPTH, Epilogue, Matrix, PACKED, STEP};
+use crate::amx::{TILE, Tiles};
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd, load, store};
 use crate::threads::Shared;
@@ -15,9 +15,11 @@ pub(super) struct Columns<'a, B, C> {
     pub left: &'a Left<'a>,
     pub b: Matrix<'a, B>,
     pub columns: Range<usize>,
-    /// Room for one stretch of `k` of the columns, as pairs.
-    pub packed: &'a mut [f32],
-    /// Room for the sums of one block, or of all.
+    /// Room for the columns as pairs: `[stretch of k][panel]`.
+    pub right: &'a mut [bf16],
+    /// Room for a stretch of a block of rows.
+    pub rows: &'a mut [bf16],
+    /// Room for the sums of a row of blocks, or of all of them.
     pub sums: &'a mut [f32],
     pub c: Shared<'a, C>,
     pub epilogue: Epilogue<'a>,
@@ -26,95 +28,119 @@ pub(super) struct Columns<'a, B, C> {
 impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
+    fn run<S: Simd>(mut self, s: S) {
         let tiles = self.isa.amx().map(|amx| amx.tiles());
-        let (m, k) = (self.left.m, self.left.stride);
-        let panels = self.columns.len().div_ceil(BLOCK);
-        for start in (0..k).step_by(DEPTH) {
-            let depth = DEPTH.min(k - start);
-            let panel = depth * BLOCK / 2;
-            for (j, to) in self.packed[..panels * panel].chunks_exact_mut(panel).enumerate() {
-                pack_right(s, self.b, self.columns.start + j * BLOCK, start..start + depth, to);
-            }
-            // A block is finished while the tiles are at work on the next.
-            let mut waiting = None;
-            for j in 0..panels {
-                let right = self.packed[j * panel..][..panel].as_ptr();
-                for i in 0..m.div_ceil(BLOCK) {
-                    let block = self.block(i, j);
-                    let sums = &mut self.sums[block.sums.clone()];
-                    // Safety: `left` gives whole blocks of rows of `k` elements, `right` was packed for `depth` of them.
-                    unsafe {
-                        let left = self.left.block(i * BLOCK).add(start);
-                        match &tiles {
-                            Some(tiles) => {
-                                let (stride, steps) = (k * size_of::<bf16>(), depth / STEP);
-                                tiles.multiply_bf16(
-                                    left,
-                                    stride,
-                                    right.cast(),
-                                    steps,
-                                    sums.as_mut_ptr(),
-                                    start == 0,
-                                );
-                            }
-                            None => dot_rows(s, left, k, right, depth / STEP, block.rows, sums, start == 0),
-                        }
-                    }
-                    if start + depth == k
-                        && let Some(done) = waiting.replace(block)
-                    {
-                        self.finish(s, done);
-                    }
+        let k = self.left.length;
+        for start in (0..k).step_by(PACKED) {
+            let end = k.min(start + PACKED);
+            self.pack(s, start..end);
+            for row in (0..self.left.m).step_by(BLOCK) {
+                for at in (start..end).step_by(DEPTH) {
+                    self.multiply(s, tiles.as_ref(), row, at..end.min(at + DEPTH), start, end == k);
                 }
-            }
-            if let Some(done) = waiting {
-                self.finish(s, done);
             }
         }
     }
 }
 
-/// Where a block of sums lies and where it belongs.
-struct Block {
-    row: usize,
-    rows: usize,
-    column: usize,
-    cols: usize,
-    sums: Range<usize>,
-}
-
 impl<B: Real, C: Real> Columns<'_, B, C> {
-    /// The block in row `i` and column `j` of blocks. Its sums have a place of their own if they have to wait for the next
-    /// stretch of `k`, and else one of two that are used in turn.
+    fn panels(&self) -> usize {
+        self.columns.len().div_ceil(BLOCK)
+    }
+
     #[inline(always)]
-    fn block(&self, i: usize, j: usize) -> Block {
-        let (row, column) = (i * BLOCK, self.columns.start + j * BLOCK);
-        let number = j * self.left.m.div_ceil(BLOCK) + i;
-        let place = if self.left.stride > DEPTH { number } else { number % 2 };
-        let (rows, cols) = (BLOCK.min(self.left.m - row), BLOCK.min(self.b.cols - column));
-        Block { row, rows, column, cols, sums: place * BLOCK * BLOCK..(place + 1) * BLOCK * BLOCK }
+    fn pack<S: Simd>(&mut self, s: S, k: Range<usize>) {
+        let panels = self.panels();
+        let mut to = &mut *self.right;
+        for at in k.clone().step_by(DEPTH) {
+            for panel in 0..panels {
+                let size = DEPTH.min(k.end - at) * BLOCK;
+                let (this, rest) = to.split_at_mut(size);
+                pack_right(s, self.b, self.columns.start + panel * BLOCK, at, this);
+                to = rest;
+            }
+        }
+    }
+
+    /// One stretch of `k` of a block of rows, with all columns of the task; `packed` is where the packed part of `k`
+    /// starts, and `last` says that nothing comes after it.
+    #[inline(always)]
+    fn multiply<S: Simd>(
+        &mut self,
+        s: S,
+        tiles: Option<&Tiles>,
+        row: usize,
+        k: Range<usize>,
+        packed: usize,
+        last: bool,
+    ) {
+        let panels = self.panels();
+        let last = last && k.end == self.left.length.min(packed + PACKED);
+        let mut block = &self.left.block(row)[k.start..];
+        let mut stride = self.left.stride;
+        if self.left.collides() {
+            for i in 0..BLOCK {
+                self.rows[i * k.len()..][..k.len()].copy_from_slice(&block[i * stride..][..k.len()]);
+            }
+            (block, stride) = (&*self.rows, k.len());
+        }
+        let first_sums = if self.left.length > PACKED { row / BLOCK * panels } else { 0 };
+        let right = &self.right[(k.start - packed) * panels * BLOCK..];
+        for panel in 0..panels {
+            let right = &right[panel * k.len() * BLOCK..][..k.len() * BLOCK];
+            let sums = &mut self.sums[(first_sums + panel) * BLOCK * BLOCK..][..BLOCK * BLOCK];
+            let (steps, first) = (k.len() / STEP, k.start == 0);
+            assert!(block.len() >= (BLOCK - 1) * stride + k.len());
+            // Safety: `block` has 32 rows of `k`, as just checked, `right` as many pairs as it takes, `sums` a whole block.
+            unsafe {
+                match tiles {
+                    Some(tiles) => {
+                        let (left, bytes) = (block.as_ptr(), stride * size_of::<bf16>());
+                        tiles.multiply_bf16(left, bytes, right.as_ptr(), steps, sums.as_mut_ptr(), first);
+                    }
+                    None => {
+                        let rows = BLOCK.min(self.left.m - row);
+                        dot_rows(s, block.as_ptr(), stride, right.as_ptr().cast(), steps, rows, sums, first);
+                    }
+                }
+            }
+            // A block is finished while the tiles are at work on the next.
+            if last && panel > 0 {
+                self.finish(s, row, panel - 1, first_sums);
+            }
+        }
+        if last {
+            self.finish(s, row, panels - 1, first_sums);
+        }
     }
 
     /// What is in `C` already, bias and activation; then the block goes to its place, rounded to its type.
     #[inline(always)]
-    fn finish<S: Simd>(&self, s: S, block: Block) {
-        let Block { row, rows, column, cols, sums } = block;
+    fn finish<S: Simd>(&self, s: S, row: usize, panel: usize, first_sums: usize) {
         let n = self.b.cols;
+        let column = self.columns.start + panel * BLOCK;
+        let (rows, cols) = (BLOCK.min(self.left.m - row), BLOCK.min(n - column));
+        let sums = &self.sums[(first_sums + panel) * BLOCK * BLOCK..][..BLOCK * BLOCK];
         let Epilogue { accumulate, bias, activation } = self.epilogue;
+        let mut wide_bias = [0.0; BLOCK];
+        if let Some(bias) = bias {
+            wide_bias[..cols].copy_from_slice(&bias[column..column + cols]);
+        }
         for i in 0..rows {
-            let sums = &self.sums[sums.start + i * BLOCK..][..BLOCK];
+            let sums = &sums[i * BLOCK..][..BLOCK];
             // Safety: columns belong to one task each.
             let c = unsafe { self.c.slice((row + i) * n + column, cols) };
-            for at in (0..cols).step_by(S::LANES) {
-                let lanes = S::LANES.min(cols - at);
-                let mut sum = load(s, sums, at, lanes);
+            for at in (0..BLOCK).step_by(S::LANES) {
+                // Whole vectors are the common case, and their number is known when compiling.
+                let lanes = if cols == BLOCK { S::LANES } else { S::LANES.min(cols.saturating_sub(at)) };
+                if lanes == 0 {
+                    break;
+                }
+                let mut sum = load(s, sums, at, S::LANES);
                 if accumulate {
                     sum = s.add(sum, load(s, c, at, lanes));
                 }
-                if let Some(bias) = bias {
-                    sum = s.add(sum, load(s, bias, column + at, lanes));
-                }
+                sum = s.add(sum, load(s, &wide_bias, at, S::LANES));
                 if let Some(activation) = activation {
                     sum = activation.apply(s, sum);
                 }
@@ -141,30 +167,25 @@ unsafe fn dot_rows<S: Simd>(
 ) {
     let mut row = 0;
     while row < rows {
-        let left_over = rows - row;
+        let mut done = 0;
         for column in (0..BLOCK).step_by(2 * S::LANES) {
             // Safety: rows below `BLOCK`, columns inside the panel.
-            unsafe {
+            done = unsafe {
                 let left = left.add(row * stride);
                 let sums = &mut sums[row * BLOCK + column..];
-                match left_over.min(S::TILE_ROWS) {
+                match (rows - row).min(S::TILE_ROWS) {
                     1 => dot::<S, 1>(s, left, stride, right, steps, column, sums, first),
                     2 | 3 => dot::<S, 2>(s, left, stride, right, steps, column, sums, first),
                     4..=7 => dot::<S, 4>(s, left, stride, right, steps, column, sums, first),
                     _ => dot::<S, 8>(s, left, stride, right, steps, column, sums, first),
                 }
-            }
+            };
         }
-        row += match left_over.min(S::TILE_ROWS) {
-            1 => 1,
-            2 | 3 => 2,
-            4..=7 => 4,
-            _ => 8,
-        };
+        row += done;
     }
 }
 
-/// `ROWS` rows by two vectors of columns from `column` on.
+/// `ROWS` rows by two vectors of columns from `column` on; returns `ROWS`.
 ///
 /// # Safety
 /// As for [`dot_rows`].
@@ -178,7 +199,7 @@ unsafe fn dot<S: Simd, const ROWS: usize>(
     column: usize,
     sums: &mut [f32],
     first: bool,
-) {
+) -> usize {
     assert!(sums.len() >= (ROWS - 1) * BLOCK + 2 * S::LANES);
     let c = sums.as_mut_ptr();
     let mut totals = [[s.splat(0.0); 2]; ROWS];
@@ -216,4 +237,5 @@ unsafe fn dot<S: Simd, const ROWS: usize>(
             unsafe { s.store(c.add(row * BLOCK + v * S::LANES), totals[row][v]) }
         }
     }
+    ROWS
 }

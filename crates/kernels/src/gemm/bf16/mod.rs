@@ -1,10 +1,10 @@
 //! Matrix products of bf16 with sums in f32.
 //!
-//! The left operand is read where it lies, if its rows start at cache lines and are whole tile rows long, or else
-//! copied so. The right operand is packed by the task that needs it, some columns at a time, and rounded to bf16 on
-//! the way, into pairs of neighbours along `k`: that is what the tile unit and the dot products of AVX-512 multiply.
-//! Sums of a block of 32 × 32 elements go on exactly from one stretch of `k` to the next, so that an element depends on
-//! its row, its column and the instruction set alone.
+//! A task has all rows and 128 columns. It packs its columns, rounded to bf16 on the way, into pairs of neighbours along
+//! `k`: that is what the tile unit and the dot products of AVX-512 multiply. Then it goes through blocks of 32 rows: a
+//! stretch of `k` of them stays in the first cache while the columns stream past it from the second. Sums of a block of
+//! 32 × 32 elements go on exactly from one stretch to the next, so that an element depends on its row, its column and
+//! the instruction set alone.
 
 mod block;
 mod pack;
@@ -24,10 +24,13 @@ use pack::Left;
 const STEP: usize = 32;
 /// Rows and columns of a block of sums.
 const BLOCK: usize = crate::amx::BLOCK;
-/// Columns of a task.
-const TASK: usize = 4 * BLOCK;
-/// Elements of `k` after which sums are set aside: a panel of `B` of that depth is 32 KiB, two thirds of the first cache.
+/// Panels of `B`, each as wide as a block, in a task.
+const PANELS: usize = 4;
+/// Elements of `k` that are multiplied in one go: so much of a block of rows of `A` is 32 KiB, two thirds of the first
+/// cache.
 const DEPTH: usize = 512;
+/// Elements of `k` that are packed in one go: so much of a task's columns is 1 MiB, half of the second cache.
+const PACKED: usize = 8 * DEPTH;
 
 /// `C = activation(A·B + bias)` with operands rounded to bf16: `A: [m, k]`, `B: [k, n]`, `C: [m, n]`.
 pub fn gemm_bf16<B: Real, C: Real>(
@@ -43,14 +46,25 @@ pub fn gemm_bf16<B: Real, C: Real>(
         return;
     }
     let left = Left::new(cpu, a);
-    let depth = left.stride.min(DEPTH);
-    // With more than one stretch of `k`, the sums of all blocks of a task wait for the next.
-    let blocks = if left.stride > DEPTH { m.div_ceil(BLOCK) * (TASK / BLOCK) } else { 2 };
     let c = Shared::new(c);
-    cpu.threads.run(n.div_ceil(TASK), |task| {
-        let mut memory = Scratch::take(depth * TASK / 2 + blocks * BLOCK * BLOCK);
-        let (packed, sums) = memory.split_at_mut(depth * TASK / 2);
-        let columns = task * TASK..n.min((task + 1) * TASK);
-        cpu.isa.dispatch(Columns { isa: cpu.isa, left: &left, b, columns, packed, sums, c, epilogue });
+    let packed = left.stride.min(PACKED) * PANELS * BLOCK;
+    // Beyond that, the sums of all rows wait for the rest of `k`.
+    let blocks = PANELS * if left.stride > PACKED { m.div_ceil(BLOCK) } else { 1 };
+    cpu.threads.run(n.div_ceil(PANELS * BLOCK), |task| {
+        let mut right = Scratch::take(packed);
+        let mut sums = Scratch::take(blocks * BLOCK * BLOCK);
+        let mut rows = Scratch::take(DEPTH * BLOCK);
+        let columns = task * PANELS * BLOCK..n.min((task + 1) * PANELS * BLOCK);
+        cpu.isa.dispatch(Columns {
+            isa: cpu.isa,
+            left: &left,
+            b,
+            columns,
+            right: &mut right,
+            rows: &mut rows,
+            sums: &mut sums,
+            c,
+            epilogue,
+        });
     });
 }

@@ -12,7 +12,9 @@ use std::ops::Range;
 /// The left operand: rows of bf16 that start at cache lines and are whole tile rows long.
 pub(super) struct Left<'a> {
     rows: Rows<'a>,
-    /// From row to row, which is also their length: `k` rounded up.
+    /// The length of a row: `k` rounded up.
+    pub length: usize,
+    /// From row to row.
     pub stride: usize,
     pub m: usize,
 }
@@ -27,27 +29,31 @@ enum Rows<'a> {
 impl<'a> Left<'a> {
     pub(super) fn new(cpu: &Cpu, a: Matrix<'a, bf16>) -> Left<'a> {
         let (m, k) = (a.rows, a.cols);
-        let stride = k.next_multiple_of(STEP).max(STEP);
-        let fits = !a.transposed && k == stride && a.data.as_ptr().addr().is_multiple_of(64);
-        let rows = if fits {
-            let rest = m % BLOCK;
-            let copy = (rest > 0).then(|| copy(cpu, Matrix::new(&a.data[(m - rest) * k..], rest, k), stride));
-            Rows::Given(a.data, copy)
-        } else {
-            Rows::Copied(copy(cpu, a, stride))
-        };
-        Left { rows, stride, m }
+        let length = k.next_multiple_of(STEP).max(STEP);
+        if a.transposed || k != length || !a.data.as_ptr().addr().is_multiple_of(64) {
+            // An odd number of cache lines from row to row.
+            let stride = length + if length / STEP % 2 == 0 { STEP } else { 0 };
+            return Left { rows: Rows::Copied(copy(cpu, a, stride)), length, stride, m };
+        }
+        let rest = m % BLOCK;
+        let last = (rest > 0).then(|| copy(cpu, Matrix::new(&a.data[(m - rest) * k..], rest, k), length));
+        Left { rows: Rows::Given(a.data, last), length, stride: length, m }
     }
 
     /// Where the block of rows from `row` on begins; it is whole.
     #[inline(always)]
-    pub(super) fn block(&self, row: usize) -> *const bf16 {
-        let whole = |rows: &[bf16], row: usize| rows[row * self.stride..(row + BLOCK) * self.stride].as_ptr();
+    pub(super) fn block(&self, row: usize) -> &[bf16] {
         match &self.rows {
-            Rows::Given(_, Some(rest)) if row + BLOCK > self.m => whole(rest, 0),
-            Rows::Given(rows, _) => whole(rows, row),
-            Rows::Copied(rows) => whole(rows, row),
+            Rows::Given(_, Some(last)) if row + BLOCK > self.m => last,
+            Rows::Given(rows, _) => &rows[row * self.stride..(row + BLOCK) * self.stride],
+            Rows::Copied(rows) => &rows[row * self.stride..(row + BLOCK) * self.stride],
         }
+    }
+
+    /// Whether rows lie so that many of them would share few places in the first cache: then a stretch of them is
+    /// better copied together.
+    pub(super) fn collides(&self) -> bool {
+        (self.stride * size_of::<bf16>()).is_multiple_of(2048)
     }
 }
 
@@ -85,7 +91,7 @@ impl Kernel for PackLeft<'_> {
         // Pairs along `k` of sixteen rows, turned so that each row's lie side by side.
         let mut pairs = Pairs::new();
         for first in (0..BLOCK).step_by(TILE) {
-            for step in (0..stride).step_by(STEP) {
+            for step in (0..k.next_multiple_of(STEP)).step_by(STEP) {
                 for p in 0..TILE {
                     merge_rows(
                         s,
@@ -104,42 +110,43 @@ impl Kernel for PackLeft<'_> {
     }
 }
 
-/// Packs a panel of `BLOCK` columns of `B` for some steps of `k`: `[step][2][16 pairs][16 columns]`.
+/// Packs a panel of `BLOCK` columns of `B`, from row `start` on: `[step][2][16 pairs][16 columns]`.
 #[inline(always)]
-pub(super) fn pack_right<S: Simd, T: Real>(
-    s: S,
-    b: Matrix<T>,
-    column: usize,
-    depth: Range<usize>,
-    to: &mut [f32],
-) {
+pub(super) fn pack_right<S: Simd, T: Real>(s: S, b: Matrix<T>, column: usize, start: usize, to: &mut [bf16]) {
     let (k, n) = (b.rows, b.cols);
     let mut pairs = Pairs::new();
-    for (i, to) in to.chunks_exact_mut(TILE * TILE).enumerate() {
-        let (step, first) = (depth.start + i / 2 * STEP, column + i % 2 * TILE);
-        if !b.transposed {
+    for (i, to) in to.chunks_exact_mut(2 * TILE * TILE).enumerate() {
+        let (step, first) = (start + i / 2 * STEP, column + i % 2 * TILE);
+        assert!(to.as_ptr().addr().is_multiple_of(64));
+        // Safety: a tile is sixteen rows of sixteen pairs, aligned as just checked, and any bits are an f32.
+        let to = unsafe { &mut *to.as_mut_ptr().cast::<[[f32; TILE]; TILE]>() };
+        if b.transposed {
+            for i in 0..TILE {
+                row_pairs(s, part(b.data, k, first + i..n, step..k.min(step + STEP)), pairs.row(i));
+            }
+            // Safety: `to` has sixteen rows of sixteen.
+            unsafe { pairs.transpose(s, to.as_mut_ptr().cast(), TILE) }
+        } else {
             for p in 0..TILE {
-                let row: &mut [f32; TILE] =
-                    (&mut to[p * TILE..][..TILE]).try_into().expect("a row of a tile");
-                merge_rows(s, b.data, n, step + 2 * p..k, first, n, row);
-            }
-            continue;
-        }
-        for column in 0..TILE {
-            let row = pairs.row(column);
-            for at in (0..TILE).step_by(S::LANES) {
-                let from = step + 2 * at;
-                let lanes =
-                    |from: usize| if first + column < n { k.saturating_sub(from).min(S::LANES) } else { 0 };
-                let start = (first + column) * k;
-                let x = load_or_zeros(s, b.data, start + from, lanes(from));
-                let y = load_or_zeros(s, b.data, start + from + S::LANES, lanes(from + S::LANES));
-                // Safety: LANES pairs from `at` on lie inside the row.
-                unsafe { s.store_u(row.as_mut_ptr().add(at).cast(), s.row(x, y)) }
+                merge_rows(s, b.data, n, step + 2 * p..k, first, n, &mut to[p]);
             }
         }
-        // Safety: `to` has sixteen rows of sixteen.
-        unsafe { pairs.transpose(s, to.as_mut_ptr(), TILE) }
+    }
+}
+
+/// The columns `columns` of row `rows.start`, or nothing if that is not below `rows.end`.
+#[inline(always)]
+fn part<T>(data: &[T], stride: usize, rows: Range<usize>, columns: Range<usize>) -> &[T] {
+    if rows.is_empty() || columns.is_empty() { &[] } else { &data[rows.start * stride..][columns] }
+}
+
+/// Up to 32 numbers as sixteen pairs, in order, with zeros behind them.
+#[inline(always)]
+fn row_pairs<S: Simd, T: Real>(s: S, from: &[T], to: &mut [f32; TILE]) {
+    for at in (0..TILE).step_by(S::LANES) {
+        let (x, y) = (vector(s, from, 2 * at), vector(s, from, 2 * at + S::LANES));
+        // Safety: LANES pairs from `at` on lie inside the row.
+        unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), s.row(x, y)) }
     }
 }
 
@@ -154,19 +161,26 @@ fn merge_rows<S: Simd, T: Real>(
     end: usize,
     to: &mut [f32; TILE],
 ) {
+    let columns = column..end.min(column + TILE);
+    let low = part(data, stride, rows.clone(), columns.clone());
+    let high = part(data, stride, rows.start + 1..rows.end, columns);
     for at in (0..TILE).step_by(S::LANES) {
-        let first = column + at;
-        let lanes = |row: usize| if row < rows.end { end.saturating_sub(first).min(S::LANES) } else { 0 };
-        let low = load_or_zeros(s, data, rows.start * stride + first, lanes(rows.start));
-        let high = load_or_zeros(s, data, (rows.start + 1) * stride + first, lanes(rows.start + 1));
+        let pair = s.pair(vector(s, low, at), vector(s, high, at));
         // Safety: LANES pairs from `at` on lie inside the row.
-        unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), s.pair(low, high)) }
+        unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), pair) }
     }
 }
 
+/// The vector from `at` on, with zeros for what is past the end.
 #[inline(always)]
-fn load_or_zeros<S: Simd, T: Real>(s: S, data: &[T], at: usize, lanes: usize) -> S::F {
-    if lanes == 0 { s.splat(0.0) } else { load(s, data, at, lanes) }
+fn vector<S: Simd, T: Real>(s: S, from: &[T], at: usize) -> S::F {
+    if at + S::LANES <= from.len() {
+        load(s, from, at, S::LANES)
+    } else if at < from.len() {
+        load(s, from, at, from.len() - at)
+    } else {
+        s.splat(0.0)
+    }
 }
 
 /// Sixteen rows of sixteen pairs of bf16, about to be turned.
