@@ -1,8 +1,9 @@
 //! Memory that starts at a cache line, so that vectors and tiles never straddle one.
 
 use half::{bf16, f16};
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
+use std::ptr::NonNull;
 
 /// A type of which any bits are a value and all zeros is zero.
 ///
@@ -23,12 +24,26 @@ unsafe impl Element for i32 {}
 
 /// A slice of numbers on the heap, zero at first, that starts at a multiple of [`ALIGNMENT`] bytes.
 pub struct Aligned<T: Element> {
-    start: std::ptr::NonNull<T>,
+    start: NonNull<T>,
     len: usize,
 }
 
 /// The size of a cache line and of the widest vector.
 pub const ALIGNMENT: usize = 64;
+
+const HUGE_PAGE: usize = 1 << 21;
+
+/// Pages of 2 MiB for large memory: operands of a product are read along columns too, where every row may lie on a page of
+/// its own, and the processor remembers the places of few pages.
+fn ask_for_huge_pages(start: NonNull<u8>, layout: Layout) {
+    #[cfg(target_os = "linux")]
+    if layout.align() >= HUGE_PAGE {
+        // Safety: the memory is ours; the advice changes nothing but how it is mapped, and may be ignored.
+        unsafe { libc::madvise(start.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = (start, layout);
+}
 
 // Safety: it owns its memory as a `Vec` does, and `Element` is `Send`.
 unsafe impl<T: Element> Send for Aligned<T> {}
@@ -39,17 +54,24 @@ impl<T: Element> Aligned<T> {
     /// `len` zeros.
     pub fn zeros(len: usize) -> Self {
         if len == 0 {
-            return Aligned { start: std::ptr::NonNull::dangling(), len };
+            return Aligned { start: NonNull::dangling(), len };
         }
         let layout = Self::layout(len);
         // Safety: the layout is not empty.
-        let start = unsafe { alloc_zeroed(layout) }.cast::<T>();
-        Aligned { start: std::ptr::NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout)), len }
+        let start = unsafe { alloc(layout) };
+        let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(layout));
+        ask_for_huge_pages(start, layout);
+        // Safety: all of it is ours, and zero bits are zero.
+        unsafe { start.write_bytes(0, layout.size()) };
+        Aligned { start: start.cast(), len }
     }
 
+    /// Large memory starts at a huge page.
     fn layout(len: usize) -> Layout {
-        let layout = Layout::array::<T>(len).and_then(|layout| layout.align_to(ALIGNMENT));
-        layout.unwrap_or_else(|_| panic!("{len} elements are more than memory can address"))
+        let layout = Layout::array::<T>(len);
+        let align =
+            |layout: Layout| layout.align_to(if layout.size() < HUGE_PAGE { ALIGNMENT } else { HUGE_PAGE });
+        layout.and_then(align).unwrap_or_else(|_| panic!("{len} elements are more than memory can address"))
     }
 }
 
@@ -89,12 +111,12 @@ mod tests {
 
     #[test]
     fn memory_is_zero_and_starts_at_a_cache_line() {
-        for len in [0, 1, 17, 4096] {
+        for len in [0, 1, 17, 4096, HUGE_PAGE] {
             let mut a = Aligned::<f32>::zeros(len);
             assert!(a.iter().all(|&x| x == 0.0));
             assert!(len == 0 || (a.as_ptr() as usize).is_multiple_of(ALIGNMENT));
             a.fill(1.5);
-            assert_eq!(a.iter().sum::<f32>(), 1.5 * len as f32);
+            assert_eq!(a.iter().map(|&x| x as f64).sum::<f64>(), 1.5 * len as f64);
         }
     }
 }

@@ -65,23 +65,10 @@ mod linux {
 
     /// Asks the system for the right to use tile data, which it grants to the whole process.
     fn permitted() -> bool {
-        const ARCH_PRCTL: i64 = 158;
-        const REQUEST_PERMISSION: u64 = 0x1023;
-        const TILE_DATA: u64 = 18;
-        let result: i64;
+        const REQUEST_PERMISSION: libc::c_long = 0x1023;
+        const TILE_DATA: libc::c_long = 18;
         // Safety: a system call that changes nothing but this permission.
-        unsafe {
-            asm!(
-                "syscall",
-                inlateout("rax") ARCH_PRCTL => result,
-                in("rdi") REQUEST_PERMISSION,
-                in("rsi") TILE_DATA,
-                lateout("rcx") _,
-                lateout("r11") _,
-                options(nostack),
-            );
-        }
-        result == 0
+        unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0 }
     }
 
     /// Configured tiles of one thread; dropping them gives the registers back.
@@ -184,6 +171,14 @@ mod linux {
         half::bf16,
         f32,
         "tdpbf16ps"
+    );
+
+    multiply!(
+        /// Products of groups of four int8 into sums of int32.
+        multiply_int8,
+        i8,
+        i32,
+        "tdpbssd"
     );
 }
 

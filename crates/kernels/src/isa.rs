@@ -28,7 +28,7 @@ enum Level {
     Portable,
     Avx2,
     Avx512,
-    /// AVX-512 with dot products of pairs of bf16.
+    /// AVX-512 with dot products of pairs of bf16 and of groups of four int8.
     Avx512Bf16,
     /// The tile unit, beside all of the above.
     Amx,
@@ -150,7 +150,7 @@ fn run_avx512<K: Kernel>(kernel: K, token: Avx512<false>) -> K::Output {
 }
 
 #[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16")]
+#[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx512vnni")]
 fn run_avx512bf16<K: Kernel>(kernel: K, token: Avx512<true>) -> K::Output {
     kernel.run(token)
 }

@@ -9,10 +9,12 @@
 //! the first cache while the panels of `A` stream past it from the second.
 
 mod bf16;
+mod int8;
 mod pack;
 mod tile;
 
 pub use bf16::gemm_bf16;
+pub use int8::{Int8Weights, gemm_int8};
 
 use crate::activation::Activation;
 use crate::isa::Kernel;

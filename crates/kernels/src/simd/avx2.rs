@@ -278,4 +278,21 @@ impl Simd for Avx2 {
             _mm256_fmadd_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), sum)
         }
     }
+    #[inline(always)]
+    fn dot4(self, sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
+        unsafe {
+            // Even and odd bytes as numbers of 16 bits, whose products are added in pairs.
+            let (a_even, b_even) = (
+                _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(a)),
+                _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(b)),
+            );
+            let (a_odd, b_odd) = (_mm256_srai_epi16::<8>(a), _mm256_srai_epi16::<8>(b));
+            let pairs = _mm256_add_epi32(_mm256_madd_epi16(a_even, b_even), _mm256_madd_epi16(a_odd, b_odd));
+            _mm256_add_epi32(sum, pairs)
+        }
+    }
+    #[inline(always)]
+    fn from_i32(self, x: __m256i) -> __m256 {
+        unsafe { _mm256_cvtepi32_ps(x) }
+    }
 }

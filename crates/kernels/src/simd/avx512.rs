@@ -8,7 +8,8 @@ use super::{Real, Simd};
 use half::bf16;
 use std::arch::x86_64::*;
 
-/// Proof that the processor has AVX-512 F, BW, DQ and VL and, with `BF16`, the extension of that name.
+/// Proof that the processor has AVX-512 F, BW, DQ and VL and, with `BF16`, the extension of that name and the one
+/// for dot products of int8, VNNI: a processor that has the first has the second.
 #[derive(Clone, Copy)]
 pub(crate) struct Avx512<const BF16: bool>(());
 
@@ -21,7 +22,7 @@ impl<const BF16: bool> Avx512<BF16> {
             && is_x86_feature_detected!("avx512bw")
             && is_x86_feature_detected!("avx512dq")
             && is_x86_feature_detected!("avx512vl")
-            && (!BF16 || is_x86_feature_detected!("avx512bf16"));
+            && (!BF16 || is_x86_feature_detected!("avx512bf16") && is_x86_feature_detected!("avx512vnni"));
         present.then_some(Avx512(()))
     }
 
@@ -284,5 +285,28 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
             let (a, b) = (_mm512_and_si512(a, high), _mm512_and_si512(b, high));
             _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum)
         }
+    }
+    #[inline(always)]
+    fn dot4(self, sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+        unsafe {
+            if BF16 {
+                // The instruction takes the first operand as unsigned: 128 is added to it, and its share taken away.
+                let sign = _mm512_set1_epi8(-128);
+                let shifted = _mm512_dpbusd_epi32(sum, _mm512_xor_si512(a, sign), b);
+                return _mm512_sub_epi32(shifted, _mm512_dpbusd_epi32(_mm512_setzero_si512(), sign, b));
+            }
+            // Even and odd bytes as numbers of 16 bits, whose products are added in pairs.
+            let (a_even, b_even) = (
+                _mm512_srai_epi16::<8>(_mm512_slli_epi16::<8>(a)),
+                _mm512_srai_epi16::<8>(_mm512_slli_epi16::<8>(b)),
+            );
+            let (a_odd, b_odd) = (_mm512_srai_epi16::<8>(a), _mm512_srai_epi16::<8>(b));
+            let pairs = _mm512_add_epi32(_mm512_madd_epi16(a_even, b_even), _mm512_madd_epi16(a_odd, b_odd));
+            _mm512_add_epi32(sum, pairs)
+        }
+    }
+    #[inline(always)]
+    fn from_i32(self, x: __m512i) -> __m512 {
+        unsafe { _mm512_cvtepi32_ps(x) }
     }
 }

@@ -221,6 +221,18 @@ impl Simd for Portable {
         let (low, high) = (|x: u32| f32::from_bits(x << 16), |x: u32| f32::from_bits(x & 0xffff_0000));
         std::array::from_fn(|i| sum[i] + low(a[i]) * low(b[i]) + high(a[i]) * high(b[i]))
     }
+    #[inline(always)]
+    fn dot4(self, sum: Self::U, a: Self::U, b: Self::U) -> Self::U {
+        std::array::from_fn(|i| {
+            let (a, b) = (a[i].to_ne_bytes(), b[i].to_ne_bytes());
+            let product = |j: usize| a[j] as i8 as i32 * b[j] as i8 as i32;
+            (sum[i] as i32 + product(0) + product(1) + product(2) + product(3)) as u32
+        })
+    }
+    #[inline(always)]
+    fn from_i32(self, x: Self::U) -> Self::F {
+        x.map(|x| x as i32 as f32)
+    }
 }
 
 fn rounded(x: f32) -> u32 {

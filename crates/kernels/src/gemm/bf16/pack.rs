@@ -60,13 +60,16 @@ impl<'a> Left<'a> {
 fn copy(cpu: &Cpu, a: Matrix<bf16>, stride: usize) -> Scratch<bf16> {
     let rows = a.rows.next_multiple_of(BLOCK);
     let mut copy = Scratch::take(rows * stride);
-    cpu.threads.for_pieces(&mut copy, BLOCK * stride, |i, to| {
-        cpu.isa.dispatch(PackLeft { a, rows: i * BLOCK..a.rows.min((i + 1) * BLOCK), to, stride });
+    cpu.threads.for_pieces(&mut copy, COPIED * stride, |i, to| {
+        cpu.isa.dispatch(PackLeft { a, rows: i * COPIED..a.rows.min((i + 1) * COPIED), to, stride });
     });
     copy
 }
 
-/// Copies a block of rows of `A`, with zeros up to `stride` columns and `BLOCK` rows.
+/// Rows copied by one task: from columns, as many as lie in four cache lines.
+const COPIED: usize = 4 * BLOCK;
+
+/// Copies some rows of `A`, with zeros up to `stride` columns and as many rows as `to` has.
 struct PackLeft<'a> {
     a: Matrix<'a, bf16>,
     rows: Range<usize>,
@@ -90,8 +93,8 @@ impl Kernel for PackLeft<'_> {
         }
         // Pairs along `k` of sixteen rows, turned so that each row's lie side by side.
         let mut pairs = Pairs::new();
-        for first in (0..BLOCK).step_by(TILE) {
-            for step in (0..k.next_multiple_of(STEP)).step_by(STEP) {
+        for step in (0..k.next_multiple_of(STEP)).step_by(STEP) {
+            for first in (0..to.len() / stride).step_by(TILE) {
                 for p in 0..TILE {
                     merge_rows(
                         s,

@@ -1,0 +1,105 @@
+//! Blocks of 32 × 32 sums: on the tile unit, or as dot products of four on vectors.
+
+use super::{BLOCK, Epilogue, Int8Weights, STEP, TILE};
+use crate::isa::{Isa, Kernel};
+use crate::simd::{Real, Simd, load, store};
+use crate::threads::Shared;
+
+/// All rows with one panel of columns.
+pub(super) struct Panel<'a, T> {
+    pub isa: Isa,
+    /// Quantised, in whole blocks.
+    pub rows: &'a [i8],
+    pub scales: &'a [f32],
+    pub length: usize,
+    pub w: &'a Int8Weights,
+    pub panel: usize,
+    pub c: Shared<'a, T>,
+    pub epilogue: Epilogue<'a>,
+}
+
+/// A block of sums where tiles can store it.
+#[repr(C, align(64))]
+struct Sums([i32; BLOCK * BLOCK]);
+
+impl<T: Real> Kernel for Panel<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let tiles = self.isa.amx().map(|amx| amx.tiles());
+        let (length, right) = (self.length, self.w.panel(self.panel));
+        let mut sums = Sums([0; BLOCK * BLOCK]);
+        for row in (0..self.scales.len()).step_by(BLOCK) {
+            let left = &self.rows[row * length..][..BLOCK * length];
+            let rows = BLOCK.min(self.scales.len() - row);
+            match &tiles {
+                // Safety: `left` has 32 rows of `length`, `right` as many columns, `sums` is a whole block.
+                Some(tiles) if length > 0 => unsafe {
+                    tiles.multiply_int8(
+                        left.as_ptr(),
+                        length,
+                        right.as_ptr(),
+                        length / STEP,
+                        sums.0.as_mut_ptr(),
+                        true,
+                    );
+                },
+                _ => {
+                    for i in 0..rows {
+                        dot_row(s, &left[i * length..][..length], right, &mut sums.0[i * BLOCK..][..BLOCK]);
+                    }
+                }
+            }
+            self.finish(s, row, rows, &sums);
+        }
+    }
+}
+
+impl<T: Real> Panel<'_, T> {
+    /// `sum · row scale · column scale + bias`, and the activation.
+    #[inline(always)]
+    fn finish<S: Simd>(&self, s: S, row: usize, rows: usize, sums: &Sums) {
+        let n = self.w.n;
+        let column = self.panel * BLOCK;
+        let cols = BLOCK.min(n - column);
+        let scales = &self.w.scales[column..][..cols];
+        for i in 0..rows {
+            // Safety: a panel belongs to one task.
+            let c = unsafe { self.c.slice((row + i) * n + column, cols) };
+            let row_scale = s.splat(self.scales[row + i]);
+            for at in (0..cols).step_by(S::LANES) {
+                let lanes = S::LANES.min(cols - at);
+                // Safety: the block is as wide as the widest vectors.
+                let sum = s.from_i32(unsafe { s.load_u(sums.0.as_ptr().add(i * BLOCK + at).cast()) });
+                let mut y = s.mul(s.mul(sum, row_scale), load(s, scales, at, lanes));
+                if let Some(bias) = self.epilogue.bias {
+                    y = s.add(y, load(s, bias, column + at, lanes));
+                }
+                if let Some(activation) = self.epilogue.activation {
+                    y = activation.apply(s, y);
+                }
+                store(s, c, at, lanes, y);
+            }
+        }
+    }
+}
+
+/// One row with a panel, as dot products of four.
+#[inline(always)]
+fn dot_row<S: Simd>(s: S, row: &[i8], right: &[i8], sums: &mut [i32]) {
+    assert!(right.len() == row.len() * BLOCK && sums.len() == BLOCK);
+    for column in (0..BLOCK).step_by(S::LANES) {
+        let mut sum = s.splat_u(0);
+        for (group, four) in row.chunks_exact(4).enumerate() {
+            let (step, group) = (group / TILE, group % TILE);
+            let four = u32::from_ne_bytes([four[0] as u8, four[1] as u8, four[2] as u8, four[3] as u8]);
+            let tile = (step * 2 + column / TILE) * TILE + group;
+            let at = (tile * TILE + column % TILE) * 4;
+            // Safety: the panel has `length / 64` steps of two tiles, and the columns lie inside a row of one.
+            let columns = unsafe { s.load_u(right.as_ptr().add(at).cast()) };
+            sum = s.dot4(sum, s.splat_u(four), columns);
+        }
+        // Safety: LANES sums from `column` on.
+        unsafe { s.store_u(sums.as_mut_ptr().add(column).cast(), sum) }
+    }
+}

@@ -1,0 +1,118 @@
+//! Matrix products of int8 with sums in int32, for inference: weights have a scale for each output, activations one for
+//! each row, both so that the largest magnitude becomes 127.
+//!
+//! The sums are exact, so that every instruction set and every order gives the same ones; what is left to rounding is
+//! `sum · row scale · column scale + bias`, the same on all of them too.
+
+mod block;
+#[cfg(test)]
+mod tests;
+
+use super::{Epilogue, Matrix};
+use crate::aligned::Aligned;
+use crate::isa::Kernel;
+use crate::scratch::Scratch;
+use crate::simd::{Real, Simd, load};
+use crate::threads::Shared;
+use crate::{Cpu, amx};
+use block::Panel;
+
+/// Elements of `k` in a row of a tile.
+const STEP: usize = 64;
+/// Rows and columns of a block of sums.
+const BLOCK: usize = amx::BLOCK;
+const TILE: usize = amx::TILE;
+/// The largest magnitude of a quantised number.
+const LARGEST: f32 = 127.0;
+
+/// Weights `[n, k]` in int8, packed for products with rows of activations: `[panel][step][2][16 groups][16 columns][4]`.
+#[derive(Debug)]
+pub struct Int8Weights {
+    packed: Aligned<i8>,
+    scales: Vec<f32>,
+    n: usize,
+    k: usize,
+}
+
+impl Int8Weights {
+    /// Quantises weights `[n, k]`: `n` outputs, each with a scale of its own.
+    pub fn new(weights: &[f32], n: usize, k: usize) -> Int8Weights {
+        assert_eq!(weights.len(), n * k, "int8: {} weights for [{n}, {k}]", weights.len());
+        let steps = k.div_ceil(STEP);
+        let mut packed = Aligned::zeros(n.next_multiple_of(BLOCK) * steps * STEP);
+        let mut scales = Vec::with_capacity(n);
+        for j in 0..n {
+            let row = &weights[j * k..][..k];
+            let scale = row.iter().fold(0f32, |most, x| most.max(x.abs())) / LARGEST;
+            scales.push(scale);
+            let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
+            let (panel, tile, column) = (j / BLOCK, j % BLOCK / TILE, j % TILE);
+            for (i, x) in row.iter().enumerate() {
+                let (step, group, byte) = (i / STEP, i % STEP / 4, i % 4);
+                let at = ((((panel * steps + step) * 2 + tile) * TILE + group) * TILE + column) * 4 + byte;
+                packed[at] = (x * inverse).round_ties_even() as i8;
+            }
+        }
+        Int8Weights { packed, scales, n, k }
+    }
+
+    fn panel(&self, panel: usize) -> &[i8] {
+        let size = BLOCK * self.k.next_multiple_of(STEP);
+        &self.packed[panel * size..][..size]
+    }
+}
+
+/// `C = activation(A·Wᵀ + bias)` with `A: [m, k]` quantised row by row: `C: [m, n]`.
+pub fn gemm_int8<T: Real>(cpu: &Cpu, a: Matrix<T>, w: &Int8Weights, c: &mut [T], epilogue: Epilogue) {
+    assert!(!a.transposed && !epilogue.accumulate, "int8: only plain products of rows");
+    super::check((a.rows, a.cols), (w.k, w.n), c.len(), epilogue);
+    let (m, length) = (a.rows, a.cols.next_multiple_of(STEP));
+    let mut rows = Scratch::<i8>::take(m.next_multiple_of(BLOCK) * length);
+    let mut scales = Scratch::<f32>::take(m);
+    let to = Shared::new(&mut rows);
+    cpu.threads.for_pieces(&mut scales, BLOCK, |i, scales| {
+        // Safety: the rows of this piece, which no other task has.
+        let to = unsafe { to.slice(i * BLOCK * length, BLOCK * length) };
+        cpu.isa.dispatch(Quantise { a, first: i * BLOCK, scales, to, length });
+    });
+    let c = Shared::new(c);
+    cpu.threads.run(w.n.div_ceil(BLOCK), |panel| {
+        let (rows, scales) = (&*rows, &*scales);
+        cpu.isa.dispatch(Panel { isa: cpu.isa, rows, scales, length, w, panel, c, epilogue });
+    });
+}
+
+/// Quantises a block of rows; missing rows and columns are zero.
+struct Quantise<'a, T> {
+    a: Matrix<'a, T>,
+    first: usize,
+    scales: &'a mut [f32],
+    to: &'a mut [i8],
+    length: usize,
+}
+
+impl<T: Real> Kernel for Quantise<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let k = self.a.cols;
+        for (i, to) in self.to.chunks_exact_mut(self.length.max(1)).enumerate() {
+            let Some(scale) = self.scales.get_mut(i) else {
+                to.fill(0);
+                continue;
+            };
+            let row = &self.a.data[(self.first + i) * k..][..k];
+            let mut most = s.splat(0.0);
+            for at in (0..k).step_by(S::LANES) {
+                let x = load(s, row, at, S::LANES.min(k - at));
+                most = s.max(most, s.max(x, s.sub(s.splat(0.0), x)));
+            }
+            *scale = s.greatest(most) / LARGEST;
+            let inverse = if *scale > 0.0 { 1.0 / *scale } else { 0.0 };
+            for (to, x) in to.iter_mut().zip(row) {
+                *to = (x.to_f32() * inverse).round_ties_even() as i8;
+            }
+            to[k..].fill(0);
+        }
+    }
+}
