@@ -103,6 +103,10 @@ impl Isa {
 
     /// Runs a kernel compiled for this set.
     #[inline]
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(unreachable_code, reason = "the tokens cannot exist there")
+    )]
     pub(crate) fn dispatch<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
             Level::Portable => kernel.run(Portable),
