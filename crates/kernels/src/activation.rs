@@ -1,7 +1,7 @@
 //! Activation functions and their slopes.
 //!
 //! `y = f(x)` element by element, and `dx = dy · f'(x)`. The formulas also run inside matrix products, on
-//! sums that have not left the registers: `Activation::apply`.
+//! results that have just been written and are still in the first cache: `Activation::apply`.
 
 use crate::math::{erf, exp, tanh};
 use crate::pass::{Map, map};

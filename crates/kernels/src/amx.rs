@@ -3,9 +3,10 @@
 //! The compiler has no stable names for the instructions, but its assembler knows them. The unit has to be asked for
 //! once in a process, and configured on each thread before use.
 
-/// Proof that the processor has tiles with products of bf16, and that the system lets us use them.
-#[derive(Clone, Copy)]
-pub(crate) struct Amx(());
+#[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
+pub(crate) use elsewhere::Amx;
+#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
+pub(crate) use linux::Amx;
 
 /// Rows and columns of the block of sums that four tiles hold: two by two.
 pub(crate) const BLOCK: usize = 32;
@@ -17,10 +18,16 @@ pub(crate) use linux::Tiles;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod linux {
-    use super::{Amx, BLOCK};
+    use super::BLOCK;
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid, __cpuid_count};
+    use std::cell::Cell;
+    use std::marker::PhantomData;
     use std::sync::OnceLock;
+
+    /// Proof that the processor has tiles with products of bf16, and that the system lets us use them.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Amx(());
 
     impl Amx {
         /// The token, where the processor has the unit and the system permits its use.
@@ -37,7 +44,8 @@ mod linux {
             Amx(())
         }
 
-        /// Configures this thread's tiles as 16 rows of 64 bytes until the result is dropped.
+        /// Configures this thread's tiles as 16 rows of 64 bytes until the result is dropped. A thread has one set of
+        /// them: it cannot ask again before that.
         pub(crate) fn tiles(self) -> Tiles {
             #[repr(C, align(64))]
             struct Config {
@@ -51,9 +59,10 @@ mod linux {
                 Config { palette: 1, start: 0, reserved: [0; 14], row_bytes: [0; 16], rows: [0; 16] };
             config.row_bytes[..8].fill(64);
             config.rows[..8].fill(16);
+            assert!(!IN_USE.replace(true), "the tiles of this thread are in use");
             // Safety: the unit is there, as the token proves, and the configuration is valid for palette 1.
             unsafe { asm!("ldtilecfg [{}]", in(reg) &raw const config, options(nostack)) };
-            Tiles(())
+            Tiles(PhantomData)
         }
     }
 
@@ -71,13 +80,18 @@ mod linux {
         unsafe { libc::syscall(libc::SYS_arch_prctl, REQUEST_PERMISSION, TILE_DATA) == 0 }
     }
 
-    /// Configured tiles of one thread; dropping them gives the registers back.
-    pub(crate) struct Tiles(());
+    thread_local! {
+        static IN_USE: Cell<bool> = const { Cell::new(false) };
+    }
+
+    /// Configured tiles of one thread, which they cannot leave; dropping them gives the registers back.
+    pub(crate) struct Tiles(PhantomData<*mut ()>);
 
     impl Drop for Tiles {
         fn drop(&mut self) {
             // Safety: the unit is there and configured by this thread.
             unsafe { asm!("tilerelease", options(nostack)) };
+            IN_USE.set(false);
         }
     }
 
@@ -182,9 +196,14 @@ mod linux {
     );
 }
 
+/// A token that cannot exist, for other processors and systems.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod elsewhere {
-    use super::Amx;
+    /// Never had here.
+    #[derive(Clone, Copy)]
+    pub(crate) enum Amx {}
+    /// Never had here.
+    pub(crate) enum Tiles {}
 
     impl Amx {
         pub(crate) fn detect() -> Option<Amx> {
@@ -193,5 +212,38 @@ mod elsewhere {
         pub(crate) unsafe fn assume() -> Amx {
             unreachable!("no tiles on this system")
         }
+        pub(crate) fn tiles(self) -> Tiles {
+            match self {}
+        }
+    }
+
+    impl Tiles {
+        pub(crate) unsafe fn multiply_bf16(
+            &self,
+            _a: *const half::bf16,
+            _a_stride: usize,
+            _b: *const half::bf16,
+            _steps: usize,
+            _c: *mut f32,
+            _first: bool,
+        ) {
+            match *self {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::panic::catch_unwind;
+
+    #[test]
+    fn a_thread_has_its_tiles_once_at_a_time() {
+        let Some(amx) = Amx::detect() else { return };
+        let tiles = amx.tiles();
+        assert!(catch_unwind(|| drop(amx.tiles())).is_err());
+        std::thread::spawn(move || drop(amx.tiles())).join().expect("another thread has its own");
+        drop(tiles);
+        drop(amx.tiles());
     }
 }

@@ -5,6 +5,7 @@
 
 use crate::amx::Amx;
 use crate::simd::{Avx2, Avx512, Portable, Simd};
+use std::ffi::OsString;
 use std::fmt;
 use std::str::FromStr;
 
@@ -61,9 +62,9 @@ impl Level {
 /// A computation written once for every instruction set.
 ///
 /// `run` and everything hot below it must be `#[inline(always)]`: only code that is inlined into the functions of
-/// [`Isa::dispatch`] is compiled with the instructions of the set. That goes for closures too: one that is handed to
-/// `for_vectors` says `#[inline(always)] |at, n| …`, and vectors do not go through `map_or` or `array::from_fn`, whose
-/// closures may stay functions of their own, with every instruction a call.
+/// [`Isa::dispatch`] is compiled with the instructions of the set. That goes for closures too: one that works on vectors
+/// says `#[inline(always)] |at, n| …`, and vectors do not go through `map_or` or `array::from_fn`, which may stay
+/// functions of their own, with every instruction a call.
 pub(crate) trait Kernel {
     /// What the computation returns.
     type Output;
@@ -84,8 +85,13 @@ impl Isa {
 
     /// The set named by the environment variable `ATTENTIVE_ISA`, or the best one where it is not set.
     pub fn from_env() -> Result<Isa, IsaError> {
-        match std::env::var("ATTENTIVE_ISA") {
-            Ok(name) if !name.is_empty() => name.parse(),
+        Isa::asked_for(std::env::var_os("ATTENTIVE_ISA"))
+    }
+
+    /// The set of that name, which need not be text to be refused as unknown, or the best one without a name.
+    fn asked_for(name: Option<OsString>) -> Result<Isa, IsaError> {
+        match name {
+            Some(name) if !name.is_empty() => name.to_string_lossy().parse(),
             _ => Ok(Isa::best()),
         }
     }
@@ -97,6 +103,10 @@ impl Isa {
 
     /// Runs a kernel compiled for this set.
     #[inline]
+    #[cfg_attr(
+        not(target_arch = "x86_64"),
+        allow(unreachable_code, reason = "the tokens cannot exist there")
+    )]
     pub(crate) fn dispatch<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
             Level::Portable => kernel.run(Portable),
@@ -188,5 +198,20 @@ mod tests {
     fn an_unknown_name_is_refused_with_the_known_ones() {
         let message = "sse9".parse::<Isa>().unwrap_err().to_string();
         assert!(message.contains("sse9") && message.contains("avx2"), "{message}");
+    }
+
+    #[test]
+    fn no_name_and_an_empty_one_mean_the_best_set() {
+        for name in [None, Some(OsString::new())] {
+            assert_eq!(Isa::asked_for(name), Ok(Isa::best()));
+        }
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_name_that_is_no_text_is_refused() {
+        use std::os::unix::ffi::OsStringExt;
+        let name = OsString::from_vec(b"avx2\xff".to_vec());
+        assert_eq!(Isa::asked_for(Some(name)), Err(IsaError::Unknown("avx2\u{fffd}".to_owned())));
     }
 }

@@ -2,7 +2,8 @@
 //!
 //! Logits are `hidden · tableᵀ`: for each slice of tokens they are computed, turned into losses and, in place, into
 //! their own gradient, which goes into the hidden rows and into the table; then the next slice takes their memory.
-//! The table's gradient goes on from slice to slice as one chain of sums, so the size of a slice cannot be seen in it.
+//! The size of a slice cannot be seen in losses and hidden rows. In f32 the table's gradient goes on from slice to slice
+//! as one chain of sums, so that it cannot be seen there either; in bf16 each slice is a sum of its own, added in f32.
 
 use crate::Cpu;
 use crate::gemm::{Epilogue, Matrix, Operand};
@@ -35,6 +36,20 @@ pub fn projection_loss<T: Operand>(
     hidden: &[T],
     table: &[f32],
     targets: &[i32],
+    gradients: Option<(&mut [T], &mut [f32])>,
+) -> f32 {
+    let slice = (SLICE / rule.classes.max(1)).clamp(1, targets.len().max(1));
+    in_slices(cpu, rule, slice, hidden, table, targets, gradients)
+}
+
+/// [`projection_loss`] with `slice` tokens at a time.
+fn in_slices<T: Operand>(
+    cpu: &Cpu,
+    rule: &Projection,
+    slice: usize,
+    hidden: &[T],
+    table: &[f32],
+    targets: &[i32],
     mut gradients: Option<(&mut [T], &mut [f32])>,
 ) -> f32 {
     let &Projection { d, classes, smoothing, scale } = rule;
@@ -46,7 +61,6 @@ pub fn projection_loss<T: Operand>(
         // The first slice overwrites the classes; what no slice reaches is zero.
         dtable[if tokens == 0 { 0 } else { classes * d }..].fill(0.0);
     }
-    let slice = (SLICE / classes.max(1)).clamp(1, tokens.max(1));
     let mut logits = Scratch::<T>::take(slice * classes);
     let mut losses = Scratch::<f32>::take(tokens);
     for start in (0..tokens).step_by(slice) {
@@ -70,14 +84,15 @@ pub fn projection_loss<T: Operand>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::normal;
-    use crate::{Isa, Threads};
+    use crate::testing::{bits, normal, normals, rounding, wide};
+    use crate::{Isa, Real, Threads};
+    use half::bf16;
 
     /// Loss and gradients by their definitions, in double precision.
     fn reference(
         rule: &Projection,
-        hidden: &[f32],
-        table: &[f32],
+        hidden: &[f64],
+        table: &[f64],
         targets: &[i32],
     ) -> (f64, Vec<f64>, Vec<f64>) {
         let &Projection { d, classes, smoothing, scale } = rule;
@@ -85,8 +100,7 @@ mod tests {
         let (mut loss, mut dhidden, mut dtable) = (0.0, vec![0.0; hidden.len()], vec![0.0; table.len()]);
         for (t, &target) in targets.iter().enumerate().filter(|(_, target)| **target >= 0) {
             let at = |c: usize, j: usize| (t * d + j, c * d + j);
-            let logit =
-                |c: usize| (0..d).map(|j| hidden[at(c, j).0] as f64 * table[at(c, j).1] as f64).sum::<f64>();
+            let logit = |c: usize| (0..d).map(|j| hidden[at(c, j).0] * table[at(c, j).1]).sum::<f64>();
             let logits: Vec<f64> = (0..classes).map(logit).collect();
             let denominator = logits.iter().map(|x| x.exp()).sum::<f64>().ln();
             for (c, logit) in logits.iter().enumerate() {
@@ -95,60 +109,81 @@ mod tests {
                 loss -= scale * wanted * (logit - denominator);
                 let gradient = scale * ((logit - denominator).exp() - wanted);
                 for j in 0..d {
-                    dhidden[at(c, j).0] += gradient * table[at(c, j).1] as f64;
-                    dtable[at(c, j).1] += gradient * hidden[at(c, j).0] as f64;
+                    dhidden[at(c, j).0] += gradient * table[at(c, j).1];
+                    dtable[at(c, j).1] += gradient * hidden[at(c, j).0];
                 }
             }
         }
         (loss, dhidden, dtable)
     }
 
-    fn close(a: &[f32], b: &[f64]) -> bool {
-        a.iter().zip(b).all(|(a, b)| (*a as f64 - b).abs() < 2e-5)
+    fn greatest_error<T: Real>(a: &[T], b: &[f64]) -> f64 {
+        assert_eq!(a.len(), b.len());
+        // Not `max`, which would lose a NaN.
+        wide(a).iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, |a, b| if b <= a { a } else { b })
+    }
+
+    fn targets(tokens: usize, classes: usize) -> Vec<i32> {
+        (0..tokens).map(|t| if t % 5 == 3 { -1 } else { (t % classes) as i32 }).collect()
     }
 
     #[test]
     fn loss_and_gradients_match_the_definition_on_every_instruction_set() {
-        for (tokens, d, rows, classes) in [(1, 1, 2, 1), (0, 4, 5, 5), (7, 33, 50, 49), (40, 8, 3, 3)] {
-            let (hidden, table) = (normal(1, tokens * d), normal(2, rows * d));
-            let targets: Vec<i32> =
-                (0..tokens as i32).map(|t| if t % 5 == 3 { -1 } else { t % classes as i32 }).collect();
-            let rule = Projection { d, classes, smoothing: 0.1, scale: 0.3 };
-            let (loss, dhidden, dtable) = reference(&rule, &hidden, &table, &targets);
-            for isa in Isa::present() {
-                let cpu = Cpu { isa, threads: Threads::new(2) };
-                let (mut dh, mut dt) = (vec![f32::NAN; hidden.len()], vec![f32::NAN; table.len()]);
-                let with = projection_loss(&cpu, &rule, &hidden, &table, &targets, Some((&mut dh, &mut dt)));
-                let without = projection_loss(&cpu, &rule, &hidden, &table, &targets, None);
-                assert_eq!(with, without, "{isa} {tokens}");
-                assert!(
-                    (with as f64 - loss).abs() < 1e-5 * (1.0 + loss.abs()),
-                    "{isa} {tokens}: {with} {loss}"
-                );
-                assert!(close(&dh, &dhidden) && close(&dt, &dtable), "{isa} {tokens} {d} {rows}");
+        fn check<T: Operand>() {
+            // Logits, their gradients and the operands are all rounded: some roundings of numbers around one.
+            let tolerance = 2e-5 + 4.0 * rounding::<T>();
+            for (tokens, d, rows, classes) in [(1, 1, 2, 1), (0, 4, 5, 5), (7, 33, 50, 49), (40, 8, 3, 3)] {
+                let (hidden, table) = (normals::<T>(1, tokens * d), normal(2, rows * d));
+                let targets = targets(tokens, classes);
+                let rule = Projection { d, classes, smoothing: 0.1, scale: 0.3 };
+                let (loss, dhidden, dtable) = reference(&rule, &wide(&hidden), &wide(&table), &targets);
+                for isa in Isa::present() {
+                    let cpu = Cpu { isa, threads: Threads::new(2) };
+                    let mut dh = vec![T::from_f32(f32::NAN); hidden.len()];
+                    let mut dt = vec![f32::NAN; table.len()];
+                    let gradients = Some((&mut dh[..], &mut dt[..]));
+                    let with = projection_loss(&cpu, &rule, &hidden, &table, &targets, gradients);
+                    let without = projection_loss(&cpu, &rule, &hidden, &table, &targets, None);
+                    assert_eq!(with, without, "{isa} {tokens}");
+                    let loss_error = (with as f64 - loss).abs() / (1.0 + loss.abs());
+                    let errors = [loss_error, greatest_error(&dh, &dhidden), greatest_error(&dt, &dtable)];
+                    assert!(errors.iter().all(|e| *e < tolerance), "{isa} {tokens} {d} {rows}: {errors:?}");
+                }
             }
         }
+        check::<f32>();
+        check::<bf16>();
     }
 
     #[test]
     fn the_size_of_a_slice_cannot_be_seen() {
-        // So many classes that a slice holds 52 tokens; then the tokens come in another number of slices.
-        let (tokens, d, classes) = (120, 2, 160_000);
-        let (hidden, table) = (normal(1, tokens * d), normal(2, classes * d));
-        let targets: Vec<i32> = (0..tokens as i32).collect();
-        let rule = Projection { d, classes, smoothing: 0.1, scale: 1.0 };
-        let cpu = Cpu { isa: Isa::best(), threads: Threads::new(2) };
-        let run = |tokens: std::ops::Range<usize>| {
-            let (mut dh, mut dt) = (vec![0.0; tokens.len() * d], vec![0.0; classes * d]);
-            let hidden = &hidden[tokens.start * d..tokens.end * d];
-            projection_loss(&cpu, &rule, hidden, &table, &targets[tokens], Some((&mut dh, &mut dt)));
-            (dh, dt)
-        };
-        let whole = run(0..120);
-        assert_eq!(run(50..120).0, whole.0[100..]);
-        let (first, second) = (run(0..52).1, run(52..120).1);
-        let error =
-            first.iter().zip(&second).zip(&whole.1).map(|((a, b), c)| (a + b - c).abs()).fold(0.0, f32::max);
-        assert!(error < 1e-5, "{error}");
+        fn check<T: Operand>() {
+            let (tokens, d, classes) = (67, 40, 300);
+            let (hidden, table) = (normals::<T>(1, tokens * d), normal(2, classes * d));
+            let targets = targets(tokens, classes);
+            let rule = Projection { d, classes, smoothing: 0.1, scale: 1.0 };
+            for isa in Isa::present() {
+                let cpu = Cpu { isa, threads: Threads::new(2) };
+                let run = |slice| {
+                    let mut dh = vec![T::from_f32(f32::NAN); hidden.len()];
+                    let mut dt = vec![f32::NAN; table.len()];
+                    let gradients = Some((&mut dh[..], &mut dt[..]));
+                    let loss = in_slices(&cpu, &rule, slice, &hidden, &table, &targets, gradients);
+                    (loss.to_bits(), bits(&dh), dt)
+                };
+                let whole = run(tokens);
+                for slice in [1, 2, 17, 33, 66] {
+                    let (loss, dh, dt) = run(slice);
+                    assert!(loss == whole.0 && dh == whole.1, "{isa}, slices of {slice}");
+                    if T::EXACT {
+                        assert_eq!(bits(&dt), bits(&whole.2), "{isa}, slices of {slice}");
+                    }
+                    let error = greatest_error(&dt, &wide(&whole.2));
+                    assert!(error < 1e-5, "{isa}, slices of {slice}: {error}");
+                }
+            }
+        }
+        check::<f32>();
+        check::<bf16>();
     }
 }

@@ -118,9 +118,12 @@ mod tests {
         type Output = ();
         #[inline(always)]
         fn run<S: Simd>(self, s: S) {
-            crate::simd::for_vectors(s, self.1.len(), |at, n| {
-                crate::simd::store(s, self.1, at, n, self.0.factors(s, at as u32));
-            });
+            crate::simd::for_vectors(
+                s,
+                self.1.len(),
+                #[inline(always)]
+                |at, n| crate::simd::store(s, self.1, at, n, self.0.factors(s, at as u32)),
+            );
         }
     }
 

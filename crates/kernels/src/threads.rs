@@ -19,6 +19,9 @@ pub struct Threads {
 
 impl Threads {
     /// A pool of `count` threads, of which the calling thread is one; at least one.
+    ///
+    /// Where the system refuses a thread, the pool goes on with those it has, and [`Threads::count`] says how many
+    /// they are: the results have the same bits.
     pub fn new(count: usize) -> Threads {
         Threads { pool: (count > 1).then(|| Arc::new(Pool::start(count - 1))) }
     }
@@ -87,7 +90,11 @@ impl<'a, T> Shared<'a, T> {
     #[allow(clippy::mut_from_ref, reason = "that is what the type is for")]
     #[inline(always)]
     pub(crate) unsafe fn slice(&self, start: usize, len: usize) -> &'a mut [T] {
-        assert!(start + len <= self.len, "{start} + {len} is past the end of {} elements", self.len);
+        assert!(
+            len <= self.len && start <= self.len - len,
+            "{start} + {len} is past the end of {} elements",
+            self.len
+        );
         // Safety: in bounds as just checked, alone by the caller's promise.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }
     }
@@ -122,7 +129,12 @@ impl Job {
             let done = catch_unwind(AssertUnwindSafe(|| unsafe { (self.call)(self.task, index) }));
             if let Err(panic) = done {
                 self.next.store(self.tasks, Ordering::Relaxed);
-                *self.panic.lock().unwrap_or_else(|e| e.into_inner()) = Some(panic);
+                let mut first = self.panic.lock().unwrap_or_else(|e| e.into_inner());
+                match *first {
+                    None => *first = Some(panic),
+                    // Dropping it might panic, and nobody is there to catch that.
+                    Some(_) => std::mem::forget(panic),
+                }
             }
         }
     }
@@ -166,14 +178,14 @@ impl Pool {
         let spawn = |index| {
             let state = Arc::clone(&state);
             let builder = std::thread::Builder::new().name(format!("attentive-{index}"));
-            builder.spawn(move || state.serve()).expect("the system gives us a thread")
+            builder.spawn(move || state.serve()).ok()
         };
-        let workers = (0..workers).map(spawn).collect();
+        let workers = (0..workers).map_while(spawn).collect();
         Pool { state, submit: Mutex::new(()), workers }
     }
 
     fn run<F: Fn(usize) + Sync>(&self, tasks: usize, task: &F) {
-        let Ok(_mine) = self.submit.try_lock() else {
+        let Ok(mine) = self.submit.try_lock() else {
             return (0..tasks).for_each(task);
         };
         /// # Safety
@@ -189,12 +201,12 @@ impl Pool {
             next: AtomicUsize::new(0),
             panic: Mutex::new(None),
         };
-        // `job` and `task` stay where they are until `close` has seen the last worker out.
-        self.state.open(&job);
+        // `job` and `task` stay where they are until the gate is closed and the last worker is out.
+        let open = self.state.open(&job);
         job.work();
-        self.state.close();
+        drop(open);
         if let Some(panic) = job.panic.into_inner().unwrap_or_else(|e| e.into_inner()) {
-            drop(_mine);
+            drop(mine);
             resume_unwind(panic);
         }
     }
@@ -212,23 +224,15 @@ impl Drop for Pool {
 }
 
 impl State {
-    fn open(&self, job: &Job) {
+    /// Lets workers in to `job`, which must stay where it is until the result is dropped.
+    fn open(&self, job: &Job) -> OpenGate<'_> {
         self.job.store(std::ptr::from_ref(job).cast_mut(), Ordering::Relaxed);
         let number = (self.gate.load(Ordering::Relaxed) >> 32) + 1;
         self.gate.store(number << 32 | OPEN, Ordering::SeqCst);
         if *self.sleepers.lock().unwrap_or_else(|e| e.into_inner()) > 0 {
             self.wake.notify_all();
         }
-    }
-
-    fn close(&self) {
-        self.gate.fetch_and(!OPEN, Ordering::AcqRel);
-        let mut turns = 0;
-        while self.gate.load(Ordering::Acquire) & INSIDE != 0 {
-            turns += 1;
-            // With more threads than cores, the one we wait for may need ours.
-            if turns % 256 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
-        }
+        OpenGate(self)
     }
 
     /// A worker's life.
@@ -273,9 +277,26 @@ impl State {
     }
 }
 
+/// A gate that closes when this is dropped, be it by a panic, and lets nobody go on before the last worker is out.
+struct OpenGate<'a>(&'a State);
+
+impl Drop for OpenGate<'_> {
+    fn drop(&mut self) {
+        let gate = &self.0.gate;
+        gate.fetch_and(!OPEN, Ordering::AcqRel);
+        let mut turns = 0;
+        while gate.load(Ordering::Acquire) & INSIDE != 0 {
+            turns += 1;
+            // With more threads than cores, the one we wait for may need ours.
+            if turns % 256 == 0 { std::thread::yield_now() } else { std::hint::spin_loop() }
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::Barrier;
 
     #[test]
     fn every_task_runs_once_at_any_thread_count() {
@@ -316,15 +337,38 @@ mod tests {
     }
 
     #[test]
+    fn the_first_of_two_panics_reaches_the_caller_and_the_other_is_never_dropped() {
+        struct Charged;
+        impl Drop for Charged {
+            fn drop(&mut self) {
+                panic!("a payload was dropped");
+            }
+        }
+        let (threads, meeting) = (Threads::new(2), Barrier::new(2));
+        let both = || {
+            threads.run(2, |_| {
+                meeting.wait();
+                std::panic::panic_any(Charged);
+            })
+        };
+        let payload = catch_unwind(AssertUnwindSafe(both)).unwrap_err();
+        assert!(payload.is::<Charged>());
+        std::mem::forget(payload);
+        // The worker is alive: without it, nobody would come to the meeting.
+        threads.run(2, |_| {
+            meeting.wait();
+        });
+    }
+
+    #[test]
     fn sleeping_threads_wake_up_for_the_next_job() {
-        let threads = Threads::new(2);
+        let (threads, meeting) = (Threads::new(2), Barrier::new(2));
         for _ in 0..3 {
             std::thread::sleep(std::time::Duration::from_millis(30));
-            let count = AtomicUsize::new(0);
-            threads.run(64, |_| {
-                count.fetch_add(1, Ordering::Relaxed);
+            // Neither task can end before the other has begun, so it takes two threads.
+            threads.run(2, |_| {
+                meeting.wait();
             });
-            assert_eq!(count.into_inner(), 64);
         }
     }
 }

@@ -1,7 +1,6 @@
 //! The parts that attention is put together from: small products in cache, copies, masks, memory.
 //!
-//! Nothing here or in the kernels above works on vectors inside of a closure: a closure is compiled without
-//! the instructions of the set, and unless it happens to be inlined, every operation in it becomes a call.
+//! Loops over vectors are written out here and in the kernels above; see [`Kernel`] for what closures may do.
 
 use super::Rows;
 use crate::isa::{Isa, Kernel};
@@ -144,9 +143,11 @@ impl Kernel for Product<'_> {
     fn run<S: Simd>(mut self, s: S) {
         let [m, n, k] = self.shape;
         assert!(m > 0 && k > 0 && n.is_multiple_of(S::LANES));
-        assert!((m - 1) * self.strides[0] + (k - 1) * self.strides[1] < self.a.len());
-        assert!(k * n <= self.b.len());
-        assert!(m * n <= self.c.len());
+        let (row, column) = ((m - 1).checked_mul(self.strides[0]), (k - 1).checked_mul(self.strides[1]));
+        let last = row.zip(column).and_then(|(row, column)| row.checked_add(column));
+        assert!(last.is_some_and(|last| last < self.a.len()));
+        assert!(k.checked_mul(n).is_some_and(|size| size <= self.b.len()));
+        assert!(m.checked_mul(n).is_some_and(|size| size <= self.c.len()));
         let mut j = 0;
         while j < n {
             let vectors = (n - j) / S::LANES;
@@ -196,17 +197,18 @@ pub(super) fn copy<S: Simd, T: Real>(
 #[inline(always)]
 pub(super) fn transpose<S: Simd, T: Real>(s: S, from: Rows<T>, rows: usize, columns: usize, to: &mut [f32]) {
     let stride = padded(s, rows);
-    assert!(stride * padded(s, columns) <= to.len());
+    assert!(stride.checked_mul(padded(s, columns)).is_some_and(|size| size <= to.len()));
     for i in (0..rows).step_by(S::LANES) {
         for j in (0..columns).step_by(S::LANES) {
             let (m, n) = (S::LANES.min(rows - i), S::LANES.min(columns - j));
             let block = from.at(i, j);
             let to = to[j * stride + i..].as_mut_ptr();
-            // Safety: a whole block can be read, from the matrix as its last element shows or from `edge`,
+            // Safety: a whole block can be read, from the matrix, as its last element is inside, or from `edge`,
             // and written, as `to` has whole vectors of rows and of columns.
             unsafe {
                 if m == S::LANES && n == S::LANES {
-                    let _last = block.data[(m - 1) * block.stride + n - 1];
+                    let last = (m - 1).checked_mul(block.stride).and_then(|row| row.checked_add(n - 1));
+                    assert!(last.is_some_and(|last| last < block.data.len()));
                     s.transpose(block.data.as_ptr(), block.stride, to, stride);
                 } else {
                     let mut edge = [0f32; MOST_LANES * MOST_LANES];

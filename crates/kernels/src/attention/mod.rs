@@ -112,8 +112,9 @@ impl<'a, T: Real> Rows<'a, T> {
 
     fn check(self, op: &str, name: &str, rows: usize, width: usize) {
         let (len, stride) = (self.data.len(), self.stride);
+        let end = rows.saturating_sub(1).checked_mul(stride).and_then(|start| start.checked_add(width));
         assert!(
-            rows == 0 || stride >= width && (rows - 1) * stride + width <= len,
+            rows == 0 || stride >= width && end.is_some_and(|end| end <= len),
             "{op}: {name} has {len} elements in rows of stride {stride}, the spans need [{rows}, {width}]"
         );
     }
@@ -142,13 +143,17 @@ impl Attention {
     /// spans.
     fn check<T: Real>(&self, op: &str, spans: &[Span], q: Rows<T>, k: Rows<T>, lse: &[f32]) {
         let Attention { heads, d_k, d_v, .. } = *self;
-        assert!(heads > 0 && d_k > 0 && d_v > 0, "{op}: {heads} heads of d_k {d_k} and d_v {d_v}");
+        let widths = heads.checked_mul(d_k).and(heads.checked_mul(d_v));
+        assert!(
+            widths.is_some() && heads > 0 && d_k > 0 && d_v > 0,
+            "{op}: {heads} heads of d_k {d_k} and d_v {d_v}"
+        );
         let queries = spans.iter().map(|span| span.rows_of_queries().end).max().unwrap_or(0);
         q.check(op, "q", queries, heads * d_k);
         k.check(op, "k", keys(spans), heads * d_k);
         let len = lse.len();
         assert!(
-            len.is_multiple_of(heads) && len >= queries * heads,
+            len.is_multiple_of(heads) && len / heads >= queries,
             "{op}: lse has {len} elements, the spans need [{queries}, {heads}]"
         );
         assert!(
@@ -171,5 +176,5 @@ fn disjoint(ranges: impl Iterator<Item = Range<usize>>) -> bool {
 }
 
 fn check_len(op: &str, name: &str, len: usize, rows: usize, width: usize) {
-    assert!(len == rows * width, "{op}: {name} has {len} elements, not [{rows}, {width}]");
+    assert!(rows.checked_mul(width) == Some(len), "{op}: {name} has {len} elements, not [{rows}, {width}]");
 }

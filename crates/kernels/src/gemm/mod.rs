@@ -49,7 +49,8 @@ pub struct Matrix<'a, T = f32> {
 impl<'a, T> Matrix<'a, T> {
     /// The matrix whose rows lie one after the other in `data`.
     pub fn new(data: &'a [T], rows: usize, cols: usize) -> Self {
-        assert_eq!(data.len(), rows * cols, "gemm: {} numbers for a matrix of {rows} × {cols}", data.len());
+        let len = data.len();
+        assert!(product([rows, cols]) == Some(len), "gemm: {len} numbers for a matrix of {rows} × {cols}");
         Matrix { data, rows, cols, transposed: false }
     }
 
@@ -95,17 +96,17 @@ pub fn gemm_batched(
     (a, a_transposed): (&[f32], bool),
     (b, b_transposed): (&[f32], bool),
     c: &mut [f32],
-    accumulate: bool,
 ) {
-    assert_eq!(a.len(), batch * m * k, "gemm: {} numbers for {batch} matrices of {m} × {k}", a.len());
-    assert_eq!(b.len(), batch * k * n, "gemm: {} numbers for {batch} matrices of {k} × {n}", b.len());
-    assert_eq!(c.len(), batch * m * n, "gemm: {} numbers for {batch} matrices of {m} × {n}", c.len());
-    let one = Cpu { isa: cpu.isa, threads: crate::Threads::new(1) };
+    for (len, rows, cols) in [(a.len(), m, k), (b.len(), k, n), (c.len(), m, n)] {
+        let fits = product([batch, rows, cols]) == Some(len);
+        assert!(fits, "gemm: {len} numbers for {batch} matrices of {rows} × {cols}");
+    }
+    // A single product has all threads for itself; one of several finds them taken and runs on its own.
     cpu.threads.for_pieces(c, (m * n).max(1), |i, c| {
         let (a, b) = (&a[i * m * k..][..m * k], &b[i * k * n..][..k * n]);
         let a = if a_transposed { Matrix::new(a, k, m).t() } else { Matrix::new(a, m, k) };
         let b = if b_transposed { Matrix::new(b, n, k).t() } else { Matrix::new(b, k, n) };
-        gemm(&one, a, b, c, Epilogue { accumulate, ..Epilogue::default() });
+        gemm(cpu, a, b, c, Epilogue::default());
     });
 }
 
@@ -138,10 +139,15 @@ impl Operand for half::bf16 {
 
 fn check((m, a_k): (usize, usize), (k, n): (usize, usize), c: usize, epilogue: Epilogue) {
     assert_eq!(a_k, k, "gemm: [{m}, {a_k}] · [{k}, {n}] does not fit");
-    assert_eq!(c, m * n, "gemm: {c} numbers for a result of [{m}, {n}]");
+    assert!(product([m, n]) == Some(c), "gemm: {c} numbers for a result of [{m}, {n}]");
     if let Some(bias) = epilogue.bias {
         assert_eq!(bias.len(), n, "gemm: a bias of {} for {n} columns", bias.len());
     }
+}
+
+/// How many numbers a shape has, if that can be counted.
+fn product<const N: usize>(shape: [usize; N]) -> Option<usize> {
+    shape.into_iter().try_fold(1, usize::checked_mul)
 }
 
 /// The size of the tile that an instruction set computes in registers, and what follows from it.

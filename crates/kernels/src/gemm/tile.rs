@@ -9,6 +9,9 @@ use std::ops::Range;
 
 /// Vectors in a row of a tile.
 pub(super) const VECTORS: usize = 2;
+/// Room for the tile of any instruction set.
+const BUFFER_ROWS: usize = 14;
+const BUFFER_COLS: usize = 64;
 
 /// The true size of the product.
 #[derive(Clone, Copy)]
@@ -74,6 +77,7 @@ impl Panels<'_> {
         first: bool,
         last: bool,
     ) {
+        const { assert!(S::TILE_ROWS <= BUFFER_ROWS && VECTORS * S::LANES <= BUFFER_COLS) };
         let width = VECTORS * S::LANES;
         let Edges { m, n, .. } = self.edges;
         let (rows, cols) = (S::TILE_ROWS.min(m - i), width.min(n - j));
@@ -88,8 +92,8 @@ impl Panels<'_> {
             return;
         }
         // At the right edge the tile goes through a buffer of full width.
-        let mut buffer = [0.0; 16 * 64];
-        let mut wide_bias = [0.0; 64];
+        let mut buffer = [0.0; BUFFER_ROWS * BUFFER_COLS];
+        let mut wide_bias = [0.0; BUFFER_COLS];
         if let Some(bias) = bias {
             wide_bias[..cols].copy_from_slice(bias);
         }
@@ -125,6 +129,8 @@ impl Panels<'_> {
         first: bool,
         finish: Epilogue,
     ) {
+        // A whole tile has a kernel of its own size, so the one for fewer rows reads no further in a panel.
+        const { assert!(matches!(S::TILE_ROWS, 1 | 2 | 4 | 6 | 10 | 14)) };
         assert!(right.len() >= depth * VECTORS * S::LANES);
         macro_rules! kernel {
             ($rows:literal) => {{
@@ -231,7 +237,7 @@ unsafe fn multiply<S: Simd, const ROWS: usize>(
 /// `c` must be valid for `rows` rows of `VECTORS · LANES` numbers.
 #[inline(always)]
 unsafe fn finish_tile<S: Simd>(s: S, rows: usize, c: *mut f32, stride: usize, finish: Epilogue) {
-    let zeros = [0.0; 64];
+    let zeros = [0.0; BUFFER_COLS];
     let bias = finish.bias.unwrap_or(&zeros);
     for v in 0..VECTORS {
         let bias = load(s, bias, v * S::LANES, S::LANES);

@@ -36,7 +36,13 @@ fn first(n: usize) -> __m256i {
 /// Sixteen bits of each lane into the upper half of it.
 #[inline(always)]
 fn widened(x: __m128i) -> __m256 {
-    unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<16>(_mm256_cvtepu16_epi32(x))) }
+    unsafe { low(_mm256_cvtepu16_epi32(x)) }
+}
+
+/// The lower half of each lane as the bf16 that it is.
+#[inline(always)]
+fn low(x: __m256i) -> __m256 {
+    unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<16>(x)) }
 }
 
 /// The bits of `x`, of which the upper half is `x` rounded to the nearest bf16, the even one of two, and the lower half is
@@ -272,7 +278,6 @@ impl Simd for Avx2 {
     fn dot(self, sum: __m256, a: __m256i, b: __m256i) -> __m256 {
         unsafe {
             let high = _mm256_set1_epi32(0xffff_0000u32 as i32);
-            let low = |x| _mm256_castsi256_ps(_mm256_slli_epi32::<16>(x));
             let sum = _mm256_fmadd_ps(low(a), low(b), sum);
             let (a, b) = (_mm256_and_si256(a, high), _mm256_and_si256(b, high));
             _mm256_fmadd_ps(_mm256_castsi256_ps(a), _mm256_castsi256_ps(b), sum)

@@ -43,7 +43,13 @@ fn first(n: usize) -> __mmask16 {
 /// Sixteen bits of each lane into the upper half of it.
 #[inline(always)]
 fn widened(x: __m256i) -> __m512 {
-    unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(_mm512_cvtepu16_epi32(x))) }
+    unsafe { low(_mm512_cvtepu16_epi32(x)) }
+}
+
+/// The lower half of each lane as the bf16 that it is.
+#[inline(always)]
+fn low(x: __m512i) -> __m512 {
+    unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(x)) }
 }
 
 /// The bits of `x`, of which the upper half is `x` rounded to the nearest bf16, the even one of two, and the lower half is
@@ -138,11 +144,15 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
                     (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b));
                 let (de_even, de_odd) =
                     (_mm512_shuffle_f32x4::<0x88>(d, e), _mm512_shuffle_f32x4::<0xdd>(d, e));
-                let out = |row: usize, x| _mm512_storeu_ps(to.add(row * to_stride), x);
-                out(c, _mm512_shuffle_f32x4::<0x88>(ab_even, de_even));
-                out(8 + c, _mm512_shuffle_f32x4::<0xdd>(ab_even, de_even));
-                out(4 + c, _mm512_shuffle_f32x4::<0x88>(ab_odd, de_odd));
-                out(12 + c, _mm512_shuffle_f32x4::<0xdd>(ab_odd, de_odd));
+                let columns = [
+                    _mm512_shuffle_f32x4::<0x88>(ab_even, de_even),
+                    _mm512_shuffle_f32x4::<0x88>(ab_odd, de_odd),
+                    _mm512_shuffle_f32x4::<0xdd>(ab_even, de_even),
+                    _mm512_shuffle_f32x4::<0xdd>(ab_odd, de_odd),
+                ];
+                for quarter in 0..4 {
+                    _mm512_storeu_ps(to.add((4 * quarter + c) * to_stride), columns[quarter]);
+                }
             }
         }
     }
@@ -280,7 +290,6 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
                 return _mm512_dpbf16_ps(sum, a, b);
             }
             let high = _mm512_set1_epi32(0xffff_0000u32 as i32);
-            let low = |x| _mm512_castsi512_ps(_mm512_slli_epi32::<16>(x));
             let sum = _mm512_fmadd_ps(low(a), low(b), sum);
             let (a, b) = (_mm512_and_si512(a, high), _mm512_and_si512(b, high));
             _mm512_fmadd_ps(_mm512_castsi512_ps(a), _mm512_castsi512_ps(b), sum)

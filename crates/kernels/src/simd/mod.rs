@@ -96,9 +96,10 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn div(self, a: Self::F, b: Self::F) -> Self::F;
     /// `a · b + c`, rounded once where the instruction set can.
     fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
-    /// The greater of `a` and `b`.
+    /// The greater of `a` and `b`; `b` where they are equal or either is not a number. So a NaN gets through as the
+    /// second operand, and gets lost as the first: kernels choose their order by that.
     fn max(self, a: Self::F, b: Self::F) -> Self::F;
-    /// The lesser of `a` and `b`.
+    /// The lesser of `a` and `b`; else like [`Self::max`].
     fn min(self, a: Self::F, b: Self::F) -> Self::F;
     /// `√a`.
     fn sqrt(self, a: Self::F) -> Self::F;
@@ -112,7 +113,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn select(self, mask: Self::M, a: Self::F, b: Self::F) -> Self::F;
     /// The sum of all lanes, in an order that depends on the instruction set alone.
     fn sum(self, a: Self::F) -> f32;
-    /// The greatest lane.
+    /// The greatest lane. If some lanes are not numbers, it is one of the lanes, and which one depends on the
+    /// instruction set.
     fn greatest(self, a: Self::F) -> f32;
 
     /// Every lane `x`.
@@ -172,11 +174,11 @@ pub(crate) fn for_vectors<S: Simd>(_: S, len: usize, mut body: impl FnMut(usize,
 #[inline(always)]
 pub(crate) fn load<S: Simd, T: Real>(simd: S, x: &[T], at: usize, n: usize) -> S::F {
     debug_assert!(n <= S::LANES);
-    assert!(at + n <= x.len());
+    assert!(n <= x.len() && at <= x.len() - n);
     // Safety: the range was just checked.
     unsafe {
         let from = x.as_ptr().add(at);
-        if n == S::LANES { T::load(simd, from) } else { T::load_first(simd, from, n) }
+        if n < S::LANES { T::load_first(simd, from, n) } else { T::load(simd, from) }
     }
 }
 
@@ -184,11 +186,11 @@ pub(crate) fn load<S: Simd, T: Real>(simd: S, x: &[T], at: usize, n: usize) -> S
 #[inline(always)]
 pub(crate) fn store<S: Simd, T: Real>(simd: S, x: &mut [T], at: usize, n: usize, v: S::F) {
     debug_assert!(n <= S::LANES);
-    assert!(at + n <= x.len());
+    assert!(n <= x.len() && at <= x.len() - n);
     // Safety: the range was just checked.
     unsafe {
         let to = x.as_mut_ptr().add(at);
-        if n == S::LANES { T::store(simd, to, v) } else { T::store_first(simd, to, n, v) }
+        if n < S::LANES { T::store_first(simd, to, n, v) } else { T::store(simd, to, v) }
     }
 }
 
@@ -217,6 +219,73 @@ mod elsewhere {
         }
         pub(crate) unsafe fn assume() -> Self {
             unreachable!("no AVX-512 on this architecture")
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::isa::{Isa, Kernel};
+
+    /// `max` and `min` of two numbers, the same in every lane.
+    struct MaxMin(f32, f32);
+
+    impl Kernel for MaxMin {
+        type Output = [f32; 2];
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) -> [f32; 2] {
+            let (a, b) = (s.splat(self.0), s.splat(self.1));
+            let mut lanes = [[0.0; 16]; 2];
+            store(s, &mut lanes[0], 0, S::LANES, s.max(a, b));
+            store(s, &mut lanes[1], 0, S::LANES, s.min(a, b));
+            for lanes in &lanes {
+                assert!(lanes[1..S::LANES].iter().all(|x| x.to_bits() == lanes[0].to_bits()), "{lanes:?}");
+            }
+            lanes.map(|lanes| lanes[0])
+        }
+    }
+
+    /// The greatest of as many numbers as there are lanes.
+    struct Greatest<'a>(&'a [f32; 16]);
+
+    impl Kernel for Greatest<'_> {
+        type Output = (f32, usize);
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) -> (f32, usize) {
+            (s.greatest(load(s, self.0, 0, S::LANES)), S::LANES)
+        }
+    }
+
+    #[test]
+    fn max_and_min_answer_with_their_second_operand_unless_the_first_is_beyond_it() {
+        let max_min = |isa: Isa, a: f32, b: f32| isa.dispatch(MaxMin(a, b));
+        for isa in Isa::present() {
+            assert_eq!(max_min(isa, 2.0, -3.0), [2.0, -3.0], "{isa}");
+            assert_eq!(max_min(isa, -3.0, 2.0), [2.0, -3.0], "{isa}");
+            for number in [1.0, 0.0, f32::INFINITY, f32::NEG_INFINITY] {
+                assert_eq!(max_min(isa, f32::NAN, number), [number; 2], "{isa}");
+                assert!(max_min(isa, number, f32::NAN).iter().all(|x| x.is_nan()), "{isa}, {number}");
+            }
+            for (a, b) in [(0.0f32, -0.0f32), (-0.0, 0.0)] {
+                assert_eq!(max_min(isa, a, b).map(f32::to_bits), [b.to_bits(); 2], "{isa}");
+            }
+        }
+    }
+
+    #[test]
+    fn the_greatest_lane_is_found_anywhere_and_beside_a_nan_it_is_one_of_the_lanes() {
+        for isa in Isa::present() {
+            let lanes = isa.dispatch(Greatest(&[0.0; 16])).1;
+            for place in 0..lanes {
+                let mut x: [f32; 16] = std::array::from_fn(|i| -1.0 - i as f32);
+                x[place] = -0.5;
+                assert_eq!(isa.dispatch(Greatest(&x)).0, -0.5, "{isa}, lane {place}");
+                x[place] = f32::NAN;
+                let y = isa.dispatch(Greatest(&x)).0;
+                assert!(y.is_nan() || x[..lanes].contains(&y), "{isa}, lane {place}: {y}");
+            }
+            assert!(isa.dispatch(Greatest(&[f32::NAN; 16])).0.is_nan(), "{isa}");
         }
     }
 }
