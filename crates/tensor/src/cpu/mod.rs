@@ -396,7 +396,7 @@ impl Backend for CpuBackend {
         assert!(batch == b_batch && k == inner, "matmul: {} and {} do not fit", a.shape(), b.shape());
         let (a, b) = ((f32s(a), a_transposed), (f32s(b), b_transposed));
         self.profile.time(Share::Product, || {
-            self.build([batch, m, n], |y| gemm::gemm_batched(&self.cpu, batch, [m, k, n], a, b, y, false))
+            self.build([batch, m, n], |y| gemm::gemm_batched(&self.cpu, batch, [m, k, n], a, b, y))
         })
     }
 
