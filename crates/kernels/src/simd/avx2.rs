@@ -297,7 +297,7 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
-    fn from_i32(self, x: __m256i) -> __m256 {
+    fn whole(self, x: __m256i) -> __m256 {
         unsafe { _mm256_cvtepi32_ps(x) }
     }
 }

@@ -315,7 +315,7 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
         }
     }
     #[inline(always)]
-    fn from_i32(self, x: __m512i) -> __m512 {
+    fn whole(self, x: __m512i) -> __m512 {
         unsafe { _mm512_cvtepi32_ps(x) }
     }
 }

@@ -152,7 +152,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// `sum + Σ a·b` over the four signed bytes of each lane, in 32 bits, exact.
     fn dot4(self, sum: Self::U, a: Self::U, b: Self::U) -> Self::U;
     /// Signed whole numbers as `f32`.
-    fn from_i32(self, x: Self::U) -> Self::F;
+    fn whole(self, x: Self::U) -> Self::F;
 }
 
 /// Walks slices of one length a vector at a time and calls `body` with the offset and the number of lanes in use:

@@ -230,7 +230,7 @@ impl Simd for Portable {
         })
     }
     #[inline(always)]
-    fn from_i32(self, x: Self::U) -> Self::F {
+    fn whole(self, x: Self::U) -> Self::F {
         x.map(|x| x as i32 as f32)
     }
 }

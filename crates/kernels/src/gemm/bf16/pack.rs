@@ -32,7 +32,7 @@ impl<'a> Left<'a> {
         let length = k.next_multiple_of(STEP).max(STEP);
         if a.transposed || k != length || !a.data.as_ptr().addr().is_multiple_of(64) {
             // An odd number of cache lines from row to row.
-            let stride = length + if length / STEP % 2 == 0 { STEP } else { 0 };
+            let stride = length + if (length / STEP).is_multiple_of(2) { STEP } else { 0 };
             return Left { rows: Rows::Copied(copy(cpu, a, stride)), length, stride, m };
         }
         let rest = m % BLOCK;

@@ -70,7 +70,7 @@ impl<T: Real> Panel<'_, T> {
             for at in (0..cols).step_by(S::LANES) {
                 let lanes = S::LANES.min(cols - at);
                 // Safety: the block is as wide as the widest vectors.
-                let sum = s.from_i32(unsafe { s.load_u(sums.0.as_ptr().add(i * BLOCK + at).cast()) });
+                let sum = s.whole(unsafe { s.load_u(sums.0.as_ptr().add(i * BLOCK + at).cast()) });
                 let mut y = s.mul(s.mul(sum, row_scale), load(s, scales, at, lanes));
                 if let Some(bias) = self.epilogue.bias {
                     y = s.add(y, load(s, bias, column + at, lanes));
