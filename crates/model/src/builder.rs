@@ -74,7 +74,7 @@ impl<'a> Builder<'a> {
         let number = self.made.borrow().len() as u64;
         let value = match self.source {
             Source::Checkpoint(checkpoint) => checkpoint.tensor(&*self.backend, &name, shape)?,
-            Source::Shapes => Tensor::new(Buffer::new(()), shape, DType::F32),
+            Source::Shapes => without_memory(shape),
             Source::Random(random) => {
                 let random = random.split(number);
                 match init {
@@ -93,6 +93,15 @@ impl<'a> Builder<'a> {
         Ok(parameter)
     }
 
+    /// A tensor that is not learned, of this shape.
+    pub fn constant(&self, shape: impl Into<Shape>, numbers: impl FnOnce() -> Vec<f32>) -> Tensor {
+        let shape = shape.into();
+        match self.source {
+            Source::Shapes => without_memory(shape),
+            Source::Random(_) | Source::Checkpoint(_) => self.backend.upload_f32(&numbers(), shape),
+        }
+    }
+
     /// Whether first values are random: then a layer may put its own in place.
     pub fn is_random(&self) -> bool {
         matches!(self.source, Source::Random(_))
@@ -102,4 +111,8 @@ impl<'a> Builder<'a> {
     pub fn parameters(&self) -> Vec<Parameter> {
         self.made.borrow().clone()
     }
+}
+
+fn without_memory(shape: Shape) -> Tensor {
+    Tensor::new(Buffer::new(()), shape, DType::F32)
 }

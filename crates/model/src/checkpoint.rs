@@ -6,8 +6,9 @@ use half::{bf16, f16};
 use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
 use std::collections::HashMap;
 use std::fs::File;
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A file of named tensors in memory.
 #[derive(Debug)]
@@ -79,13 +80,13 @@ fn each<const N: usize>(bytes: &[u8], convert: impl Fn([u8; N]) -> f32) -> Vec<f
     bytes.chunks_exact(N).map(|chunk| convert(chunk.try_into().expect("a chunk of N bytes"))).collect()
 }
 
-/// Writes parameters, and further tensors by name, as `f32`.
-pub fn save(
+/// Writes parameters, and further tensors by name, as `f32`; they take the place of `path` when they are committed.
+pub fn stage(
     path: &Path,
     backend: &dyn Backend,
     parameters: &[Parameter],
     further: &[(&str, Vec<f32>, Shape)],
-) -> Result<(), Error> {
+) -> Result<Staged, Error> {
     let of_parameter = |p: &Parameter| {
         let value = p.value();
         (p.name().to_owned(), value.shape(), bytes(&backend.download_f32(&value)))
@@ -99,28 +100,57 @@ pub fn save(
     // PyTorch's loaders look for this word.
     let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
     let file = safetensors::serialize(views, Some(metadata)).expect("names and shapes are valid");
-    write_beside(path, &file)
+    Staged::new(path, &file)
 }
 
 fn bytes(numbers: &[f32]) -> Vec<u8> {
     numbers.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
-/// Writes a file under another name, makes sure that it has reached the disk, and only then lets it take the place
-/// of the old one: whatever happens, one of the two is there, whole.
-pub fn write_beside(path: &Path, contents: &[u8]) -> Result<(), Error> {
-    let failed = |source| Error::File { path: path.to_owned(), source };
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    let written = File::create(&beside).and_then(|mut file| {
-        file.write_all(contents)?;
-        file.sync_all()?;
-        std::fs::rename(&beside, path)?;
-        // The new name, too, has to reach the disk.
-        File::open(path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new(".")))?.sync_all()
-    });
-    written.map_err(|source| {
-        let _ = std::fs::remove_file(&beside);
-        failed(source)
-    })
+/// A file that has reached the disk, whole, under another name, and waits to take the place of the old one: whatever
+/// happens, one of the two is there. Dropped without [`Staged::commit`] it is gone.
+#[derive(Debug)]
+pub struct Staged {
+    path: PathBuf,
+    beside: PathBuf,
+}
+
+impl Staged {
+    /// Writes what `path` is to hold beside it.
+    pub fn new(path: &Path, contents: &[u8]) -> Result<Staged, Error> {
+        let failed = |source| Error::File { path: path.to_owned(), source };
+        let (staged, mut file) = Staged::create(path).map_err(failed)?;
+        file.write_all(contents).and_then(|()| file.sync_all()).map_err(failed)?;
+        Ok(staged)
+    }
+
+    /// A new file under a name that nobody has, neither another thread nor a process that died.
+    fn create(path: &Path) -> std::io::Result<(Staged, File)> {
+        static NUMBER: AtomicU64 = AtomicU64::new(0);
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let beside = path.with_file_name(format!(".{name}.{}.{number}.part", std::process::id()));
+            match File::create_new(&beside) {
+                Err(error) if error.kind() == ErrorKind::AlreadyExists => {}
+                file => return Ok((Staged { path: path.to_owned(), beside }, file?)),
+            }
+        }
+    }
+
+    /// Lets it take the place of the old one.
+    pub fn commit(self) -> Result<(), Error> {
+        let parent = self.path.parent().filter(|parent| !parent.as_os_str().is_empty());
+        let renamed = std::fs::rename(&self.beside, &self.path)
+            // The new name, too, has to reach the disk.
+            .and_then(|()| File::open(parent.unwrap_or(Path::new(".")))?.sync_all());
+        renamed.map_err(|source| Error::File { path: self.path.clone(), source })
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        // After a commit nothing has this name.
+        let _ = std::fs::remove_file(&self.beside);
+    }
 }

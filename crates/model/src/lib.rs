@@ -15,3 +15,8 @@ mod sequences;
 pub use builder::{Builder, Init};
 pub use error::Error;
 pub use sequences::Sequences;
+
+/// What the README shows must compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+struct Readme;

@@ -1,6 +1,6 @@
 //! Where the sequences of a packed batch begin.
 
-use attentive_tensor::Span;
+use attentive_tensor::{Span, Var};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -45,6 +45,15 @@ impl Sequences {
     /// The place of each token in its sequence, counted from zero.
     pub fn positions(&self) -> Vec<i32> {
         self.ranges().flat_map(|range| 0..range.len() as i32).collect()
+    }
+
+    /// Checks that the rows of `x` are the tokens of these sequences.
+    ///
+    /// # Panics
+    /// If they are more or fewer.
+    pub(crate) fn check(&self, what: &str, x: &Var) {
+        let (tokens, shape) = (self.tokens(), x.shape());
+        assert_eq!(shape.rows(), tokens, "{what}: {shape} for sequences of {tokens} tokens");
     }
 
     /// How attention goes from the queries of each sequence to the keys of its partner in `memory`.

@@ -26,11 +26,11 @@ fn a_mistake_is_told_in_one_sentence_that_names_the_field() {
     let mistakes = [
         (
             TransformerConfig { h: 7, ..base.clone() },
-            "h: 7 heads do not divide d_model 512: give another h, or d_k and d_v",
+            "h: 7 heads do not divide d_model 512: give another number of heads, or d_k and d_v",
         ),
         (
             TransformerConfig { h: 7, d_k: Some(64), ..base.clone() },
-            "h: 7 heads do not divide d_model 512: give another h, or d_k and d_v",
+            "h: 7 heads do not divide d_model 512: give another number of heads, or d_k and d_v",
         ),
         (TransformerConfig { h: 0, ..base.clone() }, "h: must be at least 1, not 0"),
         (
@@ -53,6 +53,10 @@ fn a_mistake_is_told_in_one_sentence_that_names_the_field() {
             "attention_dropout: must be from 0 to below 1, not -0.1",
         ),
         (TransformerConfig { pad: Some(100), ..base.clone() }, "pad: token 100 is not below vocab_size 100"),
+        (
+            TransformerConfig { pad: Some(3), ..base.clone() },
+            "pad: token 3 is not the last of the vocabulary, 99, which padding must be",
+        ),
         (TransformerConfig { eos: 101, ..base.clone() }, "eos: token 101 is not below vocab_size 100"),
         (TransformerConfig { start: 500, ..base.clone() }, "start: token 500 is not below vocab_size 100"),
     ];
@@ -80,7 +84,10 @@ fn an_unknown_preset_is_answered_with_the_known_ones() {
 fn an_attention_without_heads_or_with_too_many_is_refused() {
     let sentence = |d_model, h| MultiHeadConfig::new(d_model, h).unwrap_err().to_string();
     assert_eq!(sentence(512, 0), "h: an attention needs at least one head");
-    assert_eq!(sentence(30, 4), "h: 4 heads do not divide d_model 30: give another h, or d_k and d_v");
+    assert_eq!(
+        sentence(30, 4),
+        "h: 4 heads do not divide d_model 30: give another number of heads, or d_k and d_v"
+    );
 }
 
 /// The paper says "about 37000 tokens" and prints 65 and 213 million.
@@ -101,6 +108,14 @@ fn a_model_without_memory_has_the_parameters_of_one_with_it() {
     };
     let shapes = Transformer::new(&Builder::shapes(&backend), &config).unwrap();
     assert_eq!(names(&shapes), names(&random_model(&backend, &config)));
+}
+
+/// Positions that are not learned take no memory either: these would need 400 GB.
+#[test]
+fn a_model_without_memory_may_have_any_number_of_positions() {
+    let few = base(100);
+    let many = TransformerConfig { max_positions: 100_000_000, ..few.clone() };
+    assert_eq!(parameter_count(&many), parameter_count(&few));
 }
 
 /// Every row of table 3 but the big one, with the millions of parameters that the paper prints. All of them come out

@@ -1,15 +1,18 @@
-//! The same bits: for any number of threads, alone or in a batch, at once or step by step; on every instruction set.
+//! The same bits: for any number of threads, alone or in a batch, at once or step by step; on every instruction
+//! set, in either precision.
 
 mod common;
 
 use attentive_model::Sequences;
 use attentive_model::families::transformer::{Transformer, TransformerConfig};
-use attentive_tensor::{Adam, Backend, Gradients, Isa, Tape, Var};
-use common::{adam_rule, backend, backends, batch, bits, pairs, random_model, small_config, weights};
+use attentive_tensor::{Adam, AttentionWeights, Backend, Gradients, Isa, Precision, Tape, Var};
+use common::{adam_rule, backend, backends_in, batch, bits, pairs, random_model, small_config, weights};
 use std::sync::Arc;
 
 /// Pairs short and long, some longer than a block of attention; all of them together give every thread work.
 const LENGTHS: [(usize, usize); 6] = [(7, 6), (1, 2), (150, 3), (33, 70), (16, 1), (20, 33)];
+
+const PRECISIONS: [Precision; 2] = [Precision::F32, Precision::Bf16];
 
 /// A model that drops out, and is wide enough for a product to be summed in more than one piece.
 fn dropping() -> TransformerConfig {
@@ -39,14 +42,15 @@ fn train(backend: &Arc<dyn Backend>, steps: u64) -> (Vec<u32>, Vec<Vec<u32>>, Ve
 
 #[test]
 fn any_number_of_threads_trains_to_the_same_bits() {
-    for isa in Isa::present() {
-        let (losses, gradients, weights) = train(&backend(isa, 1), 10);
+    for (isa, precision) in Isa::present().into_iter().flat_map(|isa| PRECISIONS.map(|p| (isa, p))) {
+        let (losses, gradients, weights) = train(&backend(isa, precision, 1), 5);
         assert!(losses.windows(2).all(|pair| pair[0] != pair[1]), "the losses stand still");
         for threads in [2, 3, 7] {
-            let found = train(&backend(isa, threads), 10);
-            assert_eq!(found.0, losses, "losses, {isa}, {threads} threads");
-            assert!(found.1 == gradients, "gradients, {isa}, {threads} threads");
-            assert!(found.2 == weights, "weights, {isa}, {threads} threads");
+            let backend = backend(isa, precision, threads);
+            let (found, name) = (train(&backend, 5), backend.name());
+            assert_eq!(found.0, losses, "losses, {name}");
+            assert!(found.1 == gradients, "gradients, {name}");
+            assert!(found.2 == weights, "weights, {name}");
         }
     }
 }
@@ -78,7 +82,7 @@ fn infer(
 
 #[test]
 fn a_sequence_gives_the_same_bits_alone_and_anywhere_in_a_batch() {
-    for backend in backends() {
+    for backend in PRECISIONS.into_iter().flat_map(backends_in) {
         let model = random_model(&backend, &dropping());
         let mut pairs = pairs(&LENGTHS, model.config());
         let mut alone: Vec<_> =
@@ -123,7 +127,7 @@ fn decode_in_chunks(
 
 #[test]
 fn decoding_step_by_step_gives_the_same_bits_as_all_at_once() {
-    for backend in backends() {
+    for backend in PRECISIONS.into_iter().flat_map(backends_in) {
         let model = random_model(&backend, &dropping());
         let pairs = pairs(&LENGTHS, model.config());
         let at_once: Vec<_> =
@@ -135,5 +139,41 @@ fn decoding_step_by_step_gives_the_same_bits_as_all_at_once() {
             decode_in_chunks(&backend, &model, &pairs, |i| 1 + 3 * i) == at_once,
             "{name}, chunks that differ"
         );
+    }
+}
+
+/// The weights of one head in each attention that was watched.
+fn weights_seen(tape: &Tape) -> Vec<Vec<u32>> {
+    let backend = &**tape.backend();
+    let weights = |attention: &AttentionWeights| attention.of_heads(backend, &[1]);
+    tape.watched().iter().map(|attention| bits(&backend.download_f32(&weights(attention)))).collect()
+}
+
+#[test]
+fn decoding_step_by_step_can_be_watched_and_looks_where_all_at_once_looks() {
+    for backend in PRECISIONS.into_iter().flat_map(backends_in) {
+        let model = random_model(&backend, &dropping());
+        let (source, target) = pairs(&[(5, 3)], model.config()).remove(0);
+        let sources = Sequences::new([source.len()]);
+        let tape = Tape::inference(&backend).watching();
+        let memory = model.encode(&tape, &backend.upload_i32(&source), &sources);
+        let mut cache = model.start(&tape, &memory, &sources, 9);
+        tape.watched();
+        let one = Sequences::new([1]);
+        for token in &target {
+            model.step(&tape, &backend.upload_i32(&[*token]), &one, &mut cache);
+        }
+        // Self and cross attention of each of two layers take turns. All steps are looked at after the last one.
+        let steps = weights_seen(&tape);
+        model.decode(&tape, &backend.upload_i32(&target), &Sequences::new([3]), &memory, &sources);
+        let at_once = weights_seen(&tape);
+        assert_eq!((steps.len(), at_once.len()), (12, 4));
+        for (i, found) in steps.iter().enumerate() {
+            let (step, attention) = (i / 4, i % 4);
+            let keys = at_once[attention].len() / 3;
+            let expected = &at_once[attention][step * keys..];
+            let seen = if attention % 2 == 0 { step + 1 } else { keys };
+            assert_eq!(found[..], expected[..seen], "{}, step {step}, attention {attention}", backend.name());
+        }
     }
 }

@@ -87,8 +87,6 @@ pub trait Backend: Debug + Send + Sync {
     fn download(&self, x: &Tensor) -> HostVec;
     /// A tensor with memory of its own.
     fn copy(&self, x: &Tensor) -> Tensor;
-    /// The same numbers, rounded to another type.
-    fn cast(&self, x: &Tensor, dtype: DType) -> Tensor;
     /// Random numbers, uniform in `-bound..bound`.
     fn uniform(&self, shape: Shape, bound: f32, random: Random) -> Tensor;
     /// Random numbers, normally distributed around zero.
@@ -162,7 +160,8 @@ pub trait Backend: Debug + Send + Sync {
 
     // Attention over packed sequences.
 
-    /// `softmax(scale · q·kᵀ)·v` for each head of each sequence, and the log of each softmax's denominator.
+    /// `softmax(scale · q·kᵀ)·v` for each head of each sequence, and the log of each softmax's denominator. The spans cover
+    /// every row of `q`; rows of `k` and `v` may be left out, as the free slots of a cache are.
     fn attention(
         &self,
         rule: &Attention,
@@ -171,7 +170,7 @@ pub trait Backend: Debug + Send + Sync {
         k: &Tensor,
         v: &Tensor,
     ) -> (Tensor, Tensor);
-    /// The gradients of `q`, `k` and `v`.
+    /// The gradients of `q`, `k` and `v`; here the spans cover every row of `k` and `v`, too.
     fn attention_backward(
         &self,
         rule: &Attention,

@@ -39,7 +39,7 @@ pub use attentive_kernels::attention::{Attention, Span};
 pub use attentive_kernels::optimizer::Adam as AdamRule;
 pub use attentive_kernels::{Cpu, Dropout, Isa, IsaError, Random, Threads};
 pub use backend::{Backend, Binary, Norm, NormGradients, ProjectionLoss, ProjectionTarget};
-pub use cpu::{CpuBackend, Precision, Share};
+pub use cpu::{CpuBackend, Precision};
 pub use ops::attention::AttentionWeights;
 pub use optimizer::Adam;
 pub use parameter::{Gradients, Parameter};

@@ -83,9 +83,6 @@ impl Backend for SealedBackend {
     fn copy(&self, x: &Tensor) -> Tensor {
         seal(self.inner.copy(&open(x)))
     }
-    fn cast(&self, x: &Tensor, dtype: DType) -> Tensor {
-        seal(self.inner.cast(&open(x), dtype))
-    }
     fn uniform(&self, shape: Shape, bound: f32, random: Random) -> Tensor {
         seal(self.inner.uniform(shape, bound, random))
     }

@@ -9,13 +9,20 @@ use attentive_kernels::{Dropout, Random};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// A tensor on a tape.
 #[derive(Debug, Clone)]
 pub struct Var {
     value: Tensor,
-    /// Its number on the tape, if a gradient is to reach it.
-    node: Option<usize>,
+    /// Its place on a tape, if a gradient is to reach it.
+    node: Option<Node>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    tape: u64,
+    number: usize,
 }
 
 impl Var {
@@ -40,6 +47,8 @@ type BackwardFn = Box<dyn FnOnce(&mut Backward, Tensor)>;
 
 /// A recording of operations (`ops/`), for one forward and one backward pass.
 pub struct Tape {
+    /// Its own number, by which it knows its variables.
+    id: u64,
     backend: Arc<dyn Backend>,
     /// The source of dropout; none means inference: nothing is dropped and nothing recorded.
     random: Option<Random>,
@@ -59,7 +68,9 @@ impl Tape {
 
     /// A tape that only computes.
     pub fn inference(backend: &Arc<dyn Backend>) -> Tape {
+        static TAPES: AtomicU64 = AtomicU64::new(0);
         Tape {
+            id: TAPES.fetch_add(1, Ordering::Relaxed),
             backend: Arc::clone(backend),
             random: None,
             draws: Cell::new(0),
@@ -112,24 +123,38 @@ impl Tape {
 
     /// A tensor whose gradient is wanted; see [`Tape::backward_from`].
     pub(crate) fn leaf(&self, value: Tensor) -> Var {
+        self.node(value, None)
+    }
+
+    fn node(&self, value: Tensor, backward: Option<BackwardFn>) -> Var {
         let mut nodes = self.nodes.borrow_mut();
-        nodes.push(None);
-        Var { value, node: Some(nodes.len() - 1) }
+        nodes.push(backward);
+        Var { value, node: Some(Node { tape: self.id, number: nodes.len() - 1 }) }
+    }
+
+    /// The number of a variable on this tape, if a gradient is to reach it.
+    ///
+    /// # Panics
+    /// If it is on another tape, where its number belongs to something else.
+    fn number(&self, var: &Var) -> Option<usize> {
+        var.node.map(|node| {
+            assert_eq!(node.tape, self.id, "a variable {:?} of one tape is used on another", var.value);
+            node.number
+        })
     }
 
     /// Puts the result of an operation on the tape. `backward` is kept if a gradient is to reach any of `inputs`.
+    ///
+    /// # Panics
+    /// If one of them is a variable of another tape.
     pub(crate) fn record(
         &self,
         value: Tensor,
         inputs: &[&Var],
         backward: impl FnOnce(&mut Backward, Tensor) + 'static,
     ) -> Var {
-        if self.random.is_none() || !inputs.iter().any(|input| input.wants_gradient()) {
-            return self.constant(value);
-        }
-        let mut nodes = self.nodes.borrow_mut();
-        nodes.push(Some(Box::new(backward)));
-        Var { value, node: Some(nodes.len() - 1) }
+        let wanted = inputs.iter().filter(|input| self.number(input).is_some()).count();
+        if wanted == 0 { self.constant(value) } else { self.node(value, Some(Box::new(backward))) }
     }
 
     /// The next dropout of this pass, or none where nothing is to be dropped.
@@ -144,8 +169,8 @@ impl Tape {
         assert_eq!(loss.shape(), Shape::SCALAR, "backward: the loss must be a scalar, not {}", loss.shape());
         let one = self.backend.upload_f32(&[1.0], Shape::SCALAR);
         let leaves = std::mem::take(&mut *self.leaves.borrow_mut());
-        let leaf_nodes = leaves.into_iter().map(|(id, leaf)| (id, leaf.node.expect("a leaf is a node")));
-        let leaf_nodes: Vec<(u64, usize)> = leaf_nodes.collect();
+        let leaf_node = |(id, leaf): (u64, Var)| (id, self.number(&leaf).expect("a leaf is a node"));
+        let leaf_nodes: Vec<(u64, usize)> = leaves.into_iter().map(leaf_node).collect();
         let mut slots = vec![None; self.nodes.borrow().len()];
         for (id, node) in &leaf_nodes {
             slots[*node] = gradients.0.remove(id);
@@ -161,8 +186,10 @@ impl Tape {
     /// The gradients of `leaves` when that of `y` is `dy`.
     pub(crate) fn backward_from(self, y: &Var, dy: Tensor, leaves: &[Var]) -> Vec<Option<Tensor>> {
         let slots = vec![None; self.nodes.borrow().len()];
+        let numbers: Vec<_> =
+            leaves.iter().map(|leaf| self.number(leaf).expect("a leaf is a node")).collect();
         let mut slots = self.backward_into(y, dy, None, slots);
-        leaves.iter().map(|leaf| slots[leaf.node.expect("a leaf is a node")].take()).collect()
+        numbers.into_iter().map(|number| slots[number].take()).collect()
     }
 
     /// Walks the tape back from `y`; each operation, and what it kept, is dropped as soon as it has been passed.
@@ -174,8 +201,8 @@ impl Tape {
         slots: Vec<Option<Tensor>>,
     ) -> Vec<Option<Tensor>> {
         let mut backward = Backward { backend: Arc::clone(&self.backend), slots, one };
-        if let Some(node) = y.node {
-            backward.slots[node] = Some(dy);
+        if self.number(y).is_some() {
+            backward.add(y, dy);
         }
         let mut nodes = self.nodes.into_inner();
         while let Some(operation) = nodes.pop() {
@@ -200,9 +227,9 @@ pub(crate) struct Backward {
 impl Backward {
     /// Adds a gradient to what `var` already has.
     pub(crate) fn add(&mut self, var: &Var, gradient: Tensor) {
-        let Some(node) = var.node else { return };
+        let Some(Node { number, .. }) = var.node else { return };
         assert_eq!(gradient.shape(), var.shape(), "a gradient must have the shape of its variable");
-        self.slots[node] = Some(match self.slots[node].take() {
+        self.slots[number] = Some(match self.slots[number].take() {
             None => gradient,
             Some(sum) => {
                 let mut sum = self.backend.own(sum);
@@ -224,7 +251,7 @@ impl Backward {
 
     /// The gradient that `var` has so far, to be added to in place and given back with [`Backward::put`].
     pub(crate) fn take(&mut self, var: &Var) -> Option<Tensor> {
-        let so_far = var.node.and_then(|node| self.slots[node].take());
+        let so_far = var.node.and_then(|node| self.slots[node.number].take());
         so_far.map(|sum| self.backend.own(sum))
     }
 
@@ -237,12 +264,49 @@ impl Backward {
     pub(crate) fn put(&mut self, var: &Var, gradient: Tensor) {
         assert_eq!(gradient.shape(), var.shape(), "a gradient must have the shape of its variable");
         if let Some(node) = var.node {
-            self.slots[node] = Some(gradient);
+            self.slots[node.number] = Some(gradient);
         }
     }
 
     /// Whether `dy` is known to be one, without looking at it: then it need not be multiplied with.
     pub(crate) fn is_one(&self, dy: &Tensor) -> bool {
         self.one.as_ref().is_some_and(|one| dy.buffer().same(one.buffer()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::backend;
+
+    #[test]
+    fn the_gradient_of_a_parameter_that_is_the_loss_adds_up() {
+        let backend = backend();
+        let w = Parameter::new("w", backend.upload_f32(&[3.0], Shape::SCALAR));
+        let mut gradients = Gradients::default();
+        for passes in [1.0, 2.0, 3.0] {
+            let tape = Tape::training(&backend, 1);
+            let loss = tape.parameter(&w);
+            tape.backward(&loss, &mut gradients);
+            assert_eq!(backend.download_f32(gradients.get(&w).unwrap()), [passes]);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "of one tape is used on another")]
+    fn a_variable_stays_on_its_tape() {
+        let backend = backend();
+        let (one, other) = (Tape::training(&backend, 1), Tape::training(&backend, 1));
+        let x = one.leaf(backend.upload_f32(&[1.0, 2.0], [1, 2]));
+        other.sum(&x);
+    }
+
+    #[test]
+    #[should_panic(expected = "of one tape is used on another")]
+    fn a_loss_goes_back_on_its_own_tape() {
+        let backend = backend();
+        let (one, other) = (Tape::training(&backend, 1), Tape::training(&backend, 1));
+        let loss = one.sum(&one.leaf(backend.upload_f32(&[1.0, 2.0], [1, 2])));
+        other.backward(&loss, &mut Gradients::default());
     }
 }

@@ -79,8 +79,9 @@ impl MultiHeadConfig {
             return Err(Error::config("h", "an attention needs at least one head"));
         }
         if !d_model.is_multiple_of(h) {
-            let problem =
-                format!("{h} heads do not divide d_model {d_model}: give another h, or d_k and d_v");
+            let problem = format!(
+                "{h} heads do not divide d_model {d_model}: give another number of heads, or d_k and d_v"
+            );
             return Err(Error::config("h", problem));
         }
         let d_k = d_model / h;

@@ -111,8 +111,11 @@ impl KeysValues {
     pub(super) fn write(&mut self, tape: &Tape, step: &Step, keys: &Tensor, values: &Tensor) {
         let backend = tape.backend();
         let room = |x: &Tensor| backend.zeros([self.rows, x.shape().cols()].into(), x.dtype());
-        let (all_keys, all_values) = self.tensors.get_or_insert_with(|| (room(keys), room(values)));
-        backend.write_rows(all_keys, &step.rows, keys);
-        backend.write_rows(all_values, &step.rows, values);
+        let (all_keys, all_values) = self.tensors.take().unwrap_or_else(|| (room(keys), room(values)));
+        // Who watches the attention of an earlier step still holds its keys.
+        let (mut all_keys, mut all_values) = (backend.own(all_keys), backend.own(all_values));
+        backend.write_rows(&mut all_keys, &step.rows, keys);
+        backend.write_rows(&mut all_values, &step.rows, values);
+        self.tensors = Some((all_keys, all_values));
     }
 }

@@ -110,6 +110,8 @@ impl Decoder {
         memory: &Var,
         memory_sequences: &Sequences,
     ) -> Var {
+        sequences.check("decoder", x);
+        memory_sequences.check("memory of the decoder", memory);
         let positions = tape.backend().upload_i32(&sequences.positions());
         let (own, cross) = (sequences.attending(sequences), sequences.attending(memory_sequences));
         let x = self.enter(tape, x, &positions);
@@ -119,6 +121,7 @@ impl Decoder {
 
     /// A cache for decoding step by step, at most `capacity` tokens a sequence.
     pub fn start(&self, tape: &Tape, memory: &Var, memory_sequences: &Sequences, capacity: usize) -> Cache {
+        memory_sequences.check("memory of the decoder", memory);
         let keys_values = |layer: &DecoderLayer| layer.cross.keys_values(tape, memory);
         Cache::new(self.layers.iter().map(keys_values), memory_sequences, capacity)
     }
@@ -126,6 +129,7 @@ impl Decoder {
     /// The hidden states of the next tokens, `new` of each sequence, after those in the cache, to which they are
     /// added: the same bits as from [`Decoder::forward`].
     pub fn step(&self, tape: &Tape, x: &Var, new: &Sequences, cache: &mut Cache) -> Var {
+        new.check("step of the decoder", x);
         let step = cache.step(&**tape.backend(), new);
         let x = self.enter(tape, x, &step.positions);
         let layers = self.layers.iter().zip(cache.layers_mut());

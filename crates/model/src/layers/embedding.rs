@@ -14,8 +14,8 @@ pub struct EmbeddingConfig {
     pub d_emb: usize,
     /// The width of the model; where it differs, a dense layer leads from one to the other.
     pub d_model: usize,
-    /// The token of padding: its row starts as zeros and takes no gradient.
-    pub padding: Option<usize>,
+    /// Whether the last token is padding: its row starts as zeros and takes no gradient, and it is never produced.
+    pub padding: bool,
 }
 
 /// `√d_emb` times the row of each token: √d_model in section 3.4 of the paper, where the two widths are the same.
@@ -33,6 +33,7 @@ impl Embedding {
         let &EmbeddingConfig { vocab_size, d_emb, d_model, padding } = config;
         let table =
             builder.parameter("weight", [vocab_size, d_emb], Init::Normal((d_emb as f32).powf(-0.5)))?;
+        let padding = padding.then(|| vocab_size - 1);
         if let Some(padding) = padding.filter(|_| builder.is_random()) {
             let backend = builder.backend();
             let (row, zeros) =

@@ -14,12 +14,12 @@ pub struct Head {
 }
 
 impl Head {
-    /// The output that belongs to an embedding. Padding at the end of the table is no class: it is never produced.
+    /// The output that belongs to an embedding. Padding is no class: it is never produced.
     pub fn tied(builder: &Builder, embedding: &Embedding, config: &EmbeddingConfig) -> Result<Head, Error> {
         let &EmbeddingConfig { vocab_size, d_emb, d_model, padding } = config;
         let dense =
             (d_emb != d_model).then(|| Linear::new(&builder.at("dense"), d_model, d_emb)).transpose()?;
-        let classes = if padding == Some(vocab_size - 1) { vocab_size - 1 } else { vocab_size };
+        let classes = vocab_size - usize::from(padding);
         Ok(Head { table: embedding.table().clone(), dense, classes })
     }
 

@@ -58,8 +58,8 @@ impl Positions {
         d_model: usize,
     ) -> Result<Positions, Error> {
         let fixed = |halves| {
-            let table = sinusoid(count, d_model, halves);
-            Ok(Table::Fixed(builder.backend().upload_f32(&table, [count, d_model])))
+            let table = || sinusoid(count, d_model, halves);
+            Ok(Table::Fixed(builder.constant([count, d_model], table)))
         };
         let table = match kind {
             PositionKind::Interleaved => fixed(false),

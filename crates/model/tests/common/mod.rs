@@ -6,7 +6,8 @@ use attentive_model::families::transformer::{Batch, Transformer, TransformerConf
 use attentive_model::{Builder, Sequences};
 use attentive_tensor::check::numbers;
 use attentive_tensor::{
-    AdamRule, Backend, Cpu, CpuBackend, Gradients, Isa, Parameter, Random, Tape, Tensor, Threads, Var,
+    AdamRule, Backend, Cpu, CpuBackend, Gradients, Isa, Parameter, Precision, Random, Tape, Tensor, Threads,
+    Var,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,13 +17,18 @@ pub fn adam_rule(rate: f32) -> AdamRule {
     AdamRule { rate, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 }
 }
 
-pub fn backend(isa: Isa, threads: usize) -> Arc<dyn Backend> {
-    CpuBackend::new(Cpu { isa, threads: Threads::new(threads) }).shared()
+pub fn backend(isa: Isa, precision: Precision, threads: usize) -> Arc<dyn Backend> {
+    CpuBackend::new(Cpu { isa, threads: Threads::new(threads) }).with_precision(precision).shared()
+}
+
+/// A backend in single precision for every instruction set of this processor.
+pub fn backends() -> impl Iterator<Item = Arc<dyn Backend>> {
+    backends_in(Precision::F32)
 }
 
 /// A backend for every instruction set of this processor.
-pub fn backends() -> impl Iterator<Item = Arc<dyn Backend>> {
-    Isa::present().into_iter().map(|isa| backend(isa, 2))
+pub fn backends_in(precision: Precision) -> impl Iterator<Item = Arc<dyn Backend>> {
+    Isa::present().into_iter().map(move |isa| backend(isa, precision, 2))
 }
 
 pub fn golden(name: &str) -> PathBuf {

@@ -104,12 +104,29 @@ pub(super) struct Pool {
 #[derive(Debug, Default)]
 struct Free {
     buffers: BTreeMap<(u8, usize), Vec<Storage>>,
-    /// Numbers in use and numbers lying here.
+    /// Bytes in use, the most there ever were, and bytes lying here.
     used: usize,
+    peak: usize,
     kept: usize,
+    /// How many buffers were asked of the system.
+    #[cfg(test)]
+    fresh: usize,
 }
 
-/// The pool lets go of what it keeps when that outgrows what is in use by this many numbers.
+impl Free {
+    /// Lets go of what lies here when all of it together has outgrown what was ever used at once by half. That happens
+    /// when sizes change for good; the buffers of a steady step, which are not all in use at the same moment, stay.
+    fn trim(&mut self) {
+        if self.used + self.kept > self.peak + self.peak / 2 + SLACK {
+            self.buffers.clear();
+            self.kept = 0;
+            // What was used before the change shall not count for ever.
+            self.peak = self.used;
+        }
+    }
+}
+
+/// What may be kept in any case, in bytes.
 const SLACK: usize = 1 << 26;
 
 impl Pool {
@@ -118,30 +135,52 @@ impl Pool {
         let size = size_class(len);
         let storage = {
             let mut free = self.free.lock().expect("the pool never panics");
-            free.used += size;
+            free.used += bytes(dtype, size);
+            free.peak = free.peak.max(free.used);
             let found = free.buffers.get_mut(&(dtype as u8, size)).and_then(Vec::pop);
-            free.kept -= if found.is_some() { size } else { 0 };
+            match found {
+                Some(_) => free.kept -= bytes(dtype, size),
+                // Only a fresh buffer makes the whole of it grow.
+                None => free.trim(),
+            }
+            #[cfg(test)]
+            {
+                free.fresh += usize::from(found.is_none());
+            }
             found
         };
         #[allow(unused_mut, reason = "changed in debug builds")]
         let mut storage = storage.unwrap_or_else(|| Storage::zeros(dtype, size));
         // Whoever reads what was never written shall see it.
         #[cfg(debug_assertions)]
-        if let Storage::F32(data) = &mut storage {
-            data.fill(f32::NAN);
+        match &mut storage {
+            Storage::F32(data) => data.fill(f32::NAN),
+            Storage::Bf16(data) => data.fill(bf16::NAN),
+            _ => {}
         }
         Memory { storage: Some(storage), len, pool: Arc::clone(self) }
     }
 
     fn give_back(&self, storage: Storage, size: usize) {
         let mut free = self.free.lock().expect("the pool never panics");
-        free.used -= size;
-        if free.kept > free.used + SLACK {
-            free.buffers.clear();
-            free.kept = 0;
-        }
-        free.kept += size;
-        free.buffers.entry((storage.dtype() as u8, size)).or_default().push(storage);
+        let dtype = storage.dtype();
+        free.used -= bytes(dtype, size);
+        free.kept += bytes(dtype, size);
+        free.buffers.entry((dtype as u8, size)).or_default().push(storage);
+    }
+
+    /// How many buffers were asked of the system so far.
+    #[cfg(test)]
+    pub(super) fn fresh(&self) -> usize {
+        self.free.lock().unwrap().fresh
+    }
+}
+
+fn bytes(dtype: DType, size: usize) -> usize {
+    size * match dtype {
+        DType::F32 | DType::I32 => 4,
+        DType::Bf16 | DType::F16 => 2,
+        DType::I8 => 1,
     }
 }
 
@@ -173,5 +212,33 @@ mod tests {
             let size = size_class(len);
             assert!(size >= len && size <= len + (len / 8).max(16), "{len} {size}");
         }
+    }
+
+    /// Of a type that is not filled in debug builds: what is never touched takes no real memory.
+    const LAZY: DType = DType::I8;
+
+    #[test]
+    fn a_steady_step_takes_nothing_fresh_however_large_it_is() {
+        let pool = Arc::new(Pool::default());
+        let step = || (0..20).map(|_| pool.take(LAZY, 1 << 26)).collect::<Vec<_>>();
+        drop(step());
+        for _ in 0..3 {
+            drop(step());
+            assert_eq!(pool.fresh(), 20);
+        }
+    }
+
+    #[test]
+    fn buffers_that_nobody_asks_for_any_more_are_let_go() {
+        let pool = Arc::new(Pool::default());
+        let mut largest = 0;
+        for i in 1..60 {
+            drop(pool.take(LAZY, i << 22));
+            largest = bytes(LAZY, size_class(i << 22));
+            let free = pool.free.lock().unwrap();
+            assert!(free.used + free.kept <= largest + largest / 2 + SLACK, "{i}: {}", free.kept);
+        }
+        // Far from all of them: together they would have thirty times the size of the largest.
+        assert!(pool.free.lock().unwrap().kept < 2 * largest);
     }
 }

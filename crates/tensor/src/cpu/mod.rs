@@ -14,8 +14,7 @@ use attentive_kernels::optimizer::{self, Adam};
 use attentive_kernels::{Cpu, Dropout, Isa, Random, elementwise, embedding, norm, projection, softmax};
 use half::{bf16, f16};
 use memory::{Memory, Number, Pool};
-use profile::Profile;
-pub use profile::Share;
+use profile::{Profile, Share};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,10 +136,11 @@ fn i32s(x: &Tensor) -> &[i32] {
 
 /// The numbers of a tensor that nobody shares.
 fn data_mut<T: Number>(x: &mut Tensor) -> &mut [T] {
-    let described = format!("{x:?}");
+    let (dtype, shape) = (x.dtype(), x.shape());
     let memory = x.buffer_mut().get_mut::<Memory>();
-    let memory = memory.unwrap_or_else(|| panic!("{described} is shared, or not in the processor's memory"));
-    memory.view_mut().unwrap_or_else(|| panic!("{:?} expected, but the tensor is {described}", T::DTYPE))
+    let memory =
+        memory.unwrap_or_else(|| panic!("{dtype:?}{shape} is shared, or not in the processor's memory"));
+    memory.view_mut().unwrap_or_else(|| panic!("{:?} expected, but the tensor is {dtype:?}{shape}", T::DTYPE))
 }
 
 fn matrix<T: Number>(x: &Tensor) -> Matrix<'_, T> {
@@ -154,6 +154,12 @@ fn rows<T: Number>(x: &Tensor) -> Rows<'_, T> {
 fn same_shape(op: &str, a: &Tensor, b: &Tensor) -> Shape {
     assert_eq!(a.shape(), b.shape(), "{op}: {} and {} differ", a.shape(), b.shape());
     a.shape()
+}
+
+/// Checks that the spans, which the kernels keep from overlapping, leave out no row: it would stay unwritten.
+fn covered(op: &str, what: &str, x: &Tensor, lengths: impl Iterator<Item = u32>) {
+    let (rows, covered) = (x.shape().rows(), lengths.map(|length| length as usize).sum::<usize>());
+    assert_eq!(covered, rows, "{op}: the spans have {covered} {what}, but {} has {rows} rows", x.shape());
 }
 
 impl Backend for CpuBackend {
@@ -199,31 +205,6 @@ impl Backend for CpuBackend {
             DType::I8 => self.build(x.shape(), |y: &mut [i8]| y.copy_from_slice(data(x))),
             DType::I32 => self.build(x.shape(), |y: &mut [i32]| y.copy_from_slice(data(x))),
         })
-    }
-
-    fn cast(&self, x: &Tensor, dtype: DType) -> Tensor {
-        let shape = x.shape();
-        let wide: Vec<f32> = match x.dtype() {
-            DType::F32 => f32s(x).to_vec(),
-            DType::Bf16 => data::<bf16>(x).iter().map(|x| x.to_f32()).collect(),
-            DType::F16 => data::<f16>(x).iter().map(|x| x.to_f32()).collect(),
-            DType::I8 => data::<i8>(x).iter().map(|&x| x.into()).collect(),
-            DType::I32 => i32s(x).iter().map(|&x| x as f32).collect(),
-        };
-        let each = wide.into_iter();
-        match dtype {
-            DType::F32 => self.build(shape, |y: &mut [f32]| y.iter_mut().zip(each).for_each(|(y, x)| *y = x)),
-            DType::Bf16 => {
-                self.build(shape, |y| y.iter_mut().zip(each).for_each(|(y, x)| *y = bf16::from_f32(x)))
-            }
-            DType::F16 => {
-                self.build(shape, |y| y.iter_mut().zip(each).for_each(|(y, x)| *y = f16::from_f32(x)))
-            }
-            DType::I8 => self
-                .build(shape, |y| y.iter_mut().zip(each).for_each(|(y, x)| *y = x.round_ties_even() as i8)),
-            DType::I32 => self
-                .build(shape, |y| y.iter_mut().zip(each).for_each(|(y, x)| *y = x.round_ties_even() as i32)),
-        }
     }
 
     fn uniform(&self, shape: Shape, bound: f32, random: Random) -> Tensor {
@@ -486,6 +467,7 @@ impl Backend for CpuBackend {
         v: &Tensor,
     ) -> (Tensor, Tensor) {
         let queries = q.shape().rows();
+        covered("attention", "queries", q, spans.iter().map(|span| span.queries));
         self.profile.time(Share::Attention, || {
             let shape = Shape::from([queries, rule.heads * rule.d_v]);
             let mut y = self.pool.take(q.dtype(), shape.len());
@@ -507,6 +489,8 @@ impl Backend for CpuBackend {
         (y, lse): (&Tensor, &Tensor),
         dy: &Tensor,
     ) -> [Tensor; 3] {
+        covered("attention_backward", "queries", q, spans.iter().map(|span| span.queries));
+        covered("attention_backward", "keys", k, spans.iter().map(|span| span.keys));
         self.profile.time(Share::Attention, || {
             let (mut dq, mut dk, mut dv) = (self.room(q), self.room(k), self.room(v));
             by_type!(q, T => attention::attention_backward(
@@ -672,5 +656,86 @@ fn view_mut<T: Number>(memory: &mut Memory) -> &mut [T] {
 fn fill(x: &mut [f32], f: impl Fn(u32) -> f32) {
     for (i, x) in x.iter_mut().enumerate() {
         *x = f(i as u32);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::check::numbers;
+    use crate::parameter::{Gradients, Parameter};
+    use crate::tape::Tape;
+
+    fn backend(precision: Precision) -> Arc<CpuBackend> {
+        Arc::new(CpuBackend::from_env().unwrap().with_precision(precision))
+    }
+
+    fn rule() -> Attention {
+        Attention { heads: 2, d_k: 8, d_v: 8, scale: 0.3, causal: false, window: None, dropout: None }
+    }
+
+    fn span(query: u32, queries: u32, key: u32, keys: u32) -> Span {
+        Span { query, queries, key, keys, offset: 0 }
+    }
+
+    #[test]
+    fn from_the_second_training_step_on_no_memory_is_asked_for() {
+        for precision in [Precision::F32, Precision::Bf16] {
+            let cpu = backend(precision);
+            let backend = Arc::clone(&cpu) as Arc<dyn Backend>;
+            let weight = |seed, shape: [usize; 2]| {
+                Parameter::new("w", backend.upload_f32(&numbers(seed, shape[0] * shape[1]), shape))
+            };
+            let (table, w) = (weight(1, [50, 16]), weight(2, [16, 16]));
+            let mut adam = crate::Adam::new(&*backend, &[table.clone(), w.clone()]);
+            let adam_rule = Adam { rate: 1e-3, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
+            let spans: Arc<[Span]> = [span(0, 40, 0, 40), span(40, 7, 40, 7)].into();
+            let mut fresh = Vec::new();
+            for step in 0..4 {
+                let ids = backend.upload_i32(&(0..47).collect::<Vec<_>>());
+                let tape = Tape::training(&backend, step);
+                let x = tape.embedding(&tape.parameter(&table), &ids, 1.0, None);
+                let w = tape.parameter(&w);
+                let q = tape.linear(&x, &w, None, Some(Activation::Gelu));
+                let y = tape.residual(&x, &tape.attention(&rule(), 0.1, &spans, &q, &x, &x), 0.1);
+                let target = ProjectionTarget { tokens: &ids, classes: 50, smoothing: 0.1, scale: 0.1 };
+                let loss = tape.projection_loss(&y, &tape.parameter(&table), &target);
+                let mut gradients = Gradients::default();
+                tape.backward(&loss, &mut gradients);
+                drop((x, w, q, y));
+                adam.step(&*backend, &adam_rule, Some(1.0), &gradients);
+                assert!(backend.download_f32(loss.value())[0].is_finite());
+                fresh.push(cpu.pool.fresh());
+            }
+            assert_eq!(fresh[1..], [fresh[0]; 3], "{precision:?}");
+        }
+    }
+
+    /// Attention with as many rows of queries and keys as there are, and the way back.
+    fn attend(spans: &[Span], queries: usize, keys: usize, backward: bool) {
+        let backend = backend(Precision::F32);
+        let zeros = |rows: usize| backend.zeros([rows, 16].into(), DType::F32);
+        let (q, k) = (zeros(queries), zeros(keys));
+        let (y, lse) = backend.attention(&rule(), spans, &q, &k, &k);
+        if backward {
+            backend.attention_backward(&rule(), spans, [&q, &k, &k], (&y, &lse), &y);
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "attention: the spans have 3 queries, but [4, 16] has 4 rows")]
+    fn a_query_that_no_span_covers_is_a_mistake() {
+        attend(&[span(0, 3, 0, 5)], 4, 5, false);
+    }
+
+    #[test]
+    #[should_panic(expected = "attention_backward: the spans have 5 keys, but [6, 16] has 6 rows")]
+    fn a_key_that_no_span_covers_is_a_mistake_on_the_way_back() {
+        attend(&[span(0, 3, 0, 5)], 3, 6, true);
+    }
+
+    #[test]
+    fn keys_may_lie_in_slots_that_are_not_full() {
+        attend(&[span(0, 1, 0, 2), span(1, 1, 10, 3)], 2, 20, false);
     }
 }

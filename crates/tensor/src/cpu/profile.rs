@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 /// The kinds of kernels that are told apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Share {
+pub(super) enum Share {
     /// Matrix products.
     Product,
     /// Attention.

@@ -37,7 +37,7 @@ pub struct TransformerConfig {
     pub positions: PositionKind,
     /// The longest sequence there are positions for.
     pub max_positions: usize,
-    /// The token of padding, if there is one.
+    /// The token of padding, if there is one: the last of the vocabulary.
     pub pad: Option<usize>,
     /// The token that ends a sequence.
     pub eos: usize,
@@ -114,6 +114,12 @@ impl TransformerConfig {
                 return Err(Error::config(field, problem));
             }
         }
+        if let Some(pad) = self.pad.filter(|pad| pad + 1 != self.vocab_size) {
+            let last = self.vocab_size - 1;
+            let problem =
+                format!("token {pad} is not the last of the vocabulary, {last}, which padding must be");
+            return Err(Error::config("pad", problem));
+        }
         self.attention().map(drop)
     }
 
@@ -136,7 +142,7 @@ impl TransformerConfig {
             vocab_size: self.vocab_size,
             d_emb: self.d_emb.unwrap_or(self.d_model),
             d_model: self.d_model,
-            padding: self.pad,
+            padding: self.pad.is_some(),
         }
     }
 

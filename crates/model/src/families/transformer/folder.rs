@@ -2,7 +2,7 @@
 
 use super::{Transformer, TransformerConfig};
 use crate::builder::Builder;
-use crate::checkpoint::{self, Checkpoint};
+use crate::checkpoint::{self, Checkpoint, Staged};
 use crate::error::Error;
 use crate::layers::{NormPlacement, PositionKind};
 use attentive_tensor::{Activation, Backend, Shape};
@@ -10,7 +10,8 @@ use serde::{Deserialize, Serialize};
 use std::path::Path;
 use std::sync::Arc;
 
-/// `config.json`. Fields that Marian does not have are left out where Marian needs none.
+/// `config.json`. Fields that Marian does not have are left out where Marian needs none. What is missing is what
+/// transformers' `MarianConfig` takes for it, but a missing size or token is a mistake.
 #[derive(Debug, Serialize, Deserialize)]
 struct Config {
     model_type: String,
@@ -31,7 +32,7 @@ struct Config {
     encoder_ffn_dim: usize,
     decoder_ffn_dim: usize,
     activation_function: String,
-    #[serde(default)]
+    #[serde(default = "a_tenth")]
     dropout: f32,
     #[serde(default)]
     attention_dropout: f32,
@@ -42,7 +43,7 @@ struct Config {
     #[serde(skip_serializing_if = "Option::is_none")]
     positions: Option<String>,
     max_position_embeddings: usize,
-    #[serde(default = "yes")]
+    #[serde(default)]
     scale_embedding: bool,
     #[serde(default = "yes")]
     share_encoder_decoder_embeddings: bool,
@@ -50,6 +51,8 @@ struct Config {
     tie_word_embeddings: bool,
     #[serde(default = "yes")]
     is_encoder_decoder: bool,
+    // Without this a missing field would be no padding.
+    #[serde(deserialize_with = "Option::deserialize")]
     pad_token_id: Option<usize>,
     eos_token_id: usize,
     decoder_start_token_id: usize,
@@ -59,6 +62,10 @@ struct Config {
 
 fn yes() -> bool {
     true
+}
+
+fn a_tenth() -> f32 {
+    0.1
 }
 
 const MARIAN: &str = "marian";
@@ -95,6 +102,25 @@ fn name_of<T: Copy + PartialEq>(list: &[(&'static str, T)], value: T) -> String 
     found.map(|(name, _)| (*name).to_owned()).expect("every value has a name")
 }
 
+/// A mistake in a field of [`TransformerConfig`], by the name that it has in the file.
+fn in_marians_words(error: Error) -> Error {
+    const WORDS: [(&str, &str); 6] = [
+        ("h", "encoder_attention_heads"),
+        ("d_ff", "encoder_ffn_dim"),
+        ("max_positions", "max_position_embeddings"),
+        ("pad", "pad_token_id"),
+        ("eos", "eos_token_id"),
+        ("start", "decoder_start_token_id"),
+    ];
+    match error {
+        Error::Config { field, problem } => {
+            let word = WORDS.iter().find(|(ours, _)| *ours == field).map_or(field, |(_, theirs)| theirs);
+            Error::Config { field: word, problem }
+        }
+        other => other,
+    }
+}
+
 impl Config {
     fn of(config: &TransformerConfig) -> Config {
         // What Marian's code can compute; everything else must not be mistaken for it.
@@ -103,7 +129,7 @@ impl Config {
             && config.d_emb.is_none_or(|d| d == config.d_model)
             && config.norm == NormPlacement::Post
             && config.positions == PositionKind::Halves
-            && config.pad == Some(config.vocab_size - 1);
+            && config.pad.is_some();
         let own = |value| if plain { None } else { value };
         Config {
             model_type: if plain { MARIAN } else { OWN }.to_owned(),
@@ -161,6 +187,10 @@ impl Config {
         if let Some((field, _)) = must.into_iter().find(|(_, set)| !set) {
             return Err(Error::config(field, "false is not supported"));
         }
+        if self.activation_dropout != 0.0 {
+            let problem = format!("{} is not supported, only 0", self.activation_dropout);
+            return Err(Error::config("activation_dropout", problem));
+        }
         let positions = self.positions.as_deref().unwrap_or("halves");
         let config = TransformerConfig {
             vocab_size: self.vocab_size,
@@ -182,7 +212,7 @@ impl Config {
             eos: self.eos_token_id,
             start: self.decoder_start_token_id,
         };
-        config.check()?;
+        config.check().map_err(in_marians_words)?;
         Ok(config)
     }
 }
@@ -211,11 +241,16 @@ impl Transformer {
         let config = TransformerConfig::load(folder)?;
         let path = folder.join(WEIGHTS);
         let checkpoint = Checkpoint::open(&path)?;
-        if let Some((bias, _)) = checkpoint.get(LOGITS_BIAS)?
-            && bias.iter().enumerate().any(|(token, &bias)| bias != 0.0 && Some(token) != config.pad)
-        {
-            let problem = format!("`{LOGITS_BIAS}` is not zero, which is not supported yet");
-            return Err(Error::Format { path, problem });
+        if let Some((bias, shape)) = checkpoint.get(LOGITS_BIAS)? {
+            let expected = Shape::from([1, config.vocab_size]);
+            if shape != expected {
+                let (found, expected) = (shape.to_string(), expected.to_string());
+                return Err(Error::Shape { path, name: LOGITS_BIAS.to_owned(), found, expected });
+            }
+            if bias.iter().enumerate().any(|(token, &bias)| bias != 0.0 && Some(token) != config.pad) {
+                let problem = format!("`{LOGITS_BIAS}` is not zero, which is not supported yet");
+                return Err(Error::Format { path, problem });
+            }
         }
         Transformer::new(&Builder::checkpoint(backend, &checkpoint), &config)
     }
@@ -230,8 +265,11 @@ impl Transformer {
             bias[pad] = NEVER;
         }
         let bias = (LOGITS_BIAS, bias, Shape::from([1, vocab_size]));
-        checkpoint::save(&folder.join(WEIGHTS), backend, self.parameters(), &[bias])?;
         let text = serde_json::to_string_pretty(&config).expect("a plain structure") + "\n";
-        checkpoint::write_beside(&folder.join(CONFIG), text.as_bytes())
+        // Both are on the disk before either takes its place: what is left to fail between them is a rename.
+        let weights = checkpoint::stage(&folder.join(WEIGHTS), backend, self.parameters(), &[bias])?;
+        let config = Staged::new(&folder.join(CONFIG), text.as_bytes())?;
+        weights.commit()?;
+        config.commit()
     }
 }
