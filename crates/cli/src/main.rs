@@ -31,7 +31,8 @@ Examples:
   attentive bench kernels                   every kernel beside what the machine can do
 
 Environment:
-  ATTENTIVE_ISA=portable|avx2|avx512|…      use these instructions instead of the best there are
+  ATTENTIVE_ISA=portable|avx2|avx512|avx512bf16|amx
+                                            use these instructions instead of the best there are
 
 Exit codes: 0 done, 1 it failed, 2 wrong usage.";
 

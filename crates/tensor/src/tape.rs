@@ -85,7 +85,8 @@ impl Tape {
         Tape { watched: Some(RefCell::default()), ..self }
     }
 
-    /// The attentions that were computed since the last call, in order. The weights of any head can be had from
+    /// The attentions that were computed since the last call, in the order of computation: of an encoder, one for each
+    /// layer; of a decoder, self-attention and then cross attention for each layer. The weights of any head can be had from
     /// each: the fused computation keeps what it takes and is not slowed down by being watched.
     pub fn watched(&self) -> Vec<AttentionWeights> {
         self.watched.as_ref().map(RefCell::take).unwrap_or_default()

@@ -47,6 +47,22 @@ impl Host<'_> {
             Host::I32(_) => DType::I32,
         }
     }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Host::F32(data) => data.len(),
+            Host::Bf16(data) => data.len(),
+            Host::F16(data) => data.len(),
+            Host::I8(data) => data.len(),
+            Host::I32(data) => data.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
 }
 
 /// Numbers that came back from a backend.

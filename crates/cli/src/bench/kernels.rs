@@ -30,6 +30,7 @@ use std::time::{Duration, Instant};
 
 /// The options of `attentive bench kernels`.
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Kernels {
     /// Only kernels with this in their name
     #[arg(default_value = "", hide_default_value = true)]

@@ -29,6 +29,7 @@ const MOST_TOKENS: usize = 1 << 20;
 
 /// The options of `attentive bench train`.
 #[derive(Args)]
+#[command(allow_negative_numbers = true)]
 pub(crate) struct Train {
     /// The sizes of the model, and of the batch where no others are given
     #[arg(long, value_enum, default_value_t = Preset::Base)]

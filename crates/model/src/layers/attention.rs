@@ -92,6 +92,25 @@ impl MultiHeadConfig {
 /// `MultiHead(Q, K, V) = Concat(head₁, …, head_h)·W^O` with `headᵢ = Attention(Q·Wᵢ^Q, K·Wᵢ^K, V·Wᵢ^V)`.
 ///
 /// The projections of all heads are one matrix each, head after head in its rows.
+///
+/// ```
+/// use attentive_model::layers::{MultiHeadAttention, MultiHeadConfig};
+/// use attentive_model::{Builder, Sequences};
+/// use attentive_tensor::{CpuBackend, Tape};
+///
+/// let backend = CpuBackend::from_env()?.shared();
+/// let attention = MultiHeadAttention::new(&Builder::random(&backend, 1), &MultiHeadConfig::new(16, 4)?)?;
+///
+/// let sequences = Sequences::new([3, 2]); // two sequences, packed one after the other
+/// let tape = Tape::inference(&backend).watching();
+/// let x = tape.constant(backend.upload_f32(&[0.5; 5 * 16], [5, 16]));
+/// let y = attention.forward(&tape, &x, &x, &sequences.attending(&sequences));
+/// assert_eq!(y.shape().to_string(), "[5, 16]");
+///
+/// let weights = tape.watched()[0].matrix(&*backend, 1, 3); // the second sequence, the last head
+/// assert_eq!(backend.download_f32(&weights), [0.5; 4]); // every token looks at both alike
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct MultiHeadAttention {
     query: Linear,

@@ -32,7 +32,7 @@ pub(super) struct KeysValues {
 
 /// Where the tokens of one step stand.
 pub(super) struct Step {
-    pub positions: Tensor,
+    pub positions: Vec<i32>,
     pub rows: Tensor,
     pub own: Arc<[Span]>,
     pub cross: Arc<[Span]>,
@@ -93,7 +93,7 @@ impl Cache {
             self.lengths[i] = end;
         }
         Step {
-            positions: backend.upload_i32(&positions),
+            positions,
             rows: backend.upload_i32(&rows),
             own: own.into(),
             cross: new.attending(&self.memory),

@@ -5,7 +5,7 @@ use super::{FeedForward, LayerNorm, MultiHeadAttention, MultiHeadConfig, Positio
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::sequences::Sequences;
-use attentive_tensor::{Span, Tape, Tensor, Var};
+use attentive_tensor::{Span, Tape, Var};
 use std::sync::Arc;
 
 /// Masked self-attention, cross attention, feed-forward, each inside a residual connection.
@@ -112,9 +112,8 @@ impl Decoder {
     ) -> Var {
         sequences.check("decoder", x);
         memory_sequences.check("memory of the decoder", memory);
-        let positions = tape.backend().upload_i32(&sequences.positions());
         let (own, cross) = (sequences.attending(sequences), sequences.attending(memory_sequences));
-        let x = self.enter(tape, x, &positions);
+        let x = self.enter(tape, x, &sequences.positions());
         let x = self.layers.iter().fold(x, |x, layer| layer.forward(tape, &x, &own, memory, &cross));
         self.leave(tape, x)
     }
@@ -137,7 +136,7 @@ impl Decoder {
         self.leave(tape, x)
     }
 
-    fn enter(&self, tape: &Tape, x: &Var, positions: &Tensor) -> Var {
+    fn enter(&self, tape: &Tape, x: &Var, positions: &[i32]) -> Var {
         tape.dropout(&self.positions.forward(tape, x, positions), self.dropout)
     }
 

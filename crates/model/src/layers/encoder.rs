@@ -100,9 +100,8 @@ impl Encoder {
     /// Embedded tokens `[tokens, d_model]` to hidden states of the same shape: the memory of a decoder.
     pub fn forward(&self, tape: &Tape, x: &Var, sequences: &Sequences) -> Var {
         sequences.check("encoder", x);
-        let positions = tape.backend().upload_i32(&sequences.positions());
         let spans = sequences.attending(sequences);
-        let x = tape.dropout(&self.positions.forward(tape, x, &positions), self.dropout);
+        let x = tape.dropout(&self.positions.forward(tape, x, &sequences.positions()), self.dropout);
         let x = self.layers.iter().fold(x, |x, layer| layer.forward(tape, &x, &spans));
         self.norm.as_ref().map_or(x.clone(), |norm| norm.forward(tape, &x))
     }

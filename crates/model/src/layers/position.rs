@@ -72,13 +72,21 @@ impl Positions {
         Ok(Positions { table: table? })
     }
 
-    /// `x` plus the vectors of its tokens' positions, `[tokens]` of `i32`.
-    pub fn forward(&self, tape: &Tape, x: &Var, positions: &Tensor) -> Var {
+    /// `x` plus the vectors of its tokens' positions, one for each row.
+    ///
+    /// # Panics
+    /// If there is no such position.
+    pub fn forward(&self, tape: &Tape, x: &Var, positions: &[i32]) -> Var {
         let table = match &self.table {
             Table::Fixed(table) => tape.constant(table.clone()),
             Table::Learned(table) => tape.parameter(table),
         };
-        tape.add(x, &tape.embedding(&table, positions, 1.0, None))
+        let (length, count) = (positions.iter().max().map_or(0, |last| last + 1), table.shape().rows());
+        assert!(
+            length as usize <= count,
+            "a sequence of {length} tokens, but the model has {count} positions"
+        );
+        tape.add(x, &tape.embedding(&table, &tape.backend().upload_i32(positions), 1.0, None))
     }
 }
 
@@ -96,6 +104,16 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "a sequence of 6 tokens, but the model has 5 positions")]
+    fn a_position_past_the_last_is_told_as_a_length() {
+        let backend = attentive_tensor::check::backend();
+        let positions = Positions::new(&Builder::random(&backend, 0), PositionKind::Halves, 5, 2).unwrap();
+        let tape = Tape::inference(&backend);
+        let x = tape.constant(backend.upload_f32(&[0.0; 4], [2, 2]));
+        positions.forward(&tape, &x, &[0, 5]);
     }
 
     #[test]

@@ -178,6 +178,7 @@ impl Backend for CpuBackend {
     }
 
     fn upload(&self, data: Host, shape: Shape) -> Tensor {
+        assert_eq!(data.len(), shape.len(), "upload: {} numbers for the shape {shape}", data.len());
         match data {
             Host::F32(data) => self.build(shape, |x| x.copy_from_slice(data)),
             Host::Bf16(data) => self.build(shape, |x| x.copy_from_slice(data)),

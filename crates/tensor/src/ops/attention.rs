@@ -30,6 +30,13 @@ impl AttentionWeights {
         self.rule.heads
     }
 
+    /// The weights of one head in one sequence, `[queries, keys]`: how much each query looked at each key.
+    pub fn matrix(&self, backend: &dyn Backend, sequence: usize, head: usize) -> Tensor {
+        let span = self.spans[sequence];
+        let weights = backend.attention_weights(&self.rule, &[span], &self.q, &self.k, &self.lse, &[head]);
+        weights.reshape([span.queries as usize, span.keys as usize])
+    }
+
     /// The weights of some heads: for each sequence and each of `heads` a matrix `[queries, keys]`, one after the
     /// other.
     pub fn of_heads(&self, backend: &dyn Backend, heads: &[usize]) -> Tensor {
