@@ -139,13 +139,23 @@ impl Panels<'_> {
                     match self.left_kind {
                         Left::Rows => {
                             assert!(depth == 0 || left.len() >= (S::TILE_ROWS - 1) * DEPTH_STRIDE + depth);
-                            let step = Step { row: DEPTH_STRIDE, k: 1 };
-                            multiply::<S, $rows>(s, left, step, right, depth, rows, c, stride, first)
+                            multiply::<S, $rows, DEPTH_STRIDE>(
+                                s, left, 1, right, depth, rows, c, stride, first,
+                            )
                         }
                         Left::Columns => {
                             assert!(left.len() >= depth * S::TILE_ROWS);
-                            let step = Step { row: 1, k: S::TILE_ROWS };
-                            multiply::<S, $rows>(s, left, step, right, depth, rows, c, stride, first)
+                            multiply::<S, $rows, 1>(
+                                s,
+                                left,
+                                S::TILE_ROWS,
+                                right,
+                                depth,
+                                rows,
+                                c,
+                                stride,
+                                first,
+                            )
                         }
                     }
                 }
@@ -166,23 +176,16 @@ impl Panels<'_> {
     }
 }
 
-/// How far it is from one row, and from one `k`, to the next in a panel of `A`.
-#[derive(Clone, Copy)]
-struct Step {
-    row: usize,
-    k: usize,
-}
-
 /// Adds `depth` products to `ROWS × VECTORS` sums; the first `rows` rows of `C` are read and written.
 ///
 /// # Safety
 /// `left` must reach `ROWS` rows and `depth` steps of `k`, `right` `depth` rows, and `c` be valid for `rows` rows of
 /// `VECTORS · LANES` numbers.
 #[inline(always)]
-unsafe fn multiply<S: Simd, const ROWS: usize>(
+unsafe fn multiply<S: Simd, const ROWS: usize, const APART: usize>(
     s: S,
     left: &[f32],
-    step: Step,
+    a_step: usize,
     right: &[f32],
     depth: usize,
     rows: usize,
@@ -202,24 +205,8 @@ unsafe fn multiply<S: Simd, const ROWS: usize>(
             }
         }
     }
-    let (mut a, mut b) = (left.as_ptr(), right.as_ptr());
-    for _ in 0..depth {
-        // Safety: `a` and `b` stay inside their panels for `depth` steps.
-        unsafe {
-            let mut columns = [s.splat(0.0); VECTORS];
-            for v in 0..VECTORS {
-                columns[v] = s.load(b.add(v * S::LANES));
-            }
-            for row in 0..ROWS {
-                let x = s.splat(*a.add(row * step.row));
-                for v in 0..VECTORS {
-                    sums[row][v] = s.fma(x, columns[v], sums[row][v]);
-                }
-            }
-            a = a.add(step.k);
-            b = b.add(VECTORS * S::LANES);
-        }
-    }
+    // Safety: `left` and `right` reach so far, as the caller promises.
+    unsafe { s.multiply_rows::<ROWS, APART>(left.as_ptr(), a_step, right.as_ptr(), depth, &mut sums) };
     for row in 0..ROWS {
         for v in 0..VECTORS {
             if row < rows {

@@ -260,6 +260,22 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
         unsafe { _mm512_storeu_si512(at.cast(), x) }
     }
     #[inline(always)]
+    unsafe fn multiply_rows<const ROWS: usize, const APART: usize>(
+        self,
+        a: *const f32,
+        a_step: usize,
+        b: *const f32,
+        depth: usize,
+        sums: &mut [[__m512; 2]; ROWS],
+    ) {
+        if ROWS != 14 || depth == 0 {
+            return unsafe { super::multiply_rows::<Self, ROWS, APART>(self, a, a_step, b, depth, sums) };
+        }
+        let sums: &mut [[__m512; 2]] = sums;
+        let sums = sums.try_into().expect("fourteen rows");
+        unsafe { multiply_fourteen::<APART>(a, a_step, b, depth, sums) }
+    }
+    #[inline(always)]
     fn pair(self, low: __m512, high: __m512) -> __m512i {
         unsafe {
             let (low, high) = (rounded(low), rounded(high));
@@ -317,5 +333,95 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     #[inline(always)]
     fn whole(self, x: __m512i) -> __m512 {
         unsafe { _mm512_cvtepi32_ps(x) }
+    }
+}
+
+/// Fourteen rows fill the registers. Each multiply-add reads its number of `a` from memory and spreads it by itself; the
+/// compiler would load and spread it once for both vectors: one operation more for every two multiply-adds.
+///
+/// # Safety
+/// As for [`Simd::multiply_rows`], with a `depth` of at least one.
+#[target_feature(enable = "avx512f")]
+unsafe fn multiply_fourteen<const APART: usize>(
+    a: *const f32,
+    a_step: usize,
+    b: *const f32,
+    depth: usize,
+    sums: &mut [[__m512; 2]; 14],
+) {
+    unsafe {
+        std::arch::asm!(
+            "2:",
+            "vmovups zmm28, [{b}]",
+            "vmovups zmm29, [{b} + 64]",
+            "vfmadd231ps zmm0, zmm28, dword ptr [{a}]{{1to16}}",
+            "vfmadd231ps zmm1, zmm29, dword ptr [{a}]{{1to16}}",
+            "vfmadd231ps zmm2, zmm28, dword ptr [{a} + 1 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm3, zmm29, dword ptr [{a} + 1 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm4, zmm28, dword ptr [{a} + 2 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm5, zmm29, dword ptr [{a} + 2 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm6, zmm28, dword ptr [{a} + 3 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm7, zmm29, dword ptr [{a} + 3 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm8, zmm28, dword ptr [{a} + 4 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm9, zmm29, dword ptr [{a} + 4 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm10, zmm28, dword ptr [{a} + 5 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm11, zmm29, dword ptr [{a} + 5 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm12, zmm28, dword ptr [{a} + 6 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm13, zmm29, dword ptr [{a} + 6 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm14, zmm28, dword ptr [{a} + 7 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm15, zmm29, dword ptr [{a} + 7 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm16, zmm28, dword ptr [{a} + 8 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm17, zmm29, dword ptr [{a} + 8 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm18, zmm28, dword ptr [{a} + 9 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm19, zmm29, dword ptr [{a} + 9 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm20, zmm28, dword ptr [{a} + 10 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm21, zmm29, dword ptr [{a} + 10 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm22, zmm28, dword ptr [{a} + 11 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm23, zmm29, dword ptr [{a} + 11 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm24, zmm28, dword ptr [{a} + 12 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm25, zmm29, dword ptr [{a} + 12 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm26, zmm28, dword ptr [{a} + 13 * {apart}]{{1to16}}",
+            "vfmadd231ps zmm27, zmm29, dword ptr [{a} + 13 * {apart}]{{1to16}}",
+            "add {a}, {a_step}",
+            "add {b}, 128",
+            "dec {depth}",
+            "jnz 2b",
+            a = inout(reg) a => _,
+            b = inout(reg) b => _,
+            depth = inout(reg) depth => _,
+            a_step = in(reg) 4 * a_step,
+            apart = const 4 * APART,
+            inout("zmm0") sums[0][0],
+            inout("zmm1") sums[0][1],
+            inout("zmm2") sums[1][0],
+            inout("zmm3") sums[1][1],
+            inout("zmm4") sums[2][0],
+            inout("zmm5") sums[2][1],
+            inout("zmm6") sums[3][0],
+            inout("zmm7") sums[3][1],
+            inout("zmm8") sums[4][0],
+            inout("zmm9") sums[4][1],
+            inout("zmm10") sums[5][0],
+            inout("zmm11") sums[5][1],
+            inout("zmm12") sums[6][0],
+            inout("zmm13") sums[6][1],
+            inout("zmm14") sums[7][0],
+            inout("zmm15") sums[7][1],
+            inout("zmm16") sums[8][0],
+            inout("zmm17") sums[8][1],
+            inout("zmm18") sums[9][0],
+            inout("zmm19") sums[9][1],
+            inout("zmm20") sums[10][0],
+            inout("zmm21") sums[10][1],
+            inout("zmm22") sums[11][0],
+            inout("zmm23") sums[11][1],
+            inout("zmm24") sums[12][0],
+            inout("zmm25") sums[12][1],
+            inout("zmm26") sums[13][0],
+            inout("zmm27") sums[13][1],
+            out("zmm28") _,
+            out("zmm29") _,
+            options(readonly, nostack),
+        );
     }
 }

@@ -142,6 +142,24 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// `at` must be valid for writing [`Self::LANES`] values.
     unsafe fn store_u(self, at: *mut u32, x: Self::U);
 
+    /// The inner loop of a product: `sums[row][v] += a[row] · b[v]` for `depth` steps of `k`. Rows of `a` are `APART`
+    /// numbers apart, steps `a_step`; `b` has two vectors a step.
+    ///
+    /// # Safety
+    /// `a` must be valid to read for `ROWS` rows and `depth` steps, `b` for `depth` pairs of vectors.
+    #[inline(always)]
+    unsafe fn multiply_rows<const ROWS: usize, const APART: usize>(
+        self,
+        a: *const f32,
+        a_step: usize,
+        b: *const f32,
+        depth: usize,
+        sums: &mut [[Self::F; 2]; ROWS],
+    ) {
+        // Safety: the caller's promise.
+        unsafe { multiply_rows::<Self, ROWS, APART>(self, a, a_step, b, depth, sums) }
+    }
+
     /// Both rounded to bf16, lane by lane: `low` in the lower and `high` in the upper half.
     fn pair(self, low: Self::F, high: Self::F) -> Self::U;
     /// Both rounded to bf16, one after the other, as they would lie in memory.
@@ -153,6 +171,38 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn dot4(self, sum: Self::U, a: Self::U, b: Self::U) -> Self::U;
     /// Signed whole numbers as `f32`.
     fn whole(self, x: Self::U) -> Self::F;
+}
+
+/// [`Simd::multiply_rows`] as the compiler makes it.
+///
+/// # Safety
+/// As there.
+#[inline(always)]
+unsafe fn multiply_rows<S: Simd, const ROWS: usize, const APART: usize>(
+    s: S,
+    mut a: *const f32,
+    a_step: usize,
+    mut b: *const f32,
+    depth: usize,
+    sums: &mut [[S::F; 2]; ROWS],
+) {
+    // The sums are held apart from the caller's, in registers.
+    let mut held = *sums;
+    for _ in 0..depth {
+        // Safety: the caller's promise.
+        unsafe {
+            let columns = [s.load(b), s.load(b.add(S::LANES))];
+            for row in 0..ROWS {
+                let x = s.splat(*a.add(row * APART));
+                for v in 0..2 {
+                    held[row][v] = s.fma(x, columns[v], held[row][v]);
+                }
+            }
+            a = a.add(a_step);
+            b = b.add(2 * S::LANES);
+        }
+    }
+    *sums = held;
 }
 
 /// Walks slices of one length a vector at a time and calls `body` with the offset and the number of lanes in use:
