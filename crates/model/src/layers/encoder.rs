@@ -32,6 +32,20 @@ pub struct StackConfig {
 }
 
 impl StackConfig {
+    /// A stack as in the paper: ReLU, norms after the residual, sinusoids for 512 positions, dropout 0.1.
+    pub fn new(layers: usize, attention: MultiHeadConfig, d_ff: usize) -> StackConfig {
+        StackConfig {
+            layers,
+            attention,
+            d_ff,
+            activation: Activation::Relu,
+            norm: NormPlacement::Post,
+            positions: PositionKind::Interleaved,
+            max_positions: 512,
+            dropout: 0.1,
+        }
+    }
+
     pub(super) fn residual(&self, builder: &Builder) -> Result<Residual, Error> {
         Residual::new(builder, self.attention.d_model, self.norm, self.dropout)
     }
