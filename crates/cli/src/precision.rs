@@ -10,7 +10,7 @@ pub(crate) enum PrecisionChoice {
     F32,
     /// Operands of matrix products rounded to bf16, sums in f32
     Bf16,
-    /// bf16 where the machine is fast at it, else f32
+    /// bf16 on processors with a tile unit (AMX), else f32
     Auto,
 }
 

@@ -125,9 +125,10 @@ impl Isa {
         (self.0 == Level::Amx).then(|| unsafe { Amx::assume() })
     }
 
-    /// Whether products of bf16 are faster than those of f32.
+    /// Whether products of bf16 are faster than those of f32: on the tile unit. As dot products on vectors they are
+    /// slower still (BENCHMARKS.md).
     pub fn has_fast_bf16(self) -> bool {
-        self.0 >= Level::Avx512Bf16
+        self.0 == Level::Amx
     }
 }
 
