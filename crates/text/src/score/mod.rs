@@ -1,0 +1,1 @@
+//! How good a translation is: BLEU, chrF and TER.
