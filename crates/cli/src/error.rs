@@ -23,6 +23,15 @@ pub(crate) enum Error {
     /// Nothing to measure.
     #[error("no kernel has `{0}` in its name: leave the name out to see them all")]
     Kernel(String),
+    /// A tokenizer cannot be had or used.
+    #[error(transparent)]
+    Tokenizer(#[from] attentive_text::tokenizer::Error),
+    /// A line that was piped in makes no sense.
+    #[error("standard input, line {line}: {problem}")]
+    Line { line: usize, problem: String },
+    /// What was piped in cannot be read.
+    #[error("cannot read standard input: {0}")]
+    Input(std::io::Error),
     /// The result cannot be written.
     #[error("cannot write the result: {0}")]
     Output(#[from] std::io::Error),

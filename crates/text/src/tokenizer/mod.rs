@@ -1,1 +1,222 @@
 //! Text to tokens and back.
+//!
+//! [`Tokenizer::load`] reads what others have made: SentencePiece models, Marian folders, `tokenizer.json`, GPT-2's and
+//! BERT's vocabularies. Ids are equal to those of the library that each comes from. [`train`] makes new ones.
+//!
+//! ```no_run
+//! use attentive_text::tokenizer::{Side, Tokenizer};
+//!
+//! let tokenizer = Tokenizer::load("opus-mt-en-de")?;
+//! let ids = tokenizer.encode("A dog runs.", Side::Source)?;
+//! assert_eq!(ids.last(), tokenizer.special(Side::Source).eos.as_ref());
+//! assert_eq!(tokenizer.decode(&ids)?, "A dog runs.");
+//! # Ok::<(), attentive_text::tokenizer::Error>(())
+//! ```
+
+mod error;
+mod files;
+mod marian;
+mod pipeline;
+mod sentencepiece;
+mod special;
+pub mod train;
+
+pub use error::Error;
+pub use special::Special;
+
+use marian::Marian;
+use pipeline::Pipeline;
+use sentencepiece::SentencePiece;
+use std::path::Path;
+
+/// A tokenizer of any kind.
+#[derive(Debug)]
+pub struct Tokenizer {
+    kind: Kind,
+    /// Files that hold the same tokenizer for other programs: they are kept and saved with it.
+    beside: Vec<(&'static str, Vec<u8>)>,
+}
+
+#[derive(Debug)]
+enum Kind {
+    SentencePiece(SentencePiece),
+    Marian(Marian),
+    Pipeline(Pipeline),
+}
+
+/// The side of a translation. Only Marian folders tell them apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// What is translated.
+    Source,
+    /// What comes out.
+    Target,
+}
+
+impl Tokenizer {
+    /// Loads a folder or a file.
+    ///
+    /// In a folder, the first of these that is there: `source.spm` with `target.spm` and `vocab.json` (Marian);
+    /// `tokenizer.json`; the only `.model` or `.spm` file (SentencePiece); `vocab.json` with `merges.txt` (GPT-2);
+    /// `vocab.txt` (BERT).
+    pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer, Error> {
+        let path = path.as_ref();
+        let kind = if path.is_dir() { load_folder(path)? } else { load_file(path)? };
+        let json = path.join("tokenizer.json");
+        let beside = match &kind {
+            Kind::Marian(_) if json.is_file() => vec![("tokenizer.json", files::read(&json)?)],
+            _ => vec![],
+        };
+        Ok(Tokenizer { kind, beside })
+    }
+
+    /// Saves it into a folder, under the names that [`Tokenizer::load`] looks for.
+    pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
+        let folder = folder.as_ref();
+        files::create_folder(folder)?;
+        for (name, contents) in &self.beside {
+            files::write(&folder.join(name), contents)?;
+        }
+        match &self.kind {
+            Kind::SentencePiece(model) => model.save(&folder.join("tokenizer.model")),
+            Kind::Marian(marian) => marian.save(folder),
+            Kind::Pipeline(pipeline) => pipeline.save(&folder.join("tokenizer.json")),
+        }
+    }
+
+    /// The ids of a text, with the special tokens that the tokenizer's own library puts around it: `</s>` at the end for
+    /// Marian, `[CLS]` and `[SEP]` for BERT, what `tokenizer.json` says, nothing for SentencePiece and GPT-2.
+    pub fn encode(&self, text: &str, side: Side) -> Result<Vec<u32>, Error> {
+        match &self.kind {
+            Kind::SentencePiece(model) => Ok(model.encode(text)),
+            Kind::Marian(marian) => {
+                let mut ids = marian.encode(text, side);
+                ids.extend(self.special(side).eos);
+                Ok(ids)
+            }
+            Kind::Pipeline(pipeline) => pipeline.encode(text, true),
+        }
+    }
+
+    /// The ids of a text, and nothing else.
+    pub fn encode_plain(&self, text: &str, side: Side) -> Result<Vec<u32>, Error> {
+        match &self.kind {
+            Kind::SentencePiece(model) => Ok(model.encode(text)),
+            Kind::Marian(marian) => Ok(marian.encode(text, side)),
+            Kind::Pipeline(pipeline) => pipeline.encode(text, false),
+        }
+    }
+
+    /// What [`Tokenizer::encode`] gives, as pieces of text. Where the ids have `<unk>`, SentencePiece and Marian give the
+    /// text that is unknown.
+    pub fn encode_pieces(&self, text: &str, side: Side) -> Result<Vec<String>, Error> {
+        match &self.kind {
+            Kind::SentencePiece(model) => Ok(model.encode_pieces(text)),
+            Kind::Marian(marian) => {
+                let mut pieces = marian.encode_pieces(text, side);
+                pieces.extend(self.special(side).eos.and_then(|id| self.piece(id, side)));
+                Ok(pieces)
+            }
+            Kind::Pipeline(pipeline) => pipeline.encode_pieces(text),
+        }
+    }
+
+    /// The text of ids, of the target side where there are two. Special tokens are left out; what was unknown
+    /// is `⁇` in SentencePiece and nothing in Marian.
+    pub fn decode(&self, ids: &[u32]) -> Result<String, Error> {
+        let unknown = |id| Error::Id { id, size: self.vocabulary_size(Side::Target) };
+        match &self.kind {
+            Kind::SentencePiece(model) => {
+                let pieces = ids.iter().map(|&id| model.piece(id).ok_or_else(|| unknown(id)));
+                Ok(model.decode(pieces.collect::<Result<Vec<&str>, Error>>()?))
+            }
+            Kind::Marian(marian) => {
+                let vocabulary = marian.vocabulary(Side::Target);
+                let tokens = ids.iter().map(|&id| vocabulary.token(id).ok_or_else(|| unknown(id)));
+                Ok(marian.decode(tokens.collect::<Result<Vec<&str>, Error>>()?))
+            }
+            Kind::Pipeline(pipeline) => match ids.iter().find(|&&id| pipeline.piece(id).is_none()) {
+                Some(&id) => Err(unknown(id)),
+                None => pipeline.decode(ids),
+            },
+        }
+    }
+
+    /// The text of pieces. SentencePiece and Marian take what is no piece as text.
+    pub fn decode_pieces(&self, pieces: &[&str]) -> Result<String, Error> {
+        match &self.kind {
+            Kind::SentencePiece(model) => Ok(model.decode(pieces.iter().copied())),
+            Kind::Marian(marian) => Ok(marian.decode(pieces.iter().copied())),
+            Kind::Pipeline(pipeline) => {
+                let missing =
+                    |piece: &str| Error::Pipeline(format!("`{piece}` is no piece of its vocabulary"));
+                let ids = pieces.iter().map(|piece| pipeline.id(piece).ok_or_else(|| missing(piece)));
+                pipeline.decode(&ids.collect::<Result<Vec<u32>, Error>>()?)
+            }
+        }
+    }
+
+    /// The piece that an id stands for.
+    pub fn piece(&self, id: u32, side: Side) -> Option<String> {
+        match &self.kind {
+            Kind::SentencePiece(model) => model.piece(id).map(str::to_owned),
+            Kind::Marian(marian) => marian.vocabulary(side).token(id).map(str::to_owned),
+            Kind::Pipeline(pipeline) => pipeline.piece(id),
+        }
+    }
+
+    /// The ids of tokens that are not text.
+    pub fn special(&self, side: Side) -> Special {
+        match &self.kind {
+            Kind::SentencePiece(model) => model.special(),
+            Kind::Marian(marian) => marian.vocabulary(side).special(),
+            Kind::Pipeline(pipeline) => pipeline.special(),
+        }
+    }
+
+    /// How many ids there are.
+    pub fn vocabulary_size(&self, side: Side) -> usize {
+        match &self.kind {
+            Kind::SentencePiece(model) => model.len(),
+            Kind::Marian(marian) => marian.vocabulary(side).len(),
+            Kind::Pipeline(pipeline) => pipeline.len(),
+        }
+    }
+}
+
+fn load_folder(folder: &Path) -> Result<Kind, Error> {
+    let [json, vocab, merges, words] =
+        ["tokenizer.json", "vocab.json", "merges.txt", "vocab.txt"].map(|name| folder.join(name));
+    if Marian::is_in(folder) {
+        return Marian::load(folder).map(Kind::Marian);
+    }
+    if json.is_file() {
+        return Pipeline::load(&json).map(Kind::Pipeline);
+    }
+    if let [model] = &sentencepiece_files(folder)?[..] {
+        return SentencePiece::load(model).map(Kind::SentencePiece);
+    }
+    if vocab.is_file() && merges.is_file() {
+        return Pipeline::load_gpt2(&vocab, &merges).map(Kind::Pipeline);
+    }
+    if words.is_file() {
+        return Pipeline::load_bert(&words).map(Kind::Pipeline);
+    }
+    Err(Error::NoTokenizer { path: folder.to_owned() })
+}
+
+fn load_file(path: &Path) -> Result<Kind, Error> {
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("json") => Pipeline::load(path).map(Kind::Pipeline),
+        Some("txt") => Pipeline::load_bert(path).map(Kind::Pipeline),
+        _ => SentencePiece::load(path).map(Kind::SentencePiece),
+    }
+}
+
+fn sentencepiece_files(folder: &Path) -> Result<Vec<std::path::PathBuf>, Error> {
+    let failed = |source| Error::File { path: folder.to_owned(), source };
+    let paths = std::fs::read_dir(folder).map_err(failed)?.map(|entry| Ok(entry.map_err(failed)?.path()));
+    let paths = paths.collect::<Result<Vec<_>, Error>>()?;
+    let ending = |path: &Path| path.extension().is_some_and(|ending| ending == "model" || ending == "spm");
+    Ok(paths.into_iter().filter(|path| ending(path)).collect())
+}

@@ -1,0 +1,192 @@
+//! `attentive tokenize`: text to tokens and back, line by line, and training of tokenizers.
+
+use crate::error::Error;
+use crate::options::between;
+use attentive_text::tokenizer::train::{Kind, Trainer};
+use attentive_text::tokenizer::{Side, Tokenizer};
+use clap::{Args, ValueEnum};
+use std::fmt::Write as _;
+use std::io::{BufRead, StdoutLock, Write, stdin, stdout};
+use std::path::{Path, PathBuf};
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Command {
+    /// The tokenizer: a folder, or a file (tokenizer.json, .model, .spm, vocab.txt)
+    #[arg(long, value_name = "DIR|FILE", required_unless_present = "train")]
+    model: Option<PathBuf>,
+    /// Write numbers instead of pieces; with --decode, read numbers
+    #[arg(long)]
+    ids: bool,
+    /// Read tokens and write text
+    #[arg(long)]
+    decode: bool,
+    /// The side of a translation whose tokens are written, where the two differ
+    #[arg(long, value_name = "SIDE", default_value = "source", conflicts_with = "decode")]
+    side: SideName,
+    /// Train a tokenizer on FILES
+    #[arg(long, requires_all = ["vocab_size", "files", "out"], conflicts_with_all = ["model", "ids", "decode", "side"])]
+    train: bool,
+    /// How many tokens to train, the special ones included
+    #[arg(long, value_name = "N", value_parser = between::<8, 1_000_000>, requires = "train")]
+    vocab_size: Option<usize>,
+    /// What to train
+    #[arg(long, value_name = "KIND", default_value = "bpe", requires = "train")]
+    kind: KindName,
+    /// Text to train on, one sentence a line; without --target, of both sides
+    #[arg(value_name = "FILES", requires = "train")]
+    files: Vec<PathBuf>,
+    /// Text of the target side: each side then gets pieces of its own
+    #[arg(long, value_name = "FILES", num_args = 1.., requires = "train")]
+    target: Vec<PathBuf>,
+    /// The folder that the trained tokenizer is written to
+    #[arg(long, value_name = "DIR", requires = "train")]
+    out: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum SideName {
+    Source,
+    Target,
+}
+
+#[derive(Clone, Copy, ValueEnum)]
+enum KindName {
+    /// Byte pair encoding: the most frequent pairs become one
+    Bpe,
+    /// Unigram language model: pieces that explain the text best
+    Unigram,
+    /// WordPiece, as BERT's: words apart from punctuation, saved as tokenizer.json and vocab.txt
+    Wordpiece,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  attentive tokenize --model opus-mt-en-de < text.en               pieces, a line for each line
+  attentive tokenize --model source.spm --ids < text.en            numbers
+  attentive tokenize --model source.spm --ids --decode < numbers   and back
+  attentive tokenize --train --vocab-size 8000 train.en train.de --out tokenizer
+                                                                   one vocabulary for both sides
+  attentive tokenize --train --vocab-size 8000 train.en --target train.de --out tokenizer
+                                                                   pieces of its own for each side
+
+A Marian folder (source.spm, target.spm, vocab.json) is written for bpe and unigram, tokenizer.json with it where
+both sides share their pieces.";
+
+pub(crate) fn run(command: &Command) -> Result<(), Error> {
+    match (&command.model, &command.out) {
+        (Some(model), _) => translate_lines(command, &Tokenizer::load(model)?),
+        (None, Some(out)) => train_and_save(command, out),
+        (None, None) => unreachable!("clap asks for one of the two"),
+    }
+}
+
+fn train_and_save(command: &Command, out: &Path) -> Result<(), Error> {
+    let kind = match command.kind {
+        KindName::Bpe => Kind::Bpe,
+        KindName::Unigram => Kind::Unigram,
+        KindName::Wordpiece => Kind::WordPiece,
+    };
+    let mut trainer = Trainer::new(kind, command.vocab_size.unwrap_or_default());
+    for file in &command.files {
+        trainer.file(file, Side::Source)?;
+    }
+    for file in &command.target {
+        trainer.file(file, Side::Target)?;
+    }
+    let tokenizer = if command.target.is_empty() { trainer.joint()? } else { trainer.separate()? };
+    Ok(tokenizer.save(out)?)
+}
+
+/// Answers each line of stdin with a line on stdout, as soon as it is there.
+fn translate_lines(command: &Command, tokenizer: &Tokenizer) -> Result<(), Error> {
+    let (mut input, mut output) = (stdin().lock(), stdout().lock());
+    let mut lines = Lines { command, tokenizer, number: 0, answer: String::new() };
+    // The beginning of a line whose end has not been read yet.
+    let mut begun = Vec::new();
+    loop {
+        let chunk = input.fill_buf().map_err(Error::Input)?;
+        if chunk.is_empty() {
+            break;
+        }
+        let length = chunk.len();
+        let mut rest = chunk;
+        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+            if begun.is_empty() {
+                lines.line(&rest[..end])?;
+            } else {
+                begun.extend(&rest[..end]);
+                lines.line(&begun)?;
+                begun.clear();
+            }
+            rest = &rest[end + 1..];
+        }
+        begun.extend(rest);
+        input.consume(length);
+        lines.write(&mut output)?;
+    }
+    if !begun.is_empty() {
+        lines.line(&begun)?;
+    }
+    lines.write(&mut output)
+}
+
+struct Lines<'a> {
+    command: &'a Command,
+    tokenizer: &'a Tokenizer,
+    number: usize,
+    answer: String,
+}
+
+impl Lines<'_> {
+    fn line(&mut self, line: &[u8]) -> Result<(), Error> {
+        self.number += 1;
+        let utf8 = |_| Error::Line {
+            line: self.number,
+            problem: "not UTF-8; convert it first, for example with iconv".into(),
+        };
+        let line = std::str::from_utf8(line).map_err(utf8)?;
+        if self.command.decode {
+            self.decode(line)?
+        } else {
+            self.encode(line)?
+        }
+        self.answer.push('\n');
+        Ok(())
+    }
+
+    fn encode(&mut self, line: &str) -> Result<(), Error> {
+        let side = match self.command.side {
+            SideName::Source => Side::Source,
+            SideName::Target => Side::Target,
+        };
+        if self.command.ids {
+            for (i, id) in self.tokenizer.encode(line, side)?.into_iter().enumerate() {
+                let space = if i > 0 { " " } else { "" };
+                write!(self.answer, "{space}{id}").expect("a string can be written to");
+            }
+        } else {
+            self.answer.push_str(&self.tokenizer.encode_pieces(line, side)?.join(" "));
+        }
+        Ok(())
+    }
+
+    fn decode(&mut self, line: &str) -> Result<(), Error> {
+        let problem = |problem: String| Error::Line { line: self.number, problem };
+        let tokens = line.split([' ', '\r']).filter(|token| !token.is_empty());
+        let text = if self.command.ids {
+            let ids = tokens.map(|token| token.parse().map_err(|_| problem(format!("`{token}` is no id"))));
+            self.tokenizer.decode(&ids.collect::<Result<Vec<u32>, Error>>()?)
+        } else {
+            self.tokenizer.decode_pieces(&tokens.collect::<Vec<&str>>())
+        };
+        self.answer.push_str(&text.map_err(|error| problem(error.to_string()))?);
+        Ok(())
+    }
+
+    fn write(&mut self, output: &mut StdoutLock) -> Result<(), Error> {
+        output.write_all(self.answer.as_bytes())?;
+        self.answer.clear();
+        Ok(output.flush()?)
+    }
+}

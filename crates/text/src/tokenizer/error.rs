@@ -1,0 +1,65 @@
+//! What can go wrong with a tokenizer, each in one sentence.
+
+use std::path::{Path, PathBuf};
+
+/// Why a tokenizer cannot be loaded, saved, trained or used.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read or written.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A file is not what it should be.
+    #[error("{}: {problem}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A folder without any tokenizer that is known.
+    #[error(
+        "{}: no tokenizer here; there should be tokenizer.json, or source.spm with target.spm and vocab.json, \
+         or a SentencePiece .model, or vocab.json with merges.txt, or vocab.txt",
+        path.display()
+    )]
+    NoTokenizer {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// A line that is not UTF-8.
+    #[error("{}, line {line}: not UTF-8; convert the file first, for example with iconv", path.display())]
+    Utf8 {
+        /// The file.
+        path: PathBuf,
+        /// Its line, the first being 1.
+        line: usize,
+    },
+    /// An id without a piece.
+    #[error("there is no piece {id}: the vocabulary has {size}, from 0 on")]
+    Id {
+        /// The id.
+        id: u32,
+        /// How many there are.
+        size: usize,
+    },
+    /// A text that the tokenizer cannot express, or ids that it cannot join.
+    #[error("the tokenizer cannot do this: {0}")]
+    Pipeline(String),
+    /// Nothing to learn pieces from.
+    #[error("there are no words in {0}: the tokenizer has nothing to learn from")]
+    Empty(String),
+    /// A size that cannot be reached.
+    #[error("{0}")]
+    Size(String),
+}
+
+impl Error {
+    pub(crate) fn format(path: &Path, problem: impl Into<String>) -> Error {
+        Error::Format { path: path.to_owned(), problem: problem.into() }
+    }
+}

@@ -1,0 +1,235 @@
+//! The tokenizer of a Marian folder: a SentencePiece model for each side, and ids of their own in `vocab.json`.
+//!
+//! A text may begin with a language token such as `>>fra<<`, which is one token whatever the pieces are. `</s>`, `<unk>` and
+//! `<pad>` written in a text are these tokens, a piece that `vocab.json` does not have is `<unk>`, and `</s>` ends every
+//! text. All this is as `MarianTokenizer` of transformers does it.
+
+use super::Side;
+use super::error::Error;
+use super::files;
+use super::sentencepiece::{SPACE, SentencePiece};
+use super::special::Special;
+use foldhash::fast::FixedState;
+use serde_json::{Value, json};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A Marian tokenizer, both sides of it.
+#[derive(Debug)]
+pub(crate) struct Marian {
+    source: MarianSide,
+    target: MarianSide,
+}
+
+/// One side: a SentencePiece model and the ids of its pieces.
+#[derive(Debug)]
+struct MarianSide {
+    model: Arc<SentencePiece>,
+    vocabulary: Arc<Vocabulary>,
+    /// The id in the vocabulary for each id of the model.
+    ids: Vec<u32>,
+}
+
+/// `vocab.json`: tokens and their ids.
+#[derive(Debug)]
+pub(crate) struct Vocabulary {
+    tokens: Vec<String>,
+    ids: HashMap<String, u32, FixedState>,
+    end: u32,
+    unknown: u32,
+    pad: Option<u32>,
+}
+
+const END: &str = "</s>";
+const UNKNOWN: &str = "<unk>";
+const PAD: &str = "<pad>";
+const SPECIAL: [&str; 3] = [END, UNKNOWN, PAD];
+
+impl Marian {
+    /// Whether a folder looks like one of Marian's.
+    pub(crate) fn is_in(folder: &Path) -> bool {
+        folder.join("source.spm").is_file() && folder.join("vocab.json").is_file()
+    }
+
+    pub(crate) fn load(folder: &Path) -> Result<Marian, Error> {
+        let source = Arc::new(SentencePiece::load(&folder.join("source.spm"))?);
+        let target = folder.join("target.spm");
+        let target = match SentencePiece::load(&target)? {
+            target if target.bytes() == source.bytes() => Arc::clone(&source),
+            target => Arc::new(target),
+        };
+        let vocabulary = Arc::new(Vocabulary::load(&folder.join("vocab.json"))?);
+        let own = folder.join("target_vocab.json");
+        let target_vocabulary =
+            if own.is_file() { Arc::new(Vocabulary::load(&own)?) } else { Arc::clone(&vocabulary) };
+        Ok(Marian::new(source, target, vocabulary, target_vocabulary))
+    }
+
+    pub(crate) fn new(
+        source: Arc<SentencePiece>,
+        target: Arc<SentencePiece>,
+        vocabulary: Arc<Vocabulary>,
+        target_vocabulary: Arc<Vocabulary>,
+    ) -> Marian {
+        Marian {
+            source: MarianSide::new(source, vocabulary),
+            target: MarianSide::new(target, target_vocabulary),
+        }
+    }
+
+    pub(crate) fn save(&self, folder: &Path) -> Result<(), Error> {
+        self.source.model.save(&folder.join("source.spm"))?;
+        self.target.model.save(&folder.join("target.spm"))?;
+        files::write_json(&folder.join("vocab.json"), &self.source.vocabulary.to_json())?;
+        let separate = !Arc::ptr_eq(&self.source.vocabulary, &self.target.vocabulary);
+        if separate {
+            files::write_json(&folder.join("target_vocab.json"), &self.target.vocabulary.to_json())?;
+        }
+        let config = json!({ "tokenizer_class": "MarianTokenizer", "separate_vocabs": separate });
+        files::write_json(&folder.join("tokenizer_config.json"), &config)
+    }
+
+    /// The ids of a text without the end.
+    pub(crate) fn encode(&self, text: &str, side: Side) -> Vec<u32> {
+        let mut ids = Vec::with_capacity(text.len() / 3 + 5);
+        let side = self.side(side);
+        side.each_part(text, |part| match part {
+            Part::Token(token) => ids.push(side.vocabulary.id(token)),
+            Part::Text(text) => side.model.each_piece(text, |id, normal, range| {
+                let surface = || std::str::from_utf8(&normal[range]).unwrap_or(UNKNOWN);
+                ids.push(side.id(id, surface));
+            }),
+        });
+        ids
+    }
+
+    /// The tokens of a text without the end, those that the vocabulary lacks as well.
+    pub(crate) fn encode_pieces(&self, text: &str, side: Side) -> Vec<String> {
+        let mut pieces = Vec::new();
+        let side = self.side(side);
+        side.each_part(text, |part| match part {
+            Part::Token(token) => pieces.push(token.to_owned()),
+            Part::Text(text) => pieces.extend(side.model.encode_pieces(text)),
+        });
+        pieces
+    }
+
+    /// The text of tokens; the special ones are left out.
+    pub(crate) fn decode<'a>(&'a self, tokens: impl IntoIterator<Item = &'a str>) -> String {
+        let tokens = tokens.into_iter().filter(|token| !SPECIAL.contains(token));
+        self.target.model.decode(tokens).replace(SPACE, " ").trim().to_owned()
+    }
+
+    pub(crate) fn vocabulary(&self, side: Side) -> &Vocabulary {
+        &self.side(side).vocabulary
+    }
+
+    fn side(&self, side: Side) -> &MarianSide {
+        match side {
+            Side::Source => &self.source,
+            Side::Target => &self.target,
+        }
+    }
+}
+
+/// A stretch of a text.
+enum Part<'a> {
+    Token(&'a str),
+    Text(&'a str),
+}
+
+impl MarianSide {
+    fn new(model: Arc<SentencePiece>, vocabulary: Arc<Vocabulary>) -> MarianSide {
+        let id = |id| vocabulary.id(model.piece(id).unwrap_or(UNKNOWN));
+        let ids = (0..model.len() as u32).map(id).collect();
+        MarianSide { model, vocabulary, ids }
+    }
+
+    /// The id of a piece. What the model does not know, the vocabulary may still have.
+    #[inline]
+    fn id<'a>(&self, piece: u32, surface: impl FnOnce() -> &'a str) -> u32 {
+        if Some(piece) == self.model.special().unk {
+            return self.vocabulary.id(surface());
+        }
+        self.ids[piece as usize]
+    }
+
+    /// Cuts a text at special tokens; what is between them may begin with a language token.
+    fn each_part<'a>(&self, mut text: &'a str, mut part: impl FnMut(Part<'a>)) {
+        while !text.is_empty() {
+            let special = SPECIAL.iter().filter_map(|&token| Some((text.find(token)?, token))).min();
+            let (before, after) = match special {
+                Some((at, token)) => (&text[..at], &text[at + token.len()..]),
+                None => (text, ""),
+            };
+            let (language, rest) = language(before);
+            if let Some(language) = language {
+                part(Part::Token(language));
+            }
+            if !rest.is_empty() {
+                part(Part::Text(rest));
+            }
+            if let Some((_, token)) = special {
+                part(Part::Token(token));
+            }
+            text = after;
+        }
+    }
+}
+
+/// The language token that a text begins with, and the rest.
+fn language(text: &str) -> (Option<&str>, &str) {
+    match text.starts_with(">>").then(|| text.find("<<")).flatten() {
+        Some(at) => (Some(&text[..at + 2]), &text[at + 2..]),
+        None => (None, text),
+    }
+}
+
+impl Vocabulary {
+    fn load(path: &Path) -> Result<Vocabulary, Error> {
+        let json = files::read_json(path)?;
+        let wrong = |problem: &str| Error::format(path, problem);
+        let object = json.as_object().ok_or_else(|| wrong("an object of tokens and their ids is needed"))?;
+        let mut tokens = vec![None; object.len()];
+        for (token, id) in object {
+            let place = id.as_u64().and_then(|id| tokens.get_mut(usize::try_from(id).ok()?));
+            let place =
+                place.ok_or_else(|| wrong(&format!("the id of `{token}` is no number below the size")))?;
+            if let Some(other) = place.replace(token.clone()) {
+                return Err(wrong(&format!("`{other}` and `{token}` have the same id")));
+            }
+        }
+        let tokens: Vec<String> = tokens.into_iter().flatten().collect();
+        Vocabulary::new(tokens).map_err(|missing| wrong(&format!("`{missing}` is missing")))
+    }
+
+    /// The vocabulary of these tokens, in the order of their ids; a token that must be there and is not, if so.
+    pub(crate) fn new(tokens: Vec<String>) -> Result<Vocabulary, &'static str> {
+        let ids: HashMap<String, u32, FixedState> = tokens.iter().cloned().zip(0..).collect();
+        let id = |token| ids.get(token).copied();
+        let (end, unknown, pad) = (id(END).ok_or(END)?, id(UNKNOWN).ok_or(UNKNOWN)?, id(PAD));
+        Ok(Vocabulary { tokens, ids, end, unknown, pad })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.tokens.len()
+    }
+
+    pub(crate) fn token(&self, id: u32) -> Option<&str> {
+        self.tokens.get(id as usize).map(String::as_str)
+    }
+
+    /// The id of a token, which is that of `<unk>` if it is not there.
+    pub(crate) fn id(&self, token: &str) -> u32 {
+        self.ids.get(token).copied().unwrap_or(self.unknown)
+    }
+
+    pub(crate) fn special(&self) -> Special {
+        Special { bos: None, eos: Some(self.end), pad: self.pad, unk: Some(self.unknown) }
+    }
+
+    fn to_json(&self) -> Value {
+        self.tokens.iter().zip(0u32..).map(|(token, id)| (token.clone(), Value::from(id))).collect()
+    }
+}

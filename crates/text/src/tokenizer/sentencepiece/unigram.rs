@@ -1,0 +1,103 @@
+//! Unigram (Kudo, 2018): of all ways to cut a text into pieces, the one whose log probabilities have the greatest sum.
+//!
+//! The best way to each position is kept while walking from left to right (Viterbi); the pieces that begin at a position
+//! are found in a trie. A character that is no piece costs the least score of all less 10. A user-defined symbol costs
+//! next to nothing, so that it is always taken. Sums are rounded to f32 and ties are decided as in the SentencePiece
+//! library, because the same ids must come out.
+
+use super::double_array::DoubleArray;
+use super::proto::PieceType;
+use super::{Cut, Pieces, character_length};
+
+/// A Unigram model.
+#[derive(Debug)]
+pub(crate) struct Unigram {
+    trie: DoubleArray,
+    scores: Vec<Score>,
+    unknown: u32,
+    unknown_score: f32,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Score {
+    Normal(f32),
+    UserDefined,
+    Unused,
+}
+
+/// How the best path to a position ends.
+#[derive(Clone, Copy)]
+struct Best {
+    score: f32,
+    id: u32,
+    /// Where its last piece begins; `NOWHERE` if no path is known.
+    from: u32,
+}
+
+const NOWHERE: u32 = u32::MAX;
+const UNKNOWN_PENALTY: f32 = 10.0;
+
+impl Unigram {
+    pub(crate) fn new(pieces: &Pieces) -> Unigram {
+        let scores = pieces.iter().map(|piece| match piece.kind {
+            PieceType::UserDefined => Score::UserDefined,
+            PieceType::Unused => Score::Unused,
+            _ => Score::Normal(piece.score),
+        });
+        let normal = pieces.iter().filter(|piece| piece.kind == PieceType::Normal);
+        let least = normal.map(|piece| piece.score).fold(f32::MAX, f32::min);
+        Unigram {
+            trie: pieces.trie(),
+            scores: scores.collect(),
+            unknown: pieces.unknown,
+            unknown_score: least - UNKNOWN_PENALTY,
+        }
+    }
+
+    /// Appends the pieces of a normalised text to `cuts`.
+    pub(crate) fn cut(&self, text: &[u8], cuts: &mut Vec<Cut>) {
+        let mut best = vec![Best { score: 0.0, id: 0, from: NOWHERE }; text.len() + 1];
+        let mut begin = 0;
+        while begin < text.len() {
+            let so_far = best[begin].score;
+            let character = character_length(&text[begin..]);
+            let mut character_is_piece = false;
+            let mut node = self.trie.root();
+            for (end, &byte) in (begin + 1..).zip(&text[begin..]) {
+                let Some((next, id)) = self.trie.step(node, byte) else { break };
+                node = next;
+                let Some(id) = id else { continue };
+                let score = match self.scores[id as usize] {
+                    Score::Normal(score) => f64::from(score),
+                    Score::UserDefined => -0.1,
+                    Score::Unused => continue,
+                };
+                best[end].improve(f64::from(so_far) + score, id, begin);
+                character_is_piece |= end - begin == character;
+            }
+            if !character_is_piece {
+                let score = f64::from(so_far + self.unknown_score);
+                best[begin + character].improve(score, self.unknown, begin);
+            }
+            begin += character;
+        }
+        let first = cuts.len();
+        let mut end = text.len();
+        while end > 0 {
+            let Best { id, from, .. } = best[end];
+            cuts.push(Cut { id, length: end as u32 - from });
+            end = from as usize;
+        }
+        cuts[first..].reverse();
+    }
+}
+
+impl Best {
+    /// The reference compares before it rounds.
+    #[inline]
+    fn improve(&mut self, score: f64, id: u32, from: usize) {
+        if self.from == NOWHERE || score > f64::from(self.score) {
+            *self = Best { score: score as f32, id, from: from as u32 };
+        }
+    }
+}

@@ -1,0 +1,68 @@
+//! A trained model as `tokenizer.json`, for programs that read nothing else.
+//!
+//! Ids and pieces are the same. Normalisation is the crate's NFKC, which composes and reorders marks that the rules of a
+//! SentencePiece model leave as they are (see [`super::charsmap`]); on such text, and only there, ids can differ. Merges are
+//! pairs here and pieces there: for each piece all pairs that make it are listed.
+
+use super::super::pipeline::added;
+use super::super::sentencepiece::SPACE;
+use super::Kind;
+use super::model::Model;
+use serde_json::{Value, json};
+use std::collections::HashSet;
+
+/// The `tokenizer.json` of a model.
+pub(super) fn of(model: &Model) -> Value {
+    let tokens = model.tokens();
+    let vocabulary: Value = tokens.iter().zip(0u32..).map(|(token, id)| (token.clone(), json!(id))).collect();
+    let added = added(&vocabulary, &["</s>", "<unk>", "<pad>"]);
+    let spaces =
+        json!({"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always", "split": true});
+    json!({
+        "version": "1.0",
+        "truncation": null,
+        "padding": null,
+        "added_tokens": added,
+        "normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "Nmt"},
+            {"type": "NFKC"},
+            {"type": "Replace", "pattern": {"Regex": " {2,}"}, "content": " "},
+            {"type": "Strip", "strip_left": true, "strip_right": true},
+        ]},
+        "pre_tokenizer": spaces,
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}],
+            "pair": [
+                {"Sequence": {"id": "A", "type_id": 0}},
+                {"Sequence": {"id": "B", "type_id": 0}},
+                {"SpecialToken": {"id": "</s>", "type_id": 0}},
+            ],
+            "special_tokens": {"</s>": {"id": "</s>", "ids": [0], "tokens": ["</s>"]}},
+        },
+        "decoder": spaces,
+        "model": if model.kind == Kind::Unigram { unigram(model) } else { bpe(model, vocabulary) },
+    })
+}
+
+fn bpe(model: &Model, vocabulary: Value) -> Value {
+    let known: HashSet<&str> = model.pieces.iter().map(|(piece, _)| piece.as_str()).collect();
+    let mut merges = Vec::new();
+    for (piece, _) in &model.pieces {
+        for (at, _) in piece.char_indices().skip(1) {
+            let (left, right) = piece.split_at(at);
+            if known.contains(left) && known.contains(right) {
+                merges.push(json!([left, right]));
+            }
+        }
+    }
+    json!({"type": "BPE", "unk_token": "<unk>", "fuse_unk": true, "vocab": vocabulary, "merges": merges})
+}
+
+fn unigram(model: &Model) -> Value {
+    let piece = |(piece, score): &(String, f32)| json!([piece, f64::from(*score)]);
+    let mut vocabulary = vec![json!(["</s>", 0.0]), json!(["<unk>", 0.0])];
+    vocabulary.extend(model.pieces.iter().map(piece));
+    vocabulary.push(json!(["<pad>", 0.0]));
+    json!({"type": "Unigram", "unk_id": 1, "vocab": vocabulary, "byte_fallback": false})
+}

@@ -1,0 +1,135 @@
+//! Training of tokenizers: what to learn, from which lines, and the files that come of it.
+//!
+//! BPE and Unigram become SentencePiece models in a Marian folder, with one vocabulary: `</s>` is 0, `<unk>` 1, then the
+//! pieces, `<pad>` last. Where both sides share their pieces, the ids of `source.spm`, `target.spm`, `vocab.json` and
+//! `tokenizer.json` are all the same. WordPiece becomes BERT's `vocab.txt` with its `tokenizer.json`.
+//!
+//! The same lines give the same bytes, in whatever order the files are given.
+
+mod bpe;
+mod charsmap;
+mod json;
+mod model;
+mod unigram;
+mod wordpiece;
+mod words;
+
+use super::error::Error;
+use super::marian::{Marian, Vocabulary};
+use super::sentencepiece::SentencePiece;
+use super::{Kind as TokenizerKind, Side, Tokenizer};
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::sync::Arc;
+use words::WordCounts;
+
+/// What to train.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Byte pair encoding: the most frequent pair of neighbours becomes a piece, again and again.
+    Bpe,
+    /// A unigram language model: of many candidates those stay that explain the text best.
+    Unigram,
+    /// BERT's WordPiece: words apart from punctuation; pieces that continue a word begin with `##`.
+    WordPiece,
+}
+
+/// Learns a tokenizer from lines of text.
+#[derive(Debug)]
+pub struct Trainer {
+    kind: Kind,
+    size: usize,
+    counter: words::Counter,
+    source: WordCounts,
+    target: WordCounts,
+    files: Vec<String>,
+}
+
+impl Trainer {
+    /// A trainer for a vocabulary of `size` tokens, special ones included.
+    pub fn new(kind: Kind, size: usize) -> Trainer {
+        let counter = match kind {
+            Kind::Bpe | Kind::Unigram => words::Counter::sentencepiece(),
+            Kind::WordPiece => words::Counter::bert(),
+        };
+        let (source, target) = (WordCounts::default(), WordCounts::default());
+        Trainer { kind, size, counter, source, target, files: vec![] }
+    }
+
+    /// Learns from a line.
+    pub fn line(&mut self, line: &str, side: Side) {
+        let words = match side {
+            Side::Source => &mut self.source,
+            Side::Target => &mut self.target,
+        };
+        self.counter.count(line, words);
+    }
+
+    /// Learns from all lines of a file.
+    pub fn file(&mut self, path: &Path, side: Side) -> Result<(), Error> {
+        let failed = |source| Error::File { path: path.to_owned(), source };
+        let mut file = BufReader::with_capacity(1 << 16, std::fs::File::open(path).map_err(failed)?);
+        let mut line = Vec::new();
+        for number in 1.. {
+            line.clear();
+            if file.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+                break;
+            }
+            let text = std::str::from_utf8(&line)
+                .map_err(|_| Error::Utf8 { path: path.to_owned(), line: number })?;
+            self.line(text.strip_suffix('\n').unwrap_or(text), side);
+        }
+        self.files.push(path.display().to_string());
+        Ok(())
+    }
+
+    /// One tokenizer for both sides.
+    pub fn joint(self) -> Result<Tokenizer, Error> {
+        let mut words = self.source;
+        words.add(self.target);
+        let words = words.sorted();
+        if words.is_empty() {
+            return Err(Error::Empty(self.files.join(", ")));
+        }
+        if self.kind == Kind::WordPiece {
+            return wordpiece::train(&words, self.size);
+        }
+        let model = model::train(self.kind, &words, self.size)?;
+        let tokens = model.tokens();
+        let beside = vec![("tokenizer.json", json::of(&model).to_string().into_bytes())];
+        let model = Arc::new(SentencePiece::from_bytes(model.bytes()).expect("a model that was just made"));
+        let marian = marian(Arc::clone(&model), model, tokens);
+        Ok(Tokenizer { kind: TokenizerKind::Marian(marian), beside })
+    }
+
+    /// Pieces of its own for each side, in one vocabulary.
+    pub fn separate(self) -> Result<Tokenizer, Error> {
+        if self.kind == Kind::WordPiece {
+            return Err(Error::Size(
+                "WordPiece has one vocabulary for both sides: leave the target side out".into(),
+            ));
+        }
+        let (source, target) = (self.source.sorted(), self.target.sorted());
+        if source.is_empty() || target.is_empty() {
+            return Err(Error::Empty(self.files.join(", ")));
+        }
+        let source = model::train(self.kind, &source, self.size)?;
+        let target = model::train(self.kind, &target, self.size)?;
+        // The padding stays last.
+        let mut tokens = source.tokens();
+        let pad = tokens.pop();
+        let known: std::collections::HashSet<String> = tokens.iter().chain(&pad).cloned().collect();
+        tokens.extend(target.tokens().into_iter().filter(|token| !known.contains(token)));
+        tokens.extend(pad);
+        let [source, target] = [source, target].map(|model| {
+            Arc::new(SentencePiece::from_bytes(model.bytes()).expect("a model that was just made"))
+        });
+        let marian = marian(source, target, tokens);
+        Ok(Tokenizer { kind: TokenizerKind::Marian(marian), beside: vec![] })
+    }
+}
+
+fn marian(source: Arc<SentencePiece>, target: Arc<SentencePiece>, tokens: Vec<String>) -> Marian {
+    let vocabulary = Arc::new(Vocabulary::new(tokens).expect("special tokens are there"));
+    Marian::new(source, target, Arc::clone(&vocabulary), vocabulary)
+}

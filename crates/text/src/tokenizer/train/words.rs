@@ -1,0 +1,210 @@
+//! What all trainers learn from: words and how often each occurs.
+//!
+//! Lines are normalised as the trained tokenizer will normalise them and cut into words as it will cut them, so the text
+//! itself need not be kept.
+
+use super::super::sentencepiece::{Normalizer, SPACE};
+use super::charsmap;
+use foldhash::fast::FixedState;
+use std::collections::HashMap;
+use tokenizers::normalizers::BertNormalizer;
+use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
+use tokenizers::{
+    NormalizedString, Normalizer as _, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer as _,
+};
+use unicode_normalization::char::is_combining_mark;
+
+/// Words and their numbers.
+#[derive(Debug, Default)]
+pub(super) struct WordCounts {
+    words: HashMap<Box<[u8]>, u64, FixedState>,
+}
+
+impl WordCounts {
+    fn count(&mut self, word: &[u8]) {
+        match self.words.get_mut(word) {
+            Some(count) => *count += 1,
+            None => {
+                self.words.insert(word.into(), 1);
+            }
+        }
+    }
+
+    pub(super) fn add(&mut self, other: WordCounts) {
+        for (word, count) in other.words {
+            *self.words.entry(word).or_default() += count;
+        }
+    }
+
+    /// All words, in the order of their letters: what is learned depends on no hash.
+    pub(super) fn sorted(self) -> Vec<(String, u64)> {
+        let text =
+            |word: Box<[u8]>| String::from_utf8(word.into()).expect("words are cut between characters");
+        let mut words: Vec<(String, u64)> =
+            self.words.into_iter().map(|(word, count)| (text(word), count)).collect();
+        words.sort_unstable();
+        words
+    }
+}
+
+/// How lines become words.
+#[derive(Debug)]
+pub(super) enum Counter {
+    /// Words begin with `▁`.
+    SentencePiece(Box<Normalizer>),
+    /// Words are what stands between spaces and punctuation; so is each punctuation mark.
+    Bert(BertNormalizer),
+}
+
+impl Counter {
+    pub(super) fn sentencepiece() -> Counter {
+        let normalizer = Normalizer::new(&charsmap::spec(), None, false).expect("our own table of rules");
+        Counter::SentencePiece(Box::new(normalizer))
+    }
+
+    pub(super) fn bert() -> Counter {
+        Counter::Bert(BertNormalizer::new(true, true, None, false))
+    }
+
+    pub(super) fn count(&self, line: &str, words: &mut WordCounts) {
+        match self {
+            Counter::SentencePiece(normalizer) => {
+                let text = normalizer.normalize(line);
+                let mut begin = 0;
+                while begin < text.len() {
+                    // The mark at the beginning is the word's own; words are shorter than a search tool takes to set up.
+                    let after = (begin + SPACE.len()).min(text.len());
+                    let is_mark = |at: &usize| {
+                        text[*at] == SPACE.as_bytes()[0] && text[*at..].starts_with(SPACE.as_bytes())
+                    };
+                    let end = (after..text.len()).find(is_mark).unwrap_or(text.len());
+                    words.count(&text[begin..end]);
+                    begin = end;
+                }
+            }
+            Counter::Bert(normalizer) => {
+                let mut text = NormalizedString::from(line);
+                // Neither step can fail on text.
+                if normalizer.normalize(&mut text).is_err() {
+                    return;
+                }
+                let mut text = PreTokenizedString::from(text);
+                if BertPreTokenizer.pre_tokenize(&mut text).is_err() {
+                    return;
+                }
+                for (word, _, _) in text.get_splits(OffsetReferential::Normalized, OffsetType::Byte) {
+                    words.count(word.as_bytes());
+                }
+            }
+        }
+    }
+}
+
+/// The kind of a character: a piece holds letters, or digits, or other signs, but no mixture.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Letter,
+    /// Han, kana and the like, which stand beside other letters without a space.
+    Ideograph,
+    Digit,
+    Sign,
+    /// Marks and joiners belong to what they follow; `▁` to what follows it.
+    Any,
+}
+
+fn class(character: char) -> Class {
+    match character {
+        '▁' | '\u{200C}' | '\u{200D}' => Class::Any,
+        character if is_combining_mark(character) => Class::Any,
+        '\u{2E80}'..='\u{31FF}'
+        | '\u{3400}'..='\u{9FFF}'
+        | '\u{F900}'..='\u{FAFF}'
+        | '\u{20000}'..='\u{3FFFF}' => Class::Ideograph,
+        character if character.is_numeric() => Class::Digit,
+        character if character.is_alphabetic() => Class::Letter,
+        _ => Class::Sign,
+    }
+}
+
+/// The stretches of a word that a piece may cover, without the characters that are left out.
+pub(super) fn stretches<'a>(word: &'a str, known: impl Fn(char) -> bool) -> Vec<&'a str> {
+    let mut stretches = Vec::new();
+    let (mut begin, mut so_far) = (0, Class::Any);
+    for (at, character) in word.char_indices() {
+        let class = class(character);
+        let known = known(character);
+        if !known || (class != Class::Any && so_far != Class::Any && class != so_far) {
+            stretches.push(&word[begin..at]);
+            begin = if known { at } else { at + character.len_utf8() };
+            so_far = Class::Any;
+        }
+        if known && class != Class::Any {
+            so_far = class;
+        }
+    }
+    stretches.push(&word[begin..]);
+    stretches.retain(|stretch| !stretch.is_empty());
+    stretches
+}
+
+/// How much of a text the characters that become pieces cover; the others, each very rare, are unknown.
+const COVERAGE: f64 = 0.9995;
+
+/// The characters that become pieces, the most frequent first.
+pub(super) fn alphabet(words: &[(String, u64)]) -> Vec<char> {
+    let mut counts: HashMap<char, u64, FixedState> = HashMap::default();
+    for (word, count) in words {
+        for character in word.chars() {
+            *counts.entry(character).or_default() += count;
+        }
+    }
+    let total: u64 = counts.values().sum();
+    let mut counts: Vec<(char, u64)> = counts.into_iter().collect();
+    counts.sort_unstable_by_key(|&(character, count)| (std::cmp::Reverse(count), character));
+    let mut covered = 0;
+    let enough = |&(_, count): &(char, u64)| {
+        let go_on = (covered as f64) < COVERAGE * total as f64;
+        covered += count;
+        go_on
+    };
+    counts.into_iter().take_while(enough).map(|(character, _)| character).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_of_a_line_begin_with_a_mark() {
+        let mut words = WordCounts::default();
+        Counter::sentencepiece().count("a  dog, a\u{A0}cat", &mut words);
+        let words = words.sorted();
+        let expected = [("▁a", 2), ("▁cat", 1), ("▁dog,", 1)].map(|(word, count)| (word.to_owned(), count));
+        assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn words_of_bert_are_apart_from_punctuation() {
+        let mut words = WordCounts::default();
+        Counter::bert().count("a dog, a 犬", &mut words);
+        let expected =
+            [(",", 1), ("a", 2), ("dog", 1), ("犬", 1)].map(|(word, count)| (word.to_owned(), count));
+        assert_eq!(words.sorted(), expected);
+    }
+
+    #[test]
+    fn a_piece_covers_no_mixture() {
+        assert_eq!(stretches("▁dog,", |_| true), ["▁dog", ","]);
+        assert_eq!(stretches("▁(a1b)", |_| true), ["▁(", "a", "1", "b", ")"]);
+        assert_eq!(stretches("▁नमस्ते", |_| true), ["▁नमस्ते"]);
+        assert_eq!(stretches("▁東京Tower", |_| true), ["▁東京", "Tower"]);
+        assert_eq!(stretches("▁caxé", |character| character != 'x'), ["▁ca", "é"]);
+    }
+
+    #[test]
+    fn very_rare_characters_are_left_out() {
+        let words = [("▁aaaaaaaaa".to_owned(), 10_000), ("▁q".to_owned(), 1)];
+        assert_eq!(alphabet(&words), ['a', '▁']);
+        assert_eq!(alphabet(&[("ab".to_owned(), 1)]), ['a', 'b']);
+    }
+}
