@@ -2,19 +2,19 @@
 
     pip install -r golden/requirements.txt
     python golden/text.py              # writes golden/text
-    python golden/text.py multi30k     # prints the sums for golden/text/multi30k.json, see README.md
+    python golden/text.py multi30k     # writes golden/text/multi30k.json; needs ../shared, see README.md
 
 The models are trained on the sentences below, so they know little and much of the nasty text is unknown to them:
 that is where tokenizers differ.
 """
 
-import hashlib
 import json
 import logging
 import random
 import shutil
 import struct
 import sys
+import zlib
 from pathlib import Path
 
 import sentencepiece
@@ -87,6 +87,7 @@ NASTY = [
     "q\u0307\u0323 and q\u0323\u0307 are the same",
     "ﾊﾟﾋﾞ ｶﾞ か\u3099 は\u309a",
     "die Katze des Nachbarn schläft im roten Mantel.",
+    "Der brau ne Hund liegt auf einem blauen Bettt",  # ttt can be cut in two ways that cost the same but for rounding
 ]
 
 
@@ -264,9 +265,8 @@ def write(name, answers):
 
 
 def digest(rows):
-    """Of lines of numbers, each ended by a newline, as `attentive tokenize --ids` writes them."""
-    text = "".join(" ".join(map(str, row)) + "\n" for row in rows)
-    return hashlib.sha256(text.encode()).hexdigest()
+    """The CRC-32 of lines of numbers, each ended by a newline, as `attentive tokenize --ids` writes them."""
+    return zlib.crc32("".join(" ".join(map(str, row)) + "\n" for row in rows).encode())
 
 
 def multi30k():

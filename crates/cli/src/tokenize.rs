@@ -5,7 +5,6 @@ use crate::options::between;
 use attentive_text::tokenizer::train::{Kind, Trainer};
 use attentive_text::tokenizer::{Side, Tokenizer};
 use clap::{Args, ValueEnum};
-use std::fmt::Write as _;
 use std::io::{BufRead, StdoutLock, Write, stdin, stdout};
 use std::path::{Path, PathBuf};
 
@@ -161,9 +160,12 @@ impl Lines<'_> {
             SideName::Target => Side::Target,
         };
         if self.command.ids {
-            for (i, id) in self.tokenizer.encode(line, side)?.into_iter().enumerate() {
-                let space = if i > 0 { " " } else { "" };
-                write!(self.answer, "{space}{id}").expect("a string can be written to");
+            let ids = self.tokenizer.encode(line, side)?;
+            for (i, &id) in ids.iter().enumerate() {
+                if i > 0 {
+                    self.answer.push(' ');
+                }
+                push_number(&mut self.answer, id);
             }
         } else {
             self.answer.push_str(&self.tokenizer.encode_pieces(line, side)?.join(" "));
@@ -189,4 +191,19 @@ impl Lines<'_> {
         self.answer.clear();
         Ok(output.flush()?)
     }
+}
+
+/// Appends a number. There are millions of them, and the formatting of the standard library takes as long as encoding.
+fn push_number(text: &mut String, mut number: u32) {
+    let mut digits = [0; 10];
+    let mut first = digits.len();
+    loop {
+        first -= 1;
+        digits[first] = b'0' + (number % 10) as u8;
+        number /= 10;
+        if number == 0 {
+            break;
+        }
+    }
+    text.extend(digits[first..].iter().copied().map(char::from));
 }

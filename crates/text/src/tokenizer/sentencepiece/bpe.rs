@@ -2,11 +2,12 @@
 //! the piece with the best score, of equals the leftmost, until no union is a piece.
 //!
 //! A symbol is a piece, or a character that is no piece but part of one. All unions are known when the model is loaded, so
-//! that merging looks up pairs of numbers and compares no text.
+//! that merging looks up pairs of numbers and compares no text. Where no piece reaches over the beginning of a word, words
+//! are merged one by one: for a few neighbours, looking at all of them is faster than a queue.
 
 use super::double_array::DoubleArray;
 use super::proto::PieceType;
-use super::{Cut, Pieces, character_length};
+use super::{Cut, Piece, Pieces, SPACE, character_length};
 use foldhash::fast::FixedState;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -24,6 +25,10 @@ pub(crate) struct Bpe {
     /// Whether a symbol takes part in merges only and is taken apart afterwards.
     unused: Vec<bool>,
     has_unused: bool,
+    /// Whether words, each from its `▁` on, can be merged one by one.
+    by_word: bool,
+    /// Whether merging the characters of a piece gives that piece: most words need nothing more.
+    whole: Vec<bool>,
     unknown: u32,
 }
 
@@ -46,6 +51,9 @@ struct Link {
 }
 
 const NONE: u32 = u32::MAX;
+
+/// A word of no more bytes is merged without a queue.
+const SHORT: usize = 48;
 
 /// What was last seen to make each unused symbol: left, the length of left, right.
 type Parts = HashMap<u32, (u32, u32, u32), FixedState>;
@@ -88,11 +96,97 @@ impl Bpe {
         keys.sort_unstable();
         let has_unused = unused.contains(&true);
         let (trie, frozen) = (DoubleArray::new(&keys), pieces.user_defined());
-        Bpe { trie, frozen, unions, ids, unused, has_unused, unknown: pieces.unknown }
+        let starts_words = |piece: &&Piece| piece.text.rfind(SPACE).is_none_or(|at| at == 0);
+        let by_word = !has_unused
+            && frozen.is_none()
+            && pieces.iter().filter(|p| p.is_text()).all(|p| starts_words(&p));
+        let (unknown, whole) = (pieces.unknown, vec![]);
+        let mut bpe = Bpe { trie, frozen, unions, ids, unused, has_unused, by_word, whole, unknown };
+        bpe.whole = bpe.whole_pieces(pieces);
+        bpe
     }
 
     /// Appends the pieces of a normalised text to `cuts`.
     pub(crate) fn cut(&self, text: &[u8], cuts: &mut Vec<Cut>) {
+        if !self.by_word {
+            return self.cut_all(text, cuts);
+        }
+        let mut begin = 0;
+        while begin < text.len() {
+            let rest = &text[begin + 1..];
+            let starts_word =
+                |&at: &usize| rest[at] == SPACE.as_bytes()[0] && rest[at..].starts_with(SPACE.as_bytes());
+            let end = (0..rest.len()).find(starts_word).map_or(text.len(), |at| begin + 1 + at);
+            let word = &text[begin..end];
+            match self.trie.get(word) {
+                Some(piece) if self.whole[piece as usize] => {
+                    cuts.push(Cut { id: self.id(piece), length: word.len() as u32 });
+                }
+                _ if word.len() <= SHORT => self.cut_word(word, cuts),
+                _ => self.cut_all(word, cuts),
+            }
+            begin = end;
+        }
+    }
+
+    fn whole_pieces(&self, pieces: &Pieces) -> Vec<bool> {
+        let mut whole = vec![false; self.ids.len()];
+        let mut cuts = Vec::new();
+        for (piece, whole) in pieces.iter().zip(&mut whole).filter(|(piece, _)| piece.is_text()) {
+            cuts.clear();
+            self.cut_all(piece.text.as_bytes(), &mut cuts);
+            *whole = cuts.len() == 1;
+        }
+        whole
+    }
+
+    /// Merges the characters of a short word, looking at all pairs each time.
+    fn cut_word(&self, word: &[u8], cuts: &mut Vec<Cut>) {
+        const NO_UNION: Union = Union { symbol: NONE, rank: NONE };
+        let union = |left, right| self.unions.get(&(left, right)).copied().unwrap_or(NO_UNION);
+        let (mut symbols, mut lengths) = ([NONE; SHORT], [0; SHORT]);
+        // The union of each symbol with the next.
+        let mut unions = [NO_UNION; SHORT];
+        let (mut count, mut begin) = (0, 0);
+        while begin < word.len() {
+            let length = character_length(&word[begin..]);
+            symbols[count] = self.trie.get(&word[begin..begin + length]).unwrap_or(NONE);
+            lengths[count] = length as u32;
+            if count > 0 {
+                unions[count - 1] = union(symbols[count - 1], symbols[count]);
+            }
+            count += 1;
+            begin += length;
+        }
+        loop {
+            let (mut best, mut rank) = (0, NONE);
+            for (at, union) in unions[..count - 1].iter().enumerate() {
+                if union.rank < rank {
+                    (best, rank) = (at, union.rank);
+                }
+            }
+            if rank == NONE {
+                break;
+            }
+            symbols[best] = unions[best].symbol;
+            lengths[best] += lengths[best + 1];
+            symbols.copy_within(best + 2..count, best + 1);
+            lengths.copy_within(best + 2..count, best + 1);
+            unions.copy_within(best + 1..count, best);
+            count -= 1;
+            unions[count - 1] = NO_UNION;
+            if best > 0 {
+                unions[best - 1] = union(symbols[best - 1], symbols[best]);
+            }
+            if best + 1 < count {
+                unions[best] = union(symbols[best], symbols[best + 1]);
+            }
+        }
+        cuts.extend((0..count).map(|at| Cut { id: self.id(symbols[at]), length: lengths[at] }));
+    }
+
+    /// Merges a text of any length, the best pair being the first of a queue.
+    fn cut_all(&self, text: &[u8], cuts: &mut Vec<Cut>) {
         let mut links = self.characters(text);
         let mut parts = Parts::default();
         let mut agenda = BinaryHeap::with_capacity(links.len());

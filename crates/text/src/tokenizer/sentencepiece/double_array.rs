@@ -116,6 +116,8 @@ impl Builder {
         builder.grow();
         builder.take(0);
         builder.units[0] = 0;
+        // Nobody's children are found from 0: an offset of 0 at the root is refused by the SentencePiece library.
+        builder.used[0] = true;
         let mut todo = vec![Range { begin: 0, end: keys.len(), depth: 0, at: 0 }];
         while let Some(range) = todo.pop() {
             builder.place(keys, &range, &mut todo);

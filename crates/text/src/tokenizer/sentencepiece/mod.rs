@@ -316,18 +316,14 @@ impl Pieces {
         self.ids.get(text).copied().unwrap_or(self.unknown)
     }
 
-    /// All pieces that can be found in text.
-    pub(crate) fn trie(&self) -> DoubleArray {
-        self.trie_of(Piece::is_text)
-    }
-
     /// The user-defined symbols, if there are any.
     pub(crate) fn user_defined(&self) -> Option<DoubleArray> {
         let user_defined = |piece: &Piece| piece.kind == PieceType::UserDefined;
-        self.list.iter().any(user_defined).then(|| self.trie_of(user_defined))
+        self.list.iter().any(user_defined).then(|| self.trie(user_defined))
     }
 
-    fn trie_of(&self, chosen: impl Fn(&Piece) -> bool) -> DoubleArray {
+    /// The chosen pieces by text.
+    pub(crate) fn trie(&self, chosen: impl Fn(&Piece) -> bool) -> DoubleArray {
         let chosen = (0..).zip(&self.list).filter(|(_, piece)| chosen(piece));
         let mut keys: Vec<(&[u8], u32)> = chosen.map(|(id, piece)| (piece.text.as_bytes(), id)).collect();
         keys.sort_unstable();

@@ -23,6 +23,8 @@ pub(crate) struct Normalizer {
     whitespace_as_suffix: bool,
     /// ASCII characters that stay as they are if another ASCII character follows: nearly all there are.
     plain: [bool; 128],
+    /// Whether a space before another ASCII character is a space.
+    plain_space: bool,
 }
 
 /// Rules of replacement: a trie of what is replaced, whose values say where in the list of strings, each ended by a zero
@@ -45,8 +47,9 @@ impl Normalizer {
             table => Some(Rules::read(table).ok_or("its table of normalisation rules is broken")?),
         };
         let tries = || rules.iter().map(|rules| &rules.trie).chain(&symbols);
-        let plain = |byte: u8| byte > b' ' && tries().all(|trie| leaves_alone(trie, byte));
-        let plain = std::array::from_fn(|byte| plain(byte as u8));
+        let plain = |byte: u8| tries().all(|trie| leaves_alone(trie, byte));
+        let plain_space = plain(b' ');
+        let plain = std::array::from_fn(|byte| byte as u8 != b' ' && plain(byte as u8));
         Ok(Normalizer {
             add_dummy_prefix: spec.add_dummy_prefix(),
             remove_extra_whitespaces: spec.remove_extra_whitespaces(),
@@ -55,6 +58,7 @@ impl Normalizer {
             symbols,
             whitespace_as_suffix,
             plain,
+            plain_space,
         })
     }
 
@@ -95,6 +99,14 @@ impl Normalizer {
                 out.extend(&rest[..plain]);
                 rest = &rest[plain..];
                 after_space = false;
+                continue;
+            }
+            if self.plain_space && rest[0] == b' ' && rest.get(1).is_none_or(u8::is_ascii) {
+                if !after_space {
+                    out.extend(space);
+                    after_space = self.remove_extra_whitespaces;
+                }
+                rest = &rest[1..];
                 continue;
             }
             let (replacement, length) = self.prefix(rest);

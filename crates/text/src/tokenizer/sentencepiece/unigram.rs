@@ -2,8 +2,8 @@
 //!
 //! The best way to each position is kept while walking from left to right (Viterbi); the pieces that begin at a position
 //! are found in a trie. A character that is no piece costs the least score of all less 10. A user-defined symbol costs
-//! next to nothing, so that it is always taken. Sums are rounded to f32 and ties are decided as in the SentencePiece
-//! library, because the same ids must come out.
+//! next to nothing, so that it is always taken. Sums are f32 and of equal ways the one found first is kept, as in the SentencePiece
+//! library: the same ids must come out.
 
 use super::double_array::DoubleArray;
 use super::proto::PieceType;
@@ -13,16 +13,9 @@ use super::{Cut, Pieces, character_length};
 #[derive(Debug)]
 pub(crate) struct Unigram {
     trie: DoubleArray,
-    scores: Vec<Score>,
+    scores: Vec<f32>,
     unknown: u32,
     unknown_score: f32,
-}
-
-#[derive(Clone, Copy, Debug)]
-enum Score {
-    Normal(f32),
-    UserDefined,
-    Unused,
 }
 
 /// How the best path to a position ends.
@@ -36,18 +29,19 @@ struct Best {
 
 const NOWHERE: u32 = u32::MAX;
 const UNKNOWN_PENALTY: f32 = 10.0;
+/// The score of user-defined symbols.
+const USER_DEFINED: f32 = -0.1;
 
 impl Unigram {
     pub(crate) fn new(pieces: &Pieces) -> Unigram {
         let scores = pieces.iter().map(|piece| match piece.kind {
-            PieceType::UserDefined => Score::UserDefined,
-            PieceType::Unused => Score::Unused,
-            _ => Score::Normal(piece.score),
+            PieceType::UserDefined => USER_DEFINED,
+            _ => piece.score,
         });
         let normal = pieces.iter().filter(|piece| piece.kind == PieceType::Normal);
         let least = normal.map(|piece| piece.score).fold(f32::MAX, f32::min);
         Unigram {
-            trie: pieces.trie(),
+            trie: pieces.trie(|piece| piece.is_text() && piece.kind != PieceType::Unused),
             scores: scores.collect(),
             unknown: pieces.unknown,
             unknown_score: least - UNKNOWN_PENALTY,
@@ -67,17 +61,12 @@ impl Unigram {
                 let Some((next, id)) = self.trie.step(node, byte) else { break };
                 node = next;
                 let Some(id) = id else { continue };
-                let score = match self.scores[id as usize] {
-                    Score::Normal(score) => f64::from(score),
-                    Score::UserDefined => -0.1,
-                    Score::Unused => continue,
-                };
-                best[end].improve(f64::from(so_far) + score, id, begin);
+                let score = self.scores[id as usize];
+                best[end].improve(so_far + score, id, begin);
                 character_is_piece |= end - begin == character;
             }
             if !character_is_piece {
-                let score = f64::from(so_far + self.unknown_score);
-                best[begin + character].improve(score, self.unknown, begin);
+                best[begin + character].improve(so_far + self.unknown_score, self.unknown, begin);
             }
             begin += character;
         }
@@ -93,11 +82,10 @@ impl Unigram {
 }
 
 impl Best {
-    /// The reference compares before it rounds.
     #[inline]
-    fn improve(&mut self, score: f64, id: u32, from: usize) {
-        if self.from == NOWHERE || score > f64::from(self.score) {
-            *self = Best { score: score as f32, id, from: from as u32 };
+    fn improve(&mut self, score: f32, id: u32, from: usize) {
+        if self.from == NOWHERE || score > self.score {
+            *self = Best { score, id, from: from as u32 };
         }
     }
 }

@@ -6,42 +6,58 @@
 //! stand; other sequences stay as they are. That is the one difference to NFKC proper.
 
 use super::super::sentencepiece::{DoubleArray, proto::NormalizerSpec};
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::iter::once;
-use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfkc_quick};
+use std::ops::RangeInclusive;
+use std::sync::LazyLock;
+use unicode_normalization::char::canonical_combining_class;
+use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfd_quick, is_nfkc_quick};
 
 /// The normaliser of trained models as it stands in their files.
 pub(super) fn spec() -> NormalizerSpec {
+    static TABLE: LazyLock<Vec<u8>> = LazyLock::new(|| table(&rules()));
     NormalizerSpec {
         // The word that SentencePiece has for rules that are not its own.
         name: Some("user_defined".to_owned()),
-        precompiled_charsmap: Some(table(&rules())),
+        precompiled_charsmap: Some(TABLE.clone()),
         add_dummy_prefix: Some(true),
         remove_extra_whitespaces: Some(true),
         escape_whitespaces: Some(true),
     }
 }
 
-/// What is replaced, and by what.
-fn rules() -> BTreeMap<String, String> {
-    let mut rules = BTreeMap::new();
-    for character in ('\u{1}'..=char::MAX).filter(|&character| character.len_utf8() > 1 || character < ' ') {
-        if let Some(replacement) = for_translation(character) {
-            rules.insert(character.into(), replacement.to_owned());
-            continue;
-        }
-        let normal = once(character).nfkc().collect::<String>();
-        if is_nfkc_quick(once(character)) != IsNormalized::Yes && normal != character.to_string() {
-            rules.insert(character.into(), normal.clone());
-        }
-        for sequence in spelled_apart(character) {
-            if sequence.nfkc().eq(normal.chars()) {
-                rules.insert(sequence, normal.clone());
-            }
-        }
-    }
-    rules.insert('\u{7F}'.into(), String::new());
+/// Where all characters are that normalisation changes: neither the ideographs nor the upper planes have any.
+const CHANGING: [RangeInclusive<char>; 4] =
+    ['\u{1}'..='\u{33FF}', '\u{A000}'..='\u{D7FF}', '\u{F900}'..='\u{1FFFF}', '\u{2F800}'..='\u{2FA1F}'];
+
+/// What is replaced, and by what, sorted. Each range has a thread: the syllables of Hangul alone are ten thousand.
+fn rules() -> Vec<(String, String)> {
+    let mut rules = std::thread::scope(|scope| {
+        let threads = CHANGING.map(|range| scope.spawn(|| range.flat_map(rules_for).collect::<Vec<_>>()));
+        threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect::<Vec<_>>()
+    });
+    rules.sort_unstable();
+    rules.dedup();
     rules
+}
+
+/// The rules that a character gives rise to: for itself, and for all ways to spell it.
+fn rules_for(character: char) -> Vec<(String, String)> {
+    if let Some(replacement) = for_translation(character) {
+        return vec![(character.into(), replacement.to_owned())];
+    }
+    let is_normal = is_nfkc_quick(once(character)) == IsNormalized::Yes;
+    let is_apart = is_nfd_quick(once(character)) == IsNormalized::Yes;
+    if is_normal && is_apart {
+        return vec![];
+    }
+    let normal = once(character).nfkc().collect::<String>();
+    let mut spellings = spelled_apart(character);
+    spellings.retain(|spelling| spelling.nfkc().eq(normal.chars()));
+    if normal.chars().ne(once(character)) {
+        spellings.push(character.into());
+    }
+    spellings.into_iter().map(|spelling| (spelling, normal.clone())).collect()
 }
 
 /// What translation models do to characters that are not meant to be read.
@@ -78,9 +94,9 @@ fn spelled_apart(character: char) -> Vec<String> {
     spellings
 }
 
-/// All orders of a few marks.
+/// All orders of a few marks; there is but one where they are the letters of a syllable.
 fn orders(marks: &[char]) -> Vec<Vec<char>> {
-    if marks.len() < 2 {
+    if marks.len() < 2 || marks.iter().any(|&mark| canonical_combining_class(mark) == 0) {
         return if marks.is_empty() { vec![] } else { vec![marks.to_vec()] };
     }
     let mut all = Vec::new();
@@ -93,9 +109,9 @@ fn orders(marks: &[char]) -> Vec<Vec<char>> {
 }
 
 /// Rules as SentencePiece stores them: the length of a trie, the trie, the replacements.
-fn table(rules: &BTreeMap<String, String>) -> Vec<u8> {
+fn table(rules: &[(String, String)]) -> Vec<u8> {
     let mut strings = Vec::new();
-    let mut places: BTreeMap<&str, u32> = BTreeMap::new();
+    let mut places: HashMap<&str, u32> = HashMap::new();
     let mut keys: Vec<(&[u8], u32)> = Vec::with_capacity(rules.len());
     for (from, to) in rules {
         let place = *places.entry(to).or_insert_with(|| {
@@ -141,6 +157,21 @@ mod tests {
     #[test]
     fn what_cannot_be_read_goes_and_spaces_are_spaces() {
         assert_eq!(normal("a\u{1}b\u{7F}\tc\u{200B}d\u{A0}\u{FEFF}e▁f"), "ab c d e f");
+    }
+
+    #[test]
+    fn every_character_is_as_in_nfkc() {
+        let rules: HashMap<String, String> = rules().into_iter().collect();
+        for character in '\u{1}'..=char::MAX {
+            if for_translation(character).is_none() {
+                let expected: String = once(character).nfkc().collect();
+                let found = rules.get(&character.to_string()).cloned().unwrap_or(character.into());
+                assert_eq!(found, expected, "{character:?}");
+                let apart: String = once(character).nfd().collect();
+                let found = rules.get(&apart).cloned().unwrap_or(apart);
+                assert_eq!(found.nfkc().collect::<String>(), expected, "{character:?} written apart");
+            }
+        }
     }
 
     #[test]

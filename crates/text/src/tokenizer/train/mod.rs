@@ -18,7 +18,8 @@ use super::error::Error;
 use super::marian::{Marian, Vocabulary};
 use super::sentencepiece::SentencePiece;
 use super::{Kind as TokenizerKind, Side, Tokenizer};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read};
+use std::num::NonZero;
 use std::path::Path;
 use std::sync::Arc;
 use words::WordCounts;
@@ -33,6 +34,9 @@ pub enum Kind {
     /// BERT's WordPiece: words apart from punctuation; pieces that continue a word begin with `##`.
     WordPiece,
 }
+
+/// How much of a file is read at once.
+const CHUNK: u64 = 8 << 20;
 
 /// Learns a tokenizer from lines of text.
 #[derive(Debug)]
@@ -65,19 +69,30 @@ impl Trainer {
         self.counter.count(line, words);
     }
 
-    /// Learns from all lines of a file.
+    /// Learns from all lines of a file, some megabytes at a time, on all cores.
     pub fn file(&mut self, path: &Path, side: Side) -> Result<(), Error> {
         let failed = |source| Error::File { path: path.to_owned(), source };
-        let mut file = BufReader::with_capacity(1 << 16, std::fs::File::open(path).map_err(failed)?);
-        let mut line = Vec::new();
-        for number in 1.. {
-            line.clear();
-            if file.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+        let mut file = BufReader::new(std::fs::File::open(path).map_err(failed)?);
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let (mut chunk, mut lines) = (Vec::new(), 0);
+        loop {
+            chunk.clear();
+            file.by_ref().take(CHUNK).read_to_end(&mut chunk).map_err(failed)?;
+            file.read_until(b'\n', &mut chunk).map_err(failed)?;
+            if chunk.is_empty() {
                 break;
             }
-            let text = std::str::from_utf8(&line)
-                .map_err(|_| Error::Utf8 { path: path.to_owned(), line: number })?;
-            self.line(text.strip_suffix('\n').unwrap_or(text), side);
+            let newlines = |bytes: &[u8]| bytes.iter().filter(|&&byte| byte == b'\n').count();
+            let text = std::str::from_utf8(&chunk).map_err(|error| {
+                let line = lines + 1 + newlines(&chunk[..error.valid_up_to()]);
+                Error::Utf8 { path: path.to_owned(), line }
+            })?;
+            let words = words::count_lines(&self.counter, text, threads);
+            match side {
+                Side::Source => self.source.add(words),
+                Side::Target => self.target.add(words),
+            }
+            lines += newlines(&chunk);
         }
         self.files.push(path.display().to_string());
         Ok(())
@@ -95,10 +110,13 @@ impl Trainer {
             return wordpiece::train(&words, self.size);
         }
         let model = model::train(self.kind, &words, self.size)?;
-        let tokens = model.tokens();
-        let beside = vec![("tokenizer.json", json::of(&model).to_string().into_bytes())];
-        let model = Arc::new(SentencePiece::from_bytes(model.bytes()).expect("a model that was just made"));
-        let marian = marian(Arc::clone(&model), model, tokens);
+        let (json, made) = std::thread::scope(|scope| {
+            let json = scope.spawn(|| json::of(&model).to_string().into_bytes());
+            let made = Arc::new(sentencepiece(&model));
+            (json.join().expect("a model has a JSON"), made)
+        });
+        let marian = marian(Arc::clone(&made), made, model.tokens());
+        let beside = vec![("tokenizer.json", json)];
         Ok(Tokenizer { kind: TokenizerKind::Marian(marian), beside })
     }
 
@@ -121,12 +139,14 @@ impl Trainer {
         let known: std::collections::HashSet<String> = tokens.iter().chain(&pad).cloned().collect();
         tokens.extend(target.tokens().into_iter().filter(|token| !known.contains(token)));
         tokens.extend(pad);
-        let [source, target] = [source, target].map(|model| {
-            Arc::new(SentencePiece::from_bytes(model.bytes()).expect("a model that was just made"))
-        });
+        let [source, target] = [source, target].map(|model| Arc::new(sentencepiece(&model)));
         let marian = marian(source, target, tokens);
         Ok(Tokenizer { kind: TokenizerKind::Marian(marian), beside: vec![] })
     }
+}
+
+fn sentencepiece(model: &model::Model) -> SentencePiece {
+    SentencePiece::from_bytes(model.bytes()).expect("a model that was just made")
 }
 
 fn marian(source: Arc<SentencePiece>, target: Arc<SentencePiece>, tokens: Vec<String>) -> Marian {

@@ -3,6 +3,7 @@
 use super::super::error::Error;
 use super::super::sentencepiece::proto::{ModelProto, ModelType, Piece, PieceType, TrainerSpec};
 use super::{Kind, bpe, charsmap, unigram, words};
+use foldhash::fast::FixedState;
 use prost::Message;
 use std::collections::HashSet;
 
@@ -26,7 +27,7 @@ pub(super) fn train(kind: Kind, words: &[(String, u64)], size: usize) -> Result<
             alphabet.len()
         )));
     }
-    let known: HashSet<char> = alphabet.iter().copied().collect();
+    let known: HashSet<char, FixedState> = alphabet.iter().copied().collect();
     let stretches = words.iter().flat_map(|(word, count)| {
         let stretches = words::stretches(word, |character| known.contains(&character));
         stretches.into_iter().map(|stretch| (stretch, *count))

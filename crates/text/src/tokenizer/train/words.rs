@@ -31,6 +31,10 @@ impl WordCounts {
     }
 
     pub(super) fn add(&mut self, other: WordCounts) {
+        if self.words.is_empty() {
+            self.words = other.words;
+            return;
+        }
         for (word, count) in other.words {
             *self.words.entry(word).or_default() += count;
         }
@@ -45,6 +49,38 @@ impl WordCounts {
         words.sort_unstable();
         words
     }
+}
+
+/// Counts the words of a text of many lines on all cores.
+pub(super) fn count_lines(counter: &Counter, text: &str, threads: usize) -> WordCounts {
+    std::thread::scope(|scope| {
+        let parts = parts(text, threads).into_iter().map(|part| {
+            scope.spawn(move || {
+                let mut words = WordCounts::default();
+                part.split('\n').for_each(|line| counter.count(line, &mut words));
+                words
+            })
+        });
+        let parts: Vec<_> = parts.collect();
+        let mut words = WordCounts::default();
+        for part in parts {
+            words.add(part.join().expect("counting does not panic"));
+        }
+        words
+    })
+}
+
+/// Cuts a text between lines into parts of about the same size.
+fn parts(mut text: &str, number: usize) -> Vec<&str> {
+    let mut parts = Vec::with_capacity(number);
+    for left in (1..=number).rev() {
+        let about = text.len() / left;
+        let end = text.as_bytes()[about..].iter().position(|&byte| byte == b'\n');
+        let (part, rest) = text.split_at(end.map_or(text.len(), |end| about + end + 1));
+        parts.push(part);
+        text = rest;
+    }
+    parts
 }
 
 /// How lines become words.
@@ -114,6 +150,9 @@ enum Class {
 
 fn class(character: char) -> Class {
     match character {
+        'a'..='z' | 'A'..='Z' => Class::Letter,
+        '0'..='9' => Class::Digit,
+        '\0'..='\u{7F}' => Class::Sign,
         '▁' | '\u{200C}' | '\u{200D}' => Class::Any,
         character if is_combining_mark(character) => Class::Any,
         '\u{2E80}'..='\u{31FF}'
@@ -181,6 +220,18 @@ mod tests {
         let words = words.sorted();
         let expected = [("▁a", 2), ("▁cat", 1), ("▁dog,", 1)].map(|(word, count)| (word.to_owned(), count));
         assert_eq!(words, expected);
+    }
+
+    #[test]
+    fn many_lines_are_counted_as_one_by_one() {
+        let text = "a b\nc\n\nb a c\nÄ\n".repeat(50) + "the end";
+        for threads in [1, 2, 3, 400] {
+            assert_eq!(parts(&text, threads).concat(), text);
+            let mut expected = WordCounts::default();
+            text.lines().for_each(|line| Counter::sentencepiece().count(line, &mut expected));
+            let found = count_lines(&Counter::sentencepiece(), &text, threads);
+            assert_eq!(found.sorted(), expected.sorted());
+        }
     }
 
     #[test]

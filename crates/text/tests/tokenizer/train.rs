@@ -1,0 +1,178 @@
+//! Trained tokenizers: what is in the files, and that all of them say the same.
+
+use super::{Folder, nasty, repository};
+use attentive_text::tokenizer::train::{Kind, Trainer};
+use attentive_text::tokenizer::{Side, Tokenizer};
+use serde_json::Value;
+
+const SENTENCES: [&str; 6] = [
+    "A dog runs on the grass near the river.",
+    "Ein Hund läuft im Gras am Fluß.",
+    "Two children are playing beside 12 green bottles, and the dog is running.",
+    "Zwei Kinder spielen neben 12 grünen Flaschen, und der Hund rennt.",
+    "The old man's cat sleeps; the dog barks!",
+    "Die Katze des alten Mannes schläft; der Hund bellt!",
+];
+
+fn trainer(kind: Kind, size: usize) -> Trainer {
+    let mut trainer = Trainer::new(kind, size);
+    for (i, sentence) in SENTENCES.iter().enumerate() {
+        trainer.line(sentence, if i % 2 == 0 { Side::Source } else { Side::Target });
+    }
+    trainer
+}
+
+#[test]
+fn the_vocabulary_has_the_size_that_was_asked_for_and_marians_layout() {
+    for kind in [Kind::Bpe, Kind::Unigram] {
+        let tokenizer = trainer(kind, 80).joint().unwrap();
+        assert_eq!(tokenizer.vocabulary_size(Side::Source), 80, "{kind:?}");
+        let piece = |id| tokenizer.piece(id, Side::Source).unwrap();
+        assert_eq!([piece(0), piece(1), piece(79)], ["</s>", "<unk>", "<pad>"]);
+        let special = tokenizer.special(Side::Source);
+        assert_eq!((special.eos, special.unk, special.pad), (Some(0), Some(1), Some(79)));
+    }
+}
+
+#[test]
+fn text_comes_back_and_ends_with_the_end() {
+    for kind in [Kind::Bpe, Kind::Unigram] {
+        let tokenizer = trainer(kind, 100).joint().unwrap();
+        for sentence in SENTENCES {
+            let ids = tokenizer.encode(sentence, Side::Target).unwrap();
+            assert_eq!(ids.last(), Some(&0));
+            assert_eq!(tokenizer.encode_plain(sentence, Side::Target).unwrap(), ids[..ids.len() - 1]);
+            assert_eq!(tokenizer.decode(&ids).unwrap(), sentence);
+        }
+    }
+}
+
+#[test]
+fn all_files_of_a_folder_have_the_same_ids() {
+    for kind in [Kind::Bpe, Kind::Unigram] {
+        let folder = Folder::new(&format!("train-{kind:?}"));
+        trainer(kind, 120).joint().unwrap().save(&folder.0).unwrap();
+        let load = |name: &str| Tokenizer::load(folder.0.join(name)).unwrap();
+        let (marian, json) = (load("."), load("tokenizer.json"));
+        let [source, target] = ["source.spm", "target.spm"].map(load);
+        let vocabulary = std::fs::read_to_string(folder.0.join("vocab.json")).unwrap();
+        let vocabulary: Value = serde_json::from_str(&vocabulary).unwrap();
+        for (token, id) in vocabulary.as_object().unwrap() {
+            let id = id.as_u64().unwrap() as u32;
+            for tokenizer in [&source, &target, &json] {
+                assert_eq!(tokenizer.piece(id, Side::Source).as_ref(), Some(token));
+            }
+        }
+        for line in SENTENCES {
+            let ids = marian.encode(line, Side::Source).unwrap();
+            assert_eq!(json.encode(line, Side::Source).unwrap(), ids, "{line:?}");
+            assert_eq!([source.encode(line, Side::Source).unwrap(), vec![0]].concat(), ids, "{line:?}");
+        }
+    }
+}
+
+#[test]
+fn tokenizer_json_says_the_same_of_nasty_text_but_where_marks_follow_compatibility_letters() {
+    // Language tokens and special tokens are Marian's own affair.
+    let marians = |line: &str| line.contains(">>") || line.contains('<');
+    for kind in [Kind::Bpe, Kind::Unigram] {
+        let folder = Folder::new(&format!("nasty-{kind:?}"));
+        trainer(kind, 120).joint().unwrap().save(&folder.0).unwrap();
+        let [marian, json] =
+            [".", "tokenizer.json"].map(|name| Tokenizer::load(folder.0.join(name)).unwrap());
+        let lines: Vec<String> = nasty().into_iter().filter(|line| !marians(line)).collect();
+        let differs = |line: &&String| {
+            marian.encode(line, Side::Source).unwrap() != json.encode(line, Side::Source).unwrap()
+        };
+        let different: Vec<&String> = lines.iter().filter(differs).collect();
+        assert!(different.len() * 20 <= lines.len(), "{different:?}");
+    }
+}
+
+#[test]
+fn the_same_lines_give_the_same_bytes_in_any_order() {
+    for kind in [Kind::Bpe, Kind::Unigram, Kind::WordPiece] {
+        let folder = Folder::new(&format!("bytes-{kind:?}"));
+        let mut backwards = Trainer::new(kind, 110);
+        SENTENCES.iter().rev().for_each(|sentence| backwards.line(sentence, Side::Source));
+        trainer(kind, 110).joint().unwrap().save(folder.0.join("a")).unwrap();
+        backwards.joint().unwrap().save(folder.0.join("b")).unwrap();
+        for entry in std::fs::read_dir(folder.0.join("a")).unwrap() {
+            let name = entry.unwrap().file_name();
+            let [a, b] = ["a", "b"].map(|side| std::fs::read(folder.0.join(side).join(&name)).unwrap());
+            assert!(a == b, "{kind:?}: {name:?}");
+        }
+    }
+}
+
+#[test]
+fn each_side_can_have_pieces_of_its_own() {
+    let folder = Folder::new("separate");
+    trainer(Kind::Bpe, 70).separate().unwrap().save(&folder.0).unwrap();
+    let tokenizer = Tokenizer::load(&folder.0).unwrap();
+    let size = tokenizer.vocabulary_size(Side::Source);
+    assert!((71..137).contains(&size), "{size}");
+    assert_eq!(tokenizer.piece(size as u32 - 1, Side::Target).unwrap(), "<pad>");
+    // An English word is one piece to the English side only.
+    let lengths = [Side::Source, Side::Target].map(|side| tokenizer.encode("the dog", side).unwrap().len());
+    assert!(lengths[0] < lengths[1], "{lengths:?}");
+    for (i, sentence) in SENTENCES.iter().enumerate() {
+        let side = if i % 2 == 0 { Side::Source } else { Side::Target };
+        let ids = tokenizer.encode(sentence, side).unwrap();
+        assert_eq!(tokenizer.decode(&ids).unwrap(), *sentence);
+    }
+    assert!(!folder.0.join("tokenizer.json").exists());
+}
+
+#[test]
+fn wordpiece_is_bert_cased() {
+    let folder = Folder::new("wordpiece");
+    trainer(Kind::WordPiece, 150).joint().unwrap().save(&folder.0).unwrap();
+    let [json, vocab] = [".", "vocab.txt"].map(|name| Tokenizer::load(folder.0.join(name)).unwrap());
+    let pieces = json.encode_pieces("The dog", Side::Source).unwrap();
+    assert_eq!((pieces[0].as_str(), pieces[pieces.len() - 1].as_str()), ("[CLS]", "[SEP]"));
+    for line in SENTENCES.map(str::to_owned).into_iter().chain(nasty()) {
+        let [a, b] = [&json, &vocab].map(|tokenizer| tokenizer.encode(&line, Side::Source).unwrap());
+        assert_eq!(a, b, "{line:?}");
+    }
+    let ids = json.encode("Zwei Kinder spielen", Side::Source).unwrap();
+    assert_eq!(json.decode(&ids).unwrap(), "Zwei Kinder spielen");
+}
+
+#[test]
+fn a_vocabulary_that_is_too_small_and_no_text_are_told() {
+    for kind in [Kind::Bpe, Kind::Unigram, Kind::WordPiece] {
+        let error = trainer(kind, 20).joint().unwrap_err().to_string();
+        assert!(error.contains("20") && error.contains("characters"), "{error}");
+        let folder = Folder::new(&format!("empty-{kind:?}"));
+        let empty = folder.0.join("empty.txt");
+        std::fs::write(&empty, " \n\n").unwrap();
+        let mut trainer = Trainer::new(kind, 100);
+        trainer.file(&empty, Side::Source).unwrap();
+        let error = trainer.joint().unwrap_err().to_string();
+        assert!(error.contains("empty.txt"), "{error}");
+    }
+    assert!(trainer(Kind::WordPiece, 100).separate().unwrap_err().to_string().contains("WordPiece"));
+}
+
+#[test]
+fn a_small_text_gives_fewer_pieces_than_asked_for_and_still_works() {
+    let tokenizer = trainer(Kind::Bpe, 10_000).joint().unwrap();
+    let size = tokenizer.vocabulary_size(Side::Source);
+    assert!(size < 1_000, "{size}");
+    assert_eq!(
+        tokenizer.decode(&tokenizer.encode(SENTENCES[0], Side::Source).unwrap()).unwrap(),
+        SENTENCES[0]
+    );
+}
+
+#[test]
+fn broken_utf8_is_told_with_file_and_line() {
+    let folder = Folder::new("utf8");
+    let path = folder.0.join("broken.txt");
+    std::fs::write(&path, b"good\nb\xFFd\ngood\n").unwrap();
+    let error = Trainer::new(Kind::Bpe, 100).file(&path, Side::Source).unwrap_err().to_string();
+    assert!(error.contains("broken.txt") && error.contains("line 2"), "{error}");
+    let error = Trainer::new(Kind::Bpe, 100).file(&repository("golden/nothing"), Side::Source).unwrap_err();
+    assert!(error.to_string().contains("nothing"), "{error}");
+}
