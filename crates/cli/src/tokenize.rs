@@ -5,7 +5,7 @@ use crate::options::between;
 use attentive_text::tokenizer::train::{Kind, Trainer};
 use attentive_text::tokenizer::{Side, Tokenizer};
 use clap::{Args, ValueEnum};
-use std::io::{BufRead, StdoutLock, Write, stdin, stdout};
+use std::io::{BufRead, StdoutLock, Write, stderr, stdin, stdout};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
@@ -24,7 +24,8 @@ pub(crate) struct Command {
     #[arg(long, value_name = "SIDE", default_value = "source", conflicts_with = "decode")]
     side: SideName,
     /// Train a tokenizer on FILES
-    #[arg(long, requires_all = ["vocab_size", "files", "out"], conflicts_with_all = ["model", "ids", "decode", "side"])]
+    #[arg(long, requires_all = ["vocab_size", "files", "out"])]
+    #[arg(conflicts_with_all = ["model", "ids", "decode", "side"])]
     train: bool,
     /// How many tokens to train, the special ones included
     #[arg(long, value_name = "N", value_parser = between::<8, 1_000_000>, requires = "train")]
@@ -69,8 +70,8 @@ Examples:
   attentive tokenize --train --vocab-size 8000 train.en --target train.de --out tokenizer
                                                                    pieces of its own for each side
 
-A Marian folder (source.spm, target.spm, vocab.json) is written for bpe and unigram, tokenizer.json with it where
-both sides share their pieces.";
+A Marian folder (source.spm, target.spm, vocab.json) is written for bpe and unigram, tokenizer.json
+with it where both sides share their pieces.";
 
 pub(crate) fn run(command: &Command) -> Result<(), Error> {
     match (&command.model, &command.out) {
@@ -94,13 +95,19 @@ fn train_and_save(command: &Command, out: &Path) -> Result<(), Error> {
         trainer.file(file, Side::Target)?;
     }
     let tokenizer = if command.target.is_empty() { trainer.joint()? } else { trainer.separate()? };
-    Ok(tokenizer.save(out)?)
+    tokenizer.save(out)?;
+    let found = tokenizer.vocabulary_size(Side::Source);
+    if command.target.is_empty() && Some(found) < command.vocab_size {
+        // Where nobody reads this, the tokenizer is there all the same.
+        let _ = writeln!(stderr(), "attentive: the text has no more that recurs: {found} tokens were found");
+    }
+    Ok(())
 }
 
 /// Answers each line of stdin with a line on stdout, as soon as it is there.
 fn translate_lines(command: &Command, tokenizer: &Tokenizer) -> Result<(), Error> {
     let (mut input, mut output) = (stdin().lock(), stdout().lock());
-    let mut lines = Lines { command, tokenizer, number: 0, answer: String::new() };
+    let mut lines = Lines { command, tokenizer, number: 0, answer: Vec::new() };
     // The beginning of a line whose end has not been read yet.
     let mut begun = Vec::new();
     loop {
@@ -134,7 +141,7 @@ struct Lines<'a> {
     command: &'a Command,
     tokenizer: &'a Tokenizer,
     number: usize,
-    answer: String,
+    answer: Vec<u8>,
 }
 
 impl Lines<'_> {
@@ -150,7 +157,7 @@ impl Lines<'_> {
         } else {
             self.encode(line)?
         }
-        self.answer.push('\n');
+        self.answer.push(b'\n');
         Ok(())
     }
 
@@ -163,12 +170,12 @@ impl Lines<'_> {
             let ids = self.tokenizer.encode(line, side)?;
             for (i, &id) in ids.iter().enumerate() {
                 if i > 0 {
-                    self.answer.push(' ');
+                    self.answer.push(b' ');
                 }
                 push_number(&mut self.answer, id);
             }
         } else {
-            self.answer.push_str(&self.tokenizer.encode_pieces(line, side)?.join(" "));
+            self.answer.extend(self.tokenizer.encode_pieces(line, side)?.join(" ").bytes());
         }
         Ok(())
     }
@@ -182,20 +189,21 @@ impl Lines<'_> {
         } else {
             self.tokenizer.decode_pieces(&tokens.collect::<Vec<&str>>())
         };
-        self.answer.push_str(&text.map_err(|error| problem(error.to_string()))?);
+        self.answer.extend(text.map_err(|error| problem(error.to_string()))?.bytes());
         Ok(())
     }
 
     fn write(&mut self, output: &mut StdoutLock) -> Result<(), Error> {
-        output.write_all(self.answer.as_bytes())?;
+        output.write_all(&self.answer)?;
         self.answer.clear();
         Ok(output.flush()?)
     }
 }
 
-/// Appends a number. There are millions of them, and the formatting of the standard library takes as long as encoding.
-fn push_number(text: &mut String, mut number: u32) {
-    let mut digits = [0; 10];
+/// Appends a number. There are millions of them, and the formatting of the standard library takes as long as
+/// encoding.
+fn push_number(text: &mut Vec<u8>, mut number: u32) {
+    let mut digits = [0u8; 10];
     let mut first = digits.len();
     loop {
         first -= 1;
@@ -205,5 +213,5 @@ fn push_number(text: &mut String, mut number: u32) {
             break;
         }
     }
-    text.extend(digits[first..].iter().copied().map(char::from));
+    text.extend_from_slice(&digits[first..]);
 }

@@ -23,8 +23,8 @@ pub enum Error {
     },
     /// A folder without any tokenizer that is known.
     #[error(
-        "{}: no tokenizer here; there should be tokenizer.json, or source.spm with target.spm and vocab.json, \
-         or a SentencePiece .model, or vocab.json with merges.txt, or vocab.txt",
+        "{}: no tokenizer here; there should be tokenizer.json, or source.spm with target.spm and \
+         vocab.json, or a SentencePiece .model, or vocab.json with merges.txt, or vocab.txt",
         path.display()
     )]
     NoTokenizer {

@@ -1,8 +1,9 @@
-//! The tokenizer of a Marian folder: a SentencePiece model for each side, and ids of their own in `vocab.json`.
+//! The tokenizer of a Marian folder: a SentencePiece model for each side, and ids of their own in
+//! `vocab.json`.
 //!
-//! A text may begin with a language token such as `>>fra<<`, which is one token whatever the pieces are. `</s>`, `<unk>` and
-//! `<pad>` written in a text are these tokens, a piece that `vocab.json` does not have is `<unk>`, and `</s>` ends every
-//! text. All this is as `MarianTokenizer` of transformers does it.
+//! A text may begin with a language token such as `>>fra<<`, which is one token whatever the pieces are.
+//! `</s>`, `<unk>` and `<pad>` written in a text are these tokens, a piece that `vocab.json` does not have is
+//! `<unk>`, and `</s>` ends every text. All this is as `MarianTokenizer` of transformers does it.
 
 use super::Side;
 use super::error::Error;
@@ -204,7 +205,8 @@ impl Vocabulary {
         Vocabulary::new(tokens).map_err(|missing| wrong(&format!("`{missing}` is missing")))
     }
 
-    /// The vocabulary of these tokens, in the order of their ids; a token that must be there and is not, if so.
+    /// The vocabulary of these tokens, in the order of their ids; a token that must be there and is not, if
+    /// so.
     pub(crate) fn new(tokens: Vec<String>) -> Result<Vocabulary, &'static str> {
         let ids: HashMap<String, u32, FixedState> = tokens.iter().cloned().zip(0..).collect();
         let id = |token| ids.get(token).copied();

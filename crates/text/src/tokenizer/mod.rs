@@ -1,7 +1,8 @@
 //! Text to tokens and back.
 //!
-//! [`Tokenizer::load`] reads what others have made: SentencePiece models, Marian folders, `tokenizer.json`, GPT-2's and
-//! BERT's vocabularies. Ids are equal to those of the library that each comes from. [`train`] makes new ones.
+//! [`Tokenizer::load`] reads what others have made: SentencePiece models, Marian folders, `tokenizer.json`,
+//! GPT-2's and BERT's vocabularies. Ids are equal to those of the library that each comes from. [`train`]
+//! makes new ones.
 //!
 //! ```no_run
 //! use attentive_text::tokenizer::{Side, Tokenizer};
@@ -39,7 +40,7 @@ pub struct Tokenizer {
 
 #[derive(Debug)]
 enum Kind {
-    SentencePiece(SentencePiece),
+    SentencePiece(Box<SentencePiece>),
     Marian(Marian),
     Pipeline(Pipeline),
 }
@@ -56,9 +57,9 @@ pub enum Side {
 impl Tokenizer {
     /// Loads a folder or a file.
     ///
-    /// In a folder, the first of these that is there: `source.spm` with `target.spm` and `vocab.json` (Marian);
-    /// `tokenizer.json`; the only `.model` or `.spm` file (SentencePiece); `vocab.json` with `merges.txt` (GPT-2);
-    /// `vocab.txt` (BERT).
+    /// In a folder, the first of these that is there: `source.spm` with `target.spm` and `vocab.json`
+    /// (Marian); `tokenizer.json`; the only `.model` or `.spm` file (SentencePiece); `vocab.json` with
+    /// `merges.txt` (GPT-2); `vocab.txt` (BERT).
     pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer, Error> {
         let path = path.as_ref();
         let kind = if path.is_dir() { load_folder(path)? } else { load_file(path)? };
@@ -84,8 +85,9 @@ impl Tokenizer {
         }
     }
 
-    /// The ids of a text, with the special tokens that the tokenizer's own library puts around it: `</s>` at the end for
-    /// Marian, `[CLS]` and `[SEP]` for BERT, what `tokenizer.json` says, nothing for SentencePiece and GPT-2.
+    /// The ids of a text, with the special tokens that the tokenizer's own library puts around it: `</s>` at
+    /// the end for Marian, `[CLS]` and `[SEP]` for BERT, what `tokenizer.json` says, nothing for
+    /// SentencePiece and GPT-2.
     pub fn encode(&self, text: &str, side: Side) -> Result<Vec<u32>, Error> {
         match &self.kind {
             Kind::SentencePiece(model) => Ok(model.encode(text)),
@@ -107,8 +109,8 @@ impl Tokenizer {
         }
     }
 
-    /// What [`Tokenizer::encode`] gives, as pieces of text. Where the ids have `<unk>`, SentencePiece and Marian give the
-    /// text that is unknown.
+    /// What [`Tokenizer::encode`] gives, as pieces of text. Where the ids have `<unk>`, SentencePiece and
+    /// Marian give the text that is unknown.
     pub fn encode_pieces(&self, text: &str, side: Side) -> Result<Vec<String>, Error> {
         match &self.kind {
             Kind::SentencePiece(model) => Ok(model.encode_pieces(text)),
@@ -194,7 +196,7 @@ fn load_folder(folder: &Path) -> Result<Kind, Error> {
         return Pipeline::load(&json).map(Kind::Pipeline);
     }
     if let [model] = &sentencepiece_files(folder)?[..] {
-        return SentencePiece::load(model).map(Kind::SentencePiece);
+        return SentencePiece::load(model).map(|model| Kind::SentencePiece(Box::new(model)));
     }
     if vocab.is_file() && merges.is_file() {
         return Pipeline::load_gpt2(&vocab, &merges).map(Kind::Pipeline);
@@ -209,7 +211,7 @@ fn load_file(path: &Path) -> Result<Kind, Error> {
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("json") => Pipeline::load(path).map(Kind::Pipeline),
         Some("txt") => Pipeline::load_bert(path).map(Kind::Pipeline),
-        _ => SentencePiece::load(path).map(Kind::SentencePiece),
+        _ => SentencePiece::load(path).map(|model| Kind::SentencePiece(Box::new(model))),
     }
 }
 

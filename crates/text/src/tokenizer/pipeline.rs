@@ -1,7 +1,9 @@
-//! Tokenizers of the `tokenizers` crate: `tokenizer.json`, GPT-2's `vocab.json` with `merges.txt`, BERT's `vocab.txt`.
+//! Tokenizers of the `tokenizers` crate: `tokenizer.json`, GPT-2's `vocab.json` with `merges.txt`, BERT's
+//! `vocab.txt`.
 //!
-//! The older two are told to the crate as the `tokenizer.json` that they would be. Truncation and padding that a
-//! `tokenizer.json` asks for are left out: how long a text may be is the model's affair, and batches have no padding.
+//! The older two are told to the crate as the `tokenizer.json` that they would be. Truncation and padding
+//! that a `tokenizer.json` asks for are left out: how long a text may be is the model's affair, and batches
+//! have no padding.
 
 use super::error::Error;
 use super::files;
@@ -13,7 +15,7 @@ use tokenizers::Tokenizer as Tokens;
 /// A pipeline of the `tokenizers` crate.
 #[derive(Debug)]
 pub(crate) struct Pipeline {
-    tokens: Tokens,
+    tokens: Box<Tokens>,
     special: Special,
 }
 
@@ -31,7 +33,9 @@ impl Pipeline {
         let lines = files::read_text(merges)?;
         // Only the first line can be a comment: `#` is a byte like others.
         let lines = lines.lines().enumerate();
-        let lines = lines.filter(|(i, line)| !line.is_empty() && !(*i == 0 && line.starts_with("#version")));
+        let is_pair =
+            |(i, line): &(usize, &str)| !line.is_empty() && (*i > 0 || !line.starts_with("#version"));
+        let lines = lines.filter(is_pair);
         let pairs = lines.map(|(i, line)| {
             let pair: Vec<&str> = line.split(' ').collect();
             let problem =
@@ -40,7 +44,10 @@ impl Pipeline {
         });
         let pairs = pairs.collect::<Result<Vec<Value>, Error>>()?;
         let end = names.eos.clone().unwrap_or_else(|| "<|endoftext|>".to_owned());
-        let bytes = |prefix: bool, trim: bool| json!({"type": "ByteLevel", "add_prefix_space": prefix, "trim_offsets": trim, "use_regex": true});
+        let bytes = |prefix: bool, trim: bool| {
+            let (kind, regex) = ("ByteLevel", true);
+            json!({"type": kind, "add_prefix_space": prefix, "trim_offsets": trim, "use_regex": regex})
+        };
         let json = json!({
             "version": "1.0",
             "added_tokens": added(&vocabulary, &[&end]),
@@ -78,7 +85,7 @@ impl Pipeline {
             pad: id(&names.pad, &["<pad>", "[PAD]"]),
             unk: id(&names.unk, &["<unk>", "[UNK]"]),
         };
-        Ok(Pipeline { tokens, special })
+        Ok(Pipeline { tokens: Box::new(tokens), special })
     }
 
     pub(crate) fn save(&self, path: &Path) -> Result<(), Error> {
@@ -107,7 +114,8 @@ impl Pipeline {
     }
 
     pub(crate) fn encode_pieces(&self, text: &str) -> Result<Vec<String>, Error> {
-        Ok(self.tokens.encode_fast(text, true).map_err(failed)?.get_tokens().to_vec())
+        // The fast way keeps no pieces.
+        Ok(self.tokens.encode(text, true).map_err(failed)?.get_tokens().to_vec())
     }
 
     /// The text of ids; special tokens are left out.

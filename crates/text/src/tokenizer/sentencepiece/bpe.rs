@@ -1,9 +1,10 @@
-//! Byte pair encoding as SentencePiece does it: characters are merged, again and again the two neighbours whose union is
-//! the piece with the best score, of equals the leftmost, until no union is a piece.
+//! Byte pair encoding as SentencePiece does it: characters are merged, again and again the two neighbours
+//! whose union is the piece with the best score, of equals the leftmost, until no union is a piece.
 //!
-//! A symbol is a piece, or a character that is no piece but part of one. All unions are known when the model is loaded, so
-//! that merging looks up pairs of numbers and compares no text. Where no piece reaches over the beginning of a word, words
-//! are merged one by one: for a few neighbours, looking at all of them is faster than a queue.
+//! A symbol is a piece, or a character that is no piece but part of one. All unions are known when the model
+//! is loaded, so that merging looks up pairs of numbers and compares no text. Where no piece reaches over the
+//! beginning of a word, words are merged one by one: for a few neighbours, looking at all of them is faster
+//! than a queue.
 
 use super::double_array::DoubleArray;
 use super::proto::PieceType;

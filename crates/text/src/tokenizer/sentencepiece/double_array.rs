@@ -1,9 +1,9 @@
 //! A trie in one array, in the layout of Darts-clone, which SentencePiece stores in its files.
 //!
-//! A node is a position in the array. Its children stand at `base XOR byte`, and a child is real if its unit carries that
-//! byte as its label; `base` is the node's position XOR the offset in its unit. A key that ends at a node has its value
-//! at `base XOR 0`. Bits of a unit: 0–7 label, 8 a key ends here, 9 the offset is stored in steps of 256, 10–30 the
-//! offset, 31 this unit is a value.
+//! A node is a position in the array. Its children stand at `base XOR byte`, and a child is real if its unit
+//! carries that byte as its label; `base` is the node's position XOR the offset in its unit. A key that ends
+//! at a node has its value at `base XOR 0`. Bits of a unit: 0–7 label, 8 a key ends here, 9 the offset is
+//! stored in steps of 256, 10–30 the offset, 31 this unit is a value.
 
 /// A trie from byte strings to numbers below 2³¹.
 #[derive(Clone, Debug)]
@@ -116,7 +116,8 @@ impl Builder {
         builder.grow();
         builder.take(0);
         builder.units[0] = 0;
-        // Nobody's children are found from 0: an offset of 0 at the root is refused by the SentencePiece library.
+        // Nobody's children are found from 0: an offset of 0 at the root is refused by the SentencePiece
+        // library.
         builder.used[0] = true;
         let mut todo = vec![Range { begin: 0, end: keys.len(), depth: 0, at: 0 }];
         while let Some(range) = todo.pop() {

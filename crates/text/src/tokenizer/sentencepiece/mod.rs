@@ -1,7 +1,7 @@
 //! SentencePiece models (Kudo and Richardson, 2018), read from and written to the files of that library.
 //!
-//! Encoding is normalising, cutting into pieces, and a last step for what no piece covers: bytes where the model has them,
-//! else one `<unk>` for each run. Decoding joins the pieces and turns `▁` into spaces again.
+//! Encoding is normalising, cutting into pieces, and a last step for what no piece covers: bytes where the
+//! model has them, else one `<unk>` for each run. Decoding joins the pieces and turns `▁` into spaces again.
 
 mod bpe;
 mod double_array;

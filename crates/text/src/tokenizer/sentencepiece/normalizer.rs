@@ -1,9 +1,9 @@
 //! What SentencePiece does to text before it is cut into pieces.
 //!
-//! A table, compiled into the model's file, replaces characters and sequences of them: at each place the longest rule that
-//! fits is applied, and what it gives is not looked at again. Then spaces: runs become one, those at the ends go, one is
-//! put before the text so that a word is the same piece wherever it stands, and each is written as `▁`. User-defined
-//! symbols pass unchanged.
+//! A table, compiled into the model's file, replaces characters and sequences of them: at each place the
+//! longest rule that fits is applied, and what it gives is not looked at again. Then spaces: runs become one,
+//! those at the ends go, one is put before the text so that a word is the same piece wherever it stands, and
+//! each is written as `▁`. User-defined symbols pass unchanged.
 
 use super::double_array::DoubleArray;
 use super::proto::NormalizerSpec;
@@ -27,8 +27,8 @@ pub(crate) struct Normalizer {
     plain_space: bool,
 }
 
-/// Rules of replacement: a trie of what is replaced, whose values say where in the list of strings, each ended by a zero
-/// byte, the replacement begins.
+/// Rules of replacement: a trie of what is replaced, whose values say where in the list of strings, each
+/// ended by a zero byte, the replacement begins.
 #[derive(Debug)]
 struct Rules {
     trie: DoubleArray,

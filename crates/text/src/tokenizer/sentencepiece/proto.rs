@@ -1,7 +1,7 @@
 //! The messages in a SentencePiece file, as far as encoding and decoding depend on them.
 //!
-//! The numbers are those of `sentencepiece_model.proto`. What is not named here is skipped when a file is read; a loaded
-//! file is saved byte for byte, so nothing is lost.
+//! The numbers are those of `sentencepiece_model.proto`. What is not named here is skipped when a file is
+//! read; a loaded file is saved byte for byte, so nothing is lost.
 
 /// A whole model.
 #[derive(Clone, PartialEq, prost::Message)]

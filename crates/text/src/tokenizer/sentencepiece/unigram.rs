@@ -1,9 +1,10 @@
-//! Unigram (Kudo, 2018): of all ways to cut a text into pieces, the one whose log probabilities have the greatest sum.
+//! Unigram (Kudo, 2018): of all ways to cut a text into pieces, the one whose log probabilities have the
+//! greatest sum.
 //!
-//! The best way to each position is kept while walking from left to right (Viterbi); the pieces that begin at a position
-//! are found in a trie. A character that is no piece costs the least score of all less 10. A user-defined symbol costs
-//! next to nothing, so that it is always taken. Sums are f32 and of equal ways the one found first is kept, as in the SentencePiece
-//! library: the same ids must come out.
+//! The best way to each position is kept while walking from left to right (Viterbi); the pieces that begin at
+//! a position are found in a trie. A character that is no piece costs the least score of all less 10. A
+//! user-defined symbol costs next to nothing, so that it is always taken. Sums are f32 and of equal ways the
+//! one found first is kept, as in the SentencePiece library: the same ids must come out.
 
 use super::double_array::DoubleArray;
 use super::proto::PieceType;

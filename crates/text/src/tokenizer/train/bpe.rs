@@ -1,8 +1,10 @@
-//! Byte pair encoding (Sennrich et al., 2016): the most frequent pair of neighbours becomes a symbol of its own, and again.
+//! Byte pair encoding (Sennrich et al., 2016): the most frequent pair of neighbours becomes a symbol of its
+//! own, and again.
 //!
-//! The counts of pairs are kept up to date: a merge touches only the words that have the pair, and there only the
-//! neighbours of the place. The most frequent pair is the top of a heap; a count that has fallen since it was put
-//! there is put back as it is now. Of pairs with the same count, the one of the older symbols is taken.
+//! The counts of pairs are kept up to date: a merge touches only the words that have the pair, and there only
+//! the neighbours of the place. The most frequent pair is the top of a heap; a count that has fallen since it
+//! was put there is put back as it is now. Of pairs with the same count, the one of the older symbols is
+//! taken.
 
 use foldhash::fast::FixedState;
 use std::cmp::Reverse;
@@ -57,7 +59,8 @@ impl Bpe {
         bpe
     }
 
-    /// Merges until there are `size` symbols or no pair occurs twice, and gives the new ones, the first first.
+    /// Merges until there are `size` symbols or no pair occurs twice, and gives the new ones, the first
+    /// first.
     pub(super) fn merge_until(mut self, size: usize) -> Vec<String> {
         let first = self.texts.len();
         while self.texts.len() < size

@@ -1,9 +1,11 @@
-//! The normalisation of trained models: NFKC and what machine translation needs beside it, as rules of SentencePiece.
+//! The normalisation of trained models: NFKC and what machine translation needs beside it, as rules of
+//! SentencePiece.
 //!
-//! Control characters go; tabs, line separators, zero-width and byte-order marks become spaces; all else is what NFKC makes of
-//! it: full-width letters, ligatures, letters with marks written apart. SentencePiece applies rules by the longest match and
-//! cannot reorder, so a character and its marks are composed if Unicode has a letter for just them, in whatever order they
-//! stand; other sequences stay as they are. That is the one difference to NFKC proper.
+//! Control characters go; tabs, line separators, zero-width and byte-order marks become spaces; all else is
+//! what NFKC makes of it: full-width letters, ligatures, letters with marks written apart. SentencePiece
+//! applies rules by the longest match and cannot reorder, so a character and its marks are composed if
+//! Unicode has a letter for just them, in whatever order they stand; other sequences stay as they are. That
+//! is the one difference to NFKC proper.
 
 use super::super::sentencepiece::{DoubleArray, proto::NormalizerSpec};
 use std::collections::HashMap;
@@ -30,7 +32,8 @@ pub(super) fn spec() -> NormalizerSpec {
 const CHANGING: [RangeInclusive<char>; 4] =
     ['\u{1}'..='\u{33FF}', '\u{A000}'..='\u{D7FF}', '\u{F900}'..='\u{1FFFF}', '\u{2F800}'..='\u{2FA1F}'];
 
-/// What is replaced, and by what, sorted. Each range has a thread: the syllables of Hangul alone are ten thousand.
+/// What is replaced, and by what, sorted. Each range has a thread: the syllables of Hangul alone are ten
+/// thousand.
 fn rules() -> Vec<(String, String)> {
     let mut rules = std::thread::scope(|scope| {
         let threads = CHANGING.map(|range| scope.spawn(|| range.flat_map(rules_for).collect::<Vec<_>>()));

@@ -1,8 +1,8 @@
 //! A trained model as `tokenizer.json`, for programs that read nothing else.
 //!
-//! Ids and pieces are the same. Normalisation is the crate's NFKC, which composes and reorders marks that the rules of a
-//! SentencePiece model leave as they are (see [`super::charsmap`]); on such text, and only there, ids can differ. Merges are
-//! pairs here and pieces there: for each piece all pairs that make it are listed.
+//! Ids and pieces are the same. Normalisation is the crate's NFKC, which composes and reorders marks that the
+//! rules of a SentencePiece model leave as they are (see [`super::charsmap`]); on such text, and only there,
+//! ids can differ. Merges are pairs here and pieces there: for each piece all pairs that make it are listed.
 
 use super::super::pipeline::added;
 use super::super::sentencepiece::SPACE;
@@ -18,6 +18,8 @@ pub(super) fn of(model: &Model) -> Value {
     let added = added(&vocabulary, &["</s>", "<unk>", "<pad>"]);
     let spaces =
         json!({"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always", "split": true});
+    let text = |id: &str| json!({"Sequence": {"id": id, "type_id": 0}});
+    let end = json!({"SpecialToken": {"id": "</s>", "type_id": 0}});
     json!({
         "version": "1.0",
         "truncation": null,
@@ -32,12 +34,8 @@ pub(super) fn of(model: &Model) -> Value {
         "pre_tokenizer": spaces,
         "post_processor": {
             "type": "TemplateProcessing",
-            "single": [{"Sequence": {"id": "A", "type_id": 0}}, {"SpecialToken": {"id": "</s>", "type_id": 0}}],
-            "pair": [
-                {"Sequence": {"id": "A", "type_id": 0}},
-                {"Sequence": {"id": "B", "type_id": 0}},
-                {"SpecialToken": {"id": "</s>", "type_id": 0}},
-            ],
+            "single": [text("A"), end],
+            "pair": [text("A"), text("B"), end],
             "special_tokens": {"</s>": {"id": "</s>", "ids": [0], "tokens": ["</s>"]}},
         },
         "decoder": spaces,

@@ -22,8 +22,8 @@ pub(super) fn train(kind: Kind, words: &[(String, u64)], size: usize) -> Result<
     let least = SPECIAL + alphabet.len();
     if size < least {
         return Err(Error::Size(format!(
-            "the text has {} characters that need a piece each: the vocabulary must have {least} tokens or more, \
-             and {size} are asked for",
+            "the text has {} characters that need a piece each: the vocabulary must have {least} \
+             tokens or more, and {size} are asked for",
             alphabet.len()
         )));
     }

@@ -1,8 +1,9 @@
-//! Unigram (Kudo, 2018): from all substrings of words down to those pieces under which the text is most probable.
+//! Unigram (Kudo, 2018): from all substrings of words down to those pieces under which the text is most
+//! probable.
 //!
-//! In turn: expected counts of all pieces over all ways to cut each word (forward and backward sums), probabilities from the
-//! counts, twice; then the pieces go whose loss the text would feel least, a quarter at a time. Characters stay
-//! whatever happens, so that every word can be cut.
+//! In turn: expected counts of all pieces over all ways to cut each word (forward and backward sums),
+//! probabilities from the counts, twice; then the pieces go whose loss the text would feel least, a quarter
+//! at a time. Characters stay whatever happens, so that every word can be cut.
 
 use super::super::sentencepiece::{DoubleArray, character_length};
 use super::bpe::LONGEST;
@@ -76,8 +77,8 @@ fn seeds(words: &[(&str, u64)], alphabet: &[char]) -> Vec<Piece> {
     characters.into_iter().map(piece(true)).chain(long.into_iter().map(piece(false))).collect()
 }
 
-/// New probabilities from expected counts. The digamma function instead of the logarithm makes rare pieces rarer, as a
-/// sparse prior would.
+/// New probabilities from expected counts. The digamma function instead of the logarithm makes rare pieces
+/// rarer, as a sparse prior would.
 fn maximise(pieces: Vec<Piece>, counts: &[f64]) -> Vec<Piece> {
     let kept = |(piece, count): &(Piece, f64)| piece.character || *count >= LEAST_COUNT;
     let kept: Vec<(Piece, f64)> = pieces.into_iter().zip(counts.iter().copied()).filter(kept).collect();
@@ -169,7 +170,8 @@ impl Lattices<'_> {
         }
     }
 
-    /// How often each piece is expected: the sum over all words of the probability that it is part of the cut.
+    /// How often each piece is expected: the sum over all words of the probability that it is part of the
+    /// cut.
     fn expected_counts(&self, words: &[(&str, u64)]) -> Vec<f64> {
         let mut counts = vec![0.0; self.pieces.len()];
         let (mut edges, mut forward, mut backward) = (vec![], vec![], vec![]);
@@ -224,7 +226,8 @@ fn log_add(a: f64, b: f64) -> f64 {
     if low == f64::NEG_INFINITY { high } else { high + (low - high).exp().ln_1p() }
 }
 
-/// The derivative of the logarithm of the gamma function: ψ(x) = ψ(x + 1) − 1/x, and from 7 on its asymptotic series.
+/// The derivative of the logarithm of the gamma function: ψ(x) = ψ(x + 1) − 1/x, and from 7 on its asymptotic
+/// series.
 fn digamma(mut x: f64) -> f64 {
     let mut result = 0.0;
     while x < 7.0 {

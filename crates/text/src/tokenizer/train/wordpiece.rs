@@ -1,4 +1,5 @@
-//! WordPiece: byte pair encoding over words that are apart from punctuation; what continues a word begins with `##`.
+//! WordPiece: byte pair encoding over words that are apart from punctuation; what continues a word begins
+//! with `##`.
 //!
 //! The result is BERT's: `vocab.txt` and a `tokenizer.json`, cased, with BERT's five special tokens first.
 
@@ -24,8 +25,8 @@ pub(super) fn train(words: &[(String, u64)], size: usize) -> Result<Tokenizer, E
     let least = SPECIAL.len() + alphabet.len();
     if size < least {
         return Err(Error::Size(format!(
-            "the text has {} characters, those that begin and those that continue a word counted apart: the vocabulary \
-             must have {least} tokens or more, and {size} are asked for",
+            "the text has {} characters, those that begin and those that continue a word counted \
+             apart: the vocabulary must have {least} tokens or more, and {size} are asked for",
             alphabet.len()
         )));
     }

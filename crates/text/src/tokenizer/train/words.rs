@@ -1,7 +1,7 @@
 //! What all trainers learn from: words and how often each occurs.
 //!
-//! Lines are normalised as the trained tokenizer will normalise them and cut into words as it will cut them, so the text
-//! itself need not be kept.
+//! Lines are normalised as the trained tokenizer will normalise them and cut into words as it will cut them,
+//! so the text itself need not be kept.
 
 use super::super::sentencepiece::{Normalizer, SPACE};
 use super::charsmap;
@@ -108,7 +108,8 @@ impl Counter {
                 let text = normalizer.normalize(line);
                 let mut begin = 0;
                 while begin < text.len() {
-                    // The mark at the beginning is the word's own; words are shorter than a search tool takes to set up.
+                    // The mark at the beginning is the word's own; words are shorter than a search tool takes
+                    // to set up.
                     let after = (begin + SPACE.len()).min(text.len());
                     let is_mark = |at: &usize| {
                         text[*at] == SPACE.as_bytes()[0] && text[*at..].starts_with(SPACE.as_bytes())
@@ -166,7 +167,7 @@ fn class(character: char) -> Class {
 }
 
 /// The stretches of a word that a piece may cover, without the characters that are left out.
-pub(super) fn stretches<'a>(word: &'a str, known: impl Fn(char) -> bool) -> Vec<&'a str> {
+pub(super) fn stretches(word: &str, known: impl Fn(char) -> bool) -> Vec<&str> {
     let mut stretches = Vec::new();
     let (mut begin, mut so_far) = (0, Class::Any);
     for (at, character) in word.char_indices() {

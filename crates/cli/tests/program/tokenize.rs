@@ -1,0 +1,211 @@
+//! `attentive tokenize`.
+
+use super::{Outcome, finish, program, run};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+const MODELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/text");
+
+/// Runs the program and pipes `input` into it.
+fn fed(line: &str, input: &[u8]) -> Outcome {
+    let mut program = program(line);
+    let file = Folder::new("input");
+    let path = file.0.join("input");
+    std::fs::write(&path, input).unwrap();
+    program.stdin(std::fs::File::open(path).unwrap());
+    finish(program)
+}
+
+/// What a successful run answers, line by line.
+#[track_caller]
+fn answered(outcome: &Outcome) -> Vec<&str> {
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+    outcome.stdout.strip_suffix('\n').map_or(vec![], |lines| lines.split('\n').collect())
+}
+
+/// A folder of its own for a test, gone when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+        let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let path = std::env::temp_dir().join(format!("attentive-{name}-{}-{number}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+
+    fn file(&self, name: &str, contents: &[u8]) -> PathBuf {
+        let path = self.0.join(name);
+        std::fs::write(&path, contents).unwrap();
+        path
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Two small texts.
+fn texts(folder: &Folder) -> [PathBuf; 2] {
+    let english = "A dog runs on the grass near the river.\nTwo dogs are running.\nThe old dog sleeps!\n";
+    let german = "Ein Hund läuft im Gras am Fluß.\nZwei Hunde rennen.\nDer alte Hund schläft!\n";
+    [folder.file("a.en", english.repeat(3).as_bytes()), folder.file("a.de", german.repeat(3).as_bytes())]
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let names =
+        std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<String> = names.collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn every_line_is_answered_with_a_line_empty_ones_too() {
+    let text = "a dog runs\n\n  \nein Hund";
+    let pieces = fed(&format!("tokenize --model {MODELS}/bert"), text.as_bytes());
+    let lines = answered(&pieces);
+    assert_eq!(lines.len(), 4, "{lines:?}");
+    assert_eq!((lines[0], lines[1], lines[2]), ("[CLS] a dog runs [SEP]", "[CLS] [SEP]", "[CLS] [SEP]"));
+    let empty = fed(&format!("tokenize --model {MODELS}/bert --ids"), b"");
+    assert_eq!(answered(&empty), [""; 0]);
+}
+
+#[test]
+fn numbers_and_pieces_give_the_text_back() {
+    let text = "a dog runs on the grass.\n\ndie Katze schläft – 🐈\n";
+    for ids in ["", "--ids"] {
+        let tokens = fed(&format!("tokenize --model {MODELS}/unigram.model {ids}"), text.as_bytes());
+        answered(&tokens);
+        let again =
+            fed(&format!("tokenize --model {MODELS}/unigram.model --decode {ids}"), tokens.stdout.as_bytes());
+        assert_eq!(again.stdout, text, "{}", again.stderr);
+    }
+}
+
+#[test]
+fn the_sides_of_a_marian_folder_differ() {
+    let [source, target] = ["source", "target"].map(|side| {
+        fed(&format!("tokenize --model {MODELS}/marian --side {side} --ids"), b">>fra<< a dog runs\n").stdout
+    });
+    assert!(source.starts_with("2 ") && source.ends_with(" 0\n"), "{source}");
+    assert!(target.starts_with("2 ") && target.ends_with(" 0\n"), "{target}");
+    assert_ne!(source, target);
+}
+
+#[test]
+fn a_line_is_answered_before_the_next_one_is_written() {
+    let mut program = program(&format!("tokenize --model {MODELS}/bert"));
+    let mut child = program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    let mut output = BufReader::new(child.stdout.take().unwrap());
+    for (question, expected) in
+        [("a dog\n", "[CLS] a dog [SEP]\n"), ("two children\n", "[CLS] two children [SEP]\n")]
+    {
+        input.write_all(question.as_bytes()).unwrap();
+        let mut answer = String::new();
+        output.read_line(&mut answer).unwrap();
+        assert_eq!(answer, expected);
+    }
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
+#[test]
+fn a_joint_tokenizer_is_trained_saved_and_used() {
+    let folder = Folder::new("joint");
+    let [english, german] = texts(&folder).map(|path| path.display().to_string());
+    for (kind, files) in [
+        ("bpe", &["source.spm", "target.spm", "tokenizer.json", "tokenizer_config.json", "vocab.json"][..]),
+        ("unigram", &["source.spm", "target.spm", "tokenizer.json", "tokenizer_config.json", "vocab.json"]),
+        ("wordpiece", &["tokenizer.json", "tokenizer_config.json", "vocab.txt"]),
+    ] {
+        let out = folder.0.join(kind);
+        let size = if kind == "wordpiece" { 65 } else { 45 };
+        let (out_name, kind) = (out.display(), format!("--kind {kind}"));
+        let trained =
+            run(&format!("tokenize --train --vocab-size {size} {kind} {english} {german} --out {out_name}"));
+        assert_eq!((trained.code, trained.stdout.as_str(), trained.stderr.as_str()), (Some(0), "", ""));
+        assert_eq!(names(&out), files);
+        let ids = fed(&format!("tokenize --model {out_name} --ids"), "Zwei Hunde\n".as_bytes());
+        let text = fed(&format!("tokenize --model {out_name} --ids --decode"), ids.stdout.as_bytes());
+        assert_eq!(answered(&text), ["Zwei Hunde"]);
+    }
+}
+
+#[test]
+fn each_side_can_be_trained_alone() {
+    let folder = Folder::new("separate");
+    let [english, german] = texts(&folder).map(|path| path.display().to_string());
+    let out = folder.0.join("out");
+    let trained =
+        run(&format!("tokenize --train --vocab-size 40 {english} --target {german} --out {}", out.display()));
+    assert_eq!((trained.code, trained.stderr.as_str()), (Some(0), ""));
+    assert_eq!(names(&out), ["source.spm", "target.spm", "tokenizer_config.json", "vocab.json"]);
+    let target = fed(&format!("tokenize --model {} --side target", out.display()), "Der Hund\n".as_bytes());
+    assert!(target.stdout.ends_with(" </s>\n"), "{}", target.stdout);
+}
+
+#[test]
+fn a_text_with_too_little_to_learn_gives_what_there_is_and_says_so() {
+    let folder = Folder::new("little");
+    let [english, _] = texts(&folder);
+    let out = folder.0.join("out");
+    let trained =
+        run(&format!("tokenize --train --vocab-size 9000 {} --out {}", english.display(), out.display()));
+    assert_eq!((trained.code, trained.stdout.as_str()), (Some(0), ""));
+    trained.says(&["tokens were found"]);
+    assert!(out.join("vocab.json").exists());
+}
+
+#[test]
+fn bad_input_is_told_in_one_sentence_and_nothing_is_written() {
+    let folder = Folder::new("bad");
+    let [english, _] = texts(&folder).map(|path| path.display().to_string());
+    let broken = folder.file("broken.txt", b"good\nbad \xFF\n").display().to_string();
+    let empty = folder.file("empty.txt", b"").display().to_string();
+    let out = folder.0.join("out");
+    let train = |rest: &str| run(&format!("tokenize --train --vocab-size 60 {rest} --out {}", out.display()));
+    train(&format!("{english} {broken}")).failed(&["broken.txt", "line 2", "UTF-8"]);
+    train(&empty).failed(&["empty.txt"]);
+    train("nothing.txt").failed(&["nothing.txt"]);
+    train(&folder.0.display().to_string()).failed(&["directory"]);
+    run(&format!("tokenize --train --vocab-size 9 {english} --out {}", out.display()))
+        .failed(&["characters", "9"]);
+    assert!(!out.exists());
+
+    let bert = format!("tokenize --model {MODELS}/bert");
+    fed(&bert, b"good\nbad \xFF\n").failed(&["standard input", "line 2", "UTF-8"]);
+    fed(&format!("{bert} --ids --decode"), b"1 2\n1 x 2\n").failed(&["line 2", "`x`"]);
+    fed(&format!("{bert} --ids --decode"), b"123456\n").failed(&["line 1", "123456"]);
+    fed(&format!("{bert} --decode"), b"dog\nqwertz\n").failed(&["line 2", "qwertz"]);
+    run(&format!("tokenize --model {}", folder.0.display())).failed(&["no tokenizer here"]);
+    run("tokenize --model nothing.model").failed(&["nothing.model"]);
+}
+
+#[test]
+fn wrong_usage_is_refused() {
+    run("tokenize").refused(&["--model"]);
+    run("tokenize --train a.txt --out b").refused(&["--vocab-size"]);
+    run("tokenize --train --vocab-size 100 a.txt").refused(&["--out"]);
+    run("tokenize --train --vocab-size 100 --out b").refused(&["FILES"]);
+    run("tokenize --train --vocab-size 2 a.txt --out b").refused(&["--vocab-size", "8"]);
+    run("tokenize --model a --train --vocab-size 100 a.txt --out b").refused(&["--model", "--train"]);
+    run("tokenize --model a --kind word").refused(&["bpe", "unigram", "wordpiece"]);
+    run("tokenize --model a a.txt").refused(&["--train"]);
+}
+
+#[test]
+fn every_example_of_its_help_is_a_valid_command() {
+    let help = run("tokenize --help").stdout;
+    let examples: Vec<_> = help.lines().filter_map(|line| line.strip_prefix("  attentive ")).collect();
+    assert_eq!(examples.len(), 5, "{help}");
+    for example in examples {
+        let line = example.split("  ").next().unwrap().split(" <").next().unwrap();
+        assert_eq!(run(&format!("{line} --help")).code, Some(0), "{line}");
+    }
+}
