@@ -11,7 +11,7 @@ use super::files;
 use super::sentencepiece::{SPACE, SentencePiece};
 use super::special::Special;
 use foldhash::fast::FixedState;
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -83,12 +83,10 @@ impl Marian {
         self.source.model.save(&folder.join("source.spm"))?;
         self.target.model.save(&folder.join("target.spm"))?;
         files::write_json(&folder.join("vocab.json"), &self.source.vocabulary.to_json())?;
-        let separate = !Arc::ptr_eq(&self.source.vocabulary, &self.target.vocabulary);
-        if separate {
+        if !Arc::ptr_eq(&self.source.vocabulary, &self.target.vocabulary) {
             files::write_json(&folder.join("target_vocab.json"), &self.target.vocabulary.to_json())?;
         }
-        let config = json!({ "tokenizer_class": "MarianTokenizer", "separate_vocabs": separate });
-        files::write_json(&folder.join("tokenizer_config.json"), &config)
+        Ok(())
     }
 
     /// The ids of a text without the end.

@@ -34,7 +34,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Tokenizer {
     kind: Kind,
-    /// Files that hold the same tokenizer for other programs: they are kept and saved with it.
+    /// What other programs read beside a Marian folder or a vocabulary: kept, and saved with it.
     beside: Vec<(&'static str, Vec<u8>)>,
 }
 
@@ -63,11 +63,13 @@ impl Tokenizer {
     pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer, Error> {
         let path = path.as_ref();
         let kind = if path.is_dir() { load_folder(path)? } else { load_file(path)? };
-        let json = path.join("tokenizer.json");
-        let beside = match &kind {
-            Kind::Marian(_) if json.is_file() => vec![("tokenizer.json", files::read(&json)?)],
-            _ => vec![],
-        };
+        let mut beside = Vec::new();
+        for name in ["tokenizer.json", "tokenizer_config.json"] {
+            let file = path.join(name);
+            if matches!(kind, Kind::Marian(_)) && file.is_file() {
+                beside.push((name, files::read(&file)?));
+            }
+        }
         Ok(Tokenizer { kind, beside })
     }
 

@@ -6,18 +6,30 @@
 //! user-defined symbol costs next to nothing, so that it is always taken. Sums are f32 and of equal ways the
 //! one found first is kept, as in the SentencePiece library: the same ids must come out.
 
-use super::double_array::DoubleArray;
 use super::proto::PieceType;
 use super::{Cut, Pieces, character_length};
 
 /// A Unigram model.
 #[derive(Debug)]
 pub(crate) struct Unigram {
-    trie: DoubleArray,
-    scores: Vec<f32>,
+    /// The trie of pieces, each node with all that is asked of it: a step is one visit to memory.
+    nodes: Vec<Node>,
+    root: u32,
     unknown: u32,
     unknown_score: f32,
 }
+
+#[derive(Clone, Copy, Debug)]
+struct Node {
+    /// The byte that leads here; `NOTHING` where no node stands.
+    label: u32,
+    children: u32,
+    /// The piece that ends here, `NOTHING` if none does, and its score.
+    id: u32,
+    score: f32,
+}
+
+const NOTHING: u32 = u32::MAX;
 
 /// How the best path to a position ends.
 #[derive(Clone, Copy)]
@@ -35,18 +47,23 @@ const USER_DEFINED: f32 = -0.1;
 
 impl Unigram {
     pub(crate) fn new(pieces: &Pieces) -> Unigram {
-        let scores = pieces.iter().map(|piece| match piece.kind {
-            PieceType::UserDefined => USER_DEFINED,
-            _ => piece.score,
-        });
+        let score = |id: u32| match pieces.get(id) {
+            Some(piece) if piece.kind == PieceType::UserDefined => USER_DEFINED,
+            piece => piece.map_or(0.0, |piece| piece.score),
+        };
         let normal = pieces.iter().filter(|piece| piece.kind == PieceType::Normal);
         let least = normal.map(|piece| piece.score).fold(f32::MAX, f32::min);
-        Unigram {
-            trie: pieces.trie(|piece| piece.is_text() && piece.kind != PieceType::Unused),
-            scores: scores.collect(),
-            unknown: pieces.unknown,
-            unknown_score: least - UNKNOWN_PENALTY,
-        }
+        let trie = pieces.trie(|piece| piece.is_text() && piece.kind != PieceType::Unused);
+        let nodes = trie.nodes().map(|node| {
+            let Some((label, children, id)) = node else {
+                return Node { label: NOTHING, children: 0, id: NOTHING, score: 0.0 };
+            };
+            let score = id.map_or(0.0, score);
+            Node { label: label.into(), children: children as u32, id: id.unwrap_or(NOTHING), score }
+        });
+        let nodes: Vec<Node> = nodes.collect();
+        let root = nodes[0].children;
+        Unigram { nodes, root, unknown: pieces.unknown, unknown_score: least - UNKNOWN_PENALTY }
     }
 
     /// Appends the pieces of a normalised text to `cuts`.
@@ -57,13 +74,17 @@ impl Unigram {
             let so_far = best[begin].score;
             let character = character_length(&text[begin..]);
             let mut character_is_piece = false;
-            let mut node = self.trie.root();
+            let mut children = self.root;
             for (end, &byte) in (begin + 1..).zip(&text[begin..]) {
-                let Some((next, id)) = self.trie.step(node, byte) else { break };
-                node = next;
-                let Some(id) = id else { continue };
-                let score = self.scores[id as usize];
-                best[end].improve(so_far + score, id, begin);
+                let Some(node) = self.nodes.get((children ^ u32::from(byte)) as usize) else { break };
+                if node.label != u32::from(byte) {
+                    break;
+                }
+                children = node.children;
+                if node.id == NOTHING {
+                    continue;
+                }
+                best[end].improve(so_far + node.score, node.id, begin);
                 character_is_piece |= end - begin == character;
             }
             if !character_is_piece {

@@ -117,7 +117,7 @@ impl Trainer {
             (json.join().expect("a model has a JSON"), made)
         });
         let marian = marian(Arc::clone(&made), made, model.tokens());
-        let beside = vec![("tokenizer.json", json)];
+        let beside = vec![("tokenizer.json", json), config()];
         Ok(Tokenizer { kind: TokenizerKind::Marian(marian), beside })
     }
 
@@ -142,8 +142,13 @@ impl Trainer {
         tokens.extend(pad);
         let [source, target] = [source, target].map(|model| Arc::new(sentencepiece(&model)));
         let marian = marian(source, target, tokens);
-        Ok(Tokenizer { kind: TokenizerKind::Marian(marian), beside: vec![] })
+        Ok(Tokenizer { kind: TokenizerKind::Marian(marian), beside: vec![config()] })
     }
+}
+
+/// What transformers needs to know a Marian folder.
+fn config() -> (&'static str, Vec<u8>) {
+    ("tokenizer_config.json", b"{\n  \"tokenizer_class\": \"MarianTokenizer\"\n}\n".to_vec())
 }
 
 fn sentencepiece(model: &model::Model) -> SentencePiece {
