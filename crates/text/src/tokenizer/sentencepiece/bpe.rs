@@ -8,7 +8,7 @@
 
 use super::double_array::DoubleArray;
 use super::proto::PieceType;
-use super::{Cut, Piece, Pieces, SPACE, character_length};
+use super::{Cut, Pieces, character_length, words};
 use foldhash::fast::FixedState;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -97,10 +97,7 @@ impl Bpe {
         keys.sort_unstable();
         let has_unused = unused.contains(&true);
         let (trie, frozen) = (DoubleArray::new(&keys), pieces.user_defined());
-        let starts_words = |piece: &&Piece| piece.text.rfind(SPACE).is_none_or(|at| at == 0);
-        let by_word = !has_unused
-            && frozen.is_none()
-            && pieces.iter().filter(|p| p.is_text()).all(|p| starts_words(&p));
+        let by_word = !has_unused && frozen.is_none() && pieces.stay_in_words();
         let (unknown, whole) = (pieces.unknown, vec![]);
         let mut bpe = Bpe { trie, frozen, unions, ids, unused, has_unused, by_word, whole, unknown };
         bpe.whole = bpe.whole_pieces(pieces);
@@ -112,13 +109,7 @@ impl Bpe {
         if !self.by_word {
             return self.cut_all(text, cuts);
         }
-        let mut begin = 0;
-        while begin < text.len() {
-            let rest = &text[begin + 1..];
-            let starts_word =
-                |&at: &usize| rest[at] == SPACE.as_bytes()[0] && rest[at..].starts_with(SPACE.as_bytes());
-            let end = (0..rest.len()).find(starts_word).map_or(text.len(), |at| begin + 1 + at);
-            let word = &text[begin..end];
+        for word in words(text) {
             match self.trie.get(word) {
                 Some(piece) if self.whole[piece as usize] => {
                     cuts.push(Cut { id: self.id(piece), length: word.len() as u32 });
@@ -126,7 +117,6 @@ impl Bpe {
                 _ if word.len() <= SHORT => self.cut_word(word, cuts),
                 _ => self.cut_all(word, cuts),
             }
-            begin = end;
         }
     }
 

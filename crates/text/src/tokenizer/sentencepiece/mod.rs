@@ -246,6 +246,20 @@ pub(crate) fn character_length(text: &[u8]) -> usize {
     length.min(text.len())
 }
 
+/// The words of a normalised text: each begins with `▁`, the first perhaps without.
+pub(crate) fn words(text: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        // Words are shorter than it takes to set up anything cleverer than looking at each byte.
+        let begins =
+            |&at: &usize| rest[at] == SPACE.as_bytes()[0] && rest[at..].starts_with(SPACE.as_bytes());
+        let end = (1..rest.len()).find(begins).unwrap_or(rest.len());
+        let (word, further) = rest.split_at(end);
+        rest = further;
+        (!word.is_empty()).then_some(word)
+    })
+}
+
 /// The pieces of a model, by id and by text.
 #[derive(Debug)]
 pub(crate) struct Pieces {
@@ -314,6 +328,12 @@ impl Pieces {
     /// The id of a text, which is that of `<unk>` if it is no piece.
     pub(crate) fn id(&self, text: &str) -> u32 {
         self.ids.get(text).copied().unwrap_or(self.unknown)
+    }
+
+    /// Whether no piece reaches over the beginning of a word, so that words can be cut one by one.
+    pub(crate) fn stay_in_words(&self) -> bool {
+        let stays = |piece: &Piece| piece.text.rfind(SPACE).is_none_or(|at| at == 0);
+        self.list.iter().filter(|piece| piece.is_text()).all(stays)
     }
 
     /// The user-defined symbols, if there are any.

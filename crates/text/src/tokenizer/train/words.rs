@@ -3,7 +3,7 @@
 //! Lines are normalised as the trained tokenizer will normalise them and cut into words as it will cut them,
 //! so the text itself need not be kept.
 
-use super::super::sentencepiece::{Normalizer, SPACE};
+use super::super::sentencepiece::{self, Normalizer};
 use super::charsmap;
 use foldhash::fast::FixedState;
 use std::collections::HashMap;
@@ -106,18 +106,7 @@ impl Counter {
         match self {
             Counter::SentencePiece(normalizer) => {
                 let text = normalizer.normalize(line);
-                let mut begin = 0;
-                while begin < text.len() {
-                    // The mark at the beginning is the word's own; words are shorter than a search tool takes
-                    // to set up.
-                    let after = (begin + SPACE.len()).min(text.len());
-                    let is_mark = |at: &usize| {
-                        text[*at] == SPACE.as_bytes()[0] && text[*at..].starts_with(SPACE.as_bytes())
-                    };
-                    let end = (after..text.len()).find(is_mark).unwrap_or(text.len());
-                    words.count(&text[begin..end]);
-                    begin = end;
-                }
+                sentencepiece::words(&text).for_each(|word| words.count(word));
             }
             Counter::Bert(normalizer) => {
                 let mut text = NormalizedString::from(line);
