@@ -8,6 +8,7 @@ The models are trained on the sentences below, so they know little and much of t
 that is where tokenizers differ.
 """
 
+import io
 import json
 import logging
 import random
@@ -115,9 +116,12 @@ def nasty():
 
 def train_sentencepiece(name, **options):
     quiet = dict(minloglevel=2, num_threads=1, hard_vocab_limit=False)
+    written = io.BytesIO()
     sentencepiece.SentencePieceTrainer.train(
-        sentence_iterator=iter(corpus()), model_prefix=str(TEXT / name), **quiet, **options)
-    (TEXT / f"{name}.vocab").unlink()
+        sentence_iterator=iter(corpus()), model_writer=written, **quiet, **options)
+    model = ModelProto.FromString(written.getvalue())
+    model.normalizer_spec.normalization_rule_tsv = ""  # a path of this machine
+    (TEXT / f"{name}.model").write_bytes(model.SerializeToString())
     return sentencepiece.SentencePieceProcessor(model_file=str(TEXT / f"{name}.model"))
 
 
