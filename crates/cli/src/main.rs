@@ -8,6 +8,7 @@ mod machine;
 mod options;
 mod output;
 mod precision;
+mod score;
 
 use clap::Parser;
 use error::Error;
@@ -22,6 +23,8 @@ enum Command {
     /// Measure speed and memory on this machine
     #[command(subcommand)]
     Bench(bench::Command),
+    /// Say how good a translation is: BLEU, chrF, chrF++ and TER
+    Score(score::Score),
 }
 
 const EXAMPLES: &str = "\
@@ -29,6 +32,7 @@ Examples:
   attentive bench train --preset base       a training step of the paper's base model
   attentive bench train --preset small --threads 1 --json
   attentive bench kernels                   every kernel beside what the machine can do
+  attentive score --reference test.de --hypothesis out.de
 
 Environment:
   ATTENTIVE_ISA=portable|avx2|avx512|avx512bf16|amx
@@ -56,6 +60,7 @@ fn main() -> ExitCode {
 fn run(command: &Command) -> Result<(), Error> {
     match command {
         Command::Bench(command) => bench::run(command),
+        Command::Score(score) => score::run(score),
     }
 }
 
