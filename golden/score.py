@@ -113,7 +113,8 @@ CASE = (
 def shuffled():
     """Sentences whose words, or pieces of them, stand in other places."""
     random_ = random.Random(1)
-    words = "when the last ferry had left we walked back along the empty shore and told each other old stories".split()
+    sentence = "when the last ferry had left we walked back along the empty shore and told each other old stories"
+    words = sentence.split()
     hypotheses, references = [], []
     for _ in range(6):
         order = words[:]
@@ -168,7 +169,8 @@ SETS = {
     "shuffled": shuffled(),
     "long lines": long_lines(),
 }
-OPTIONS = [(tokenize, lowercase) for tokenize in ["13a", "intl", "char", "none"] for lowercase in [False, True]]
+TOKENIZERS = ["13a", "intl", "char", "none"]
+OPTIONS = [(tokenize, lowercase) for tokenize in TOKENIZERS for lowercase in [False, True]]
 
 
 def score(hypothesis, references, tokenize, lowercase):

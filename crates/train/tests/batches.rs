@@ -1,4 +1,5 @@
-//! Batches: every pair once in an epoch, of like length, in an order that only the seed decides, from any position on.
+//! Batches: every pair once in an epoch, of like length, in an order that only the seed decides, from any
+//! position on.
 
 mod common;
 

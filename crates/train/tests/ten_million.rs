@@ -53,7 +53,8 @@ fn ten_million_pairs_need_less_than_two_gigabytes() {
     }
     let all = begin.elapsed();
     println!(
-        "{}: opened after {opened:.1?}, first batch after {first:.1?}, {taken} batches in ten windows after {all:.1?}",
+        "{}: opened after {opened:.1?}, first batch after {first:.1?}, \
+         {taken} batches in ten windows after {all:.1?}",
         corpus.size()
     );
     let Some(peak) = peak_mb() else { return };

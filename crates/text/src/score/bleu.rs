@@ -5,8 +5,8 @@
 //! BP   = min(1, exp(1 − r / c))        c words in the hypothesis, r in the closest references
 //! ```
 //!
-//! A length without matches counts as a half of one match, the next such length as a quarter, and so on (smoothing
-//! `exp`). The score is of the whole corpus: counts are summed first, and all four lengths count.
+//! A length without matches counts as a half of one match, the next such length as a quarter, and so on
+//! (smoothing `exp`). The score is of the whole corpus: counts are summed first, and all four lengths count.
 
 use super::ngrams::Ngrams;
 

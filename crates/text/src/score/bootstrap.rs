@@ -1,16 +1,16 @@
 //! Paired bootstrap resampling (Koehn, 2004): whether one system is better than another, or was lucky.
 //!
-//! A sample draws as many segments as there are, with replacement, the same ones for both systems, and scores both
-//! on them. The scores of a thousand samples show how far each score may be trusted: their mean and half the width of
-//! the interval that holds 95 % of them. The p-value is the probability of a difference as large as the one that was
-//! seen if there were none in truth:
+//! A sample draws as many segments as there are, with replacement, the same ones for both systems, and scores
+//! both on them. The scores of a thousand samples show how far each score may be trusted: their mean and half
+//! the width of the interval that holds 95 % of them. The p-value is the probability of a difference as large
+//! as the one that was seen if there were none in truth:
 //!
 //! ```text
 //! p = (1 + |{ s : |aₛ − bₛ| − mean |a − b| > |a − b| }|) / (1 + samples)
 //! ```
 //!
-//! This is sacreBLEU's `--paired-bs`. Its samples come from another generator, so that p-values and intervals agree
-//! as far as chance lets them.
+//! This is sacreBLEU's `--paired-bs`. Its samples come from another generator, so that p-values and intervals
+//! agree as far as chance lets them.
 
 use super::{Counted, Resampling, Scores};
 

@@ -1,11 +1,13 @@
-//! chrF and chrF++ (Popović, 2015 and 2017): n-grams of up to six characters, and for chrF++ of up to two words.
+//! chrF and chrF++ (Popović, 2015 and 2017): n-grams of up to six characters, and for chrF++ of up to two
+//! words.
 //!
 //! ```text
 //! chrF = (1 + β²) · P · R / (β² · P + R)        β = 2
 //! ```
 //!
-//! P is the precision and R the recall of n-grams, each the mean over the lengths of which there are any on both sides.
-//! White space is no character. Of several references a segment is held against the one that gives it the best score.
+//! P is the precision and R the recall of n-grams, each the mean over the lengths of which there are any on
+//! both sides. White space is no character. Of several references a segment is held against the one that
+//! gives it the best score.
 
 use super::ngrams::Ngrams;
 use super::tokenize::{is_space, words};

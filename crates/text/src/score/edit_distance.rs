@@ -4,9 +4,9 @@
 //! D[i][j] = min( D[i-1][j-1] + [wᵢ ≠ rⱼ],  D[i-1][j] + 1,  D[i][j-1] + 1 )
 //! ```
 //!
-//! Tercom, and sacreBLEU after it, compute only a beam of columns around the diagonal from corner to corner: for a
-//! long pair the result can be more than the true distance, and it must be the same here. The words of a
-//! hypothesis are moved about but never change in number, so the beam is the same for all its versions.
+//! Tercom, and sacreBLEU after it, compute only a beam of columns around the diagonal from corner to corner:
+//! for a long pair the result can be more than the true distance, and it must be the same here. The words of
+//! a hypothesis are moved about but never change in number, so the beam is the same for all its versions.
 
 /// What is added to nothing, and less than nothing is added to it.
 const FAR: u32 = u32::MAX / 2;
@@ -67,8 +67,8 @@ impl<'a> EditDistance<'a> {
         self.fill(same);
     }
 
-    /// The distance of another version, of which the first `same` words are those of the current one; `None` if it
-    /// is more than `most`.
+    /// The distance of another version, of which the first `same` words are those of the current one; `None`
+    /// if it is more than `most`.
     pub(super) fn of(&mut self, words: &[u32], same: usize, most: u32) -> Option<u32> {
         let columns = self.reference.len() + 1;
         let [above, row] = &mut self.tried;
@@ -84,7 +84,8 @@ impl<'a> EditDistance<'a> {
         Some(above[columns - 1]).filter(|&distance| distance <= most)
     }
 
-    /// The best way through the current version: a match or a replacement before a word too many before one too few.
+    /// The best way through the current version: a match or a replacement before a word too many before one
+    /// too few.
     pub(super) fn alignment(&self) -> Alignment {
         let (mut i, mut j) = (self.words.len(), self.reference.len());
         let columns = j + 1;
@@ -144,8 +145,8 @@ fn next_row(above: &[u32], row: &mut [u32], beam: (usize, usize), word: u32, ref
     least
 }
 
-/// The columns of each row after the first: those around the straight line between the corners. The arithmetic is
-/// sacreBLEU's, rounding included.
+/// The columns of each row after the first: those around the straight line between the corners. The
+/// arithmetic is sacreBLEU's, rounding included.
 fn beam(words: usize, reference: usize) -> Vec<(usize, usize)> {
     let ratio = reference as f64 / words as f64;
     // Where the line is steep, rows of the usual width would not touch each other.

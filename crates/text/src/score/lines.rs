@@ -3,8 +3,8 @@
 use super::Error;
 use std::path::{Path, PathBuf};
 
-/// The text of a file. Lines end with `\n` and with nothing else, as sacreBLEU has it: a lone `\r` is a space, and the
-/// separators of Unicode end no line.
+/// The text of a file. Lines end with `\n` and with nothing else, as sacreBLEU has it: a lone `\r` is a
+/// space, and the separators of Unicode end no line.
 #[derive(Debug, Clone)]
 pub struct Lines {
     path: PathBuf,

@@ -1,8 +1,8 @@
 //! How good a translation is: BLEU, chrF, chrF++ and TER, equal to sacreBLEU's.
 //!
-//! Every score is made in two steps, as in sacreBLEU: [`Counts`] of each segment (a line of the hypothesis with its
-//! references), and a formula over the sum of them. The counts can be summed over other choices of segments as
-//! well, which is what the [`bootstrap`] does.
+//! Every score is made in two steps, as in sacreBLEU: [`Counts`] of each segment (a line of the hypothesis
+//! with its references), and a formula over the sum of them. The counts can be summed over other choices of
+//! segments as well, which is what the [`bootstrap`] does.
 //!
 //! ```
 //! use attentive_text::score::{Options, Segments};
@@ -67,7 +67,10 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file that is no text.
-    #[error("{}: line {line} is not UTF-8: convert the file, for example with `iconv -t UTF-8`", path.display())]
+    #[error(
+        "{}: line {line} is not UTF-8: convert the file, for example with `iconv -t UTF-8`",
+        path.display()
+    )]
     Encoding {
         /// The file.
         path: PathBuf,

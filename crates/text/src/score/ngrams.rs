@@ -1,8 +1,8 @@
 //! n-grams of one text, counted against those of others.
 //!
-//! A text is a list of numbers, for words or for characters. The n-gram that begins at a place is written into one
-//! `u128`, its first item in the highest bits, with zeros where the text has ended. Sorted, these numbers have equal
-//! n-grams side by side, for the longest n and all shorter ones at once.
+//! A text is a list of numbers, for words or for characters. The n-gram that begins at a place is written
+//! into one `u128`, its first item in the highest bits, with zeros where the text has ended. Sorted, these
+//! numbers have equal n-grams side by side, for the longest n and all shorter ones at once.
 
 /// All n-grams of a text up to `N`, of items with at most `128 / N` bits.
 pub(super) struct Ngrams<const N: usize> {

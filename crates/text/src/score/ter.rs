@@ -4,10 +4,11 @@
 //! TER = edits / words of the reference
 //! ```
 //!
-//! An edit inserts, deletes or replaces one word, or shifts some words in a row to another place. The best shifts are
-//! looked for greedily: among all pieces of the hypothesis that are in the reference too, the shift that lowers the edit
-//! distance most is made, again and again until none lowers it. Which shifts are tried, how far, how many and which
-//! of two equal ones is made are Tercom's rules as sacreBLEU has them. Case does not matter.
+//! An edit inserts, deletes or replaces one word, or shifts some words in a row to another place. The best
+//! shifts are looked for greedily: among all pieces of the hypothesis that are in the reference too, the
+//! shift that lowers the edit distance most is made, again and again until none lowers it. Which shifts are
+//! tried, how far, how many and which of two equal ones is made are Tercom's rules as sacreBLEU has them.
+//! Case does not matter.
 
 use super::edit_distance::{Alignment, EditDistance};
 
@@ -102,8 +103,8 @@ impl Shift {
     }
 }
 
-/// The shift that lowers the distance most; of those that do so equally the longest, then the one of the earliest
-/// piece, then to the earliest place.
+/// The shift that lowers the distance most; of those that do so equally the longest, then the one of the
+/// earliest piece, then to the earliest place.
 fn best_shift(
     distance: &mut EditDistance,
     reference: &[u32],
@@ -151,8 +152,8 @@ fn common(a: &[u32], b: &[u32]) -> usize {
 }
 
 impl Alignment {
-    /// Whether the piece of the hypothesis at `start` may be shifted to where it is in the reference: something is
-    /// wrong with it, something is wrong there, and it is not there already.
+    /// Whether the piece of the hypothesis at `start` may be shifted to where it is in the reference:
+    /// something is wrong with it, something is wrong there, and it is not there already.
     fn asks_for(&self, start: usize, there: usize, length: usize) -> bool {
         let wrong = |errors: &[bool], from: usize| errors[from..from + length].contains(&true);
         wrong(&self.hypothesis_errors, start)
@@ -160,7 +161,8 @@ impl Alignment {
             && !(start + 1..start + length + 1).contains(&self.after[there])
     }
 
-    /// The places in the hypothesis that the reference's word before `there`, and each of `length - 1` after it, end at.
+    /// The places in the hypothesis that the reference's word before `there`, and each of `length - 1` after
+    /// it, end at.
     fn places(&self, there: usize, length: usize) -> impl Iterator<Item = usize> {
         let before = there.checked_sub(1).map_or(0, |word| self.after[word]);
         std::iter::once(before).chain(self.after[there..there + length].iter().copied())

@@ -1,8 +1,9 @@
 //! How BLEU cuts a line into words: the tokenizers of sacreBLEU by their names.
 //!
-//! Each is a short list of rules that run over the line one after the other; `13a` and `intl` are those of NIST's
-//! `mteval-v13a` and of its international variant. A rule that replaces pairs of characters takes them from left to
-//! right without overlap, so a character is at most in one pair of a rule; the next rule sees what this one wrote.
+//! Each is a short list of rules that run over the line one after the other; `13a` and `intl` are those of
+//! NIST's `mteval-v13a` and of its international variant. A rule that replaces pairs of characters takes them
+//! from left to right without overlap, so a character is at most in one pair of a rule; the next rule sees
+//! what this one wrote.
 
 use std::borrow::Cow;
 use unicode_properties::{GeneralCategoryGroup, UnicodeGeneralCategory};

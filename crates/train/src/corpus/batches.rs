@@ -30,7 +30,8 @@ pub struct Position {
 
 /// The batches of a corpus, epoch after epoch. As an iterator it ends only after an error.
 ///
-/// While the batches of one window are taken, a thread prepares the next window. It ends when this is dropped.
+/// While the batches of one window are taken, a thread prepares the next window. It ends when this is
+/// dropped.
 #[derive(Debug)]
 pub struct Batches {
     /// Of the next batch.
@@ -80,8 +81,8 @@ impl Corpus {
 }
 
 impl Batches {
-    /// The place of the next batch. The epoch is over as soon as its last batch was taken, unless a whole window at
-    /// its end is left out: that is seen only when the next batch is taken.
+    /// The place of the next batch. The epoch is over as soon as its last batch was taken, unless a whole
+    /// window at its end is left out: that is seen only when the next batch is taken.
     pub fn next_position(&self) -> &Position {
         &self.position
     }

@@ -2,7 +2,8 @@
 
 /// Turns text into tokens. Every function from text to numbers does.
 pub trait Encode: Send + Sync {
-    /// The tokens of a text, with those that begin or end a sequence. The same text must always give the same.
+    /// The tokens of a text, with those that begin or end a sequence. The same text must always give the
+    /// same.
     fn encode(&self, text: &str) -> Vec<u32>;
 }
 

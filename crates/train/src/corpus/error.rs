@@ -38,7 +38,8 @@ pub enum Error {
     },
     /// Files that do not belong together.
     #[error(
-        "{} has {source_lines} lines and {} has {target_lines}: line n of one must belong to line n of the other",
+        "{} has {source_lines} lines and {} has {target_lines}: \
+         line n of one must belong to line n of the other",
         source_path.display(), target_path.display()
     )]
     LineCounts {
@@ -52,7 +53,10 @@ pub enum Error {
         target_lines: usize,
     },
     /// A file that is no text.
-    #[error("{}: line {line} is not UTF-8: convert the file, for example with `iconv -t UTF-8`", path.display())]
+    #[error(
+        "{}: line {line} is not UTF-8: convert the file, for example with `iconv -t UTF-8`",
+        path.display()
+    )]
     Encoding {
         /// The file.
         path: PathBuf,
@@ -70,12 +74,10 @@ pub enum Error {
         problem: String,
     },
     /// A compressed file that cannot be unpacked to its end.
-    #[error("{}: the file is cut off or damaged ({problem}): fetch it again", path.display())]
+    #[error("{}: the file is cut off or damaged: fetch it again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
-        /// What the decoder says.
-        problem: String,
     },
     /// Nothing to learn from.
     #[error("the corpus is empty: there is no line in {}", list(paths))]

@@ -34,7 +34,8 @@ impl CorpusFiles {
         first.iter().chain(second).map(PathBuf::as_path)
     }
 
-    /// Checks that all files are files, and that sources and targets belong together, before anything is read.
+    /// Checks that all files are files, and that sources and targets belong together, before anything is
+    /// read.
     pub(super) fn check(&self) -> Result<(), Error> {
         for path in self.paths() {
             let failed = |source| Error::File { path: path.to_owned(), source };

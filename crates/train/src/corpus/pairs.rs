@@ -2,7 +2,7 @@
 
 use super::fields::LineFormat;
 use super::text_file::TextFile;
-use super::unpack::unpacked;
+use super::unpack::Cache;
 use super::{CorpusFiles, Error};
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -34,10 +34,19 @@ enum Part {
 }
 
 impl Corpus {
-    /// Reads all files once, to check them and to see where their lines begin. Compressed files are unpacked to the
-    /// folder `cache`, which is made when it is needed.
+    /// Reads all files once, to check them and to see where their lines begin. Compressed files are unpacked
+    /// to the folder `cache`, which is made when it is needed; if the corpus is refused, nothing stays there.
     pub fn open(files: &CorpusFiles, cache: &Path) -> Result<Corpus, Error> {
         files.check()?;
+        let mut cache = Cache::new(cache);
+        let corpus = Corpus::index(files, &mut cache);
+        if corpus.is_err() {
+            cache.undo();
+        }
+        corpus
+    }
+
+    fn index(files: &CorpusFiles, cache: &mut Cache) -> Result<Corpus, Error> {
         let parts = match files {
             CorpusFiles::Pairs { sources, targets } => {
                 let part = |(source, target): (&PathBuf, &PathBuf)| Part::pair(source, target, cache);
@@ -71,8 +80,8 @@ impl Corpus {
         CorpusSize { pairs: self.len() as u64, bytes: self.parts.iter().map(Part::bytes).sum() }
     }
 
-    /// Reads some pairs, given by their numbers in ascending order, and shows them in this order with the place that
-    /// each has in `numbers`. What `show` returns ends the reading if it is `false`.
+    /// Reads some pairs, given by their numbers in ascending order, and shows them in this order with the
+    /// place that each has in `numbers`. What `show` returns ends the reading if it is `false`.
     ///
     /// # Panics
     /// If a pair does not exist.
@@ -98,8 +107,8 @@ impl Corpus {
 }
 
 impl Part {
-    fn pair(source: &Path, target: &Path, cache: &Path) -> Result<Part, Error> {
-        let index = |path: &Path| TextFile::index(path, unpacked(path, cache)?, |_| Ok(()));
+    fn pair(source: &Path, target: &Path, cache: &mut Cache) -> Result<Part, Error> {
+        let mut index = |path: &Path| TextFile::index(path, cache.unpacked(path)?, |_| Ok(()));
         let (source, target) = (index(source)?, index(target)?);
         if source.lines() != target.lines() {
             return Err(Error::LineCounts {
@@ -112,10 +121,10 @@ impl Part {
         Ok(Part::Pair { source, target })
     }
 
-    fn lines(files: &[PathBuf], format: &LineFormat, cache: &Path) -> Result<Vec<Part>, Error> {
+    fn lines(files: &[PathBuf], format: &LineFormat, cache: &mut Cache) -> Result<Vec<Part>, Error> {
         let part = |path: &PathBuf| {
             let check = |line: &str| format.split(line).map(|_| ());
-            let file = TextFile::index(path, unpacked(path, cache)?, check)?;
+            let file = TextFile::index(path, cache.unpacked(path)?, check)?;
             Ok(Part::Lines { file, format: format.clone() })
         };
         files.iter().map(part).collect()

@@ -1,7 +1,8 @@
 //! Compressed files, unpacked once to a folder.
 //!
-//! Lines are read in any order, which a compressed file does not allow. What it was unpacked to is named after the
-//! file, its size and its time, so that it is found again by the next run, and not when the file is another.
+//! Lines are read in any order, which a compressed file does not allow. What it was unpacked to is named
+//! after the file, its size and its time, so that it is found again by the next run, and not when the file is
+//! another.
 
 use super::Error;
 use attentive_model::checkpoint::Staged;
@@ -10,34 +11,54 @@ use ruzstd::decoding::errors::{FrameDecoderError, ReadFrameHeaderError};
 use ruzstd::decoding::{FrameDecoder, StreamingDecoder};
 use std::fs::{File, Metadata};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::io::{BufRead, BufReader, Read, Write};
+use std::io::{BufRead, BufReader, ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Bytes that are read and written at once.
 const BUFFER: usize = 1 << 18;
 
-/// The file itself, or what it was unpacked to in the folder `cache` if it is compressed.
-pub(super) fn unpacked(path: &Path, cache: &Path) -> Result<PathBuf, Error> {
-    let Some(format) = Format::of(path) else { return Ok(path.to_owned()) };
-    let failed = |source| Error::File { path: path.to_owned(), source };
-    let file = File::open(path).map_err(failed)?;
-    let place = cache.join(place(path, &file.metadata().map_err(failed)?));
-    if place.exists() {
-        return Ok(place);
+/// The folder that files are unpacked to, and what was put there.
+pub(super) struct Cache<'a> {
+    folder: &'a Path,
+    folder_is_new: bool,
+    made: Vec<PathBuf>,
+}
+
+impl<'a> Cache<'a> {
+    /// The folder is made when it is needed.
+    pub(super) fn new(folder: &'a Path) -> Cache<'a> {
+        Cache { folder, folder_is_new: !folder.exists(), made: Vec::new() }
     }
-    let folder_is_new = !cache.exists();
-    std::fs::create_dir_all(cache).map_err(|source| Error::File { path: cache.to_owned(), source })?;
-    let reader = BufReader::with_capacity(BUFFER, file);
-    let staged = Staged::with(&place, |out| match format {
-        Format::Gzip => copy(MultiGzDecoder::new(reader), path, out, &place),
-        Format::Zstandard => frames(reader, path, out, &place),
-    });
-    if staged.is_err() && folder_is_new {
-        // Nothing stays behind; a folder that somebody else has used since is not removed.
-        let _ = std::fs::remove_dir(cache);
+
+    /// The file itself, or what it was unpacked to if it is compressed.
+    pub(super) fn unpacked(&mut self, path: &Path) -> Result<PathBuf, Error> {
+        let Some(format) = Format::of(path) else { return Ok(path.to_owned()) };
+        let failed = |source| Error::File { path: path.to_owned(), source };
+        let file = File::open(path).map_err(failed)?;
+        let place = self.folder.join(place(path, &file.metadata().map_err(failed)?));
+        if place.exists() {
+            return Ok(place);
+        }
+        std::fs::create_dir_all(self.folder)
+            .map_err(|source| Error::File { path: self.folder.to_owned(), source })?;
+        let reader = BufReader::with_capacity(BUFFER, file);
+        let staged = Staged::with(&place, |out| match format {
+            Format::Gzip => copy(MultiGzDecoder::new(reader), path, out, &place),
+            Format::Zstandard => frames(reader, path, out, &place),
+        })?;
+        staged.commit()?;
+        self.made.push(place.clone());
+        Ok(place)
     }
-    staged?.commit()?;
-    Ok(place)
+
+    /// Takes back what was made: a corpus that is refused leaves nothing behind.
+    pub(super) fn undo(self) {
+        self.made.iter().for_each(|file| drop(std::fs::remove_file(file)));
+        if self.folder_is_new {
+            // Where somebody else has put something since, it stays.
+            let _ = std::fs::remove_dir(self.folder);
+        }
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -66,10 +87,10 @@ fn place(path: &Path, metadata: &Metadata) -> String {
 
 /// A stream of zstandard is one frame after the other, some of which hold no text.
 fn frames(mut reader: impl BufRead, path: &Path, out: &mut File, place: &Path) -> Result<(), Error> {
-    let damaged = |problem: String| Error::Damaged { path: path.to_owned(), problem };
+    let damaged = || Error::Damaged { path: path.to_owned() };
     let mut decoder = FrameDecoder::new();
     let mut any = false;
-    while !any || !reader.fill_buf().map_err(|error| damaged(error.to_string()))?.is_empty() {
+    while !any || !reader.fill_buf().map_err(|error| unreadable(error, path))?.is_empty() {
         any = true;
         let mut frame = match StreamingDecoder::new_with_decoder(&mut reader, &mut decoder) {
             Ok(frame) => frame,
@@ -79,15 +100,15 @@ fn frames(mut reader: impl BufRead, path: &Path, out: &mut File, place: &Path) -
                 let skipped = std::io::copy(&mut (&mut reader).take(length.into()), &mut std::io::sink());
                 match skipped {
                     Ok(bytes) if bytes == u64::from(length) => continue,
-                    _ => return Err(damaged("a frame ends too early".to_owned())),
+                    _ => return Err(damaged()),
                 }
             }
-            Err(error) => return Err(damaged(error.to_string())),
+            Err(_) => return Err(damaged()),
         };
         copy(&mut frame, path, out, place)?;
         let (said, found) = (decoder.get_checksum_from_data(), decoder.get_calculated_checksum());
         if said.is_some() && said != found {
-            return Err(damaged("its checksum is another".to_owned()));
+            return Err(damaged());
         }
     }
     Ok(())
@@ -97,11 +118,21 @@ fn frames(mut reader: impl BufRead, path: &Path, out: &mut File, place: &Path) -
 fn copy(mut from: impl Read, path: &Path, out: &mut File, place: &Path) -> Result<(), Error> {
     let mut buffer = vec![0; BUFFER];
     loop {
-        let bytes = from.read(&mut buffer);
-        let bytes = bytes.map_err(|e| Error::Damaged { path: path.to_owned(), problem: e.to_string() })?;
+        let bytes = from.read(&mut buffer).map_err(|error| unreadable(error, path))?;
         if bytes == 0 {
             return Ok(());
         }
         out.write_all(&buffer[..bytes]).map_err(|source| Error::File { path: place.to_owned(), source })?;
+    }
+}
+
+/// Decoders call what they do not understand invalid, an unexpected end, or something other; the rest is the
+/// system's.
+fn unreadable(error: std::io::Error, path: &Path) -> Error {
+    match error.kind() {
+        ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof | ErrorKind::Other => {
+            Error::Damaged { path: path.to_owned() }
+        }
+        _ => Error::File { path: path.to_owned(), source: error },
     }
 }

@@ -1,8 +1,9 @@
 //! Windows: so many pairs of a shuffled epoch, as batches.
 //!
-//! Pairs of like length belong in one batch, but to know all lengths one would have to encode the whole corpus first.
-//! A window is large enough to sort in: it is read in the order of the files, encoded, sorted by length, cut into
-//! batches, and the batches are shuffled. Pairs of the same length stay in the shuffled order of the epoch.
+//! Pairs of like length belong in one batch, but to know all lengths one would have to encode the whole
+//! corpus first. A window is large enough to sort in: it is read in the order of the files, encoded, sorted
+//! by length, cut into batches, and the batches are shuffled. Pairs of the same length stay in the shuffled
+//! order of the epoch.
 
 use super::shuffle::shuffle;
 use super::{Corpus, Encode, Error, LeftOut, Limits};
@@ -16,7 +17,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub struct Batching {
     /// Where all orders come from.
     pub seed: u64,
-    /// The most tokens of a batch, sources and targets together. Batches are packed, so this is what is computed.
+    /// The most tokens of a batch, sources and targets together. Batches are packed, so this is what is
+    /// computed.
     pub tokens: usize,
     /// The most pairs of a window; the windows of an epoch are equally large.
     pub window: usize,
