@@ -43,9 +43,9 @@ Examples:
   attentive score --reference a.de b.de --hypothesis - --json < out.de
   attentive score --reference test.de --hypothesis new.de --compare old.de
 
-The scores and their signatures are those of sacreBLEU 2.6.0. BLEU, chrF and chrF++ are better the higher
-they are, TER the lower it is. --compare draws 1,000 samples of the segments (paired bootstrap resampling);
-a p below 0.05 is commonly taken for a real difference.";
+The scores and their signatures are those of sacreBLEU 2.6.0. BLEU, chrF and chrF++ are better the \
+higher they are, TER the lower it is. --compare draws 1,000 samples of the segments (paired bootstrap \
+resampling); a p below 0.05 is commonly taken for a real difference.";
 
 #[derive(Debug, Clone, Copy)]
 struct TokenizeChoice(Tokenize);
