@@ -11,6 +11,9 @@ pub(crate) enum Error {
     /// The model cannot be made.
     #[error(transparent)]
     Model(#[from] attentive_model::Error),
+    /// Texts cannot be scored.
+    #[error(transparent)]
+    Score(#[from] attentive_text::score::Error),
     /// A batch that nobody wants to wait for.
     #[error("--batch {batch} × --{side} {length} are {tokens} tokens: at most {most} fit in a batch")]
     Batch { batch: usize, side: &'static str, length: usize, tokens: usize, most: usize },

@@ -9,6 +9,7 @@ mod options;
 mod output;
 mod precision;
 mod tokenize;
+mod score;
 
 use clap::Parser;
 use error::Error;
@@ -25,6 +26,8 @@ enum Command {
     Bench(bench::Command),
     /// Cut text into tokens and join them again, or train the tokenizer for it
     Tokenize(tokenize::Command),
+    /// Say how good a translation is: BLEU, chrF, chrF++ and TER
+    Score(score::Score),
 }
 
 const EXAMPLES: &str = "\
@@ -33,6 +36,7 @@ Examples:
   attentive bench train --preset small --threads 1 --json
   attentive bench kernels                   every kernel beside what the machine can do
   attentive tokenize --model opus-mt-en-de  pieces of the lines of stdin
+  attentive score --reference test.de --hypothesis out.de
 
 Environment:
   ATTENTIVE_ISA=portable|avx2|avx512|avx512bf16|amx
@@ -61,6 +65,7 @@ fn run(command: &Command) -> Result<(), Error> {
     match command {
         Command::Bench(command) => bench::run(command),
         Command::Tokenize(command) => tokenize::run(command),
+        Command::Score(score) => score::run(score),
     }
 }
 

@@ -119,8 +119,18 @@ impl Staged {
     /// Writes what `path` is to hold beside it.
     pub fn new(path: &Path, contents: &[u8]) -> Result<Staged, Error> {
         let failed = |source| Error::File { path: path.to_owned(), source };
+        Staged::with(path, |file| file.write_all(contents).map_err(failed))
+    }
+
+    /// Lets `write` write what `path` is to hold beside it, piece by piece.
+    pub fn with<E: From<Error>>(
+        path: &Path,
+        write: impl FnOnce(&mut File) -> Result<(), E>,
+    ) -> Result<Staged, E> {
+        let failed = |source| Error::File { path: path.to_owned(), source };
         let (staged, mut file) = Staged::create(path).map_err(failed)?;
-        file.write_all(contents).and_then(|()| file.sync_all()).map_err(failed)?;
+        write(&mut file)?;
+        file.sync_all().map_err(failed)?;
         Ok(staged)
     }
 

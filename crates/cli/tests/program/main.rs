@@ -2,6 +2,7 @@
 
 mod kernels;
 mod tokenize;
+mod score;
 mod train;
 mod usage;
 

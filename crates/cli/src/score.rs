@@ -1,0 +1,193 @@
+//! `attentive score`: how good a translation is.
+
+use crate::error::Error;
+use crate::output;
+use attentive_text::score::bootstrap::{Comparison, Comparisons, Estimate, compare};
+use attentive_text::score::{Counted, Lines, Options, Resampling, Scores, Segments, Signatures, Tokenize};
+use clap::builder::PossibleValue;
+use clap::{Args, ValueEnum};
+use serde::Serialize;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// sacreBLEU's numbers.
+const RESAMPLING: Resampling = Resampling { samples: 1000, seed: 12345 };
+
+/// The options of `attentive score`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Score {
+    /// The text as it should be, a segment a line; several files are several references
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    reference: Vec<PathBuf>,
+    /// The text to be scored, a segment a line; `-` is standard input
+    #[arg(long, value_name = "FILE")]
+    hypothesis: PathBuf,
+    /// The text of another system: say whether the difference may be chance
+    #[arg(long, value_name = "FILE")]
+    compare: Option<PathBuf>,
+    /// Ignore case in BLEU, chrF and chrF++; TER always does
+    #[arg(long)]
+    lowercase: bool,
+    /// How BLEU cuts lines into words
+    #[arg(long, value_enum, default_value_t = TokenizeChoice(Tokenize::V13a))]
+    tokenize: TokenizeChoice,
+    /// Print one line of JSON with all digits instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  attentive score --reference test.de --hypothesis out.de
+  attentive score --reference a.de b.de --hypothesis - --json < out.de
+  attentive score --reference test.de --hypothesis new.de --compare old.de
+
+The scores and their signatures are those of sacreBLEU 2.6.0. BLEU, chrF and chrF++ are better the \
+higher they are, TER the lower it is. --compare draws 1,000 samples of the segments (paired bootstrap \
+resampling); a p below 0.05 is commonly taken for a real difference.";
+
+#[derive(Debug, Clone, Copy)]
+struct TokenizeChoice(Tokenize);
+
+impl ValueEnum for TokenizeChoice {
+    fn value_variants<'a>() -> &'a [TokenizeChoice] {
+        const ALL: [TokenizeChoice; 4] = {
+            let [a, b, c, d] = Tokenize::ALL;
+            [TokenizeChoice(a), TokenizeChoice(b), TokenizeChoice(c), TokenizeChoice(d)]
+        };
+        &ALL
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        let help = match self.0 {
+            Tokenize::V13a => "the punctuation of ASCII stands alone",
+            Tokenize::International => "punctuation and symbols of all scripts stand alone",
+            Tokenize::Character => "every character is a word",
+            Tokenize::Nothing => "words are what stands between spaces",
+        };
+        Some(PossibleValue::new(self.0.name()).help(help))
+    }
+}
+
+pub(crate) fn run(score: &Score) -> Result<(), Error> {
+    let references = score.reference.iter().map(|path| Lines::read(path)).collect::<Result<Vec<_>, _>>()?;
+    let options = Options { lowercase: score.lowercase, tokenize: score.tokenize.0 };
+    let system = read(&score.hypothesis)?;
+    let other = score.compare.as_deref().map(read).transpose()?;
+    for lines in [Some(&system), other.as_ref()].into_iter().flatten() {
+        references.iter().try_for_each(|reference| lines.belongs_to(reference))?;
+    }
+
+    let counted = count(&system, &references, options)?;
+    let comparisons = match &other {
+        Some(other) => Some(compare(&counted, &count(other, &references, options)?, RESAMPLING)),
+        None => None,
+    };
+    let signatures = Signatures::new(references.len(), options, other.map(|_| RESAMPLING));
+    let report = Report::new(&counted.scores(), signatures, comparisons);
+    match (score.json, report.compare) {
+        (true, _) => output::json(&report),
+        (false, None) => print(&report),
+        (false, Some(compare)) => print_comparison(&report.signature, &compare),
+    }
+}
+
+fn read(path: &Path) -> Result<Lines, Error> {
+    if path != Path::new("-") {
+        return Ok(Lines::read(path)?);
+    }
+    let mut bytes = Vec::new();
+    let path = PathBuf::from("standard input");
+    match std::io::stdin().lock().read_to_end(&mut bytes) {
+        Ok(_) => Ok(Lines::new(&path, bytes)?),
+        Err(source) => Err(attentive_text::score::Error::File { path, source }.into()),
+    }
+}
+
+fn count(hypothesis: &Lines, references: &[Lines], options: Options) -> Result<Counted, Error> {
+    let references: Vec<_> = references.iter().map(Lines::segments).collect();
+    Ok(Segments::new(&hypothesis.segments(), &references)?.count(options))
+}
+
+/// Something of each score.
+#[derive(Serialize, Clone, Copy)]
+struct Each<T> {
+    bleu: T,
+    chrf: T,
+    #[serde(rename = "chrf++")]
+    chrf_pp: T,
+    ter: T,
+}
+
+impl<T> Each<T> {
+    /// With the names as papers write them.
+    fn named(&self) -> [(&'static str, &T); 4] {
+        [("BLEU", &self.bleu), ("chrF2", &self.chrf), ("chrF2++", &self.chrf_pp), ("TER", &self.ter)]
+    }
+}
+
+/// What the command says.
+#[derive(Serialize)]
+struct Report {
+    #[serde(flatten)]
+    scores: Each<f64>,
+    signature: Each<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compare: Option<Each<Compared>>,
+}
+
+/// A score of both systems.
+#[derive(Serialize, Clone, Copy)]
+struct Compared {
+    hypothesis: Estimated,
+    other: Estimated,
+    p: f64,
+}
+
+/// A score, the mean of its samples, and half the width of the interval that 95 % of them are in.
+#[derive(Serialize, Clone, Copy)]
+struct Estimated {
+    score: f64,
+    mean: f64,
+    ci: f64,
+}
+
+impl Report {
+    fn new(scores: &Scores, signatures: Signatures, comparisons: Option<Comparisons>) -> Report {
+        let estimated = |e: Estimate| Estimated { score: e.score, mean: e.mean, ci: e.interval };
+        let compared =
+            |c: Comparison| Compared { hypothesis: estimated(c.system), other: estimated(c.other), p: c.p };
+        let Signatures { bleu, chrf, chrf_pp, ter } = signatures;
+        Report {
+            scores: Each { bleu: scores.bleu, chrf: scores.chrf, chrf_pp: scores.chrf_pp, ter: scores.ter },
+            signature: Each { bleu, chrf, chrf_pp, ter },
+            compare: comparisons.map(|c| Each {
+                bleu: compared(c.bleu),
+                chrf: compared(c.chrf),
+                chrf_pp: compared(c.chrf_pp),
+                ter: compared(c.ter),
+            }),
+        }
+    }
+}
+
+fn print(report: &Report) -> Result<(), Error> {
+    let row = |((name, score), (_, signature)): ((&str, &f64), (&str, &String))| {
+        [name.to_owned(), format!("{score:>6.2}"), signature.clone()]
+    };
+    let rows = report.scores.named().into_iter().zip(report.signature.named()).map(row);
+    output::table(&rows.collect::<Vec<_>>(), 3)
+}
+
+fn print_comparison(signatures: &Each<String>, compare: &Each<Compared>) -> Result<(), Error> {
+    let header = ["score", "hypothesis", "mean ± 95 %", "other", "mean ± 95 %", "p", "signature"];
+    let system = |e: &Estimated| (format!("{:>6.2}", e.score), format!("{:.2} ± {:.2}", e.mean, e.ci));
+    let row = |((name, compared), (_, signature)): ((&str, &Compared), (&str, &String))| {
+        let ((score, mean), (other, other_mean)) = (system(&compared.hypothesis), system(&compared.other));
+        let p = format!("{:.4}", compared.p);
+        [name.to_owned(), score, mean, other, other_mean, p, signature.clone()]
+    };
+    let rows = compare.named().into_iter().zip(signatures.named()).map(row);
+    output::table(&std::iter::once(header.map(str::to_owned)).chain(rows).collect::<Vec<_>>(), 7)
+}

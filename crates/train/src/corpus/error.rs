@@ -1,0 +1,154 @@
+//! What can be wrong with a corpus, each in one sentence.
+
+use super::{Batching, CorpusSize, LeftOut};
+use std::path::PathBuf;
+
+/// Why a corpus cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// A file cannot be read.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A folder where a file should be.
+    #[error("{} is a directory: name the files in it", path.display())]
+    Directory {
+        /// The folder.
+        path: PathBuf,
+    },
+    /// Sources and targets come in pairs of files.
+    #[error(
+        "{sources} source files and {targets} target files: each source needs its target, in the same order"
+    )]
+    FileCounts {
+        /// How many files have sources.
+        sources: usize,
+        /// How many files have targets.
+        targets: usize,
+    },
+    /// A text is no translation of itself.
+    #[error("{} is named as source and as target: they must be two files", path.display())]
+    SameFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Files that do not belong together.
+    #[error(
+        "{} has {source_lines} lines and {} has {target_lines}: \
+         line n of one must belong to line n of the other",
+        source_path.display(), target_path.display()
+    )]
+    LineCounts {
+        /// The file with the sources.
+        source_path: PathBuf,
+        /// Its number of lines.
+        source_lines: usize,
+        /// The file with the targets.
+        target_path: PathBuf,
+        /// Its number of lines.
+        target_lines: usize,
+    },
+    /// A file that is no text.
+    #[error(
+        "{}: line {line} is not UTF-8: convert the file, for example with `iconv -t UTF-8`",
+        path.display()
+    )]
+    Encoding {
+        /// The file.
+        path: PathBuf,
+        /// The first line that is broken, counted from one.
+        line: usize,
+    },
+    /// A line that does not hold a pair.
+    #[error("{}: line {line} {problem}", path.display())]
+    Line {
+        /// The file.
+        path: PathBuf,
+        /// The first such line, counted from one.
+        line: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A compressed file that cannot be unpacked to its end.
+    #[error("{}: the file is cut off or damaged: fetch it again", path.display())]
+    Damaged {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Nothing to learn from.
+    #[error("the corpus is empty: there is no line in {}", list(paths))]
+    Empty {
+        /// All its files.
+        paths: Vec<PathBuf>,
+    },
+    /// More pairs than have numbers.
+    #[error("the corpus has {pairs} pairs: at most {} can be read", u32::MAX)]
+    TooLarge {
+        /// How many it has.
+        pairs: u64,
+    },
+    /// No pair passed the filters.
+    #[error("all pairs were left out ({left_out}): allow longer or more lopsided pairs, or larger batches")]
+    AllLeftOut {
+        /// For which reasons.
+        left_out: LeftOut,
+    },
+    /// A file became another while it was in use.
+    #[error("{} has changed since it was opened: start again", path.display())]
+    Changed {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The system has no thread for us.
+    #[error("cannot start a thread to read the corpus: {source}")]
+    Thread {
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// A position in another corpus.
+    #[error("the saved position is in a corpus of {saved}, but this one has {found}: use the same files")]
+    OtherCorpus {
+        /// That corpus.
+        saved: CorpusSize,
+        /// This corpus.
+        found: CorpusSize,
+    },
+    /// A position in other batches.
+    #[error(
+        "the saved position is in batches made with {saved:?}, not with {found:?}: use the same settings"
+    )]
+    OtherBatching {
+        /// How those were made.
+        saved: Batching,
+        /// How these are made.
+        found: Batching,
+    },
+    /// A position where there is nothing.
+    #[error(
+        "the saved position, batch {batch} in window {window}, does not exist: it was changed or is damaged"
+    )]
+    NoSuchPosition {
+        /// The window.
+        window: usize,
+        /// The batch in it.
+        batch: usize,
+    },
+}
+
+/// What is written to the cache is written as everything else is.
+impl From<attentive_model::Error> for Error {
+    fn from(error: attentive_model::Error) -> Error {
+        match error {
+            attentive_model::Error::File { path, source } => Error::File { path, source },
+            other => unreachable!("staging a file has no other errors than the system's: {other}"),
+        }
+    }
+}
+
+fn list(paths: &[PathBuf]) -> String {
+    paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,59 @@
+//! The files of a corpus, and what can be seen about them without reading.
+
+use super::{Error, FieldNames};
+use std::path::{Path, PathBuf};
+
+/// Where the pairs are. Files whose names end with `.gz` or `.zst` are unpacked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum CorpusFiles {
+    /// Line n of a source file belongs to line n of the target file in the same place.
+    Pairs {
+        /// The source files.
+        sources: Vec<PathBuf>,
+        /// As many target files.
+        targets: Vec<PathBuf>,
+    },
+    /// Each line has a source, a tab and a target.
+    Tsv(Vec<PathBuf>),
+    /// Each line is an object of JSON.
+    Jsonl {
+        /// The files.
+        files: Vec<PathBuf>,
+        /// Where in an object source and target are.
+        fields: FieldNames,
+    },
+}
+
+impl CorpusFiles {
+    /// All files.
+    pub fn paths(&self) -> impl Iterator<Item = &Path> {
+        let (first, second): (&[PathBuf], &[PathBuf]) = match self {
+            CorpusFiles::Pairs { sources, targets } => (sources, targets),
+            CorpusFiles::Tsv(files) | CorpusFiles::Jsonl { files, .. } => (files, &[]),
+        };
+        first.iter().chain(second).map(PathBuf::as_path)
+    }
+
+    /// Checks that all files are files, and that sources and targets belong together, before anything is
+    /// read.
+    pub(super) fn check(&self) -> Result<(), Error> {
+        for path in self.paths() {
+            let failed = |source| Error::File { path: path.to_owned(), source };
+            if std::fs::metadata(path).map_err(failed)?.is_dir() {
+                return Err(Error::Directory { path: path.to_owned() });
+            }
+        }
+        let CorpusFiles::Pairs { sources, targets } = self else { return Ok(()) };
+        if sources.len() != targets.len() {
+            return Err(Error::FileCounts { sources: sources.len(), targets: targets.len() });
+        }
+        let same = |(source, target): &(&PathBuf, &PathBuf)| {
+            let canonical = |path: &Path| path.canonicalize().ok();
+            canonical(source).is_some_and(|source| canonical(target) == Some(source))
+        };
+        match sources.iter().zip(targets).find(same) {
+            Some((source, _)) => Err(Error::SameFile { path: source.clone() }),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,36 @@
+//! Pairs of sentences from files, in batches for training.
+//!
+//! ```text
+//! files ─► index of lines ─► shuffled numbers ─► window of pairs ─► tokens ─► by length ─► batches
+//! ```
+//!
+//! [`Corpus::open`] reads every file once, to check it and to note where its lines begin; the text stays on
+//! the disk. [`Corpus::batches`] then shuffles the numbers of the pairs anew for each epoch and goes through
+//! them in windows: it reads and encodes the pairs of a window, puts pairs of like length together in
+//! batches, and shuffles these. Ten million pairs need eight bytes for each line and four for each number,
+//! and the first batch is there as soon as one window has been encoded. The next window is prepared by
+//! another thread while the batches of this one are used.
+//!
+//! Everything follows from the seed: the same files and settings give the same batches, and a saved
+//! [`Position`] goes on with exactly the batches that would have come next.
+
+mod batches;
+mod encode;
+mod error;
+mod fields;
+mod files;
+mod filter;
+mod pairs;
+mod shuffle;
+mod text_file;
+mod unpack;
+mod windows;
+
+pub use batches::{Batches, Position};
+pub use encode::Encode;
+pub use error::Error;
+pub use fields::FieldNames;
+pub use files::CorpusFiles;
+pub use filter::{LeftOut, Limits};
+pub use pairs::{Corpus, CorpusSize};
+pub use windows::{Batching, PairBatch};

@@ -1,0 +1,127 @@
+//! A file of lines that stays on the disk, and an index of where its lines begin.
+
+use super::Error;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+
+/// Bytes between two wanted lines that are read along: cheaper than to go there.
+const READ_OVER: u64 = 4096;
+/// Bytes that are read at once.
+const BUFFER: usize = 1 << 18;
+
+/// An indexed file.
+#[derive(Debug)]
+pub(super) struct TextFile {
+    /// What the user named.
+    named: PathBuf,
+    /// What is read: the same, or what it was unpacked to.
+    path: PathBuf,
+    /// Where each line begins, and the end of the last.
+    begins: Vec<u64>,
+}
+
+impl TextFile {
+    /// Reads the file once: every line must be UTF-8, and `check` must have nothing to say about it.
+    pub(super) fn index(
+        named: &Path,
+        path: PathBuf,
+        check: impl Fn(&str) -> Result<(), String>,
+    ) -> Result<TextFile, Error> {
+        let failed = |source| Error::File { path: named.to_owned(), source };
+        let mut reader = BufReader::with_capacity(BUFFER, File::open(&path).map_err(failed)?);
+        let (mut begins, mut line) = (vec![0], Vec::new());
+        loop {
+            line.clear();
+            let bytes = reader.read_until(b'\n', &mut line).map_err(failed)?;
+            if bytes == 0 {
+                break;
+            }
+            let number = begins.len();
+            let text = str::from_utf8(&line)
+                .map_err(|_| Error::Encoding { path: named.to_owned(), line: number })?;
+            check(without_end(text)).map_err(|problem| Error::Line {
+                path: named.to_owned(),
+                line: number,
+                problem,
+            })?;
+            begins.push(begins[number - 1] + bytes as u64);
+        }
+        begins.shrink_to_fit();
+        Ok(TextFile { named: named.to_owned(), path, begins })
+    }
+
+    /// What the user named.
+    pub(super) fn named(&self) -> &Path {
+        &self.named
+    }
+
+    pub(super) fn lines(&self) -> usize {
+        self.begins.len() - 1
+    }
+
+    pub(super) fn bytes(&self) -> u64 {
+        self.begins[self.lines()]
+    }
+
+    /// Reads some lines, given by their numbers from zero in ascending order.
+    pub(super) fn read(&self, lines: &[usize]) -> Result<Texts, Error> {
+        let mut file = self.open()?;
+        let mut texts = Texts { text: String::new(), ranges: Vec::with_capacity(lines.len()) };
+        let near = |a: &usize, b: &usize| self.begins[*b].saturating_sub(self.begins[*a + 1]) <= READ_OVER;
+        for run in lines.chunk_by(near) {
+            let (Some(&first), Some(&last)) = (run.first(), run.last()) else { continue };
+            let (begin, end) = (self.begins[first], self.begins[last + 1]);
+            let piece = self.piece(&mut file, begin, end)?;
+            for &line in run {
+                let within = |at: u64| (at - begin) as usize;
+                let bytes = within(self.begins[line])..within(self.begins[line + 1]);
+                // It was UTF-8 when the file was indexed.
+                let text = piece.get(bytes).ok_or_else(|| self.changed())?;
+                let start = texts.text.len();
+                texts.text.push_str(without_end(text));
+                texts.ranges.push(start..texts.text.len());
+            }
+        }
+        Ok(texts)
+    }
+
+    fn open(&self) -> Result<File, Error> {
+        let failed = |source| Error::File { path: self.named.clone(), source };
+        let file = File::open(&self.path).map_err(failed)?;
+        if file.metadata().map_err(failed)?.len() != self.bytes() {
+            return Err(self.changed());
+        }
+        Ok(file)
+    }
+
+    fn piece(&self, file: &mut File, begin: u64, end: u64) -> Result<String, Error> {
+        let failed = |source| Error::File { path: self.named.clone(), source };
+        let mut bytes = vec![0; (end - begin) as usize];
+        file.seek(SeekFrom::Start(begin)).map_err(failed)?;
+        file.read_exact(&mut bytes).map_err(failed)?;
+        String::from_utf8(bytes).map_err(|_| self.changed())
+    }
+
+    fn changed(&self) -> Error {
+        Error::Changed { path: self.named.clone() }
+    }
+}
+
+/// Some lines of a file.
+pub(super) struct Texts {
+    text: String,
+    ranges: Vec<std::ops::Range<usize>>,
+}
+
+impl Texts {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        self.ranges.iter().map(|range| &self.text[range.clone()])
+    }
+}
+
+/// A line without what ends it, on any system.
+fn without_end(line: &str) -> &str {
+    let line = line.strip_suffix('\n').unwrap_or(line);
+    line.strip_suffix('\r').unwrap_or(line)
+}

@@ -1,0 +1,4 @@
+//! From a corpus to batches.
+#![forbid(unsafe_code)]
+
+pub mod corpus;

@@ -1,0 +1,218 @@
+//! Batches: every pair once in an epoch, of like length, in an order that only the seed decides, from any
+//! position on.
+
+mod common;
+
+use attentive_model::families::transformer;
+use attentive_tensor::CpuBackend;
+use attentive_train::corpus::{Batching, Corpus, CorpusFiles, Error, LeftOut, Limits, PairBatch, Position};
+use common::{Scratch, batches, batching, encode, encoder, epoch, pair, pair_files, take, write_pairs};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+fn corpus(scratch: &Scratch, pairs: usize) -> Arc<Corpus> {
+    Arc::new(scratch.open(&write_pairs(scratch, pairs)).unwrap())
+}
+
+/// The numbers of the pairs in some batches, which must be whole.
+fn numbers(batches: &[PairBatch]) -> Vec<usize> {
+    let tokens = |text: &str| encode(text).into_iter().map(|id| id as i32).collect::<Vec<_>>();
+    let number = |(source, target): (&[i32], &[i32])| {
+        let number = source[0] as usize - 10;
+        let (expected_source, expected_target) = pair(number);
+        assert_eq!((source, target), (&tokens(&expected_source)[..], &tokens(&expected_target)[..]));
+        number
+    };
+    batches.iter().flat_map(|batch| batch.pairs()).map(number).collect()
+}
+
+#[test]
+fn an_epoch_has_every_pair_once_whatever_the_window() {
+    let scratch = Scratch::new("once");
+    let corpus = corpus(&scratch, 300);
+    for window in [1, 7, 100, 299, 300, 10_000] {
+        let mut batches = batches(&corpus, batching(1, window));
+        for _ in 0..2 {
+            let epoch = numbers(&epoch(&mut batches));
+            assert_eq!(epoch.len(), 300);
+            assert!(epoch.into_iter().collect::<BTreeSet<_>>().into_iter().eq(0..300), "{window}");
+        }
+    }
+}
+
+#[test]
+fn batches_are_full_but_never_over_and_hold_like_lengths() {
+    let scratch = Scratch::new("full");
+    let corpus = corpus(&scratch, 1000);
+    let all = epoch(&mut batches(&corpus, batching(1, 1000)));
+    let tokens = all.iter().map(PairBatch::tokens);
+    assert!(tokens.clone().all(|tokens| tokens <= 60));
+    // The longest pair has 26 tokens: more than 26 would be left free only at the end of the window.
+    assert!(tokens.filter(|&tokens| tokens < 60 - 26).count() <= 1);
+    for batch in &all {
+        let lengths = || batch.target_sequences.ranges().map(|range| range.len());
+        assert!(lengths().max().unwrap() - lengths().min().unwrap() <= 1, "{batch:?}");
+    }
+    // Short and long ones take turns.
+    let rising = all.windows(2).filter(|two| two[0].target_sequences.len() > two[1].target_sequences.len());
+    assert!(rising.count() > all.len() / 4);
+}
+
+#[test]
+fn the_seed_decides_and_every_epoch_has_its_own_order() {
+    let scratch = Scratch::new("seed");
+    let corpus = corpus(&scratch, 200);
+    let two_epochs = |seed| {
+        let mut batches = batches(&corpus, batching(seed, 64));
+        [epoch(&mut batches), epoch(&mut batches)]
+    };
+    let [first, second] = two_epochs(1);
+    assert_ne!(numbers(&first), numbers(&second));
+    assert_ne!(numbers(&first), numbers(&two_epochs(2)[0]));
+    assert_eq!([first, second], two_epochs(1));
+}
+
+#[test]
+fn a_saved_position_goes_on_with_the_same_batches_wherever_it_was_saved() {
+    let scratch = Scratch::new("position");
+    let corpus = corpus(&scratch, 250);
+    // Of windows as small as the last some have no batch at all.
+    for window in [1000, 60, 2] {
+        let batching = Batching { limits: Limits { longest: 12, ratio: 4.0 }, ..batching(3, window) };
+        let mut uninterrupted = batches(&corpus, batching);
+        let (mut saved, mut all, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
+        while uninterrupted.next_position().epoch < 3 {
+            saved.push(serde_json::to_string(uninterrupted.next_position()).unwrap());
+            left_out.push(uninterrupted.left_out());
+            all.extend(take(&mut uninterrupted, 1));
+        }
+        assert!(all.len() > 60, "{}", all.len());
+        for (at, saved) in saved.iter().enumerate() {
+            let position: Position = serde_json::from_str(saved).unwrap();
+            let mut resumed = corpus.batches_from(&position, batching, encoder(), encoder()).unwrap();
+            assert_eq!(resumed.left_out(), left_out[at]);
+            assert_eq!(take(&mut resumed, all.len() - at), all[at..], "from {saved}");
+            assert_eq!(resumed.next_position(), uninterrupted.next_position());
+            assert_eq!(resumed.left_out(), uninterrupted.left_out());
+        }
+    }
+}
+
+#[test]
+fn a_position_of_another_corpus_or_of_other_batches_is_refused() {
+    let scratch = Scratch::new("other");
+    let corpus = corpus(&scratch, 50);
+    let batching = batching(1, 20);
+    let position = batches(&corpus, batching).next_position().clone();
+    let refused = |position: &Position, batching| {
+        let resumed = corpus.batches_from(position, batching, encoder(), encoder());
+        resumed.and_then(|mut batches| batches.next().unwrap()).unwrap_err().to_string()
+    };
+    let mut other = position.clone();
+    other.corpus.pairs = 51;
+    let error = refused(&other, batching);
+    assert!(error.contains("a corpus of 51 pairs") && error.contains("this one has 50 pairs"), "{error}");
+    let error = refused(&position, Batching { seed: 2, ..batching });
+    assert!(error.contains("seed: 1") && error.contains("seed: 2"), "{error}");
+    for (window, batch) in [(3, 0), (0, 1000)] {
+        let error = refused(&Position { window, batch, ..position.clone() }, batching);
+        assert!(error.contains(&format!("batch {batch} in window {window}, does not exist")), "{error}");
+    }
+}
+
+#[test]
+fn pairs_that_are_left_out_are_counted_once_the_first_epoch_is_over() {
+    let scratch = Scratch::new("left-out");
+    let source = scratch.write("source", "a b c\n\n   \na\na b c d e f\na b\n1 2 3 4 5 6 7 8 9\n");
+    let target = scratch.write("target", "a b c\na\nb\n \na b c d e f\na b c d e\na b c d e f g h i\n");
+    let corpus = Arc::new(scratch.open(&pair_files(&source, &target)).unwrap());
+    let limits = Limits { longest: 7, ratio: 1.5 };
+    let mut batches = batches(&corpus, Batching { tokens: 13, limits, ..batching(1, 7) });
+    assert_eq!(batches.left_out(), None);
+    let expected = LeftOut { empty: 3, too_long: 2, lopsided: 1 };
+    for _ in 0..3 {
+        assert_eq!(epoch(&mut batches).len(), 1);
+        assert_eq!(batches.left_out(), Some(expected));
+    }
+}
+
+#[test]
+fn a_corpus_of_which_all_is_left_out_is_an_error_with_the_reasons() {
+    let scratch = Scratch::new("all-left-out");
+    let corpus = corpus(&scratch, 30);
+    let limits = Limits { longest: 1, ratio: 9.0 };
+    let mut batches = batches(&corpus, Batching { limits, ..batching(1, 7) });
+    let error = batches.next().unwrap().unwrap_err();
+    assert!(error.to_string().contains("0 empty, 30 too long, 0 lopsided"), "{error}");
+    assert!(batches.next().is_none());
+}
+
+#[test]
+fn batches_that_are_dropped_leave_no_thread_behind() {
+    let scratch = Scratch::new("dropped");
+    let corpus = corpus(&scratch, 100);
+    for taken in [0, 1, 5] {
+        let encoder = encoder();
+        let mut batches = corpus.batches(batching(1, 10), encoder.clone(), encoder.clone()).unwrap();
+        take(&mut batches, taken);
+        drop(batches);
+        assert_eq!((Arc::strong_count(&encoder), Arc::strong_count(&corpus)), (1, 1));
+    }
+}
+
+#[test]
+fn a_file_that_changes_under_way_is_an_error_and_the_end() {
+    let scratch = Scratch::new("changed");
+    let corpus = corpus(&scratch, 100);
+    let mut batches = batches(&corpus, batching(1, 10));
+    take(&mut batches, 1);
+    scratch.write("pairs.de", "something else\n");
+    let error = batches.find_map(Result::err).unwrap();
+    assert!(matches!(error, Error::Changed { .. }), "{error}");
+    assert!(error.to_string().contains("pairs.de has changed"), "{error}");
+    assert!(batches.next().is_none());
+}
+
+#[test]
+#[should_panic(expected = "no token for pair 33")]
+fn a_panic_of_the_tokenizer_is_passed_on() {
+    let scratch = Scratch::new("panic");
+    let corpus = corpus(&scratch, 100);
+    let fails = |text: &str| -> Vec<u32> {
+        assert!(!text.starts_with("33 "), "no token for pair 33");
+        encode(text)
+    };
+    let batches = corpus.batches(batching(1, 10), Arc::new(fails), encoder()).unwrap();
+    batches.take(1000).for_each(drop);
+}
+
+#[test]
+fn a_batch_goes_into_the_model_as_it_is() {
+    let scratch = Scratch::new("model");
+    let corpus = corpus(&scratch, 40);
+    let batch = &take(&mut batches(&corpus, batching(1, 40)), 1)[0];
+    let backend = CpuBackend::from_env().unwrap().shared();
+    let packed = transformer::Batch::new(&*backend, &batch.pairs(), 7);
+    assert_eq!((packed.tokens(), &packed.target_sequences), (batch.tokens(), &batch.target_sequences));
+}
+
+#[test]
+fn corpora_of_several_files_are_one_corpus() {
+    let scratch = Scratch::new("several");
+    let corpus = corpus(&scratch, 100);
+    let expected = epoch(&mut batches(&corpus, batching(1, 30)));
+    let part = |name: &str, range: std::ops::Range<usize>, pick: fn((String, String)) -> String| {
+        scratch.write(name, range.map(|i| pick(pair(i)) + "\n").collect::<String>())
+    };
+    // The second part is empty.
+    let ranges = [0..33, 33..33, 33..99, 99..100];
+    let side = |end: &str, pick: fn((String, String)) -> String| {
+        ranges.iter().enumerate().map(|(i, range)| part(&format!("{i}.{end}"), range.clone(), pick)).collect()
+    };
+    let files = CorpusFiles::Pairs {
+        sources: side("en", |(source, _)| source),
+        targets: side("de", |(_, target)| target),
+    };
+    let several = Arc::new(scratch.open(&files).unwrap());
+    assert_eq!(epoch(&mut batches(&several, batching(1, 30))), expected);
+}
