@@ -2,9 +2,9 @@
 
 use super::pack::{Left, pack_right};
 use super::{BLOCK, DEPTH, Epilogue, Matrix, PACKED, STEP};
-use crate::amx::{TILE, Tiles};
+use crate::amx::{AHEAD, TILE, Tiles};
 use crate::isa::{Isa, Kernel};
-use crate::simd::{Real, Simd, load, store};
+use crate::simd::{Real, Simd, for_vectors, load, prefetch_to_write, store};
 use crate::threads::Shared;
 use half::bf16;
 use std::ops::Range;
@@ -84,10 +84,14 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
             }
             (block, stride) = (&*self.rows, k.len());
         }
+        let ahead = self.next(row, &k, packed);
         let first_sums = if self.left.length > PACKED { row / BLOCK * panels } else { 0 };
         let right = &self.right[(k.start - packed) * panels * BLOCK..];
         for panel in 0..panels {
             let right = &right[panel * k.len() * BLOCK..][..k.len() * BLOCK];
+            if last {
+                self.fetch_places(row, panel);
+            }
             let sums = &mut self.sums[(first_sums + panel) * BLOCK * BLOCK..][..BLOCK * BLOCK];
             let (steps, first) = (k.len() / STEP, k.start == 0);
             assert!(block.len() >= (BLOCK - 1) * stride + k.len());
@@ -96,7 +100,9 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
                 match tiles {
                     Some(tiles) => {
                         let (left, bytes) = (block.as_ptr(), stride * size_of::<bf16>());
-                        tiles.multiply_bf16(left, bytes, right.as_ptr(), steps, sums.as_mut_ptr(), first);
+                        let ahead = ahead.wrapping_add(panel * AHEAD * self.left.stride);
+                        let sums = sums.as_mut_ptr();
+                        tiles.multiply_bf16(left, bytes, right.as_ptr(), steps, sums, first, ahead);
                     }
                     None => {
                         let rows = BLOCK.min(self.left.m - row);
@@ -114,37 +120,100 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
         }
     }
 
+    /// What comes after the stretch `k` of a block of rows.
+    fn next(&self, row: usize, k: &Range<usize>, packed: usize) -> *const bf16 {
+        if k.end < self.left.length.min(packed + PACKED) {
+            return self.left.block(row)[k.end..].as_ptr();
+        }
+        let row = if row + BLOCK < self.left.m { row + BLOCK } else { 0 };
+        self.left.block(row)[packed..].as_ptr()
+    }
+
     /// What is in `C` already, bias and activation; then the block goes to its place, rounded to its type.
     #[inline(always)]
     fn finish<S: Simd>(&self, s: S, row: usize, panel: usize, first_sums: usize) {
-        let n = self.b.cols;
-        let column = self.columns.start + panel * BLOCK;
-        let (rows, cols) = (BLOCK.min(self.left.m - row), BLOCK.min(n - column));
-        let sums = &self.sums[(first_sums + panel) * BLOCK * BLOCK..][..BLOCK * BLOCK];
         let Epilogue { accumulate, bias, activation } = self.epilogue;
+        let column = self.columns.start + panel * BLOCK;
         let mut wide_bias = [0.0; BLOCK];
         if let Some(bias) = bias {
-            wide_bias[..cols].copy_from_slice(&bias[column..column + cols]);
+            let bias = &bias[column..self.b.cols.min(column + BLOCK)];
+            wide_bias[..bias.len()].copy_from_slice(bias);
         }
-        for i in 0..rows {
-            let sums = &sums[i * BLOCK..][..BLOCK];
-            // Safety: columns belong to one task each.
-            let c = unsafe { self.c.slice((row + i) * n + column, cols) };
-            for at in (0..BLOCK).step_by(S::LANES) {
-                // Whole vectors are the common case, and their number is known when compiling.
-                let lanes = if cols == BLOCK { S::LANES } else { S::LANES.min(cols.saturating_sub(at)) };
-                if lanes == 0 {
-                    break;
+        let sums = &self.sums[(first_sums + panel) * BLOCK * BLOCK..][..BLOCK * BLOCK];
+        // The choices are made here, once for a block.
+        match (accumulate, activation) {
+            (false, None) => self.place(s, row, column, sums, &wide_bias, |sum, _, _| sum),
+            (true, None) => self.place(
+                s,
+                row,
+                column,
+                sums,
+                &wide_bias,
+                #[inline(always)]
+                |sum, c, lanes| s.add(sum, load(s, c, 0, lanes)),
+            ),
+            (_, Some(activation)) => self.place(
+                s,
+                row,
+                column,
+                sums,
+                &wide_bias,
+                #[inline(always)]
+                |sum, c, lanes| {
+                    let sum = if accumulate { s.add(sum, load(s, c, 0, lanes)) } else { sum };
+                    activation.apply(s, sum)
+                },
+            ),
+        }
+    }
+
+    /// Stores `finish` of each sum with its bias, what `C` holds there and the number of lanes.
+    #[inline(always)]
+    fn place<S: Simd>(
+        &self,
+        s: S,
+        row: usize,
+        column: usize,
+        sums: &[f32],
+        bias: &[f32; BLOCK],
+        finish: impl Fn(S::F, &[C], usize) -> S::F,
+    ) {
+        let n = self.b.cols;
+        let (rows, cols) = (BLOCK.min(self.left.m - row), BLOCK.min(n - column));
+        let sums = &sums.as_chunks::<BLOCK>().0[..rows];
+        let sum = |sums: &[f32], at| s.add(load(s, sums, at, S::LANES), load(s, bias, at, S::LANES));
+        // Safety: columns belong to one task each.
+        let c = |i: usize| unsafe { self.c.slice((row + i) * n + column, cols) };
+        // Whole rows are the common case, and their length is known when compiling.
+        if cols == BLOCK {
+            for (i, sums) in sums.iter().enumerate() {
+                let c = c(i).first_chunk_mut::<BLOCK>().expect("a whole row");
+                for at in (0..BLOCK).step_by(S::LANES) {
+                    let y = finish(sum(sums, at), &c[at..at + S::LANES], S::LANES);
+                    store(s, c, at, S::LANES, y);
                 }
-                let mut sum = load(s, sums, at, S::LANES);
-                if accumulate {
-                    sum = s.add(sum, load(s, c, at, lanes));
-                }
-                sum = s.add(sum, load(s, &wide_bias, at, S::LANES));
-                if let Some(activation) = activation {
-                    sum = activation.apply(s, sum);
-                }
-                store(s, c, at, lanes, sum);
+            }
+        } else {
+            for (i, sums) in sums.iter().enumerate() {
+                let c = c(i);
+                for_vectors(s, cols, |at, lanes| {
+                    let y = finish(sum(sums, at), &c[at..at + lanes], lanes);
+                    store(s, c, at, lanes, y);
+                });
+            }
+        }
+    }
+
+    /// Asks for the places of a block of sums in `C`: on most machines it takes longer to get them than to fill them.
+    #[inline(always)]
+    fn fetch_places(&self, row: usize, panel: usize) {
+        let n = self.b.cols;
+        let column = self.columns.start + panel * BLOCK;
+        for row in row..self.left.m.min(row + BLOCK) {
+            let at = self.c.at(row * n + column).cast_const();
+            prefetch_to_write(at);
+            if size_of::<C>() == 4 {
+                prefetch_to_write(at.wrapping_add(BLOCK / 2));
             }
         }
     }

@@ -26,11 +26,11 @@ const STEP: usize = 32;
 const BLOCK: usize = crate::amx::BLOCK;
 /// Panels of `B`, each as wide as a block, in a task.
 const PANELS: usize = 4;
-/// Elements of `k` that are multiplied in one go: so much of a block of rows of `A` is 32 KiB, two thirds of the first
-/// cache.
-const DEPTH: usize = 512;
+/// Elements of `k` that are multiplied in one go: so much of a block of rows of `A` is 16 KiB, a third of the first
+/// cache, which may have to be shared with a neighbour.
+const DEPTH: usize = 256;
 /// Elements of `k` that are packed in one go: so much of a task's columns is 1 MiB, half of the second cache.
-const PACKED: usize = 8 * DEPTH;
+const PACKED: usize = 16 * DEPTH;
 
 /// `C = activation(A·B + bias)` with operands rounded to bf16: `A: [m, k]`, `B: [k, n]`, `C: [m, n]`.
 pub fn gemm_bf16<B: Real, C: Real>(

@@ -5,7 +5,7 @@ use crate::Cpu;
 use crate::amx::TILE;
 use crate::isa::Kernel;
 use crate::scratch::Scratch;
-use crate::simd::{Real, Simd, load};
+use crate::simd::{Real, Simd, load, prefetch};
 use half::bf16;
 use std::ops::Range;
 
@@ -146,12 +146,24 @@ fn part<T>(data: &[T], stride: usize, rows: Range<usize>, columns: Range<usize>)
 /// Up to 32 numbers as sixteen pairs, in order, with zeros behind them.
 #[inline(always)]
 fn row_pairs<S: Simd, T: Real>(s: S, from: &[T], to: &mut [f32; TILE]) {
+    if let Some(from) = from.first_chunk::<STEP>() {
+        for at in (0..TILE).step_by(S::LANES) {
+            let (x, y) = (load(s, from, 2 * at, S::LANES), load(s, from, 2 * at + S::LANES, S::LANES));
+            // Safety: LANES pairs from `at` on lie inside the row.
+            unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), s.row(x, y)) }
+        }
+        return;
+    }
     for at in (0..TILE).step_by(S::LANES) {
         let (x, y) = (vector(s, from, 2 * at), vector(s, from, 2 * at + S::LANES));
         // Safety: LANES pairs from `at` on lie inside the row.
         unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), s.row(x, y)) }
     }
 }
+
+/// How many rows below those that are read the next ones are fetched: neighbours in a column are too far from each other for the
+/// processor to guess.
+const AHEAD: usize = 4 * STEP;
 
 /// Sixteen columns from `column` on, below `end`, of the rows `rows.start` and the next, below `rows.end`, as pairs.
 #[inline(always)]
@@ -164,6 +176,19 @@ fn merge_rows<S: Simd, T: Real>(
     end: usize,
     to: &mut [f32; TILE],
 ) {
+    if rows.start + 1 < rows.end && column + TILE <= end {
+        let [low, high] = [0, 1].map(|row| data[(rows.start + row) * stride + column..][..TILE].as_ptr());
+        prefetch(low.wrapping_add(AHEAD * stride));
+        prefetch(high.wrapping_add(AHEAD * stride));
+        for at in (0..TILE).step_by(S::LANES) {
+            // Safety: LANES columns from `at` on are among the sixteen of both rows and of the result.
+            unsafe {
+                let pair = T::load_pair(s, low.add(at), high.add(at));
+                s.store_u(to.as_mut_ptr().add(at).cast(), pair);
+            }
+        }
+        return;
+    }
     let columns = column..end.min(column + TILE);
     let low = part(data, stride, rows.clone(), columns.clone());
     let high = part(data, stride, rows.start + 1..rows.end, columns);
