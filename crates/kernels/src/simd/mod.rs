@@ -264,7 +264,7 @@ pub(crate) fn prefetch_to_write<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // Safety: every processor of this architecture takes the instruction, if only to ignore it, and it cannot fail.
     unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_ET0 }>(at.cast())
+        std::arch::asm!("prefetchw [{}]", in(reg) at, options(readonly, nostack, preserves_flags))
     }
     #[cfg(not(target_arch = "x86_64"))]
     let _ = at;

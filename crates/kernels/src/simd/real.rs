@@ -187,7 +187,8 @@ mod tests {
         copies(&all, bf16::ZERO, |what, stored| {
             for (x, y) in all.iter().zip(stored) {
                 // A NaN keeps its sign and becomes a quiet one, as it does there; a subnormal number may become zero.
-                let zero = x.is_subnormal() && *y == bf16::ZERO && y.is_sign_negative() == x.is_sign_negative();
+                let zero =
+                    x.is_subnormal() && *y == bf16::ZERO && y.is_sign_negative() == x.is_sign_negative();
                 assert!(y.to_bits() == bf16::from_f32(*x).to_bits() || zero, "{what}: {x} is stored as {y}");
             }
         });

@@ -95,17 +95,7 @@ impl Kernel for PackLeft<'_> {
         let mut pairs = Pairs::new();
         for step in (0..k.next_multiple_of(STEP)).step_by(STEP) {
             for first in (0..to.len() / stride).step_by(TILE) {
-                for p in 0..TILE {
-                    merge_rows(
-                        s,
-                        a.data,
-                        a.rows,
-                        step + 2 * p..k,
-                        rows.start + first,
-                        rows.end,
-                        pairs.row(p),
-                    );
-                }
+                merge_tile(s, a.data, a.rows, step..k, rows.start + first, rows.end, &mut pairs.0);
                 // Safety: sixteen rows of `to` from `first` on have sixteen pairs each from `step` on.
                 unsafe { pairs.transpose(s, to.as_mut_ptr().add(first * stride + step).cast(), stride / 2) }
             }
@@ -130,9 +120,7 @@ pub(super) fn pack_right<S: Simd, T: Real>(s: S, b: Matrix<T>, column: usize, st
             // Safety: `to` has sixteen rows of sixteen.
             unsafe { pairs.transpose(s, to.as_mut_ptr().cast(), TILE) }
         } else {
-            for p in 0..TILE {
-                merge_rows(s, b.data, n, step + 2 * p..k, first, n, &mut to[p]);
-            }
+            merge_tile(s, b.data, n, step..k, first, n, to);
         }
     }
 }
@@ -165,6 +153,38 @@ fn row_pairs<S: Simd, T: Real>(s: S, from: &[T], to: &mut [f32; TILE]) {
 /// processor to guess.
 const AHEAD: usize = 4 * STEP;
 
+/// Sixteen columns from `column` on, below `end`, of sixteen pairs of rows from `rows.start` on, below `rows.end`.
+#[inline(always)]
+fn merge_tile<S: Simd, T: Real>(
+    s: S,
+    data: &[T],
+    stride: usize,
+    rows: Range<usize>,
+    column: usize,
+    end: usize,
+    to: &mut [[f32; TILE]; TILE],
+) {
+    if rows.len() < STEP || column + TILE > end {
+        for (p, to) in to.iter_mut().enumerate() {
+            merge_rows(s, data, stride, rows.start + 2 * p..rows.end, column, end, to);
+        }
+        return;
+    }
+    // The common case: all of them are there.
+    let from = &data[rows.start * stride + column..][..(STEP - 1) * stride + TILE];
+    for (p, to) in to.iter_mut().enumerate() {
+        // Safety: thirty-two rows of sixteen columns, as just checked; prefetching needs no valid place.
+        unsafe {
+            let (low, high) = (from.as_ptr().add(2 * p * stride), from.as_ptr().add((2 * p + 1) * stride));
+            prefetch(low.wrapping_add(AHEAD * stride));
+            prefetch(high.wrapping_add(AHEAD * stride));
+            for at in (0..TILE).step_by(S::LANES) {
+                s.store_u(to.as_mut_ptr().add(at).cast(), T::load_pair(s, low.add(at), high.add(at)));
+            }
+        }
+    }
+}
+
 /// Sixteen columns from `column` on, below `end`, of the rows `rows.start` and the next, below `rows.end`, as pairs.
 #[inline(always)]
 fn merge_rows<S: Simd, T: Real>(
@@ -176,19 +196,6 @@ fn merge_rows<S: Simd, T: Real>(
     end: usize,
     to: &mut [f32; TILE],
 ) {
-    if rows.start + 1 < rows.end && column + TILE <= end {
-        let [low, high] = [0, 1].map(|row| data[(rows.start + row) * stride + column..][..TILE].as_ptr());
-        prefetch(low.wrapping_add(AHEAD * stride));
-        prefetch(high.wrapping_add(AHEAD * stride));
-        for at in (0..TILE).step_by(S::LANES) {
-            // Safety: LANES columns from `at` on are among the sixteen of both rows and of the result.
-            unsafe {
-                let pair = T::load_pair(s, low.add(at), high.add(at));
-                s.store_u(to.as_mut_ptr().add(at).cast(), pair);
-            }
-        }
-        return;
-    }
     let columns = column..end.min(column + TILE);
     let low = part(data, stride, rows.clone(), columns.clone());
     let high = part(data, stride, rows.start + 1..rows.end, columns);
