@@ -4,9 +4,9 @@
 //! once in a process, and configured on each thread before use.
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-pub(crate) use elsewhere::Amx;
+pub(crate) use elsewhere::{Amx, Tiles};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub(crate) use linux::Amx;
+pub(crate) use linux::{Amx, Tiles};
 
 /// Rows and columns of the block of sums that four tiles hold: two by two.
 pub(crate) const BLOCK: usize = 32;
@@ -14,9 +14,6 @@ pub(crate) const BLOCK: usize = 32;
 pub(crate) const AHEAD: usize = 8;
 /// Pairs of bf16, or groups of four int8, in a row of a tile.
 pub(crate) const TILE: usize = 16;
-
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub(crate) use linux::Tiles;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod linux {
@@ -104,8 +101,39 @@ mod linux {
     /// neighbour keeps the other half of the core busy, the unit stalls the more the more registers a loop uses: with
     /// eight a product takes twice as long as with four, and with a core of its own it is as fast either way.
     macro_rules! multiply {
-        ($(#[$doc:meta])* $name:ident, $element:ty, $sum:ty, $product:literal) => {
+        ($(#[$doc:meta])* $name:ident, $busy:ident, $element:ty, $sum:ty, $product:literal) => {
             impl Tiles {
+                /// Four products in each of `turns` turns, of whatever is in the registers: what the unit can do at best.
+                pub(crate) fn $busy(&self, turns: usize) {
+                    assert!(turns > 0);
+                    // Safety: the tiles are configured as long as `self` lives.
+                    unsafe {
+                        asm!(
+                            "tilezero tmm0",
+                            "tilezero tmm1",
+                            "tilezero tmm2",
+                            "tilezero tmm3",
+                            "tilezero tmm4",
+                            "tilezero tmm5",
+                            "2:",
+                            concat!($product, " tmm0, tmm4, tmm5"),
+                            concat!($product, " tmm1, tmm4, tmm5"),
+                            concat!($product, " tmm2, tmm4, tmm5"),
+                            concat!($product, " tmm3, tmm4, tmm5"),
+                            "dec {turns}",
+                            "jnz 2b",
+                            turns = inout(reg) turns => _,
+                            out("tmm0") _,
+                            out("tmm1") _,
+                            out("tmm2") _,
+                            out("tmm3") _,
+                            out("tmm4") _,
+                            out("tmm5") _,
+                            options(nomem, nostack),
+                        );
+                    }
+                }
+
                 $(#[$doc])*
                 ///
                 /// `a` are 32 rows of `64 · steps` bytes, `a_stride` bytes apart; `b` is packed: for each step two
@@ -187,6 +215,7 @@ mod linux {
     multiply!(
         /// Products of pairs of bf16 into sums of f32.
         multiply_bf16,
+        busy_bf16,
         half::bf16,
         f32,
         "tdpbf16ps"
@@ -195,6 +224,7 @@ mod linux {
     multiply!(
         /// Products of groups of four int8 into sums of int32.
         multiply_int8,
+        busy_int8,
         i8,
         i32,
         "tdpbssd"
@@ -223,6 +253,12 @@ mod elsewhere {
     }
 
     impl Tiles {
+        pub(crate) fn busy_bf16(&self, _turns: usize) {
+            match *self {}
+        }
+        pub(crate) fn busy_int8(&self, _turns: usize) {
+            match *self {}
+        }
         pub(crate) unsafe fn multiply_bf16(
             &self,
             _a: *const half::bf16,
@@ -232,6 +268,18 @@ mod elsewhere {
             _c: *mut f32,
             _first: bool,
             _ahead: *const half::bf16,
+        ) {
+            match *self {}
+        }
+        pub(crate) unsafe fn multiply_int8(
+            &self,
+            _a: *const i8,
+            _a_stride: usize,
+            _b: *const i8,
+            _steps: usize,
+            _c: *mut i32,
+            _first: bool,
+            _ahead: *const i8,
         ) {
             match *self {}
         }
