@@ -9,16 +9,17 @@ use crate::threads::Shared;
 use half::bf16;
 use std::ops::Range;
 
-/// The product of all rows of `A` with some columns of `B`.
+/// The product of some rows of `A`, from the start of a block on, with some columns of `B`.
 pub(super) struct Columns<'a, B, C> {
     pub isa: Isa,
     pub left: &'a Left<'a>,
     pub b: Matrix<'a, B>,
+    pub rows: Range<usize>,
     pub columns: Range<usize>,
     /// Room for the columns as pairs: `[stretch of k][panel]`.
     pub right: &'a mut [bf16],
     /// Room for a stretch of a block of rows.
-    pub rows: &'a mut [bf16],
+    pub stretch: &'a mut [bf16],
     /// Room for the sums of a row of blocks, or of all of them.
     pub sums: &'a mut [f32],
     pub c: Shared<'a, C>,
@@ -34,7 +35,7 @@ impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
         for start in (0..k).step_by(PACKED) {
             let end = k.min(start + PACKED);
             self.pack(s, start..end);
-            for row in (0..self.left.m).step_by(BLOCK) {
+            for row in self.rows.clone().step_by(BLOCK) {
                 for at in (start..end).step_by(DEPTH) {
                     self.multiply(s, tiles.as_ref(), row, at..end.min(at + DEPTH), start, end == k);
                 }
@@ -80,12 +81,12 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
         let mut stride = self.left.stride;
         if self.left.collides() {
             for i in 0..BLOCK {
-                self.rows[i * k.len()..][..k.len()].copy_from_slice(&block[i * stride..][..k.len()]);
+                self.stretch[i * k.len()..][..k.len()].copy_from_slice(&block[i * stride..][..k.len()]);
             }
-            (block, stride) = (&*self.rows, k.len());
+            (block, stride) = (&*self.stretch, k.len());
         }
         let ahead = self.next(row, &k, packed);
-        let first_sums = if self.left.length > PACKED { row / BLOCK * panels } else { 0 };
+        let first_sums = if self.left.length > PACKED { (row - self.rows.start) / BLOCK * panels } else { 0 };
         let right = &self.right[(k.start - packed) * panels * BLOCK..];
         for panel in 0..panels {
             let right = &right[panel * k.len() * BLOCK..][..k.len() * BLOCK];
@@ -125,7 +126,7 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
         if k.end < self.left.length.min(packed + PACKED) {
             return self.left.block(row)[k.end..].as_ptr();
         }
-        let row = if row + BLOCK < self.left.m { row + BLOCK } else { 0 };
+        let row = if row + BLOCK < self.rows.end { row + BLOCK } else { self.rows.start };
         self.left.block(row)[packed..].as_ptr()
     }
 
