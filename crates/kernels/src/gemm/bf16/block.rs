@@ -24,6 +24,22 @@ pub(super) struct Columns<'a, B, C> {
     pub sums: &'a mut [f32],
     pub c: Shared<'a, C>,
     pub epilogue: Epilogue<'a>,
+    /// Whether `C` is the transpose of this product.
+    pub turned: bool,
+}
+
+/// A block of sums.
+#[repr(C, align(64))]
+struct Block([[f32; BLOCK]; BLOCK]);
+
+/// A block's place in `C`, which is so wide.
+#[derive(Clone, Copy)]
+struct Place {
+    row: usize,
+    column: usize,
+    rows: usize,
+    cols: usize,
+    width: usize,
 }
 
 impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
@@ -91,7 +107,7 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
         for panel in 0..panels {
             let right = &right[panel * k.len() * BLOCK..][..k.len() * BLOCK];
             if last {
-                self.fetch_places(row, panel);
+                self.fetch_place(row, panel);
             }
             let sums = &mut self.sums[(first_sums + panel) * BLOCK * BLOCK..][..BLOCK * BLOCK];
             let (steps, first) = (k.len() / STEP, k.start == 0);
@@ -130,33 +146,54 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
         self.left.block(row)[packed..].as_ptr()
     }
 
+    /// Where the block of `row` and `panel` goes.
+    #[inline(always)]
+    fn place(&self, row: usize, panel: usize) -> Place {
+        let (m, n) = (self.left.m, self.b.cols);
+        let column = self.columns.start + panel * BLOCK;
+        let (rows, cols) = (BLOCK.min(m - row), BLOCK.min(n - column));
+        if self.turned {
+            return Place { row: column, column: row, rows: cols, cols: rows, width: m };
+        }
+        Place { row, column, rows, cols, width: n }
+    }
+
     /// What is in `C` already, bias and activation; then the block goes to its place, rounded to its type.
     #[inline(always)]
     fn finish<S: Simd>(&self, s: S, row: usize, panel: usize, first_sums: usize) {
         let Epilogue { accumulate, bias, activation } = self.epilogue;
-        let column = self.columns.start + panel * BLOCK;
+        let place = self.place(row, panel);
         let mut wide_bias = [0.0; BLOCK];
         if let Some(bias) = bias {
-            let bias = &bias[column..self.b.cols.min(column + BLOCK)];
-            wide_bias[..bias.len()].copy_from_slice(bias);
+            wide_bias[..place.cols].copy_from_slice(&bias[place.column..place.column + place.cols]);
         }
-        let sums = &self.sums[(first_sums + panel) * BLOCK * BLOCK..][..BLOCK * BLOCK];
+        let mut sums = self.sums[(first_sums + panel) * BLOCK * BLOCK..].as_chunks::<BLOCK>().0;
+        let mut turned = Block([[0.0; BLOCK]; BLOCK]);
+        if self.turned {
+            let (from, to) = (sums[..BLOCK].as_flattened(), turned.0.as_flattened_mut());
+            for i in (0..BLOCK).step_by(S::LANES) {
+                for j in (0..BLOCK).step_by(S::LANES) {
+                    let (from, to) = (&from[i * BLOCK + j..], &mut to[j * BLOCK + i..]);
+                    // Safety: squares of LANES × LANES inside of both blocks.
+                    unsafe { s.transpose(from.as_ptr(), BLOCK, to.as_mut_ptr(), BLOCK) }
+                }
+            }
+            sums = &turned.0;
+        }
         // The choices are made here, once for a block.
         match (accumulate, activation) {
-            (false, None) => self.place(s, row, column, sums, &wide_bias, |sum, _, _| sum),
-            (true, None) => self.place(
+            (false, None) => self.put(s, place, sums, &wide_bias, |sum, _, _| sum),
+            (true, None) => self.put(
                 s,
-                row,
-                column,
+                place,
                 sums,
                 &wide_bias,
                 #[inline(always)]
                 |sum, c, lanes| s.add(sum, load(s, c, 0, lanes)),
             ),
-            (_, Some(activation)) => self.place(
+            (_, Some(activation)) => self.put(
                 s,
-                row,
-                column,
+                place,
                 sums,
                 &wide_bias,
                 #[inline(always)]
@@ -170,24 +207,20 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
 
     /// Stores `finish` of each sum with its bias, what `C` holds there and the number of lanes.
     #[inline(always)]
-    fn place<S: Simd>(
+    fn put<S: Simd>(
         &self,
         s: S,
-        row: usize,
-        column: usize,
-        sums: &[f32],
+        Place { row, column, rows, cols, width }: Place,
+        sums: &[[f32; BLOCK]],
         bias: &[f32; BLOCK],
         finish: impl Fn(S::F, &[C], usize) -> S::F,
     ) {
-        let n = self.b.cols;
-        let (rows, cols) = (BLOCK.min(self.left.m - row), BLOCK.min(n - column));
-        let sums = &sums.as_chunks::<BLOCK>().0[..rows];
         let sum = |sums: &[f32], at| s.add(load(s, sums, at, S::LANES), load(s, bias, at, S::LANES));
-        // Safety: columns belong to one task each.
-        let c = |i: usize| unsafe { self.c.slice((row + i) * n + column, cols) };
+        // Safety: rows and columns belong to one task each.
+        let c = |i: usize| unsafe { self.c.slice((row + i) * width + column, cols) };
         // Whole rows are the common case, and their length is known when compiling.
         if cols == BLOCK {
-            for (i, sums) in sums.iter().enumerate() {
+            for (i, sums) in sums[..rows].iter().enumerate() {
                 let c = c(i).first_chunk_mut::<BLOCK>().expect("a whole row");
                 for at in (0..BLOCK).step_by(S::LANES) {
                     let y = finish(sum(sums, at), &c[at..at + S::LANES], S::LANES);
@@ -195,7 +228,7 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
                 }
             }
         } else {
-            for (i, sums) in sums.iter().enumerate() {
+            for (i, sums) in sums[..rows].iter().enumerate() {
                 let c = c(i);
                 for_vectors(s, cols, |at, lanes| {
                     let y = finish(sum(sums, at), &c[at..at + lanes], lanes);
@@ -205,13 +238,12 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
         }
     }
 
-    /// Asks for the places of a block of sums in `C`: on most machines it takes longer to get them than to fill them.
+    /// Asks for the place of a block in `C`: on most machines it takes longer to get it than to fill it.
     #[inline(always)]
-    fn fetch_places(&self, row: usize, panel: usize) {
-        let n = self.b.cols;
-        let column = self.columns.start + panel * BLOCK;
-        for row in row..self.left.m.min(row + BLOCK) {
-            let at = self.c.at(row * n + column).cast_const();
+    fn fetch_place(&self, row: usize, panel: usize) {
+        let Place { row, column, rows, width, .. } = self.place(row, panel);
+        for row in row..row + rows {
+            let at = self.c.at(row * width + column).cast_const();
             prefetch_to_write(at);
             if size_of::<C>() == 4 {
                 prefetch_to_write(at.wrapping_add(BLOCK / 2));

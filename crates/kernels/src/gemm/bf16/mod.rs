@@ -44,11 +44,28 @@ pub fn gemm_bf16<B: Real, C: Real>(
     epilogue: Epilogue,
 ) {
     super::check((a.rows, a.cols), (b.rows, b.cols), c.len(), epilogue);
-    let (m, n) = (a.rows, b.cols);
-    if m == 0 || n == 0 {
+    if a.rows == 0 || b.cols == 0 {
         return;
     }
-    let left = Left::new(cpu, a);
+    // Rows on the left that lie in columns have to be turned, which takes longer than packing them on the right: with the wider
+    // operand there, the result comes out transposed, and is turned block by block.
+    if a.transposed && !b.transposed && a.rows > b.cols {
+        multiply(cpu, Left::turned(cpu, b.t()), a.t(), c, epilogue, true);
+    } else {
+        multiply(cpu, Left::new(cpu, a), b, c, epilogue, false);
+    }
+}
+
+/// The product, or with `turned` its transpose, in tasks.
+fn multiply<B: Real, C: Real>(
+    cpu: &Cpu,
+    left: Left,
+    b: Matrix<B>,
+    c: &mut [C],
+    epilogue: Epilogue,
+    turned: bool,
+) {
+    let (m, n) = (left.m, b.cols);
     let c = Shared::new(c);
     // No element can tell how the work is cut, so that it may be cut by the number of threads.
     let threads = cpu.threads.count();
@@ -76,6 +93,7 @@ pub fn gemm_bf16<B: Real, C: Real>(
             sums: &mut sums,
             c,
             epilogue,
+            turned,
         });
     });
 }
