@@ -4,21 +4,20 @@
 //! once in a process, and configured on each thread before use.
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
-pub(crate) use elsewhere::Amx;
+pub(crate) use elsewhere::{Amx, Tiles};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub(crate) use linux::Amx;
+pub(crate) use linux::{Amx, Tiles};
 
 /// Rows and columns of the block of sums that four tiles hold: two by two.
 pub(crate) const BLOCK: usize = 32;
+/// Rows that a product fetches ahead.
+pub(crate) const AHEAD: usize = 8;
 /// Pairs of bf16, or groups of four int8, in a row of a tile.
 pub(crate) const TILE: usize = 16;
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
-pub(crate) use linux::Tiles;
-
-#[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod linux {
-    use super::BLOCK;
+    use super::{AHEAD, BLOCK};
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     use std::cell::Cell;
@@ -95,15 +94,51 @@ mod linux {
         }
     }
 
-    /// The product of `steps` tiles of each operand, two rows by two columns of tiles at once, added to or stored in
-    /// a block of 32 × 32 sums.
+    /// The product of two rows by two columns of tiles, `steps` tiles long, added to or stored in a block of 32 × 32
+    /// sums.
+    ///
+    /// One column of tiles is done after the other, with four registers in all. All eight would save a load in four; but where a
+    /// neighbour keeps the other half of the core busy, the unit stalls the more the more registers a loop uses: with
+    /// eight a product takes twice as long as with four, and with a core of its own it is as fast either way.
     macro_rules! multiply {
-        ($(#[$doc:meta])* $name:ident, $element:ty, $sum:ty, $product:literal) => {
+        ($(#[$doc:meta])* $name:ident, $busy:ident, $element:ty, $sum:ty, $product:literal) => {
             impl Tiles {
+                /// Four products in each of `turns` turns, of whatever is in the registers: what the unit can do at best.
+                pub(crate) fn $busy(&self, turns: usize) {
+                    assert!(turns > 0);
+                    // Safety: the tiles are configured as long as `self` lives.
+                    unsafe {
+                        asm!(
+                            "tilezero tmm0",
+                            "tilezero tmm1",
+                            "tilezero tmm2",
+                            "tilezero tmm3",
+                            "tilezero tmm4",
+                            "tilezero tmm5",
+                            "2:",
+                            concat!($product, " tmm0, tmm4, tmm5"),
+                            concat!($product, " tmm1, tmm4, tmm5"),
+                            concat!($product, " tmm2, tmm4, tmm5"),
+                            concat!($product, " tmm3, tmm4, tmm5"),
+                            "dec {turns}",
+                            "jnz 2b",
+                            turns = inout(reg) turns => _,
+                            out("tmm0") _,
+                            out("tmm1") _,
+                            out("tmm2") _,
+                            out("tmm3") _,
+                            out("tmm4") _,
+                            out("tmm5") _,
+                            options(nomem, nostack),
+                        );
+                    }
+                }
+
                 $(#[$doc])*
                 ///
                 /// `a` are 32 rows of `64 · steps` bytes, `a_stride` bytes apart; `b` is packed: for each step two
-                /// tiles of 1 KiB; `c` is 32 rows of 32 sums, taken as zero at the start with `first`.
+                /// tiles of 1 KiB; `c` is 32 rows of 32 sums, taken as zero at the start with `first`. On the way [`AHEAD`]
+                /// rows like those of `a` are fetched from `ahead`, which need not be valid.
                 ///
                 /// # Safety
                 /// All of that must be valid to read, and `c` to write.
@@ -116,63 +151,61 @@ mod linux {
                     steps: usize,
                     c: *mut $sum,
                     first: bool,
+                    ahead: *const $element,
                 ) {
                     debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
                     const C_STRIDE: usize = BLOCK * 4;
-                    // `b` streams past: it is loaded with a hint to leave the first cache to `a`, which stays for the next `b`.
-                    // Safety: the caller's promise; the tiles are configured as long as `self` lives.
-                    unsafe {
-                        asm!(
-                            "test {first}, {first}",
-                            "jnz 2f",
-                            "tileloadd tmm0, [{c} + {c_stride}]",
-                            "tileloadd tmm1, [{c} + {c_stride} + 64]",
-                            "tileloadd tmm2, [{c_below} + {c_stride}]",
-                            "tileloadd tmm3, [{c_below} + {c_stride} + 64]",
-                            "jmp 3f",
-                            "2:",
-                            "tilezero tmm0",
-                            "tilezero tmm1",
-                            "tilezero tmm2",
-                            "tilezero tmm3",
-                            "3:",
-                            "tileloaddt1 tmm6, [{b} + {b_stride}]",
-                            "tileloadd tmm4, [{a} + {a_stride}]",
-                            "tileloaddt1 tmm7, [{b} + {b_stride} + 1024]",
-                            concat!($product, " tmm0, tmm4, tmm6"),
-                            "tileloadd tmm5, [{a_below} + {a_stride}]",
-                            concat!($product, " tmm1, tmm4, tmm7"),
-                            concat!($product, " tmm2, tmm5, tmm6"),
-                            concat!($product, " tmm3, tmm5, tmm7"),
-                            "add {a}, 64",
-                            "add {a_below}, 64",
-                            "add {b}, 2048",
-                            "dec {steps}",
-                            "jnz 3b",
-                            "tilestored [{c} + {c_stride}], tmm0",
-                            "tilestored [{c} + {c_stride} + 64], tmm1",
-                            "tilestored [{c_below} + {c_stride}], tmm2",
-                            "tilestored [{c_below} + {c_stride} + 64], tmm3",
-                            first = in(reg) first as u64,
-                            a = inout(reg) a => _,
-                            a_below = inout(reg) a.byte_add(16 * a_stride) => _,
-                            a_stride = in(reg) a_stride,
-                            b = inout(reg) b => _,
-                            b_stride = in(reg) 64usize,
-                            steps = inout(reg) steps => _,
-                            c = in(reg) c,
-                            c_below = in(reg) c.byte_add(16 * C_STRIDE),
-                            c_stride = in(reg) C_STRIDE,
-                            out("tmm0") _,
-                            out("tmm1") _,
-                            out("tmm2") _,
-                            out("tmm3") _,
-                            out("tmm4") _,
-                            out("tmm5") _,
-                            out("tmm6") _,
-                            out("tmm7") _,
-                            options(nostack),
-                        );
+                    for column in 0..2 {
+                        // Safety: the caller's promise; the tiles are configured as long as `self` lives.
+                        unsafe {
+                            let (b, c) = (b.byte_add(column * 1024), c.byte_add(column * 64));
+                            let ahead = ahead.wrapping_byte_add(column * AHEAD / 2 * a_stride);
+                            asm!(
+                                "test {first}, {first}",
+                                "jnz 2f",
+                                "tileloadd tmm0, [{c} + {c_stride}]",
+                                "tileloadd tmm1, [{c_below} + {c_stride}]",
+                                "jmp 3f",
+                                "2:",
+                                "tilezero tmm0",
+                                "tilezero tmm1",
+                                "3:",
+                                "tileloaddt1 tmm3, [{b} + {b_stride}]",
+                                "tileloadd tmm2, [{a} + {a_stride}]",
+                                concat!($product, " tmm0, tmm2, tmm3"),
+                                "prefetcht0 [{ahead}]",
+                                "prefetcht0 [{ahead} + {a_stride}]",
+                                "tileloadd tmm2, [{a_below} + {a_stride}]",
+                                concat!($product, " tmm1, tmm2, tmm3"),
+                                "prefetcht0 [{ahead} + 2 * {a_stride}]",
+                                "prefetcht0 [{ahead} + {a_stride_3}]",
+                                "add {ahead}, 64",
+                                "add {a}, 64",
+                                "add {a_below}, 64",
+                                "add {b}, 2048",
+                                "dec {steps}",
+                                "jnz 3b",
+                                "tilestored [{c} + {c_stride}], tmm0",
+                                "tilestored [{c_below} + {c_stride}], tmm1",
+                                first = in(reg) first as u64,
+                                a = inout(reg) a => _,
+                                a_below = inout(reg) a.byte_add(16 * a_stride) => _,
+                                a_stride = in(reg) a_stride,
+                                a_stride_3 = in(reg) 3 * a_stride,
+                                ahead = inout(reg) ahead => _,
+                                b = inout(reg) b => _,
+                                b_stride = in(reg) 64usize,
+                                steps = inout(reg) steps => _,
+                                c = in(reg) c,
+                                c_below = in(reg) c.byte_add(16 * C_STRIDE),
+                                c_stride = in(reg) C_STRIDE,
+                                out("tmm0") _,
+                                out("tmm1") _,
+                                out("tmm2") _,
+                                out("tmm3") _,
+                                options(nostack),
+                            );
+                        }
                     }
                 }
             }
@@ -182,6 +215,7 @@ mod linux {
     multiply!(
         /// Products of pairs of bf16 into sums of f32.
         multiply_bf16,
+        busy_bf16,
         half::bf16,
         f32,
         "tdpbf16ps"
@@ -190,6 +224,7 @@ mod linux {
     multiply!(
         /// Products of groups of four int8 into sums of int32.
         multiply_int8,
+        busy_int8,
         i8,
         i32,
         "tdpbssd"
@@ -218,6 +253,12 @@ mod elsewhere {
     }
 
     impl Tiles {
+        pub(crate) fn busy_bf16(&self, _turns: usize) {
+            match *self {}
+        }
+        pub(crate) fn busy_int8(&self, _turns: usize) {
+            match *self {}
+        }
         pub(crate) unsafe fn multiply_bf16(
             &self,
             _a: *const half::bf16,
@@ -226,6 +267,19 @@ mod elsewhere {
             _steps: usize,
             _c: *mut f32,
             _first: bool,
+            _ahead: *const half::bf16,
+        ) {
+            match *self {}
+        }
+        pub(crate) unsafe fn multiply_int8(
+            &self,
+            _a: *const i8,
+            _a_stride: usize,
+            _b: *const i8,
+            _steps: usize,
+            _c: *mut i32,
+            _first: bool,
+            _ahead: *const i8,
         ) {
             match *self {}
         }

@@ -1,8 +1,9 @@
 //! What the machine can do at best: the rates that kernels are held against.
 //!
-//! Both are measured where they are asked for, with the instruction set and the threads of a [`Cpu`], and both take
+//! They are measured where they are asked for, with the instruction set and the threads of a [`Cpu`], and they take
 //! the best of some attempts: a limit that something else on the machine held up is no limit.
 
+use crate::amx::{BLOCK, TILE, Tiles};
 use crate::isa::Kernel;
 use crate::pass::PIECE;
 use crate::simd::{Simd, for_vectors, load, store};
@@ -29,6 +30,22 @@ pub fn multiply_add_rate(cpu: &Cpu) -> f64 {
         });
         (TASKS * TURNS * CHAINS * 2 * cpu.isa.dispatch(Lanes)) as f64
     })
+}
+
+/// Operations a second of products of tiles that need nothing but registers, of bf16 and of int8; none without a tile
+/// unit.
+pub fn tile_rates(cpu: &Cpu) -> Option<[f64; 2]> {
+    const FLOP: usize = 2 * BLOCK * BLOCK * TILE;
+    const PRODUCTS: usize = 4;
+    let amx = cpu.isa.amx()?;
+    let rate = |busy: fn(&Tiles, usize), pairs_or_fours: usize| {
+        best_rate(|| {
+            cpu.threads.run(TASKS, |_| busy(&amx.tiles(), TURNS / 16));
+            // A tile of sums is a quarter of a block.
+            (TASKS * TURNS / 16 * PRODUCTS * FLOP / 4 * pairs_or_fours) as f64
+        })
+    };
+    Some([rate(Tiles::busy_bf16, 2), rate(Tiles::busy_int8, 4)])
 }
 
 /// Bytes a second, read and written ones together, of `y = y / 2 + x` over two arrays that hold `bytes` in all.
@@ -145,7 +162,8 @@ mod tests {
     #[test]
     fn rates_are_positive_numbers_for_any_size() {
         let cpu = Cpu { isa: Isa::best(), threads: Threads::new(2) };
-        for rate in [multiply_add_rate(&cpu), stream_rate(&cpu, 0), stream_rate(&cpu, 1 << 20)] {
+        let rates = [multiply_add_rate(&cpu), stream_rate(&cpu, 0), stream_rate(&cpu, 1 << 20)];
+        for rate in rates.into_iter().chain(tile_rates(&cpu).into_iter().flatten()) {
             assert!(rate.is_finite() && rate > 0.0, "{rate}");
         }
     }

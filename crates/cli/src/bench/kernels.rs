@@ -1,7 +1,7 @@
 //! `attentive bench kernels`: each kernel alone, beside the limit that it runs into.
 //!
 //! Shapes are those of training the base model. Products and attention are held against multiply-adds that need
-//! nothing but registers. Everything else goes over its operands once, and is held against the plainest stream over
+//! nothing but registers; products of bf16 and int8, where there is a tile unit, against its products. Everything else goes over its operands once, and is held against the plainest stream over
 //! as many bytes: in a cache or in memory, wherever they fit. What is only written is counted once, although most
 //! processors read it first.
 
@@ -9,18 +9,20 @@ use super::median;
 use crate::error::Error;
 use crate::options::{Compute, between};
 use crate::output;
+use crate::precision::{self, PrecisionChoice};
 use attentive_kernels::activation::{Activation, activate, activate_backward};
 use attentive_kernels::attention::{Attention, Rows, Span, attention, attention_backward};
 use attentive_kernels::elementwise::{add, dropout, sum_rows};
 use attentive_kernels::embedding::{embedding, embedding_backward};
-use attentive_kernels::gemm::{Epilogue, Matrix, gemm};
-use attentive_kernels::limits::{multiply_add_rate, stream_rate};
+use attentive_kernels::gemm::{Epilogue, Int8Weights, Matrix, Operand, gemm_int8};
+use attentive_kernels::limits::{multiply_add_rate, stream_rate, tile_rates};
 use attentive_kernels::loss::cross_entropy;
 use attentive_kernels::norm::{residual_layer_norm, residual_layer_norm_backward};
 use attentive_kernels::optimizer::{Adam, adam, squared_norm};
 use attentive_kernels::projection::{Projection, projection_loss};
 use attentive_kernels::softmax::{softmax, softmax_backward};
-use attentive_kernels::{Aligned, Cpu, Dropout, Random};
+use attentive_kernels::{Aligned, Cpu, Dropout, Random, Real};
+use attentive_tensor::Precision;
 use clap::Args;
 use indicatif::ProgressBar;
 use serde::Serialize;
@@ -35,6 +37,9 @@ pub(crate) struct Kernels {
     /// Only kernels with this in their name
     #[arg(default_value = "", hide_default_value = true)]
     name: String,
+    /// What activations are stored in
+    #[arg(long, value_enum, default_value_t = PrecisionChoice::Auto)]
+    precision: PrecisionChoice,
     #[command(flatten)]
     compute: Compute,
     /// Milliseconds for each kernel; the median of all runs in that time counts, of three at the least
@@ -59,9 +64,12 @@ const DROPPED: f32 = 0.1;
 #[derive(Serialize)]
 struct Report {
     isa: &'static str,
+    precision: &'static str,
     threads: usize,
     /// FLOP/s.
     multiply_add: f64,
+    /// Operations a second of products of tiles, of bf16 and of int8.
+    tiles: Option<[f64; 2]>,
     /// Bytes/s, of a stream that no cache holds.
     memory: f64,
     kernels: Vec<Row>,
@@ -81,27 +89,42 @@ struct Row {
 
 /// What a kernel has to do, which says what limits it.
 enum Work {
-    /// Floating-point operations.
+    /// Floating-point operations on vectors.
     Flops(usize),
-    /// Numbers of four bytes: how many are read or written at the least, and how many there are.
-    Numbers { moved: usize, held: usize },
+    /// Operations of a product of such operands, on tiles where there are any.
+    Product(usize, Operands),
+    /// Bytes: how many are read or written at the least, and how many there are.
+    Bytes { moved: usize, held: usize },
+}
+
+#[derive(Clone, Copy)]
+enum Operands {
+    F32,
+    Bf16,
+    Int8,
+}
+
+/// What products of a precision multiply.
+fn operands<T: Real>() -> Operands {
+    if size_of::<T>() == size_of::<f32>() { Operands::F32 } else { Operands::Bf16 }
 }
 
 /// The work of a kernel that reads or writes each of so many numbers once.
-fn once(numbers: usize) -> Work {
-    Work::Numbers { moved: numbers, held: numbers }
+fn once<T: Real>(numbers: usize) -> Work {
+    work::<T>(numbers, numbers)
+}
+
+fn work<T: Real>(moved: usize, held: usize) -> Work {
+    Work::Bytes { moved: moved * size_of::<T>(), held: held * size_of::<T>() }
 }
 
 pub(crate) fn run(kernels: &Kernels) -> Result<(), Error> {
     let mut bench = Bench::new(kernels)?;
-    products(&mut bench);
-    for (sequences, length) in [(32, 32), (4, 512)] {
-        attentions(&mut bench, sequences, length);
+    match bench.precision {
+        Precision::F32 => of_activations::<f32>(&mut bench),
+        Precision::Bf16 => of_activations::<half::bf16>(&mut bench),
     }
-    norms(&mut bench);
-    elementwise(&mut bench);
-    embeddings(&mut bench);
-    losses(&mut bench);
+    products_int8(&mut bench);
     for parameters in [1 << 20, 1 << 24] {
         optimizers(&mut bench, parameters);
     }
@@ -109,13 +132,27 @@ pub(crate) fn run(kernels: &Kernels) -> Result<(), Error> {
     if kernels.json { output::json(&report) } else { print(&report) }
 }
 
+/// Every kernel that activations go through, stored as `T`.
+fn of_activations<T: Operand>(bench: &mut Bench) {
+    products::<T>(bench);
+    for (sequences, length) in [(32, 32), (4, 512)] {
+        attentions::<T>(bench, sequences, length);
+    }
+    norms::<T>(bench);
+    elementwise::<T>(bench);
+    embeddings::<T>(bench);
+    losses::<T>(bench);
+}
+
 /// Runs kernels and writes down how long they took.
 struct Bench<'a> {
     /// What must be in the name of a kernel.
     name: &'a str,
     cpu: Cpu,
+    precision: Precision,
     time: Duration,
     multiply_add: f64,
+    tiles: Option<[f64; 2]>,
     /// The rate of a stream by the bytes that it goes over.
     streams: BTreeMap<usize, f64>,
     rows: Vec<Row>,
@@ -125,12 +162,13 @@ struct Bench<'a> {
 impl<'a> Bench<'a> {
     fn new(kernels: &'a Kernels) -> Result<Bench<'a>, Error> {
         let (name, cpu) = (&kernels.name, kernels.compute.cpu()?);
+        let precision = kernels.precision.on(cpu.isa);
         let time = Duration::from_millis(kernels.time as u64);
         let progress = ProgressBar::new_spinner().with_message("limits");
         progress.tick();
-        let multiply_add = multiply_add_rate(&cpu);
+        let (multiply_add, tiles) = (multiply_add_rate(&cpu), tile_rates(&cpu));
         let streams = BTreeMap::from([(MEMORY, stream_rate(&cpu, MEMORY))]);
-        Ok(Bench { name, cpu, time, multiply_add, streams, rows: Vec::new(), progress })
+        Ok(Bench { name, cpu, precision, time, multiply_add, tiles, streams, rows: Vec::new(), progress })
     }
 
     /// Times `run`, which has `work` to do, if its name is wanted.
@@ -142,7 +180,12 @@ impl<'a> Bench<'a> {
         self.progress.tick();
         let (limit, limit_rate, amount) = match work {
             Work::Flops(flops) => ("multiply-add", self.multiply_add, flops),
-            Work::Numbers { moved, held } => ("stream", self.stream_rate(4 * held), 4 * moved),
+            Work::Product(flops, operands) => match (operands, self.tiles) {
+                (Operands::Bf16, Some([rate, _])) => ("tile bf16", rate, flops),
+                (Operands::Int8, Some([_, rate])) => ("tile int8", rate, flops),
+                _ => ("multiply-add", self.multiply_add, flops),
+            },
+            Work::Bytes { moved, held } => ("stream", self.stream_rate(held), moved),
         };
         run(&self.cpu);
         let (begin, mut seconds) = (Instant::now(), Vec::new());
@@ -170,8 +213,10 @@ impl<'a> Bench<'a> {
         }
         Ok(Report {
             isa: self.cpu.isa.name(),
+            precision: precision::name(self.precision),
             threads: self.cpu.threads.count(),
             multiply_add: self.multiply_add,
+            tiles: self.tiles,
             memory: self.streams[&MEMORY],
             kernels: self.rows,
         })
@@ -179,14 +224,14 @@ impl<'a> Bench<'a> {
 }
 
 /// Numbers around zero.
-fn random(len: usize, seed: u64) -> Aligned<f32> {
+fn random<T: Real>(len: usize, seed: u64) -> Aligned<T> {
     let random = Random::new(seed);
     let mut x = Aligned::zeros(len);
-    x.iter_mut().zip(0..).for_each(|(x, i)| *x = random.uniform(i) - 0.5);
+    x.iter_mut().zip(0..).for_each(|(x, i)| *x = T::from_f32(random.uniform(i) - 0.5));
     x
 }
 
-fn zeros(len: usize) -> Aligned<f32> {
+fn zeros<T: Real>(len: usize) -> Aligned<T> {
     Aligned::zeros(len)
 }
 
@@ -199,29 +244,51 @@ fn drops() -> Dropout {
     Dropout { p: DROPPED, random: Random::new(8) }
 }
 
-/// `[m, k] · [k, n]`, with neither, the right or the left operand transposed in memory.
-fn products(bench: &mut Bench) {
-    let layers = [
-        [TOKENS, D_MODEL, D_MODEL],
-        [TOKENS, D_MODEL, D_FF],
-        [TOKENS, D_FF, D_MODEL],
-        [1536, 256, 1024],
-        [SLICE, D_MODEL, VOCAB],
-    ];
-    for [m, k, n] in layers {
-        let (a, b, mut c) = (random(m * k, 1), random(k * n, 2), zeros(m * n));
-        let (a_n, a_t) = (Matrix::new(&a, m, k), Matrix::new(&a, k, m).t());
-        let (b_n, b_t) = (Matrix::new(&b, k, n), Matrix::new(&b, n, k).t());
-        for (name, a, b) in [("gemm nt", a_n, b_t), ("gemm nn", a_n, b_n), ("gemm tn", a_t, b_n)] {
-            bench.measure(name, format!("{m}×{k}×{n}"), Work::Flops(2 * m * k * n), |cpu| {
-                gemm(cpu, a, b, &mut c, Epilogue::default());
-            });
-        }
+/// The products of layers: rows, columns that go in, columns that come out.
+const LAYERS: [[usize; 3]; 6] = [
+    [TOKENS, D_MODEL, D_MODEL],
+    [TOKENS, D_MODEL, D_FF],
+    [TOKENS, D_FF, D_MODEL],
+    [1536, 256, 1024],
+    [4 * TOKENS, 2 * D_MODEL, 2 * D_FF],
+    [SLICE, D_MODEL, VOCAB],
+];
+
+/// `[m, k] · [k, n]` as they occur: forward with the weights transposed in memory (nt), back to the input with the weights
+/// as they are (nn), back to the weights with the gradient transposed (tn).
+fn products<T: Operand>(bench: &mut Bench) {
+    let plain = Epilogue::default;
+    for [m, k, n] in LAYERS {
+        let (a, w, x) = (random::<T>(m * k, 1), random(k * n, 2), random::<T>(k * n, 2));
+        let (mut y, mut dw) = (zeros::<T>(m * n), zeros(m * n));
+        let (shape, work) = (format!("{m}×{k}×{n}"), || Work::Product(2 * m * k * n, operands::<T>()));
+        let rows = Matrix::new(&a, m, k);
+        bench.measure("gemm nt", shape.clone(), work(), |cpu| {
+            T::times_weights(cpu, rows, Matrix::new(&w, n, k).t(), &mut y, plain());
+        });
+        bench.measure("gemm nn", shape.clone(), work(), |cpu| {
+            T::times_weights(cpu, rows, Matrix::new(&w, k, n), &mut y, plain());
+        });
+        bench.measure("gemm tn", shape, work(), |cpu| {
+            T::times_activations(cpu, Matrix::new(&a, k, m).t(), Matrix::new(&x, k, n), &mut dw, plain());
+        });
+    }
+}
+
+/// Forward with quantised weights; rows are quantised on the way.
+fn products_int8(bench: &mut Bench) {
+    for [m, k, n] in LAYERS {
+        let (a, mut y) = (random::<half::bf16>(m * k, 1), zeros::<half::bf16>(m * n));
+        let w = Int8Weights::new(&random::<f32>(k * n, 2), n, k);
+        let work = Work::Product(2 * m * k * n, Operands::Int8);
+        bench.measure("gemm int8", format!("{m}×{k}×{n}"), work, |cpu| {
+            gemm_int8(cpu, Matrix::new(&a, m, k), &w, &mut y, Epilogue::default());
+        });
     }
 }
 
 /// Two products forward; backward five, as the scores are computed once more.
-fn attentions(bench: &mut Bench, sequences: usize, length: usize) {
+fn attentions<T: Real>(bench: &mut Bench, sequences: usize, length: usize) {
     let (heads, d) = (8, D_MODEL / 8);
     let scale = 1.0 / (d as f32).sqrt();
     let rule = Attention { heads, d_k: d, d_v: d, scale, causal: false, window: None, dropout: None };
@@ -229,10 +296,10 @@ fn attentions(bench: &mut Bench, sequences: usize, length: usize) {
     let span = |i: u32| Span { query: i * n, queries: n, key: i * n, keys: n, offset: 0 };
     let spans: Vec<Span> = (0..sequences as u32).map(span).collect();
     let len = sequences * length * heads * d;
-    let [q, k, v, dy] = [1, 2, 3, 4].map(|seed| random(len, seed));
+    let [q, k, v, dy] = [1, 2, 3, 4].map(|seed| random::<T>(len, seed));
     let [q, k, v] = [&q, &k, &v].map(|data| Rows { data, stride: heads * d });
     let (mut y, mut lse) = (zeros(len), zeros(sequences * length * heads));
-    let [mut dq, mut dk, mut dv] = [(); 3].map(|()| zeros(len));
+    let [mut dq, mut dk, mut dv] = [(); 3].map(|()| zeros::<T>(len));
 
     let shape = format!("{sequences}×{heads}×{length}×{d}");
     let product = 2 * sequences * heads * length * length * d;
@@ -244,20 +311,20 @@ fn attentions(bench: &mut Bench, sequences: usize, length: usize) {
     });
 }
 
-fn norms(bench: &mut Bench) {
+fn norms<T: Real>(bench: &mut Bench) {
     let (rows, d) = (TOKENS, D_MODEL);
-    let [x, r, dy] = [1, 2, 3].map(|seed| random(rows * d, seed));
+    let [x, r, dy] = [1, 2, 3].map(|seed| random::<T>(rows * d, seed));
     let (gamma, beta) = (random(d, 4), random(d, 5));
     let [mut z, mut y, mut dz, mut dr] = [(); 4].map(|()| zeros(rows * d));
     let [mut dgamma, mut dbeta] = [(); 2].map(|()| zeros(d));
     let mut stats = zeros(2 * rows);
 
     let shape = format!("{rows}×{d}");
-    bench.measure("residual dropout norm", shape.clone(), once(4 * rows * d), |cpu| {
+    bench.measure("residual dropout norm", shape.clone(), once::<T>(4 * rows * d), |cpu| {
         let dropout = Some(drops());
         residual_layer_norm(cpu, &x, &r, dropout, &gamma, &beta, 1e-5, &mut z, &mut y, &mut stats);
     });
-    bench.measure("residual dropout norm backward", shape, once(4 * rows * d), |cpu| {
+    bench.measure("residual dropout norm backward", shape, once::<T>(4 * rows * d), |cpu| {
         residual_layer_norm_backward(
             cpu,
             &z,
@@ -274,66 +341,68 @@ fn norms(bench: &mut Bench) {
     });
 }
 
-fn elementwise(bench: &mut Bench) {
+fn elementwise<T: Real>(bench: &mut Bench) {
     let (rows, d) = (TOKENS, D_MODEL);
     let len = rows * d;
-    let (x, dy, mut y) = (random(len, 1), random(len, 2), zeros(len));
+    let (x, dy, mut y) = (random::<T>(len, 1), random(len, 2), zeros(len));
     let shape = || format!("{rows}×{d}");
-    bench.measure("add", shape(), once(3 * len), |cpu| add(cpu, &x, &dy, &mut y));
-    bench.measure("dropout", shape(), once(2 * len), |cpu| dropout(cpu, &x, drops(), &mut y));
-    bench.measure("softmax", shape(), once(2 * len), |cpu| softmax(cpu, &x, d, &mut y));
+    bench.measure("add", shape(), once::<T>(3 * len), |cpu| add(cpu, &x, &dy, &mut y));
+    bench.measure("dropout", shape(), once::<T>(2 * len), |cpu| dropout(cpu, &x, drops(), &mut y));
+    bench.measure("softmax", shape(), once::<T>(2 * len), |cpu| softmax(cpu, &x, d, &mut y));
     let mut dx = zeros(len);
-    bench.measure("softmax backward", shape(), once(3 * len), |cpu| {
+    bench.measure("softmax backward", shape(), once::<T>(3 * len), |cpu| {
         softmax_backward(cpu, &y, &dy, d, &mut dx);
     });
     let mut row = zeros(d);
-    bench.measure("sum_rows", shape(), once(len), |cpu| sum_rows(cpu, &x, d, &mut row, false));
+    bench.measure("sum_rows", shape(), once::<T>(len), |cpu| sum_rows(cpu, &x, d, &mut row, false));
 
     let (rows, d) = (TOKENS, D_FF);
     let len = rows * d;
-    let (x, dy, mut y) = (random(len, 1), random(len, 2), zeros(len));
+    let (x, dy, mut y) = (random::<T>(len, 1), random(len, 2), zeros(len));
     let functions =
         [("relu", "relu backward", Activation::Relu), ("gelu", "gelu backward", Activation::Gelu)];
     for (forward, backward, function) in functions {
         let shape = format!("{rows}×{d}");
-        bench.measure(forward, shape.clone(), once(2 * len), |cpu| {
+        bench.measure(forward, shape.clone(), once::<T>(2 * len), |cpu| {
             activate(cpu, function, &x, &mut y);
         });
-        bench.measure(backward, shape, once(3 * len), |cpu| {
+        bench.measure(backward, shape, once::<T>(3 * len), |cpu| {
             activate_backward(cpu, function, &x, &dy, &mut y);
         });
     }
 }
 
-/// The gradient reads rows of the table, adds to them and writes them.
-fn embeddings(bench: &mut Bench) {
+/// The gradient reads rows, and reads rows of the table, adds to them and writes them.
+fn embeddings<T: Real>(bench: &mut Bench) {
     let (rows, d) = (TOKENS, D_MODEL);
-    let (mut table, ids, mut y) = (random(VOCAB * d, 1), tokens(rows), zeros(rows * d));
-    bench.measure("embedding", format!("{rows}×{d}"), once(2 * rows * d), |cpu| {
+    let (mut table, ids, mut y) = (random(VOCAB * d, 1), tokens(rows), zeros::<T>(rows * d));
+    let (numbers, bytes) = (rows * d, rows * d * size_of::<T>());
+    let work = Work::Bytes { moved: 4 * numbers + bytes, held: 4 * numbers + bytes };
+    bench.measure("embedding", format!("{rows}×{d}"), work, |cpu| {
         embedding(cpu, &table, d, &ids, 1.0, &mut y);
     });
     bench.measure(
         "embedding backward",
         format!("{rows}×{d}"),
-        Work::Numbers { moved: 3 * rows * d, held: 2 * rows * d },
+        Work::Bytes { moved: 8 * numbers + bytes, held: 4 * numbers + bytes },
         |cpu| {
             embedding_backward(cpu, &ids, 1e-6, None, &y, d, &mut table);
         },
     );
 }
 
-fn losses(bench: &mut Bench) {
+fn losses<T: Operand>(bench: &mut Bench) {
     let (rows, targets) = (SLICE, tokens(TOKENS));
-    let (mut logits, mut losses) = (random(rows * VOCAB, 1), zeros(rows));
-    let work = Work::Numbers { moved: 2 * rows * VOCAB, held: rows * VOCAB };
+    let (mut logits, mut losses) = (random::<T>(rows * VOCAB, 1), zeros(rows));
+    let work = work::<T>(2 * rows * VOCAB, rows * VOCAB);
     bench.measure("cross_entropy", format!("{rows}×{VOCAB}"), work, |cpu| {
         cross_entropy(cpu, &mut logits, VOCAB, &targets[..rows], 0.1, 1.0, &mut losses, true);
     });
-    let (hidden, table) = (random(TOKENS * D_MODEL, 2), random(VOCAB * D_MODEL, 3));
-    let (mut dhidden, mut dtable) = (zeros(TOKENS * D_MODEL), zeros(VOCAB * D_MODEL));
+    let (hidden, table) = (random::<T>(TOKENS * D_MODEL, 2), random(VOCAB * D_MODEL, 3));
+    let (mut dhidden, mut dtable) = (zeros::<T>(TOKENS * D_MODEL), zeros(VOCAB * D_MODEL));
     let rule = Projection { d: D_MODEL, classes: VOCAB, smoothing: 0.1, scale: 1.0 / TOKENS as f32 };
     // Logits, and the gradients of both operands: three products.
-    let work = Work::Flops(6 * TOKENS * D_MODEL * VOCAB);
+    let work = Work::Product(6 * TOKENS * D_MODEL * VOCAB, operands::<T>());
     bench.measure("projection loss", format!("{TOKENS}×{D_MODEL}×{VOCAB}"), work, |cpu| {
         let gradients = Some((&mut dhidden[..], &mut dtable[..]));
         black_box(projection_loss(cpu, &rule, &hidden, &table, &targets, gradients));
@@ -346,16 +415,11 @@ fn optimizers(bench: &mut Bench, parameters: usize) {
     let (mut p, g) = (random(parameters, 1), random(parameters, 2));
     let (mut m, mut v) = (zeros(parameters), zeros(parameters));
     let mut step = 0;
-    bench.measure(
-        "adam",
-        parameters.to_string(),
-        Work::Numbers { moved: 7 * parameters, held: 4 * parameters },
-        |cpu| {
-            step += 1;
-            adam(cpu, &rule, step, 1.0, &mut p, &g, &mut m, &mut v);
-        },
-    );
-    bench.measure("squared_norm", parameters.to_string(), once(parameters), |cpu| {
+    bench.measure("adam", parameters.to_string(), work::<f32>(7 * parameters, 4 * parameters), |cpu| {
+        step += 1;
+        adam(cpu, &rule, step, 1.0, &mut p, &g, &mut m, &mut v);
+    });
+    bench.measure("squared_norm", parameters.to_string(), once::<f32>(parameters), |cpu| {
         black_box(squared_norm(cpu, &g));
     });
 }
@@ -377,11 +441,14 @@ fn print(report: &Report) -> Result<(), Error> {
     }
     let facts = [
         ["isa", report.isa].map(str::to_owned),
+        ["precision", report.precision].map(str::to_owned),
         ["threads".to_owned(), report.threads.to_string()],
         ["multiply-add".to_owned(), format!("{:.1} GFLOP/s", report.multiply_add / 1e9)],
         ["memory".to_owned(), format!("{:.1} GB/s", report.memory / 1e9)],
-        [String::new(), String::new()],
     ];
+    let tiles = ["tile bf16", "tile int8"].into_iter().zip(report.tiles.into_iter().flatten());
+    let tiles = tiles.map(|(name, rate)| [name.to_owned(), format!("{:.1} GFLOP/s", rate / 1e9)]);
+    let facts: Vec<_> = facts.into_iter().chain(tiles).chain([[const { String::new() }; 2]]).collect();
     output::table(&facts, 2)?;
     output::table(&rows, 3)
 }

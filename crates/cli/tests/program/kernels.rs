@@ -4,7 +4,14 @@ use super::{finish, program, run};
 
 #[test]
 fn every_kernel_has_a_rate_a_limit_and_a_share() {
-    let report = run("bench kernels --threads 2 --time 1 --json").json();
+    for precision in ["f32", "bf16"] {
+        check_kernels(precision);
+    }
+}
+
+fn check_kernels(precision: &str) {
+    let report = run(&format!("bench kernels --precision {precision} --threads 2 --time 1 --json")).json();
+    assert_eq!(report["precision"], precision);
     assert_eq!(report["threads"], 2);
     let kernels = report["kernels"].as_array().unwrap();
     let names = ["gemm nt", "gemm nn", "gemm tn", "attention", "attention backward", "residual dropout norm"];
@@ -17,6 +24,7 @@ fn every_kernel_has_a_rate_a_limit_and_a_share() {
         "adam",
         "softmax",
         "sum_rows",
+        "gemm int8",
     ];
     for name in names.iter().chain(&more) {
         assert!(kernels.iter().any(|row| row["kernel"] == *name), "no {name}");
@@ -24,8 +32,16 @@ fn every_kernel_has_a_rate_a_limit_and_a_share() {
     for row in kernels {
         let [rate, most, share] = ["rate", "limit_rate", "share"].map(|field| row[field].as_f64().unwrap());
         assert!(rate > 0.0 && most > 0.0 && share > 0.0, "{row}");
-        let bytes = row["limit"] == "stream";
-        assert!(bytes || (row["limit"] == "multiply-add" && most == report["multiply_add"]), "{row}");
+        let limit = match row["limit"].as_str().unwrap() {
+            "stream" => continue,
+            "tile bf16" => &report["tiles"][0],
+            "tile int8" => &report["tiles"][1],
+            limit => {
+                assert_eq!(limit, "multiply-add");
+                &report["multiply_add"]
+            }
+        };
+        assert_eq!(limit.as_f64(), Some(most), "{row}");
     }
 }
 

@@ -266,6 +266,14 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn pair_bf16(self, low: *const bf16, high: *const bf16) -> __m256i {
+        unsafe {
+            let low = _mm256_cvtepu16_epi32(_mm_loadu_si128(low.cast()));
+            let high = _mm256_cvtepu16_epi32(_mm_loadu_si128(high.cast()));
+            _mm256_or_si256(low, _mm256_slli_epi32::<16>(high))
+        }
+    }
+    #[inline(always)]
     fn row(self, first: __m256, second: __m256) -> __m256i {
         unsafe {
             let (first, second) =

@@ -67,8 +67,13 @@ fn rounded(x: __m512) -> __m512i {
 
 /// The nearest bf16 of each lane.
 #[inline(always)]
-fn nearest(x: __m512) -> __m256i {
-    unsafe { _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(rounded(x))) }
+fn nearest<const BF16: bool>(x: __m512) -> __m256i {
+    unsafe {
+        if BF16 {
+            return std::mem::transmute::<__m256bh, __m256i>(_mm512_cvtneps_pbh(x));
+        }
+        _mm512_cvtepi32_epi16(_mm512_srli_epi32::<16>(rounded(x)))
+    }
 }
 
 impl<const BF16: bool> Simd for Avx512<BF16> {
@@ -108,11 +113,11 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     }
     #[inline(always)]
     unsafe fn store_bf16(self, at: *mut bf16, x: __m512) {
-        unsafe { _mm256_storeu_si256(at.cast(), nearest(x)) }
+        unsafe { _mm256_storeu_si256(at.cast(), nearest::<BF16>(x)) }
     }
     #[inline(always)]
     unsafe fn store_first_bf16(self, at: *mut bf16, n: usize, x: __m512) {
-        unsafe { _mm256_mask_storeu_epi16(at.cast(), first(n), nearest(x)) }
+        unsafe { _mm256_mask_storeu_epi16(at.cast(), first(n), nearest::<BF16>(x)) }
     }
     #[inline(always)]
     unsafe fn transpose<T: Real>(self, from: *const T, from_stride: usize, to: *mut f32, to_stride: usize) {
@@ -278,8 +283,23 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     #[inline(always)]
     fn pair(self, low: __m512, high: __m512) -> __m512i {
         unsafe {
+            if BF16 {
+                let interleaved = _mm512_set_epi16(
+                    31, 15, 30, 14, 29, 13, 28, 12, 27, 11, 26, 10, 25, 9, 24, 8, 23, 7, 22, 6, 21, 5, 20, 4,
+                    19, 3, 18, 2, 17, 1, 16, 0,
+                );
+                return _mm512_permutexvar_epi16(interleaved, self.row(low, high));
+            }
             let (low, high) = (rounded(low), rounded(high));
             _mm512_mask_blend_epi16(0xaaaa_aaaa, _mm512_srli_epi32::<16>(low), high)
+        }
+    }
+    #[inline(always)]
+    unsafe fn pair_bf16(self, low: *const bf16, high: *const bf16) -> __m512i {
+        unsafe {
+            let low = _mm512_cvtepu16_epi32(_mm256_loadu_si256(low.cast()));
+            let high = _mm512_cvtepu16_epi32(_mm256_loadu_si256(high.cast()));
+            _mm512_or_si512(low, _mm512_slli_epi32::<16>(high))
         }
     }
     #[inline(always)]

@@ -67,10 +67,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// As for [`Self::load_first`].
     unsafe fn load_first_bf16(self, at: *const bf16, n: usize) -> Self::F;
     /// Writes a vector to `at`, each value rounded to the nearest `bf16`, the even one of two; a NaN stays
-    /// one.
-    ///
-    /// Every set does so with integers: the instruction that some processors have for it makes zeros of
-    /// subnormal numbers.
+    /// one. The instruction that some processors have for it makes zeros of subnormal numbers.
     ///
     /// # Safety
     /// As for [`Self::store`].
@@ -162,6 +159,11 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
 
     /// Both rounded to bf16, lane by lane: `low` in the lower and `high` in the upper half.
     fn pair(self, low: Self::F, high: Self::F) -> Self::U;
+    /// The same of values that are bf16 already.
+    ///
+    /// # Safety
+    /// Both must be valid for reading [`Self::LANES`] values.
+    unsafe fn pair_bf16(self, low: *const bf16, high: *const bf16) -> Self::U;
     /// Both rounded to bf16, one after the other, as they would lie in memory.
     fn row(self, first: Self::F, second: Self::F) -> Self::U;
     /// `sum + a.low · b.low + a.high · b.high` of pairs of bf16, in f32. How it rounds on the way depends on the
@@ -242,6 +244,30 @@ pub(crate) fn store<S: Simd, T: Real>(simd: S, x: &mut [T], at: usize, n: usize,
         let to = x.as_mut_ptr().add(at);
         if n < S::LANES { T::store_first(simd, to, n, v) } else { T::store(simd, to, v) }
     }
+}
+
+/// Asks for the cache line at `at`, which need not be valid.
+#[inline(always)]
+pub(crate) fn prefetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // Safety: every processor of this architecture has the instruction, and it cannot fail.
+    unsafe {
+        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast())
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
+/// Asks for the cache line at `at`, which need not be valid, in order to write to it.
+#[inline(always)]
+pub(crate) fn prefetch_to_write<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // Safety: every processor of this architecture takes the instruction, if only to ignore it, and it cannot fail.
+    unsafe {
+        std::arch::asm!("prefetchw [{}]", in(reg) at, options(readonly, nostack, preserves_flags))
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
 }
 
 /// Tokens that cannot exist, for processors of another architecture.

@@ -210,6 +210,14 @@ impl Simd for Portable {
         std::array::from_fn(|i| rounded(low[i]) | rounded(high[i]) << 16)
     }
     #[inline(always)]
+    unsafe fn pair_bf16(self, low: *const bf16, high: *const bf16) -> Self::U {
+        let bits = |x: *const bf16, i: usize| {
+            // Safety: the caller's promise.
+            unsafe { (*x.add(i)).to_bits() as u32 }
+        };
+        std::array::from_fn(|i| bits(low, i) | bits(high, i) << 16)
+    }
+    #[inline(always)]
     fn row(self, first: Self::F, second: Self::F) -> Self::U {
         std::array::from_fn(|i| {
             let (half, at) = if i < N / 2 { (first, 2 * i) } else { (second, 2 * i - N) };

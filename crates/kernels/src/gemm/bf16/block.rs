@@ -2,27 +2,44 @@
 
 use super::pack::{Left, pack_right};
 use super::{BLOCK, DEPTH, Epilogue, Matrix, PACKED, STEP};
-use crate::amx::{TILE, Tiles};
+use crate::amx::{AHEAD, TILE, Tiles};
 use crate::isa::{Isa, Kernel};
-use crate::simd::{Real, Simd, load, store};
+use crate::simd::{Real, Simd, for_vectors, load, prefetch_to_write, store};
 use crate::threads::Shared;
 use half::bf16;
 use std::ops::Range;
 
-/// The product of all rows of `A` with some columns of `B`.
+/// The product of some rows of `A`, from the start of a block on, with some columns of `B`.
 pub(super) struct Columns<'a, B, C> {
     pub isa: Isa,
     pub left: &'a Left<'a>,
     pub b: Matrix<'a, B>,
+    pub rows: Range<usize>,
     pub columns: Range<usize>,
     /// Room for the columns as pairs: `[stretch of k][panel]`.
     pub right: &'a mut [bf16],
     /// Room for a stretch of a block of rows.
-    pub rows: &'a mut [bf16],
+    pub stretch: &'a mut [bf16],
     /// Room for the sums of a row of blocks, or of all of them.
     pub sums: &'a mut [f32],
     pub c: Shared<'a, C>,
     pub epilogue: Epilogue<'a>,
+    /// Whether `C` is the transpose of this product.
+    pub turned: bool,
+}
+
+/// A block of sums.
+#[repr(C, align(64))]
+struct Block([[f32; BLOCK]; BLOCK]);
+
+/// A block's place in `C`, which is so wide.
+#[derive(Clone, Copy)]
+struct Place {
+    row: usize,
+    column: usize,
+    rows: usize,
+    cols: usize,
+    width: usize,
 }
 
 impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
@@ -34,7 +51,7 @@ impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
         for start in (0..k).step_by(PACKED) {
             let end = k.min(start + PACKED);
             self.pack(s, start..end);
-            for row in (0..self.left.m).step_by(BLOCK) {
+            for row in self.rows.clone().step_by(BLOCK) {
                 for at in (start..end).step_by(DEPTH) {
                     self.multiply(s, tiles.as_ref(), row, at..end.min(at + DEPTH), start, end == k);
                 }
@@ -80,14 +97,18 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
         let mut stride = self.left.stride;
         if self.left.collides() {
             for i in 0..BLOCK {
-                self.rows[i * k.len()..][..k.len()].copy_from_slice(&block[i * stride..][..k.len()]);
+                self.stretch[i * k.len()..][..k.len()].copy_from_slice(&block[i * stride..][..k.len()]);
             }
-            (block, stride) = (&*self.rows, k.len());
+            (block, stride) = (&*self.stretch, k.len());
         }
-        let first_sums = if self.left.length > PACKED { row / BLOCK * panels } else { 0 };
+        let ahead = self.next(row, &k, packed);
+        let first_sums = if self.left.length > PACKED { (row - self.rows.start) / BLOCK * panels } else { 0 };
         let right = &self.right[(k.start - packed) * panels * BLOCK..];
         for panel in 0..panels {
             let right = &right[panel * k.len() * BLOCK..][..k.len() * BLOCK];
+            if last {
+                self.fetch_place(row, panel);
+            }
             let sums = &mut self.sums[(first_sums + panel) * BLOCK * BLOCK..][..BLOCK * BLOCK];
             let (steps, first) = (k.len() / STEP, k.start == 0);
             assert!(block.len() >= (BLOCK - 1) * stride + k.len());
@@ -96,7 +117,9 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
                 match tiles {
                     Some(tiles) => {
                         let (left, bytes) = (block.as_ptr(), stride * size_of::<bf16>());
-                        tiles.multiply_bf16(left, bytes, right.as_ptr(), steps, sums.as_mut_ptr(), first);
+                        let ahead = ahead.wrapping_add(panel * AHEAD * self.left.stride);
+                        let sums = sums.as_mut_ptr();
+                        tiles.multiply_bf16(left, bytes, right.as_ptr(), steps, sums, first, ahead);
                     }
                     None => {
                         let rows = BLOCK.min(self.left.m - row);
@@ -114,37 +137,116 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
         }
     }
 
+    /// What comes after the stretch `k` of a block of rows.
+    fn next(&self, row: usize, k: &Range<usize>, packed: usize) -> *const bf16 {
+        if k.end < self.left.length.min(packed + PACKED) {
+            return self.left.block(row)[k.end..].as_ptr();
+        }
+        let row = if row + BLOCK < self.rows.end { row + BLOCK } else { self.rows.start };
+        self.left.block(row)[packed..].as_ptr()
+    }
+
+    /// Where the block of `row` and `panel` goes.
+    #[inline(always)]
+    fn place(&self, row: usize, panel: usize) -> Place {
+        let (m, n) = (self.left.m, self.b.cols);
+        let column = self.columns.start + panel * BLOCK;
+        let (rows, cols) = (BLOCK.min(m - row), BLOCK.min(n - column));
+        if self.turned {
+            return Place { row: column, column: row, rows: cols, cols: rows, width: m };
+        }
+        Place { row, column, rows, cols, width: n }
+    }
+
     /// What is in `C` already, bias and activation; then the block goes to its place, rounded to its type.
     #[inline(always)]
     fn finish<S: Simd>(&self, s: S, row: usize, panel: usize, first_sums: usize) {
-        let n = self.b.cols;
-        let column = self.columns.start + panel * BLOCK;
-        let (rows, cols) = (BLOCK.min(self.left.m - row), BLOCK.min(n - column));
-        let sums = &self.sums[(first_sums + panel) * BLOCK * BLOCK..][..BLOCK * BLOCK];
         let Epilogue { accumulate, bias, activation } = self.epilogue;
+        let place = self.place(row, panel);
         let mut wide_bias = [0.0; BLOCK];
         if let Some(bias) = bias {
-            wide_bias[..cols].copy_from_slice(&bias[column..column + cols]);
+            wide_bias[..place.cols].copy_from_slice(&bias[place.column..place.column + place.cols]);
         }
-        for i in 0..rows {
-            let sums = &sums[i * BLOCK..][..BLOCK];
-            // Safety: columns belong to one task each.
-            let c = unsafe { self.c.slice((row + i) * n + column, cols) };
-            for at in (0..BLOCK).step_by(S::LANES) {
-                // Whole vectors are the common case, and their number is known when compiling.
-                let lanes = if cols == BLOCK { S::LANES } else { S::LANES.min(cols.saturating_sub(at)) };
-                if lanes == 0 {
-                    break;
+        let mut sums = self.sums[(first_sums + panel) * BLOCK * BLOCK..].as_chunks::<BLOCK>().0;
+        let mut turned = Block([[0.0; BLOCK]; BLOCK]);
+        if self.turned {
+            let (from, to) = (sums[..BLOCK].as_flattened(), turned.0.as_flattened_mut());
+            for i in (0..BLOCK).step_by(S::LANES) {
+                for j in (0..BLOCK).step_by(S::LANES) {
+                    let (from, to) = (&from[i * BLOCK + j..], &mut to[j * BLOCK + i..]);
+                    // Safety: squares of LANES × LANES inside of both blocks.
+                    unsafe { s.transpose(from.as_ptr(), BLOCK, to.as_mut_ptr(), BLOCK) }
                 }
-                let mut sum = load(s, sums, at, S::LANES);
-                if accumulate {
-                    sum = s.add(sum, load(s, c, at, lanes));
+            }
+            sums = &turned.0;
+        }
+        // The choices are made here, once for a block.
+        match (accumulate, activation) {
+            (false, None) => self.put(s, place, sums, &wide_bias, |sum, _, _| sum),
+            (true, None) => self.put(
+                s,
+                place,
+                sums,
+                &wide_bias,
+                #[inline(always)]
+                |sum, c, lanes| s.add(sum, load(s, c, 0, lanes)),
+            ),
+            (_, Some(activation)) => self.put(
+                s,
+                place,
+                sums,
+                &wide_bias,
+                #[inline(always)]
+                |sum, c, lanes| {
+                    let sum = if accumulate { s.add(sum, load(s, c, 0, lanes)) } else { sum };
+                    activation.apply(s, sum)
+                },
+            ),
+        }
+    }
+
+    /// Stores `finish` of each sum with its bias, what `C` holds there and the number of lanes.
+    #[inline(always)]
+    fn put<S: Simd>(
+        &self,
+        s: S,
+        Place { row, column, rows, cols, width }: Place,
+        sums: &[[f32; BLOCK]],
+        bias: &[f32; BLOCK],
+        finish: impl Fn(S::F, &[C], usize) -> S::F,
+    ) {
+        let sum = |sums: &[f32], at| s.add(load(s, sums, at, S::LANES), load(s, bias, at, S::LANES));
+        // Safety: rows and columns belong to one task each.
+        let c = |i: usize| unsafe { self.c.slice((row + i) * width + column, cols) };
+        // Whole rows are the common case, and their length is known when compiling.
+        if cols == BLOCK {
+            for (i, sums) in sums[..rows].iter().enumerate() {
+                let c = c(i).first_chunk_mut::<BLOCK>().expect("a whole row");
+                for at in (0..BLOCK).step_by(S::LANES) {
+                    let y = finish(sum(sums, at), &c[at..at + S::LANES], S::LANES);
+                    store(s, c, at, S::LANES, y);
                 }
-                sum = s.add(sum, load(s, &wide_bias, at, S::LANES));
-                if let Some(activation) = activation {
-                    sum = activation.apply(s, sum);
-                }
-                store(s, c, at, lanes, sum);
+            }
+        } else {
+            for (i, sums) in sums[..rows].iter().enumerate() {
+                let c = c(i);
+                for_vectors(s, cols, |at, lanes| {
+                    let y = finish(sum(sums, at), &c[at..at + lanes], lanes);
+                    store(s, c, at, lanes, y);
+                });
+            }
+        }
+    }
+
+    /// Asks for the place of a block in `C`: on most machines it takes longer to get it than to fill it.
+    #[inline(always)]
+    fn fetch_place(&self, row: usize, panel: usize) {
+        let Place { row, column, rows, width, .. } = self.place(row, panel);
+        for row in row..row + rows {
+            let at = self.c.at(row * width + column).cast_const();
+            prefetch_to_write(at);
+            if size_of::<C>() == 4 {
+                prefetch_to_write(at.wrapping_add(BLOCK / 2));
             }
         }
     }

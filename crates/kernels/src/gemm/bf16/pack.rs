@@ -5,7 +5,7 @@ use crate::Cpu;
 use crate::amx::TILE;
 use crate::isa::Kernel;
 use crate::scratch::Scratch;
-use crate::simd::{Real, Simd, load};
+use crate::simd::{Real, Simd, load, prefetch};
 use half::bf16;
 use std::ops::Range;
 
@@ -28,16 +28,27 @@ enum Rows<'a> {
 
 impl<'a> Left<'a> {
     pub(super) fn new(cpu: &Cpu, a: Matrix<'a, bf16>) -> Left<'a> {
+        if a.transposed {
+            return Left::turned(cpu, a);
+        }
         let (m, k) = (a.rows, a.cols);
-        let length = k.next_multiple_of(STEP).max(STEP);
-        if a.transposed || k != length || !a.data.as_ptr().addr().is_multiple_of(64) {
-            // An odd number of cache lines from row to row.
-            let stride = length + if (length / STEP).is_multiple_of(2) { STEP } else { 0 };
+        let (length, stride) = padded(k);
+        if k != length || !a.data.as_ptr().addr().is_multiple_of(64) {
             return Left { rows: Rows::Copied(copy(cpu, a, stride)), length, stride, m };
         }
         let rest = m % BLOCK;
         let last = (rest > 0).then(|| copy(cpu, Matrix::new(&a.data[(m - rest) * k..], rest, k), length));
         Left { rows: Rows::Given(a.data, last), length, stride: length, m }
+    }
+
+    /// Rows that lie in columns: they are turned.
+    pub(super) fn turned<T: Real>(cpu: &Cpu, a: Matrix<T>) -> Left<'a> {
+        let (length, stride) = padded(a.cols);
+        let mut copy = Scratch::take(a.rows.next_multiple_of(BLOCK) * stride);
+        cpu.threads.for_pieces(&mut copy, COPIED * stride, |i, to| {
+            cpu.isa.dispatch(Turn { a, rows: i * COPIED..a.rows.min((i + 1) * COPIED), to, stride });
+        });
+        Left { rows: Rows::Copied(copy), length, stride, m: a.rows }
     }
 
     /// Where the block of rows from `row` on begins; it is whole.
@@ -57,11 +68,21 @@ impl<'a> Left<'a> {
     }
 }
 
+/// The length of rows of `k` in whole tile rows, and how far they lie from each other in a copy: an odd number of cache lines.
+fn padded(k: usize) -> (usize, usize) {
+    let length = k.next_multiple_of(STEP).max(STEP);
+    (length, length + if (length / STEP).is_multiple_of(2) { STEP } else { 0 })
+}
+
+/// Rows in whole blocks, with zeros at their end and below them.
 fn copy(cpu: &Cpu, a: Matrix<bf16>, stride: usize) -> Scratch<bf16> {
-    let rows = a.rows.next_multiple_of(BLOCK);
-    let mut copy = Scratch::take(rows * stride);
+    let mut copy = Scratch::take(a.rows.next_multiple_of(BLOCK) * stride);
     cpu.threads.for_pieces(&mut copy, COPIED * stride, |i, to| {
-        cpu.isa.dispatch(PackLeft { a, rows: i * COPIED..a.rows.min((i + 1) * COPIED), to, stride });
+        for (row, to) in (i * COPIED..).zip(to.chunks_exact_mut(stride)) {
+            let from = if row < a.rows { &a.data[row * a.cols..][..a.cols] } else { &[] };
+            to[..from.len()].copy_from_slice(from);
+            to[from.len()..].fill(bf16::ZERO);
+        }
     });
     copy
 }
@@ -69,43 +90,25 @@ fn copy(cpu: &Cpu, a: Matrix<bf16>, stride: usize) -> Scratch<bf16> {
 /// Rows copied by one task: from columns, as many as lie in four cache lines.
 const COPIED: usize = 4 * BLOCK;
 
-/// Copies some rows of `A`, with zeros up to `stride` columns and as many rows as `to` has.
-struct PackLeft<'a> {
-    a: Matrix<'a, bf16>,
+/// Turns columns into some rows, with zeros up to whole tile rows and as many rows as `to` has.
+struct Turn<'a, T> {
+    a: Matrix<'a, T>,
     rows: Range<usize>,
     to: &'a mut [bf16],
     stride: usize,
 }
 
-impl Kernel for PackLeft<'_> {
+impl<T: Real> Kernel for Turn<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let PackLeft { a, rows, to, stride } = self;
+        let Turn { a, rows, to, stride } = self;
         let k = a.cols;
-        if !a.transposed {
-            for (i, to) in to.chunks_exact_mut(stride).enumerate() {
-                let from = if i < rows.len() { &a.data[(rows.start + i) * k..][..k] } else { &[] };
-                to[..from.len()].copy_from_slice(from);
-                to[from.len()..].fill(bf16::ZERO);
-            }
-            return;
-        }
         // Pairs along `k` of sixteen rows, turned so that each row's lie side by side.
         let mut pairs = Pairs::new();
         for step in (0..k.next_multiple_of(STEP)).step_by(STEP) {
             for first in (0..to.len() / stride).step_by(TILE) {
-                for p in 0..TILE {
-                    merge_rows(
-                        s,
-                        a.data,
-                        a.rows,
-                        step + 2 * p..k,
-                        rows.start + first,
-                        rows.end,
-                        pairs.row(p),
-                    );
-                }
+                merge_tile(s, a.data, a.rows, step..k, rows.start + first, rows.end, &mut pairs.0);
                 // Safety: sixteen rows of `to` from `first` on have sixteen pairs each from `step` on.
                 unsafe { pairs.transpose(s, to.as_mut_ptr().add(first * stride + step).cast(), stride / 2) }
             }
@@ -130,9 +133,7 @@ pub(super) fn pack_right<S: Simd, T: Real>(s: S, b: Matrix<T>, column: usize, st
             // Safety: `to` has sixteen rows of sixteen.
             unsafe { pairs.transpose(s, to.as_mut_ptr().cast(), TILE) }
         } else {
-            for p in 0..TILE {
-                merge_rows(s, b.data, n, step + 2 * p..k, first, n, &mut to[p]);
-            }
+            merge_tile(s, b.data, n, step..k, first, n, to);
         }
     }
 }
@@ -146,10 +147,54 @@ fn part<T>(data: &[T], stride: usize, rows: Range<usize>, columns: Range<usize>)
 /// Up to 32 numbers as sixteen pairs, in order, with zeros behind them.
 #[inline(always)]
 fn row_pairs<S: Simd, T: Real>(s: S, from: &[T], to: &mut [f32; TILE]) {
+    if let Some(from) = from.first_chunk::<STEP>() {
+        for at in (0..TILE).step_by(S::LANES) {
+            let (x, y) = (load(s, from, 2 * at, S::LANES), load(s, from, 2 * at + S::LANES, S::LANES));
+            // Safety: LANES pairs from `at` on lie inside the row.
+            unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), s.row(x, y)) }
+        }
+        return;
+    }
     for at in (0..TILE).step_by(S::LANES) {
         let (x, y) = (vector(s, from, 2 * at), vector(s, from, 2 * at + S::LANES));
         // Safety: LANES pairs from `at` on lie inside the row.
         unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), s.row(x, y)) }
+    }
+}
+
+/// How many rows below those that are read the next ones are fetched: neighbours in a column are too far from each other for the
+/// processor to guess.
+const AHEAD: usize = 4 * STEP;
+
+/// Sixteen columns from `column` on, below `end`, of sixteen pairs of rows from `rows.start` on, below `rows.end`.
+#[inline(always)]
+fn merge_tile<S: Simd, T: Real>(
+    s: S,
+    data: &[T],
+    stride: usize,
+    rows: Range<usize>,
+    column: usize,
+    end: usize,
+    to: &mut [[f32; TILE]; TILE],
+) {
+    if rows.len() < STEP || column + TILE > end {
+        for (p, to) in to.iter_mut().enumerate() {
+            merge_rows(s, data, stride, rows.start + 2 * p..rows.end, column, end, to);
+        }
+        return;
+    }
+    // The common case: all of them are there.
+    let from = &data[rows.start * stride + column..][..(STEP - 1) * stride + TILE];
+    for (p, to) in to.iter_mut().enumerate() {
+        // Safety: thirty-two rows of sixteen columns, as just checked; prefetching needs no valid place.
+        unsafe {
+            let (low, high) = (from.as_ptr().add(2 * p * stride), from.as_ptr().add((2 * p + 1) * stride));
+            prefetch(low.wrapping_add(AHEAD * stride));
+            prefetch(high.wrapping_add(AHEAD * stride));
+            for at in (0..TILE).step_by(S::LANES) {
+                s.store_u(to.as_mut_ptr().add(at).cast(), T::load_pair(s, low.add(at), high.add(at)));
+            }
+        }
     }
 }
 

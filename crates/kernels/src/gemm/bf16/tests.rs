@@ -29,7 +29,7 @@ fn reference<B: Real, C: Real>(a: Matrix<bf16>, b: Matrix<B>, c: &[C], epilogue:
     (0..c.len()).map(|at| element(at / b.cols, at % b.cols)).collect()
 }
 
-const SIZES: [[usize; 3]; 11] = [
+const SIZES: [[usize; 3]; 12] = [
     [1, 1, 1],
     [1, 300, 70],
     [70, 1, 33],
@@ -41,6 +41,7 @@ const SIZES: [[usize; 3]; 11] = [
     [65, 544, 50],
     [31, 1100, 45],
     [40, 64, 257],
+    [70, 2100, 40],
 ];
 
 fn product_matches<B: Real, C: Real>(isa: Isa, [m, k, n]: [usize; 3], b: &[B], tolerance: f64, name: &str) {

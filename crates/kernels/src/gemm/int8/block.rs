@@ -42,6 +42,7 @@ impl<T: Real> Kernel for Panel<'_, T> {
                         length / STEP,
                         sums.0.as_mut_ptr(),
                         true,
+                        left.as_ptr().wrapping_add(BLOCK * length),
                     );
                 },
                 _ => {
