@@ -157,7 +157,9 @@ impl MarianSide {
     /// Cuts a text at special tokens; what is between them may begin with a language token.
     fn each_part<'a>(&self, mut text: &'a str, mut part: impl FnMut(Part<'a>)) {
         while !text.is_empty() {
-            let special = SPECIAL.iter().filter_map(|&token| Some((text.find(token)?, token))).min();
+            // One walk, however many tokens there are and whichever of them never come.
+            let token_at = |at: usize| SPECIAL.into_iter().find(|token| text[at..].starts_with(token));
+            let special = text.match_indices('<').find_map(|(at, _)| Some((at, token_at(at)?)));
             let (before, after) = match special {
                 Some((at, token)) => (&text[..at], &text[at + token.len()..]),
                 None => (text, ""),
