@@ -40,7 +40,7 @@ struct Place {
 }
 
 impl Bpe {
-    /// Words cut into symbols of one character each. `symbols` gives the symbols of a word.
+    /// Words cut into symbols of one character each, which are those of the alphabet.
     pub(super) fn new<'a>(
         alphabet: Vec<String>,
         words: impl Iterator<Item = (Vec<&'a str>, u64)>,
@@ -109,16 +109,19 @@ impl Bpe {
         for number in place.words {
             let word = &mut self.words[number as usize];
             let count = word.count;
-            let mut i = 0;
-            while i + 1 < word.symbols.len() {
-                if (word.symbols[i], word.symbols[i + 1]) != pair {
-                    i += 1;
+            // What is kept moves to the front as the walk goes on: a word may be as long as a line.
+            let (mut kept, mut i) = (0, 0);
+            while i < word.symbols.len() {
+                let symbol = word.symbols[i];
+                if symbol != pair.0 || word.symbols.get(i + 1) != Some(&pair.1) {
+                    word.symbols[kept] = symbol;
+                    (kept, i) = (kept + 1, i + 1);
                     continue;
                 }
-                let left = i.checked_sub(1).map(|i| word.symbols[i]);
+                let left = kept.checked_sub(1).map(|left| word.symbols[left]);
                 let right = word.symbols.get(i + 2).copied();
-                word.symbols[i] = union;
-                word.symbols.remove(i + 1);
+                word.symbols[kept] = union;
+                (kept, i) = (kept + 1, i + 2);
                 for (old, new) in [
                     left.map(|left| ((left, pair.0), (left, union))),
                     right.map(|right| ((pair.1, right), (union, right))),
@@ -136,8 +139,8 @@ impl Bpe {
                     }
                     risen.push(new);
                 }
-                i += 1;
             }
+            word.symbols.truncate(kept);
         }
         risen.sort_unstable();
         risen.dedup();
