@@ -6,7 +6,10 @@
 //!
 //! Tercom, and sacreBLEU after it, compute only a beam of columns around the diagonal from corner to corner:
 //! for a long pair the result can be more than the true distance, and it must be the same here. The words of
-//! a hypothesis are moved about but never change in number, so the beam is the same for all its versions.
+//! a hypothesis are moved about but never change in number, so the beam is the same for all its versions. Only
+//! the beam is stored: a whole document may stand on one line.
+
+use std::ops::Range;
 
 /// What is added to nothing, and less than nothing is added to it.
 const FAR: u32 = u32::MAX / 2;
@@ -16,11 +19,13 @@ const BEAM: usize = 25;
 /// The distances of versions of one hypothesis to a reference.
 pub(super) struct EditDistance<'a> {
     reference: &'a [u32],
-    /// The columns that are computed in each row.
-    beam: Vec<(usize, usize)>,
-    /// The words of the current version, and `D` for it: `words + 1` rows of `reference + 1` columns.
+    /// The columns that are computed in each of `words + 1` rows; of the first all.
+    beam: Vec<Range<usize>>,
+    /// The words of the current version, and these columns of `D` for it, row after row.
     words: Vec<u32>,
     rows: Vec<u32>,
+    /// Where each row begins in `rows`, and the end of the last.
+    begins: Vec<usize>,
     /// Two rows for a version that is only tried.
     tried: [Vec<u32>; 2],
 }
@@ -38,15 +43,16 @@ pub(super) struct Alignment {
 
 impl<'a> EditDistance<'a> {
     pub(super) fn new(words: &[u32], reference: &'a [u32]) -> EditDistance<'a> {
-        let columns = reference.len() + 1;
-        let mut distance = EditDistance {
-            reference,
-            beam: beam(words.len(), reference.len()),
-            words: words.to_vec(),
-            rows: (0..columns as u32).collect(),
-            tried: [vec![FAR; columns], vec![FAR; columns]],
-        };
-        distance.rows.resize(columns * (words.len() + 1), FAR);
+        let beam = beam(words.len(), reference.len());
+        let mut begins = vec![0];
+        begins.extend(beam.iter().scan(0, |end, columns| {
+            *end += columns.len();
+            Some(*end)
+        }));
+        let mut rows: Vec<u32> = (0..=reference.len() as u32).collect();
+        rows.resize(begins[beam.len()], FAR);
+        let mut distance =
+            EditDistance { reference, beam, words: words.to_vec(), rows, begins, tried: Default::default() };
         distance.fill(0);
         distance
     }
@@ -70,26 +76,29 @@ impl<'a> EditDistance<'a> {
     /// The distance of another version, of which the first `same` words are those of the current one; `None`
     /// if it is more than `most`.
     pub(super) fn of(&mut self, words: &[u32], same: usize, most: u32) -> Option<u32> {
-        let columns = self.reference.len() + 1;
         let [above, row] = &mut self.tried;
-        above.copy_from_slice(&self.rows[same * columns..][..columns]);
+        above.clear();
+        above.extend_from_slice(&self.rows[self.begins[same]..self.begins[same + 1]]);
         for i in same..words.len() {
-            row.fill(FAR);
+            row.resize(self.beam[i + 1].len(), FAR);
             // No way to the end costs less than the cheapest place that it passes.
-            if next_row(above, row, self.beam[i], words[i], self.reference) > most {
+            let [first_above, first] = [i, i + 1].map(|row| self.beam[row].start);
+            if next_row(above, first_above, row, first, words[i], self.reference) > most {
                 return None;
             }
             std::mem::swap(above, row);
         }
-        Some(above[columns - 1]).filter(|&distance| distance <= most)
+        above.last().copied().filter(|&distance| distance <= most)
     }
 
     /// The best way through the current version: a match or a replacement before a word too many before one
     /// too few.
     pub(super) fn alignment(&self) -> Alignment {
         let (mut i, mut j) = (self.words.len(), self.reference.len());
-        let columns = j + 1;
-        let at = |i: usize, j: usize| self.rows[i * columns + j];
+        let at = |i: usize, j: usize| {
+            let inside = self.beam[i].contains(&j);
+            if inside { self.rows[self.begins[i] + j - self.beam[i].start] } else { FAR }
+        };
         let mut alignment = Alignment {
             after: vec![0; j],
             reference_errors: vec![true; j],
@@ -119,44 +128,54 @@ impl<'a> EditDistance<'a> {
 
     /// Computes the rows of all words but the first `same`.
     fn fill(&mut self, same: usize) {
-        let columns = self.reference.len() + 1;
         for i in same..self.words.len() {
-            let (above, row) = self.rows[i * columns..][..2 * columns].split_at_mut(columns);
-            row.fill(FAR);
-            next_row(above, row, self.beam[i], self.words[i], self.reference);
+            let [begin, middle, end] = [i, i + 1, i + 2].map(|row| self.begins[row]);
+            let (above, row) = self.rows[begin..end].split_at_mut(middle - begin);
+            let [first_above, first] = [i, i + 1].map(|row| self.beam[row].start);
+            next_row(above, first_above, row, first, self.words[i], self.reference);
         }
     }
 }
 
-/// Computes the columns of the beam in a row from the one above it, and gives the least of them.
-fn next_row(above: &[u32], row: &mut [u32], beam: (usize, usize), word: u32, reference: &[u32]) -> u32 {
-    let (first, end) = beam;
+/// Computes the columns of the beam in a row from the one above it, and gives the least of them. The first
+/// columns of the two are given; beyond the beam everything is far.
+fn next_row(
+    above: &[u32],
+    first_above: usize,
+    row: &mut [u32],
+    first: usize,
+    word: u32,
+    reference: &[u32],
+) -> u32 {
+    let above = |j: usize| j.checked_sub(first_above).and_then(|j| above.get(j)).copied().unwrap_or(FAR);
     let mut least = FAR;
     let mut left = FAR;
-    for j in first..end {
-        let mut distance = (above[j] + 1).min(left + 1).min(FAR);
+    let mut diagonal = first.checked_sub(1).map_or(FAR, above);
+    for (j, cell) in (first..).zip(row) {
+        let up = above(j);
+        let mut distance = (up + 1).min(left + 1).min(FAR);
         if j > 0 {
-            distance = distance.min(above[j - 1] + u32::from(word != reference[j - 1]));
+            distance = distance.min(diagonal + u32::from(word != reference[j - 1]));
         }
-        row[j] = distance;
-        left = distance;
+        *cell = distance;
+        (left, diagonal) = (distance, up);
         least = least.min(distance);
     }
     least
 }
 
-/// The columns of each row after the first: those around the straight line between the corners. The
+/// The columns of each row: all of the first, then those around the straight line between the corners. The
 /// arithmetic is sacreBLEU's, rounding included.
-fn beam(words: usize, reference: usize) -> Vec<(usize, usize)> {
+fn beam(words: usize, reference: usize) -> Vec<Range<usize>> {
     let ratio = reference as f64 / words as f64;
     // Where the line is steep, rows of the usual width would not touch each other.
     let width = if BEAM as f64 >= ratio / 2.0 { BEAM } else { (ratio / 2.0 + BEAM as f64).ceil() as usize };
     let row = |i: usize| {
         let diagonal = (i as f64 * ratio).floor() as usize;
         let end = if i == words { reference + 1 } else { (reference + 1).min(diagonal + width) };
-        (diagonal.saturating_sub(width), end)
+        diagonal.saturating_sub(width)..end
     };
-    (1..=words).map(row).collect()
+    std::iter::once(0..reference + 1).chain((1..=words).map(row)).collect()
 }
 
 #[cfg(test)]
@@ -200,6 +219,17 @@ mod tests {
         };
         assert_eq!(alignment, expected);
         assert_eq!(EditDistance::new(&[3], &[1, 2, 3]).alignment().after, [0, 0, 1]);
+    }
+
+    #[test]
+    fn a_document_on_one_line_takes_no_more_than_its_beam() {
+        // All columns of all rows would take 40 GB.
+        let reference: Vec<u32> = (0..100_000).collect();
+        let mut words = reference.clone();
+        words[77_777] = 0;
+        let distance = EditDistance::new(&words, &reference);
+        assert_eq!(distance.current(), 1);
+        assert!(distance.rows.len() <= 100_001 + 100_000 * 2 * BEAM);
     }
 
     #[test]
