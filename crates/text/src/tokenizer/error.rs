@@ -31,6 +31,16 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// A folder that has another tokenizer in it.
+    #[error(
+        "{} belongs to another tokenizer and would be read along with this one: remove it, or save to \
+         another folder",
+        path.display()
+    )]
+    OtherTokenizer {
+        /// A file of that tokenizer.
+        path: PathBuf,
+    },
     /// A line that is not UTF-8.
     #[error("{}, line {line}: not UTF-8; convert the file first, for example with iconv", path.display())]
     Utf8 {

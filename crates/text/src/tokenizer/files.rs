@@ -3,7 +3,7 @@
 use super::error::Error;
 use std::fs::File;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|source| Error::File { path: path.to_owned(), source })
@@ -23,22 +23,47 @@ pub(crate) fn read_json(path: &Path) -> Result<serde_json::Value, Error> {
     serde_json::from_str(&text).map_err(|error| Error::format(path, format!("not JSON: {error}")))
 }
 
-/// Writes a file under another name, waits for the disk, and renames it.
-pub(crate) fn write(path: &Path, contents: &[u8]) -> Result<(), Error> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
-    let written = File::create(&beside)
-        .and_then(|mut file| file.write_all(contents).and_then(|()| file.sync_all()))
-        .and_then(|()| std::fs::rename(&beside, path));
-    written.map_err(|source| {
-        // Whatever else is wrong, no half of a file is left behind.
-        let _ = std::fs::remove_file(&beside);
-        Error::File { path: path.to_owned(), source }
-    })
+/// Writes files that belong together. None takes its name before all of them are on the disk, so that a full
+/// disk leaves the old ones as they were.
+pub(crate) fn write_all(folder: &Path, files: &[(&'static str, Vec<u8>)]) -> Result<(), Error> {
+    let mut staged = Vec::with_capacity(files.len());
+    for (name, contents) in files {
+        staged.push(Staged::new(folder.join(name), contents)?);
+    }
+    staged.into_iter().try_for_each(Staged::commit)
 }
 
-pub(crate) fn write_json(path: &Path, value: &serde_json::Value) -> Result<(), Error> {
-    write(path, format!("{value:#}\n").as_bytes())
+/// A file under another name, which goes if it is not committed.
+struct Staged {
+    path: PathBuf,
+    beside: PathBuf,
+}
+
+impl Staged {
+    fn new(path: PathBuf, contents: &[u8]) -> Result<Staged, Error> {
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let beside = path.with_file_name(format!(".{name}.{}.part", std::process::id()));
+        let staged = Staged { path, beside };
+        File::create(&staged.beside)
+            .and_then(|mut file| file.write_all(contents).and_then(|()| file.sync_all()))
+            .map_err(|source| staged.failed(source))?;
+        Ok(staged)
+    }
+
+    fn commit(self) -> Result<(), Error> {
+        std::fs::rename(&self.beside, &self.path).map_err(|source| self.failed(source))
+    }
+
+    fn failed(&self, source: std::io::Error) -> Error {
+        Error::File { path: self.path.clone(), source }
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        // After a commit it is not there any more; whatever else is wrong, no half of a file is left behind.
+        let _ = std::fs::remove_file(&self.beside);
+    }
 }
 
 /// Makes a folder and those above it.

@@ -79,14 +79,18 @@ impl Marian {
         }
     }
 
-    pub(crate) fn save(&self, folder: &Path) -> Result<(), Error> {
-        self.source.model.save(&folder.join("source.spm"))?;
-        self.target.model.save(&folder.join("target.spm"))?;
-        files::write_json(&folder.join("vocab.json"), &self.source.vocabulary.to_json())?;
-        if !Arc::ptr_eq(&self.source.vocabulary, &self.target.vocabulary) {
-            files::write_json(&folder.join("target_vocab.json"), &self.target.vocabulary.to_json())?;
+    /// The files of its folder.
+    pub(crate) fn files(&self) -> Vec<(&'static str, Vec<u8>)> {
+        let MarianSide { model, vocabulary, .. } = &self.source;
+        let mut files = vec![
+            ("source.spm", model.bytes().to_vec()),
+            ("target.spm", self.target.model.bytes().to_vec()),
+            ("vocab.json", vocabulary.to_json()),
+        ];
+        if !Arc::ptr_eq(vocabulary, &self.target.vocabulary) {
+            files.push(("target_vocab.json", self.target.vocabulary.to_json()));
         }
-        Ok(())
+        files
     }
 
     /// The ids of a text without the end.
@@ -231,7 +235,9 @@ impl Vocabulary {
         Special { bos: None, eos: Some(self.end), pad: self.pad, unk: Some(self.unknown) }
     }
 
-    fn to_json(&self) -> Value {
-        self.tokens.iter().zip(0u32..).map(|(token, id)| (token.clone(), Value::from(id))).collect()
+    fn to_json(&self) -> Vec<u8> {
+        let tokens: Value =
+            self.tokens.iter().zip(0u32..).map(|(token, id)| (token.clone(), Value::from(id))).collect();
+        format!("{tokens:#}\n").into_bytes()
     }
 }

@@ -34,7 +34,7 @@ use std::path::Path;
 #[derive(Debug)]
 pub struct Tokenizer {
     kind: Kind,
-    /// What other programs read beside a Marian folder or a vocabulary: kept, and saved with it.
+    /// What stands beside it and says more about it, to us or to other programs: kept, and saved with it.
     beside: Vec<(&'static str, Vec<u8>)>,
 }
 
@@ -54,6 +54,20 @@ pub enum Side {
     Target,
 }
 
+/// The names of all files that a tokenizer is saved in or that are read with it.
+const FILE_NAMES: [&str; 10] = [
+    "source.spm",
+    "target.spm",
+    "vocab.json",
+    "target_vocab.json",
+    "tokenizer.json",
+    "tokenizer.model",
+    "merges.txt",
+    "vocab.txt",
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+];
+
 impl Tokenizer {
     /// Loads a folder or a file.
     ///
@@ -63,28 +77,38 @@ impl Tokenizer {
     pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer, Error> {
         let path = path.as_ref();
         let kind = if path.is_dir() { load_folder(path)? } else { load_file(path)? };
+        let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+        let vocabulary: &[&'static str] = match &kind {
+            Kind::SentencePiece(_) => &[],
+            Kind::Marian(_) => &["tokenizer.json"],
+            Kind::Pipeline(_) => &["vocab.json", "merges.txt", "vocab.txt"],
+        };
         let mut beside = Vec::new();
-        for name in ["tokenizer.json", "tokenizer_config.json"] {
-            let file = path.join(name);
-            if matches!(kind, Kind::Marian(_)) && file.is_file() {
+        for &name in ["tokenizer_config.json", "special_tokens_map.json"].iter().chain(vocabulary) {
+            let file = folder.join(name);
+            if file.is_file() {
                 beside.push((name, files::read(&file)?));
             }
         }
         Ok(Tokenizer { kind, beside })
     }
 
-    /// Saves it into a folder, under the names that [`Tokenizer::load`] looks for.
+    /// Saves it into a folder, under the names that [`Tokenizer::load`] looks for. A tokenizer with the same
+    /// files is replaced; one with others is refused, because they would be taken for this one's.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
         let folder = folder.as_ref();
+        let mut files = match &self.kind {
+            Kind::SentencePiece(model) => vec![("tokenizer.model", model.bytes().to_vec())],
+            Kind::Marian(marian) => marian.files(),
+            Kind::Pipeline(pipeline) => vec![("tokenizer.json", pipeline.json()?)],
+        };
+        files.extend(self.beside.iter().cloned());
+        let is_other = |name: &&str| files.iter().all(|(own, _)| own != name) && folder.join(name).exists();
+        if let Some(other) = FILE_NAMES.iter().find(|name| is_other(name)) {
+            return Err(Error::OtherTokenizer { path: folder.join(other) });
+        }
         files::create_folder(folder)?;
-        for (name, contents) in &self.beside {
-            files::write(&folder.join(name), contents)?;
-        }
-        match &self.kind {
-            Kind::SentencePiece(model) => model.save(&folder.join("tokenizer.model")),
-            Kind::Marian(marian) => marian.save(folder),
-            Kind::Pipeline(pipeline) => pipeline.save(&folder.join("tokenizer.json")),
-        }
+        files::write_all(folder, &files)
     }
 
     /// The ids of a text, with the special tokens that the tokenizer's own library puts around it: `</s>` at

@@ -88,9 +88,9 @@ impl Pipeline {
         Ok(Pipeline { tokens: Box::new(tokens), special })
     }
 
-    pub(crate) fn save(&self, path: &Path) -> Result<(), Error> {
-        let json = self.tokens.to_string(true).map_err(failed)?;
-        files::write(path, json.as_bytes())
+    /// Its `tokenizer.json`.
+    pub(crate) fn json(&self) -> Result<Vec<u8>, Error> {
+        Ok(self.tokens.to_string(true).map_err(failed)?.into_bytes())
     }
 
     pub(crate) fn special(&self) -> Special {

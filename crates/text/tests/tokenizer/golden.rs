@@ -100,7 +100,32 @@ fn a_saved_tokenizer_is_the_same_tokenizer() {
             }
         }
         assert_eq!(tokenizer.vocabulary_size(Side::Source), again.vocabulary_size(Side::Source));
+        assert_eq!(tokenizer.special(Side::Source), again.special(Side::Source));
     }
+}
+
+#[test]
+fn a_saved_tokenizer_keeps_the_names_of_its_special_tokens() {
+    let [first, second] = ["named", "named-again"].map(Folder::new);
+    std::fs::copy(repository("golden/text/json/tokenizer.json"), first.0.join("tokenizer.json")).unwrap();
+    std::fs::write(first.0.join("special_tokens_map.json"), r#"{"eos_token": {"content": "<s>"}}"#).unwrap();
+    let tokenizer = Tokenizer::load(&first.0).unwrap();
+    assert_eq!(tokenizer.special(Side::Source).eos, Some(0));
+    tokenizer.save(&second.0).unwrap();
+    assert_eq!(Tokenizer::load(&second.0).unwrap().special(Side::Source).eos, Some(0));
+}
+
+#[test]
+fn a_folder_with_the_files_of_another_tokenizer_is_refused_and_left_as_it_is() {
+    let folder = Folder::new("mixed");
+    let [marian, bert] =
+        ["marian", "bert"].map(|name| Tokenizer::load(repository(&format!("golden/text/{name}"))).unwrap());
+    marian.save(&folder.0).unwrap();
+    let before = std::fs::read_dir(&folder.0).unwrap().count();
+    let error = bert.save(&folder.0).unwrap_err().to_string();
+    assert!(error.contains("source.spm") && error.contains("another"), "{error}");
+    assert_eq!(std::fs::read_dir(&folder.0).unwrap().count(), before);
+    marian.save(&folder.0).unwrap();
 }
 
 #[test]
@@ -169,7 +194,7 @@ fn an_id_that_is_not_there_is_named() {
 
 #[test]
 fn a_long_word_takes_no_longer_than_its_length() {
-    // A hundred thousand characters without a space: quadratic merging would take minutes.
+    // 300,000 characters without a space: quadratic merging would take minutes.
     let word = "abc".repeat(100_000);
     for model in ["bpe_symbols.model", "bpe_bytes.model", "unigram.model"] {
         let tokenizer = Tokenizer::load(repository(&format!("golden/text/{model}"))).unwrap();

@@ -59,10 +59,6 @@ impl SentencePiece {
         SentencePiece::from_bytes(bytes).map_err(|problem| Error::format(path, problem))
     }
 
-    pub(crate) fn save(&self, path: &Path) -> Result<(), Error> {
-        files::write(path, &self.bytes)
-    }
-
     /// The model in the bytes of a file; what is wrong with it, if something is.
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<SentencePiece, String> {
         let proto = ModelProto::decode(&bytes[..])
