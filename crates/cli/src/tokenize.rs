@@ -147,11 +147,8 @@ struct Lines<'a> {
 impl Lines<'_> {
     fn line(&mut self, line: &[u8]) -> Result<(), Error> {
         self.number += 1;
-        let utf8 = |_| Error::Line {
-            line: self.number,
-            problem: "not UTF-8; convert it first, for example with iconv".into(),
-        };
-        let line = std::str::from_utf8(line).map_err(utf8)?;
+        let not_utf8 = "not UTF-8; convert it first, for example with iconv";
+        let line = std::str::from_utf8(line).map_err(|_| self.problem(not_utf8))?;
         if self.command.decode {
             self.decode(line)?
         } else {
@@ -167,7 +164,7 @@ impl Lines<'_> {
             SideName::Target => Side::Target,
         };
         if self.command.ids {
-            let ids = self.tokenizer.encode(line, side)?;
+            let ids = self.tokenizer.encode(line, side).map_err(|error| self.problem(error))?;
             for (i, &id) in ids.iter().enumerate() {
                 if i > 0 {
                     self.answer.push(b' ');
@@ -175,22 +172,27 @@ impl Lines<'_> {
                 push_number(&mut self.answer, id);
             }
         } else {
-            self.answer.extend(self.tokenizer.encode_pieces(line, side)?.join(" ").bytes());
+            let pieces = self.tokenizer.encode_pieces(line, side).map_err(|error| self.problem(error))?;
+            self.answer.extend(pieces.join(" ").bytes());
         }
         Ok(())
     }
 
     fn decode(&mut self, line: &str) -> Result<(), Error> {
-        let problem = |problem: String| Error::Line { line: self.number, problem };
         let tokens = line.split([' ', '\r']).filter(|token| !token.is_empty());
         let text = if self.command.ids {
-            let ids = tokens.map(|token| token.parse().map_err(|_| problem(format!("`{token}` is no id"))));
+            let ids =
+                tokens.map(|token| token.parse().map_err(|_| self.problem(format!("`{token}` is no id"))));
             self.tokenizer.decode(&ids.collect::<Result<Vec<u32>, Error>>()?)
         } else {
             self.tokenizer.decode_pieces(&tokens.collect::<Vec<&str>>())
         };
-        self.answer.extend(text.map_err(|error| problem(error.to_string()))?.bytes());
+        self.answer.extend(text.map_err(|error| self.problem(error))?.bytes());
         Ok(())
+    }
+
+    fn problem(&self, problem: impl ToString) -> Error {
+        Error::Line { line: self.number, problem: problem.to_string() }
     }
 
     fn write(&mut self, output: &mut StdoutLock) -> Result<(), Error> {
