@@ -8,8 +8,8 @@ mod machine;
 mod options;
 mod output;
 mod precision;
-mod tokenize;
 mod score;
+mod tokenize;
 
 use clap::Parser;
 use error::Error;

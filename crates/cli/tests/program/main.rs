@@ -1,8 +1,8 @@
 //! The built program, tested from outside: what it prints, and how it ends.
 
 mod kernels;
-mod tokenize;
 mod score;
+mod tokenize;
 mod train;
 mod usage;
 
@@ -24,7 +24,8 @@ impl Outcome {
         serde_json::from_str(&self.stdout).unwrap()
     }
 
-    /// Checks that the run failed with one sentence on stderr that has all of `words` in it, and printed no result.
+    /// Checks that the run failed with one sentence on stderr that has all of `words` in it, and printed no
+    /// result.
     #[track_caller]
     fn failed(&self, words: &[&str]) {
         assert_eq!((self.code, self.stdout.as_str()), (Some(1), ""), "{}", self.stderr);

@@ -9,9 +9,9 @@
 //! p = (1 + |{ s : |aₛ − bₛ| − mean |a − b| ≥ |a − b| }|) / (1 + samples)
 //! ```
 //!
-//! This is sacreBLEU's `--paired-bs` but for two things. Its samples come from another generator, so that p-values
-//! and intervals agree as far as chance lets them. And it asks for more than the difference where we ask for as much,
-//! which is the same unless there is no difference at all: two equal systems have p = 1 here.
+//! This is sacreBLEU's `--paired-bs` but for two things. Its samples come from another generator, so that
+//! p-values and intervals agree as far as chance lets them. And it asks for more than the difference where we
+//! ask for as much, which is the same unless there is no difference at all: two equal systems have p = 1 here.
 
 use super::{Counted, Resampling, Scores};
 

@@ -40,8 +40,8 @@ impl DoubleArray {
         self.units.iter().flat_map(|unit| unit.to_le_bytes()).collect()
     }
 
-    /// For each position its label, where its children begin, and the value of the key that ends there; none where
-    /// no node stands.
+    /// For each position its label, where its children begin, and the value of the key that ends there; none
+    /// where no node stands.
     pub(crate) fn nodes(&self) -> impl Iterator<Item = Option<(u8, usize, Option<u32>)>> {
         self.units.iter().enumerate().map(|(at, &unit)| {
             let next = at ^ offset(unit);

@@ -6,9 +6,9 @@
 //! user-defined symbol costs next to nothing, so that it is always taken. Sums are f32 and of equal ways the
 //! one found first is kept, as in the SentencePiece library: the same ids must come out.
 //!
-//! Where no piece reaches over the beginning of a word, every way passes there, and words are cut one by one. A word
-//! that is a piece, and as such better than in any other way by more than rounding could make good, is taken at
-//! once: that is most of a text.
+//! Where no piece reaches over the beginning of a word, every way passes there, and words are cut one by one. A
+//! word that is a piece, and as such better than in any other way by more than rounding could make good, is taken
+//! at once: that is most of a text.
 
 use super::proto::PieceType;
 use super::{Cut, Pieces, character_length, words};
@@ -102,8 +102,8 @@ impl Unigram {
         }
     }
 
-    /// Appends the best pieces of a text that stands after others with the score `sum`, and gives the sum then;
-    /// without one piece if so wanted.
+    /// Appends the best pieces of a text that stands after others with the score `sum`, and gives the sum
+    /// then; without one piece if so wanted.
     fn cut_from(
         &self,
         sum: f32,

@@ -1,8 +1,9 @@
 //! A trained model as `tokenizer.json`, for programs that read nothing else.
 //!
 //! Ids and pieces are the same. Normalisation is the crate's NFKC, which composes and reorders marks that the
-//! rules of a SentencePiece model leave as they are (see [`super::charsmap`]); on such text, and only there,
-//! ids can differ. Merges are pairs here and pieces there: for each piece all pairs that make it are listed.
+//! rules of a SentencePiece model leave as they are (see [`super::charsmap`]), and its Unigram sums in f64, so
+//! that ways which cost the same are told apart otherwise; on such text, and only there, ids can differ. Merges
+//! are pairs here and pieces there: for each piece all pairs that make it are listed.
 
 use super::super::pipeline::added;
 use super::super::sentencepiece::SPACE;
