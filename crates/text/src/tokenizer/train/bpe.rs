@@ -76,7 +76,10 @@ impl Bpe {
             for pair in word.symbols.windows(2) {
                 let place = self.pairs.entry((pair[0], pair[1])).or_default();
                 place.count += word.count;
-                place.words.push(number);
+                // Named once however often it has the pair: each name is a walk through the whole word.
+                if place.words.last() != Some(&number) {
+                    place.words.push(number);
+                }
             }
         }
         self.agenda = self.pairs.iter().map(|(&pair, place)| (place.count, Reverse(pair))).collect();
@@ -197,6 +200,13 @@ mod tests {
     #[test]
     fn pairs_that_occur_once_are_not_merged() {
         assert_eq!(train(&[("abc", 1)], 9), [""; 0]);
+    }
+
+    #[test]
+    fn a_word_as_long_as_a_book_is_merged_in_a_few_walks() {
+        // The square of its length would take minutes.
+        let word: &'static str = "ab".repeat(200_000).leak();
+        assert_eq!(train(&[(word, 1)], 9), [1, 2, 4, 8].map(|times| "ab".repeat(times)));
     }
 
     #[test]
