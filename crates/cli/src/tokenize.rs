@@ -71,7 +71,8 @@ Examples:
                                                                    pieces of its own for each side
 
 A Marian folder (source.spm, target.spm, vocab.json) is written for bpe and unigram, tokenizer.json
-with it where both sides share their pieces.";
+with it where both sides share their pieces. WordPiece writes tokenizer.json and vocab.txt, for two
+sides into the folders source and target.";
 
 pub(crate) fn run(command: &Command) -> Result<(), Error> {
     match (&command.model, &command.out) {
@@ -87,7 +88,19 @@ fn train_and_save(command: &Command, out: &Path) -> Result<(), Error> {
         KindName::Unigram => Kind::Unigram,
         KindName::Wordpiece => Kind::WordPiece,
     };
-    let mut trainer = Trainer::new(kind, command.vocab_size.unwrap_or_default());
+    let size = command.vocab_size.unwrap_or_default();
+    if kind == Kind::WordPiece && !command.target.is_empty() {
+        // A folder has room for one such vocabulary: each side gets a folder of its own.
+        for (side, files) in [("source", &command.files), ("target", &command.target)] {
+            let mut trainer = Trainer::new(kind, size);
+            for file in files {
+                trainer.file(file, Side::Source)?;
+            }
+            trainer.joint()?.save(out.join(side))?;
+        }
+        return Ok(());
+    }
+    let mut trainer = Trainer::new(kind, size);
     for file in &command.files {
         trainer.file(file, Side::Source)?;
     }

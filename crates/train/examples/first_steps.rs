@@ -12,7 +12,7 @@ use attentive_model::families::transformer::{Batch, Transformer, TransformerConf
 use attentive_tensor::{Adam, AdamRule, CpuBackend, Gradients, Precision, Tape};
 use attentive_text::tokenizer::train::{Kind, Trainer};
 use attentive_text::tokenizer::{Side, Tokenizer};
-use attentive_train::corpus::{Batching, Corpus, CorpusFiles, Encode};
+use attentive_train::corpus::{Batching, Corpus, CorpusFiles, Encode, Encoded};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -61,8 +61,7 @@ fn losses(
 
     let encode = |side| -> Arc<dyn Encode> {
         let tokenizer = Arc::clone(tokenizer);
-        // A tokenizer with all its pieces can encode every text.
-        Arc::new(move |text: &str| tokenizer.encode(text, side).unwrap_or_default())
+        Arc::new(move |text: &str| -> Encoded { Ok(tokenizer.encode(text, side)?) })
     };
     let batches = corpus.batches(
         Batching { tokens: 4096, ..Batching::default() },

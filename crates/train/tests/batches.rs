@@ -5,7 +5,9 @@ mod common;
 
 use attentive_model::families::transformer;
 use attentive_tensor::CpuBackend;
-use attentive_train::corpus::{Batching, Corpus, CorpusFiles, Error, LeftOut, Limits, PairBatch, Position};
+use attentive_train::corpus::{
+    Batching, Corpus, CorpusFiles, Encoded, Error, LeftOut, Limits, PairBatch, Position,
+};
 use common::{Scratch, batches, batching, encode, encoder, epoch, pair, pair_files, take, write_pairs};
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -178,12 +180,34 @@ fn a_file_that_changes_under_way_is_an_error_and_the_end() {
 fn a_panic_of_the_tokenizer_is_passed_on() {
     let scratch = Scratch::new("panic");
     let corpus = corpus(&scratch, 100);
-    let fails = |text: &str| -> Vec<u32> {
+    let fails = |text: &str| -> Encoded {
         assert!(!text.starts_with("33 "), "no token for pair 33");
-        encode(text)
+        Ok(encode(text))
     };
     let batches = corpus.batches(batching(1, 10), Arc::new(fails), encoder()).unwrap();
     batches.take(1000).for_each(drop);
+}
+
+#[test]
+fn a_text_that_cannot_be_encoded_is_named_by_file_and_line() {
+    let scratch = Scratch::new("encoded");
+    let corpus = corpus(&scratch, 100);
+    let fails = |text: &str| -> Encoded {
+        if text.contains("33") { Err("no token".into()) } else { Ok(encode(text)) }
+    };
+    let mut batches = corpus.batches(batching(1, 10), encoder(), Arc::new(fails)).unwrap();
+    let error = batches.find_map(Result::err).unwrap().to_string();
+    assert!(error.contains("pairs.de: line 34 cannot be encoded: no token"), "{error}");
+}
+
+#[test]
+fn more_lines_than_are_read_in_one_go_are_all_there() {
+    let scratch = Scratch::new("many");
+    let corpus = corpus(&scratch, 120_000);
+    assert!(corpus.size().bytes > 3_000_000, "{}", corpus.size());
+    let batching = Batching { tokens: 4000, ..batching(1, 120_000) };
+    let all = numbers(&epoch(&mut batches(&corpus, batching)));
+    assert!(all.into_iter().collect::<BTreeSet<_>>().into_iter().eq(0..120_000));
 }
 
 #[test]

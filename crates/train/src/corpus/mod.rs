@@ -27,7 +27,7 @@ mod unpack;
 mod windows;
 
 pub use batches::{Batches, Position};
-pub use encode::Encode;
+pub use encode::{Encode, Encoded};
 pub use error::Error;
 pub use fields::FieldNames;
 pub use files::CorpusFiles;

@@ -106,6 +106,26 @@ impl Corpus {
     }
 }
 
+impl Corpus {
+    /// The file and the line, counted from one, of a side of a pair.
+    pub(super) fn place(&self, number: u32, side: Side) -> (&Path, usize) {
+        let part = self.begins.partition_point(|&begin| begin <= number) - 1;
+        let file = match (&self.parts[part], side) {
+            (Part::Pair { source: file, .. }, Side::Source)
+            | (Part::Pair { target: file, .. }, Side::Target) => file,
+            (Part::Lines { file, .. }, _) => file,
+        };
+        (file.named(), (number - self.begins[part]) as usize + 1)
+    }
+}
+
+/// Of a pair.
+#[derive(Clone, Copy)]
+pub(super) enum Side {
+    Source,
+    Target,
+}
+
 impl Part {
     fn pair(source: &Path, target: &Path, cache: &mut Cache) -> Result<Part, Error> {
         let mut index = |path: &Path| TextFile::index(path, cache.unpacked(path)?, |_| Ok(()));

@@ -7,6 +7,8 @@ use std::path::{Path, PathBuf};
 
 /// Bytes between two wanted lines that are read along: cheaper than to go there.
 const READ_OVER: u64 = 4096;
+/// Bytes that are read in one go, if no line is longer.
+const RUN: u64 = 1 << 20;
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 18;
 
@@ -68,11 +70,16 @@ impl TextFile {
     pub(super) fn read(&self, lines: &[usize]) -> Result<Texts, Error> {
         let mut file = self.open()?;
         let mut texts = Texts { text: String::new(), ranges: Vec::with_capacity(lines.len()) };
-        let near = |a: &usize, b: &usize| self.begins[*b].saturating_sub(self.begins[*a + 1]) <= READ_OVER;
-        for run in lines.chunk_by(near) {
-            let (Some(&first), Some(&last)) = (run.first(), run.last()) else { continue };
-            let (begin, end) = (self.begins[first], self.begins[last + 1]);
-            let piece = self.piece(&mut file, begin, end)?;
+        let mut rest = lines;
+        while let Some(&first) = rest.first() {
+            let begin = self.begins[first];
+            let goes_on = |two: &&[usize]| {
+                let (between, end) = (self.begins[two[0] + 1]..self.begins[two[1]], self.begins[two[1] + 1]);
+                between.end.saturating_sub(between.start) <= READ_OVER && end - begin <= RUN
+            };
+            let (run, after) = rest.split_at(1 + rest.windows(2).take_while(goes_on).count());
+            rest = after;
+            let piece = self.piece(&mut file, begin, self.begins[run[run.len() - 1] + 1])?;
             for &line in run {
                 let within = |at: u64| (at - begin) as usize;
                 let bytes = within(self.begins[line])..within(self.begins[line + 1]);

@@ -5,6 +5,7 @@
 //! by length, cut into batches, and the batches are shuffled. Pairs of the same length stay in the shuffled
 //! order of the epoch.
 
+use super::pairs::Side;
 use super::shuffle::shuffle;
 use super::{Corpus, Encode, Error, LeftOut, Limits};
 use attentive_model::Sequences;
@@ -153,15 +154,31 @@ impl<'a> Windows<'a> {
         let numbers: Vec<u32> = sorted.iter().map(|(number, _)| *number).collect();
 
         let mut pairs: Vec<Pair> = numbers.iter().map(|_| Pair::default()).collect();
+        let mut failed = None;
         self.corpus.read(&numbers, |i, source, target| {
             // Blank pairs stay without tokens, whatever a tokenizer would add to them.
             if !source.trim().is_empty() && !target.trim().is_empty() {
-                let (source, target) = (self.source.encode(source), self.target.encode(target));
-                pairs[sorted[i].1] = Pair { source, target };
+                match self.pair(numbers[i], source, target) {
+                    Ok(pair) => pairs[sorted[i].1] = pair,
+                    Err(error) => failed = Some(error),
+                }
             }
-            !stop.load(Ordering::Relaxed)
+            failed.is_none() && !stop.load(Ordering::Relaxed)
         })?;
-        Ok(pairs)
+        failed.map_or(Ok(pairs), Err)
+    }
+
+    fn pair(&self, number: u32, source: &str, target: &str) -> Result<Pair, Error> {
+        let failed = |side| {
+            move |error| {
+                let (path, line) = self.corpus.place(number, side);
+                Error::Line { path: path.to_owned(), line, problem: format!("cannot be encoded: {error}") }
+            }
+        };
+        Ok(Pair {
+            source: self.source.encode(source).map_err(failed(Side::Source))?,
+            target: self.target.encode(target).map_err(failed(Side::Target))?,
+        })
     }
 }
 

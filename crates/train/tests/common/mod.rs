@@ -1,7 +1,9 @@
 //! What the tests of the corpus share.
 #![allow(dead_code, reason = "each file of tests uses its part")]
 
-use attentive_train::corpus::{Batches, Batching, Corpus, CorpusFiles, Encode, Error, Limits, PairBatch};
+use attentive_train::corpus::{
+    Batches, Batching, Corpus, CorpusFiles, Encode, Encoded, Error, Limits, PairBatch,
+};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -66,7 +68,7 @@ pub fn encode(text: &str) -> Vec<u32> {
 }
 
 pub fn encoder() -> Arc<dyn Encode> {
-    Arc::new(encode)
+    Arc::new(|text: &str| -> Encoded { Ok(encode(text)) })
 }
 
 /// Small batches and windows, and nothing left out.

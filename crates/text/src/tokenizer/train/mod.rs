@@ -124,9 +124,7 @@ impl Trainer {
     /// Pieces of its own for each side, in one vocabulary.
     pub fn separate(self) -> Result<Tokenizer, Error> {
         if self.kind == Kind::WordPiece {
-            return Err(Error::Size(
-                "WordPiece has one vocabulary for both sides: leave the target side out".into(),
-            ));
+            return Err(Error::Size("WordPiece has one vocabulary: train one for each side instead".into()));
         }
         let (source, target) = (self.source.sorted(), self.target.sorted());
         if source.is_empty() || target.is_empty() {
