@@ -17,7 +17,7 @@ pub(crate) struct Command {
     /// Write numbers instead of pieces; with --decode, read numbers
     #[arg(long)]
     ids: bool,
-    /// Read tokens and write text
+    /// Read tokens, of the target side where the two differ, and write text
     #[arg(long)]
     decode: bool,
     /// The side of a translation whose tokens are written, where the two differ
@@ -27,12 +27,15 @@ pub(crate) struct Command {
     #[arg(long, requires_all = ["vocab_size", "files", "out"])]
     #[arg(conflicts_with_all = ["model", "ids", "decode", "side"])]
     train: bool,
-    /// How many tokens to train, the special ones included
+    /// How many tokens to train, 8 to 1,000,000, the special ones included; with --target for each side
     #[arg(long, value_name = "N", value_parser = between::<8, 1_000_000>, requires = "train")]
     vocab_size: Option<usize>,
     /// What to train
     #[arg(long, value_name = "KIND", default_value = "bpe", requires = "train")]
     kind: KindName,
+    /// The share of the text whose characters get pieces; rarer ones are unknown. For Chinese or Japanese 0.9995 is usual
+    #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share, requires = "train")]
+    character_coverage: f64,
     /// Text to train on, one sentence a line; without --target, of both sides
     #[arg(value_name = "FILES", requires = "train")]
     files: Vec<PathBuf>,
@@ -89,18 +92,21 @@ fn train_and_save(command: &Command, out: &Path) -> Result<(), Error> {
         KindName::Wordpiece => Kind::WordPiece,
     };
     let size = command.vocab_size.unwrap_or_default();
+    let trainer = || Trainer::new(kind, size).character_coverage(command.character_coverage);
     if kind == Kind::WordPiece && !command.target.is_empty() {
         // A folder has room for one such vocabulary: each side gets a folder of its own.
         for (side, files) in [("source", &command.files), ("target", &command.target)] {
-            let mut trainer = Trainer::new(kind, size);
+            let mut trainer = trainer();
             for file in files {
                 trainer.file(file, Side::Source)?;
             }
-            trainer.joint()?.save(out.join(side))?;
+            let tokenizer = trainer.joint()?;
+            tokenizer.save(out.join(side))?;
+            report(&tokenizer, size, &out.join(side));
         }
         return Ok(());
     }
-    let mut trainer = Trainer::new(kind, size);
+    let mut trainer = trainer();
     for file in &command.files {
         trainer.file(file, Side::Source)?;
     }
@@ -109,12 +115,22 @@ fn train_and_save(command: &Command, out: &Path) -> Result<(), Error> {
     }
     let tokenizer = if command.target.is_empty() { trainer.joint()? } else { trainer.separate()? };
     tokenizer.save(out)?;
-    let found = tokenizer.vocabulary_size(Side::Source);
-    if command.target.is_empty() && Some(found) < command.vocab_size {
-        // Where nobody reads this, the tokenizer is there all the same.
-        let _ = writeln!(stderr(), "attentive: the text has no more that recurs: {found} tokens were found");
-    }
+    report(&tokenizer, size, out);
     Ok(())
+}
+
+/// Says what there is now.
+fn report(tokenizer: &Tokenizer, wanted: usize, folder: &Path) {
+    let found = tokenizer.vocabulary_size(Side::Source);
+    let fewer = if found < wanted { "; the text has no more that recurs" } else { "" };
+    // Where nobody reads this, the tokenizer is there all the same.
+    let _ = writeln!(stderr(), "{found} tokens in {}{fewer}", folder.display());
+}
+
+/// Parses a share above zero, up to one.
+fn share(text: &str) -> Result<f64, String> {
+    let share = text.parse().ok().filter(|share| *share > 0.0 && *share <= 1.0);
+    share.ok_or_else(|| "a number above 0, at most 1, is needed".to_owned())
 }
 
 /// Answers each line of stdin with a line on stdout, as soon as it is there.
@@ -129,20 +145,11 @@ fn translate_lines(command: &Command, tokenizer: &Tokenizer) -> Result<(), Error
             break;
         }
         let length = chunk.len();
-        let mut rest = chunk;
-        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
-            if begun.is_empty() {
-                lines.line(&rest[..end])?;
-            } else {
-                begun.extend(&rest[..end]);
-                lines.line(&begun)?;
-                begun.clear();
-            }
-            rest = &rest[end + 1..];
-        }
-        begun.extend(rest);
+        let answered = lines.chunk(chunk, &mut begun);
         input.consume(length);
+        // What was answered before a line that could not be is written all the same.
         lines.write(&mut output)?;
+        answered?;
     }
     if !begun.is_empty() {
         lines.line(&begun)?;
@@ -158,6 +165,23 @@ struct Lines<'a> {
 }
 
 impl Lines<'_> {
+    /// Answers the lines that end in a piece of the input; `begun` is what came of the first of them before, and then what
+    /// has come of the next.
+    fn chunk(&mut self, mut rest: &[u8], begun: &mut Vec<u8>) -> Result<(), Error> {
+        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+            if begun.is_empty() {
+                self.line(&rest[..end])?;
+            } else {
+                begun.extend(&rest[..end]);
+                self.line(begun)?;
+                begun.clear();
+            }
+            rest = &rest[end + 1..];
+        }
+        begun.extend(rest);
+        Ok(())
+    }
+
     fn line(&mut self, line: &[u8]) -> Result<(), Error> {
         self.number += 1;
         let not_utf8 = "not UTF-8; convert it first, for example with iconv";

@@ -129,7 +129,8 @@ fn a_joint_tokenizer_is_trained_saved_and_used() {
         let (out_name, kind) = (out.display(), format!("--kind {kind}"));
         let trained =
             run(&format!("tokenize --train --vocab-size {size} {kind} {english} {german} --out {out_name}"));
-        assert_eq!((trained.code, trained.stdout.as_str(), trained.stderr.as_str()), (Some(0), "", ""));
+        assert_eq!((trained.code, trained.stdout.as_str()), (Some(0), ""));
+        assert_eq!(trained.stderr, format!("{size} tokens in {out_name}\n"));
         assert_eq!(names(&out), files);
         let ids = fed(&format!("tokenize --model {out_name} --ids"), "Zwei Hunde\n".as_bytes());
         let text = fed(&format!("tokenize --model {out_name} --ids --decode"), ids.stdout.as_bytes());
@@ -144,7 +145,7 @@ fn each_side_can_be_trained_alone() {
     let out = folder.0.join("out");
     let trained =
         run(&format!("tokenize --train --vocab-size 40 {english} --target {german} --out {}", out.display()));
-    assert_eq!((trained.code, trained.stderr.as_str()), (Some(0), ""));
+    assert_eq!(trained.code, Some(0), "{}", trained.stderr);
     assert_eq!(names(&out), ["source.spm", "target.spm", "tokenizer_config.json", "vocab.json"]);
     let target = fed(&format!("tokenize --model {} --side target", out.display()), "Der Hund\n".as_bytes());
     assert!(target.stdout.ends_with(" </s>\n"), "{}", target.stdout);
@@ -158,7 +159,7 @@ fn a_text_with_too_little_to_learn_gives_what_there_is_and_says_so() {
     let trained =
         run(&format!("tokenize --train --vocab-size 9000 {} --out {}", english.display(), out.display()));
     assert_eq!((trained.code, trained.stdout.as_str()), (Some(0), ""));
-    trained.says(&["tokens were found"]);
+    trained.says(&["no more that recurs"]);
     assert!(out.join("vocab.json").exists());
 }
 
@@ -179,10 +180,16 @@ fn bad_input_is_told_in_one_sentence_and_nothing_is_written() {
     assert!(!out.exists());
 
     let bert = format!("tokenize --model {MODELS}/bert");
-    fed(&bert, b"good\nbad \xFF\n").failed(&["standard input", "line 2", "UTF-8"]);
-    fed(&format!("{bert} --ids --decode"), b"1 2\n1 x 2\n").failed(&["line 2", "`x`"]);
+    // What came before is answered.
+    let stops = |options: &str, input: &[u8], words: &[&str]| {
+        let outcome = fed(&format!("{bert} {options}"), input);
+        assert_eq!((outcome.code, outcome.stdout.lines().count()), (Some(1), 1), "{}", outcome.stderr);
+        outcome.says(words);
+    };
+    stops("", b"good\nbad \xFF\n", &["standard input", "line 2", "UTF-8"]);
+    stops("--ids --decode", b"1 2\n1 x 2\n", &["line 2", "`x`"]);
     fed(&format!("{bert} --ids --decode"), b"123456\n").failed(&["line 1", "123456"]);
-    fed(&format!("{bert} --decode"), b"dog\nqwertz\n").failed(&["line 2", "qwertz"]);
+    stops("--decode", b"dog\nqwertz\n", &["line 2", "qwertz"]);
     run(&format!("tokenize --model {}", folder.0.display())).failed(&["no tokenizer here"]);
     run("tokenize --model nothing.model").failed(&["nothing.model"]);
 }
@@ -208,4 +215,47 @@ fn every_example_of_its_help_is_a_valid_command() {
         let line = example.split("  ").next().unwrap().split(" <").next().unwrap();
         assert_eq!(run(&format!("{line} --help")).code, Some(0), "{line}");
     }
+}
+
+#[test]
+fn wordpiece_for_each_side_gets_two_folders() {
+    let folder = Folder::new("wordpieces");
+    let [english, german] = texts(&folder).map(|path| path.display().to_string());
+    let out = folder.0.join("out");
+    let line = "tokenize --train --kind wordpiece --vocab-size 60";
+    let trained = run(&format!("{line} {english} --target {german} --out {}", out.display()));
+    assert_eq!(trained.code, Some(0), "{}", trained.stderr);
+    assert_eq!(names(&out), ["source", "target"]);
+    let target = out.join("target");
+    let pieces = fed(&format!("tokenize --model {}", target.display()), "Zwei Hunde\n".as_bytes());
+    assert!(pieces.stdout.starts_with("[CLS] ") && !pieces.stdout.contains("[UNK]"), "{}", pieces.stdout);
+}
+
+#[test]
+fn rare_characters_have_pieces_unless_less_is_asked_for() {
+    let folder = Folder::new("coverage");
+    let text = folder.0.join("text");
+    std::fs::write(&text, "a man and a dog\n".repeat(2000) + "a man, 2 dogs\n").unwrap();
+    let again = |options: &str| {
+        let out = folder.0.join(format!("out{options}").replace(' ', ""));
+        let line = format!("tokenize --train --vocab-size 30 {options} {} --out", text.display());
+        assert_eq!(run(&format!("{line} {}", out.display())).code, Some(0));
+        let ids = fed(&format!("tokenize --model {} --ids", out.display()), b"2 dogs\n");
+        fed(&format!("tokenize --model {} --ids --decode", out.display()), ids.stdout.as_bytes()).stdout
+    };
+    assert_eq!(again(""), "2 dogs\n");
+    assert_ne!(again("--character-coverage 0.9995"), "2 dogs\n");
+    run("tokenize --train --vocab-size 30 --character-coverage 1.5 text --out out").refused(&["coverage"]);
+}
+
+#[test]
+fn lines_before_a_broken_one_are_answered() {
+    let folder = Folder::new("before");
+    let text = folder.0.join("text");
+    std::fs::write(&text, "a man and a dog\n".repeat(10)).unwrap();
+    let out = folder.0.join("out").display().to_string();
+    run(&format!("tokenize --train --vocab-size 20 {} --out {out}", text.display()));
+    let outcome = fed(&format!("tokenize --model {out}"), b"a dog\na man\n\xff\n");
+    assert_eq!((outcome.code, outcome.stdout.lines().count()), (Some(1), 2), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("line 3"), "{}", outcome.stderr);
 }

@@ -44,6 +44,7 @@ const CHUNK: u64 = 8 << 20;
 pub struct Trainer {
     kind: Kind,
     size: usize,
+    coverage: f64,
     counter: words::Counter,
     source: WordCounts,
     target: WordCounts,
@@ -58,7 +59,14 @@ impl Trainer {
             Kind::WordPiece => words::Counter::bert(),
         };
         let (source, target) = (WordCounts::default(), WordCounts::default());
-        Trainer { kind, size, counter, source, target, files: vec![] }
+        Trainer { kind, size, coverage: 1.0, counter, source, target, files: vec![] }
+    }
+
+    /// Gives pieces to as many characters, the most frequent first, as make up this share of the text; the others are
+    /// unknown to the tokenizer. All have pieces unless this is called; for scripts of thousands of characters 0.9995 is
+    /// usual.
+    pub fn character_coverage(self, coverage: f64) -> Trainer {
+        Trainer { coverage, ..self }
     }
 
     /// Learns from a line.
@@ -108,9 +116,9 @@ impl Trainer {
             return Err(Error::Empty(self.files.join(", ")));
         }
         if self.kind == Kind::WordPiece {
-            return wordpiece::train(&words, self.size);
+            return wordpiece::train(&words, self.size, self.coverage);
         }
-        let model = model::train(self.kind, &words, self.size)?;
+        let model = model::train(self.kind, &words, self.size, self.coverage)?;
         let (json, made) = std::thread::scope(|scope| {
             let json = scope.spawn(|| json::of(&model).to_string().into_bytes());
             let made = Arc::new(sentencepiece(&model));
@@ -130,8 +138,8 @@ impl Trainer {
         if source.is_empty() || target.is_empty() {
             return Err(Error::Empty(self.files.join(", ")));
         }
-        let source = model::train(self.kind, &source, self.size)?;
-        let target = model::train(self.kind, &target, self.size)?;
+        let source = model::train(self.kind, &source, self.size, self.coverage)?;
+        let target = model::train(self.kind, &target, self.size, self.coverage)?;
         // The padding stays last.
         let mut tokens = source.tokens();
         let pad = tokens.pop();

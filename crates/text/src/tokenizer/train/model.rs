@@ -17,13 +17,13 @@ pub(super) struct Model {
 pub(super) const SPECIAL: usize = 3;
 
 /// Learns the pieces of a vocabulary of `size` tokens.
-pub(super) fn train(kind: Kind, words: &[(String, u64)], size: usize) -> Result<Model, Error> {
-    let alphabet = words::alphabet(words);
+pub(super) fn train(kind: Kind, words: &[(String, u64)], size: usize, coverage: f64) -> Result<Model, Error> {
+    let alphabet = words::alphabet(words, coverage);
     let least = SPECIAL + alphabet.len();
     if size < least {
         return Err(Error::Size(format!(
             "the text has {} characters that need a piece each: the vocabulary must have {least} \
-             tokens or more, and {size} are asked for",
+             tokens or more, and {size} are asked for; a lower coverage of characters leaves rare ones out",
             alphabet.len()
         )));
     }

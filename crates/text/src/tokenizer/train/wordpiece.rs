@@ -15,8 +15,8 @@ const PREFIX: &str = "##";
 const SPECIAL: [&str; 5] = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
 
 /// Learns a vocabulary of `size` tokens.
-pub(super) fn train(words: &[(String, u64)], size: usize) -> Result<Tokenizer, Error> {
-    let known: HashSet<char> = words::alphabet(words).into_iter().collect();
+pub(super) fn train(words: &[(String, u64)], size: usize, coverage: f64) -> Result<Tokenizer, Error> {
+    let known: HashSet<char> = words::alphabet(words, coverage).into_iter().collect();
     // A word with a character that is unknown is unknown as a whole: nothing can be learned from it.
     let words = words.iter().filter(|(word, _)| word.chars().all(|character| known.contains(&character)));
     let words: Vec<(Vec<String>, u64)> = words.map(|(word, count)| (symbols(word), *count)).collect();
@@ -26,7 +26,8 @@ pub(super) fn train(words: &[(String, u64)], size: usize) -> Result<Tokenizer, E
     if size < least {
         return Err(Error::Size(format!(
             "the text has {} characters, those that begin and those that continue a word counted \
-             apart: the vocabulary must have {least} tokens or more, and {size} are asked for",
+             apart: the vocabulary must have {least} tokens or more, and {size} are asked for; \
+             a lower coverage of characters leaves rare ones out",
             alphabet.len()
         )));
     }

@@ -176,11 +176,8 @@ pub(super) fn stretches(word: &str, known: impl Fn(char) -> bool) -> Vec<&str> {
     stretches
 }
 
-/// How much of a text the characters that become pieces cover; the others, each very rare, are unknown.
-const COVERAGE: f64 = 0.9995;
-
-/// The characters that become pieces, the most frequent first.
-pub(super) fn alphabet(words: &[(String, u64)]) -> Vec<char> {
+/// The characters that become pieces, the most frequent first: as many as make up the share `coverage` of the text.
+pub(super) fn alphabet(words: &[(String, u64)], coverage: f64) -> Vec<char> {
     let mut counts: HashMap<char, u64, FixedState> = HashMap::default();
     for (word, count) in words {
         for character in word.chars() {
@@ -192,7 +189,7 @@ pub(super) fn alphabet(words: &[(String, u64)]) -> Vec<char> {
     counts.sort_unstable_by_key(|&(character, count)| (std::cmp::Reverse(count), character));
     let mut covered = 0;
     let enough = |&(_, count): &(char, u64)| {
-        let go_on = (covered as f64) < COVERAGE * total as f64;
+        let go_on = (covered as f64) < coverage * total as f64;
         covered += count;
         go_on
     };
@@ -243,9 +240,10 @@ mod tests {
     }
 
     #[test]
-    fn very_rare_characters_are_left_out() {
+    fn characters_beyond_the_coverage_are_left_out() {
         let words = [("▁aaaaaaaaa".to_owned(), 10_000), ("▁q".to_owned(), 1)];
-        assert_eq!(alphabet(&words), ['a', '▁']);
-        assert_eq!(alphabet(&[("ab".to_owned(), 1)]), ['a', 'b']);
+        assert_eq!(alphabet(&words, 0.9995), ['a', '▁']);
+        assert_eq!(alphabet(&words, 1.0), ['a', '▁', 'q']);
+        assert_eq!(alphabet(&[("ab".to_owned(), 1)], 0.9995), ['a', 'b']);
     }
 }
