@@ -29,12 +29,12 @@ pub(crate) enum Error {
     /// A tokenizer cannot be had or used.
     #[error(transparent)]
     Tokenizer(#[from] attentive_text::tokenizer::Error),
-    /// A line that was piped in makes no sense.
-    #[error("standard input, line {line}: {problem}")]
-    Line { line: usize, problem: String },
-    /// What was piped in cannot be read.
-    #[error("cannot read standard input: {0}")]
-    Input(std::io::Error),
+    /// A line of the input makes no sense.
+    #[error("{input}, line {line}: {problem}")]
+    Line { input: String, line: usize, problem: String },
+    /// The input cannot be read.
+    #[error("{input}: {source}")]
+    Input { input: String, source: std::io::Error },
     /// The result cannot be written.
     #[error("cannot write the result: {0}")]
     Output(#[from] std::io::Error),

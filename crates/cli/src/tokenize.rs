@@ -5,7 +5,8 @@ use crate::options::between;
 use attentive_text::tokenizer::train::{Kind, Trainer};
 use attentive_text::tokenizer::{Side, Tokenizer};
 use clap::{Args, ValueEnum};
-use std::io::{BufRead, StdoutLock, Write, stderr, stdin, stdout};
+use std::fs::File;
+use std::io::{BufRead, BufReader, StdoutLock, Write, stderr, stdin, stdout};
 use std::path::{Path, PathBuf};
 
 #[derive(Args)]
@@ -36,8 +37,9 @@ pub(crate) struct Command {
     /// The share of the text whose characters get pieces; rarer ones are unknown. For Chinese or Japanese 0.9995 is usual
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share, requires = "train")]
     character_coverage: f64,
-    /// Text to train on, one sentence a line; without --target, of both sides
-    #[arg(value_name = "FILES", requires = "train")]
+    /// What to read instead of stdin; with --train the text to train on, one sentence a line, of both sides unless there
+    /// is --target
+    #[arg(value_name = "FILES")]
     files: Vec<PathBuf>,
     /// Text of the target side: each side then gets pieces of its own
     #[arg(long, value_name = "FILES", num_args = 1.., requires = "train")]
@@ -65,7 +67,7 @@ enum KindName {
 
 const EXAMPLES: &str = "\
 Examples:
-  attentive tokenize --model opus-mt-en-de < text.en               pieces, a line for each line
+  attentive tokenize --model opus-mt-en-de text.en                 pieces, a line for each line
   attentive tokenize --model source.spm --ids < text.en            numbers
   attentive tokenize --model source.spm --ids --decode < numbers   and back
   attentive tokenize --train --vocab-size 8000 train.en train.de --out tokenizer
@@ -79,7 +81,7 @@ sides into the folders source and target.";
 
 pub(crate) fn run(command: &Command) -> Result<(), Error> {
     match (&command.model, &command.out) {
-        (Some(model), _) => translate_lines(command, &Tokenizer::load(model)?),
+        (Some(model), _) => read_files(command, &Tokenizer::load(model)?),
         (None, Some(out)) => train_and_save(command, out),
         (None, None) => unreachable!("clap asks for one of the two"),
     }
@@ -133,14 +135,32 @@ fn share(text: &str) -> Result<f64, String> {
     share.ok_or_else(|| "a number above 0, at most 1, is needed".to_owned())
 }
 
-/// Answers each line of stdin with a line on stdout, as soon as it is there.
-fn translate_lines(command: &Command, tokenizer: &Tokenizer) -> Result<(), Error> {
-    let (mut input, mut output) = (stdin().lock(), stdout().lock());
-    let mut lines = Lines { command, tokenizer, number: 0, answer: Vec::new() };
+/// Answers the lines of all files, or of stdin where there are none.
+fn read_files(command: &Command, tokenizer: &Tokenizer) -> Result<(), Error> {
+    if command.files.is_empty() {
+        return translate_lines(command, tokenizer, "standard input".to_owned(), stdin().lock());
+    }
+    for path in &command.files {
+        let input = path.display().to_string();
+        let file = File::open(path).map_err(|source| Error::Input { input: input.clone(), source })?;
+        translate_lines(command, tokenizer, input, BufReader::new(file))?;
+    }
+    Ok(())
+}
+
+/// Answers each line with a line on stdout, as soon as it is there.
+fn translate_lines(
+    command: &Command,
+    tokenizer: &Tokenizer,
+    name: String,
+    mut input: impl BufRead,
+) -> Result<(), Error> {
+    let mut output = stdout().lock();
+    let mut lines = Lines { command, tokenizer, name, number: 0, answer: Vec::new() };
     // The beginning of a line whose end has not been read yet.
     let mut begun = Vec::new();
     loop {
-        let chunk = input.fill_buf().map_err(Error::Input)?;
+        let chunk = input.fill_buf().map_err(|source| Error::Input { input: lines.name.clone(), source })?;
         if chunk.is_empty() {
             break;
         }
@@ -160,6 +180,8 @@ fn translate_lines(command: &Command, tokenizer: &Tokenizer) -> Result<(), Error
 struct Lines<'a> {
     command: &'a Command,
     tokenizer: &'a Tokenizer,
+    /// Of the input.
+    name: String,
     number: usize,
     answer: Vec<u8>,
 }
@@ -229,7 +251,7 @@ impl Lines<'_> {
     }
 
     fn problem(&self, problem: impl ToString) -> Error {
-        Error::Line { line: self.number, problem: problem.to_string() }
+        Error::Line { input: self.name.clone(), line: self.number, problem: problem.to_string() }
     }
 
     fn write(&mut self, output: &mut StdoutLock) -> Result<(), Error> {

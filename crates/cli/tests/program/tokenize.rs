@@ -195,6 +195,20 @@ fn bad_input_is_told_in_one_sentence_and_nothing_is_written() {
 }
 
 #[test]
+fn files_are_read_one_after_the_other() {
+    let folder = Folder::new("files");
+    let [one, two] =
+        [("one", &b"dog\n"[..]), ("two", b"\ndog dog")].map(|(name, text)| folder.file(name, text));
+    let line = format!("tokenize --model {MODELS}/bert --ids");
+    let piped = fed(&line, b"dog\n\ndog dog\n");
+    let read = run(&format!("{line} {} {}", one.display(), two.display()));
+    assert_eq!((read.code, &read.stdout), (Some(0), &piped.stdout), "{}", read.stderr);
+    let broken = folder.file("broken", b"\xFF\n");
+    run(&format!("{line} {}", broken.display())).failed(&["broken, line 1", "UTF-8"]);
+    run(&format!("{line} missing.txt")).failed(&["missing.txt"]);
+}
+
+#[test]
 fn wrong_usage_is_refused() {
     run("tokenize").refused(&["--model"]);
     run("tokenize --train a.txt --out b").refused(&["--vocab-size"]);
@@ -203,7 +217,7 @@ fn wrong_usage_is_refused() {
     run("tokenize --train --vocab-size 2 a.txt --out b").refused(&["--vocab-size", "8"]);
     run("tokenize --model a --train --vocab-size 100 a.txt --out b").refused(&["--model", "--train"]);
     run("tokenize --model a --kind word").refused(&["bpe", "unigram", "wordpiece"]);
-    run("tokenize --model a a.txt").refused(&["--train"]);
+    run("tokenize --model a --vocab-size 100").refused(&["--train"]);
 }
 
 #[test]
