@@ -97,9 +97,10 @@ mod linux {
     /// The product of two rows by two columns of tiles, `steps` tiles long, added to or stored in a block of 32 × 32
     /// sums.
     ///
-    /// One column of tiles is done after the other, with four registers in all. All eight would save a load in three; but at times, presumably when
-    /// a neighbour keeps the other half of the core busy, the unit stalls the more the more registers a loop uses: with
-    /// eight a product then takes twice as long as with four, and at other times it is as fast either way.
+    /// One column of tiles is done after the other, with four registers in all. All eight would save a load in three;
+    /// but at times, presumably when a neighbour keeps the other half of the core busy, the unit stalls the more the more
+    /// registers a loop uses: with eight a product then takes twice as long as with four, and at other times it is as
+    /// fast either way.
     macro_rules! multiply {
         ($(#[$doc:meta])* $name:ident, $busy:ident, $element:ty, $sum:ty, $product:literal) => {
             impl Tiles {

@@ -3,9 +3,8 @@
 //! A task has up to 256 columns, and all rows if that makes tasks enough for all threads. It packs its columns, rounded to
 //! bf16 on the way, into pairs of neighbours along `k`: that is what the tile unit and the dot products of AVX-512 multiply.
 //! Then it goes through blocks of 32 rows: a stretch of `k` of them stays in the first cache while the columns stream past it
-//! from the second. Sums of a block of
-//! 32 × 32 elements go on exactly from one stretch to the next, so that an element depends on its row, its column and
-//! the instruction set alone.
+//! from the second. Sums of a block of 32 × 32 elements go on exactly from one stretch to the next, so that an element
+//! depends on its row, its column and the instruction set alone.
 
 mod block;
 mod pack;
