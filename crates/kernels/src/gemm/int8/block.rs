@@ -43,6 +43,7 @@ impl<T: Real> Kernel for Panel<'_, T> {
                         sums.0.as_mut_ptr(),
                         true,
                         left.as_ptr().wrapping_add(BLOCK * length),
+                        length,
                     );
                 },
                 _ => {
