@@ -109,8 +109,12 @@ impl<T: Real> Kernel for Quantise<'_, T> {
             }
             *scale = s.greatest(most) / LARGEST;
             let inverse = if *scale > 0.0 { 1.0 / *scale } else { 0.0 };
-            for (to, x) in to.iter_mut().zip(row) {
-                *to = (x.to_f32() * inverse).round_ties_even() as i8;
+            // Rows are padded to whole tiles, so that the last vector has its place too: zeros after the end of the row.
+            assert!(to.len() >= k.next_multiple_of(S::LANES));
+            for at in (0..k).step_by(S::LANES) {
+                let x = s.mul(load(s, row, at, S::LANES.min(k - at)), s.splat(inverse));
+                // Safety: a whole vector from `at` on, as just checked.
+                unsafe { s.store_i8(to.as_mut_ptr().add(at), x) };
             }
             to[k..].fill(0);
         }
