@@ -15,13 +15,15 @@ use crate::scratch::Scratch;
 use crate::simd::{Real, Simd, load};
 use crate::threads::Shared;
 use crate::{Cpu, amx};
-use block::Panel;
+use block::Panels;
 
 /// Elements of `k` in a row of a tile.
 const STEP: usize = 64;
 /// Rows and columns of a block of sums.
 const BLOCK: usize = amx::BLOCK;
 const TILE: usize = amx::TILE;
+/// Panels of a task: enough that what it takes to begin one does not count.
+const PANELS: usize = 4;
 /// The largest magnitude of a quantised number.
 const LARGEST: f32 = 127.0;
 
@@ -63,7 +65,13 @@ impl Int8Weights {
 }
 
 /// `C = activation(A·Wᵀ + bias)` with `A: [m, k]` quantised row by row: `C: [m, n]`.
-pub fn gemm_int8<T: Real>(cpu: &Cpu, a: Matrix<T>, w: &Int8Weights, c: &mut [T], epilogue: Epilogue) {
+pub fn gemm_int8<A: Real, C: Real>(
+    cpu: &Cpu,
+    a: Matrix<A>,
+    w: &Int8Weights,
+    c: &mut [C],
+    epilogue: Epilogue,
+) {
     assert!(!a.transposed && !epilogue.accumulate, "int8: only plain products of rows");
     super::check((a.rows, a.cols), (w.k, w.n), c.len(), epilogue);
     let (m, length) = (a.rows, a.cols.next_multiple_of(STEP));
@@ -76,9 +84,11 @@ pub fn gemm_int8<T: Real>(cpu: &Cpu, a: Matrix<T>, w: &Int8Weights, c: &mut [T],
         cpu.isa.dispatch(Quantise { a, first: i * BLOCK, scales, to, length });
     });
     let c = Shared::new(c);
-    cpu.threads.run(w.n.div_ceil(BLOCK), |panel| {
+    let panels = w.n.div_ceil(BLOCK);
+    cpu.threads.run(panels.div_ceil(PANELS), |task| {
         let (rows, scales) = (&*rows, &*scales);
-        cpu.isa.dispatch(Panel { isa: cpu.isa, rows, scales, length, w, panel, c, epilogue });
+        let panels = task * PANELS..panels.min((task + 1) * PANELS);
+        cpu.isa.dispatch(Panels { isa: cpu.isa, rows, scales, length, w, panels, c, epilogue });
     });
 }
 
