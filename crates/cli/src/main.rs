@@ -3,13 +3,18 @@
 //! Here arguments become calls of the library and results become text; one file for each command.
 
 mod bench;
+mod decoding;
 mod error;
+mod evaluate;
+mod interrupt;
+mod lines;
 mod machine;
 mod options;
 mod output;
 mod precision;
 mod score;
 mod tokenize;
+mod translate;
 
 use clap::Parser;
 use error::Error;
@@ -28,6 +33,10 @@ enum Command {
     Tokenize(tokenize::Command),
     /// Say how good a translation is: BLEU, chrF, chrF++ and TER
     Score(score::Score),
+    /// Translate text, line by line
+    Translate(Box<translate::Translate>),
+    /// Say how well and how fast a model translates a file
+    Evaluate(Box<evaluate::Evaluate>),
 }
 
 const EXAMPLES: &str = "\
@@ -37,6 +46,8 @@ Examples:
   attentive bench kernels                   every kernel beside what the machine can do
   attentive tokenize --model opus-mt-en-de  pieces of the lines of stdin
   attentive score --reference test.de --hypothesis out.de
+  attentive translate --model opus-mt-en-de < text.en
+  attentive evaluate --model opus-mt-en-de --source test.en --reference test.de
 
 Environment:
   ATTENTIVE_ISA=portable|avx2|avx512|avx512bf16|amx
@@ -66,6 +77,8 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Bench(command) => bench::run(command),
         Command::Tokenize(command) => tokenize::run(command),
         Command::Score(score) => score::run(score),
+        Command::Translate(translate) => translate::run(translate),
+        Command::Evaluate(evaluate) => evaluate::run(evaluate),
     }
 }
 
