@@ -3,7 +3,11 @@
 //! Here arguments become calls of the library and results become text; one file for each command.
 
 mod bench;
+mod decoding;
 mod error;
+mod evaluate;
+mod interrupt;
+mod lines;
 mod machine;
 mod options;
 mod output;
@@ -11,6 +15,7 @@ mod precision;
 mod score;
 mod tokenize;
 mod train;
+mod translate;
 
 use clap::Parser;
 use error::Error;
@@ -31,6 +36,10 @@ enum Command {
     Score(score::Score),
     /// Train a Transformer on two text files
     Train(train::Train),
+    /// Translate text, line by line
+    Translate(Box<translate::Translate>),
+    /// Say how well and how fast a model translates a file
+    Evaluate(Box<evaluate::Evaluate>),
 }
 
 const EXAMPLES: &str = "\
@@ -40,6 +49,8 @@ Examples:
   attentive bench kernels                   every kernel beside what the machine can do
   attentive tokenize --model opus-mt-en-de  pieces of the lines of stdin
   attentive score --reference test.de --hypothesis out.de
+  attentive translate --model opus-mt-en-de < text.en
+  attentive evaluate --model opus-mt-en-de --source test.en --reference test.de
 
 Environment:
   ATTENTIVE_ISA=portable|avx2|avx512|avx512bf16|amx
@@ -70,6 +81,8 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Tokenize(command) => tokenize::run(command),
         Command::Score(score) => score::run(score),
         Command::Train(train) => train::run(train),
+        Command::Translate(translate) => translate::run(translate),
+        Command::Evaluate(evaluate) => evaluate::run(evaluate),
     }
 }
 
