@@ -1,0 +1,34 @@
+// What else could stand in one place of a translation.
+
+import { byId, html } from "./dom.js";
+import { percent } from "./numbers.js";
+import { label } from "./tokens.js";
+
+/** Shows ways to go on from a place, each to its end; `onchoose(hypothesis)` hears which is wanted. */
+export function show(hypotheses, place, language, onchoose, onclose) {
+  const before = hypotheses[0]?.tokens.slice(0, place).filter((token) => token.word !== null).length;
+  const item = (hypothesis) => {
+    const token = hypothesis.tokens[place];
+    return html("li", {}, html("button", { type: "button", class: "hypothesis", onclick: () => onchoose(hypothesis) },
+      html("span", { class: "next", lang: language }, label(token)),
+      html("span", { class: "text", lang: language }, hypothesis.text || "(nothing)"),
+      html("span", { class: "score" },
+        html("span", { class: "bar", "aria-hidden": "true" }, html("span", { style: `width:${100 * Math.exp(token.logprob)}%` })),
+        percent(Math.exp(token.logprob)))));
+  };
+  byId("alternatives").replaceChildren(
+    html("div", { class: "row" },
+      html("h3", { id: "alternatives-title", tabindex: -1 }, before ? "From here on" : "From the beginning"),
+      html("button", { type: "button", class: "quiet", onclick: onclose }, "Close")),
+    html("ol", { class: "best", "aria-labelledby": "alternatives-title" }, hypotheses.map(item)));
+  byId("alternatives").hidden = false;
+}
+
+/** Shows that they are being looked for. */
+export function wait() {
+  byId("alternatives").replaceChildren(html("p", { class: "hint" }, "Looking for what else could stand here …"));
+  byId("alternatives").hidden = false;
+}
+
+/** Shows none. */
+export const hide = () => (byId("alternatives").hidden = true);

@@ -1,0 +1,72 @@
+// The server, asked.
+
+let key = null;
+
+/** Uses this API key from now on. */
+export const useKey = (text) => (key = text || null);
+
+/** An answer that is no result: the server's own sentence, and its status. */
+export class Refused extends Error {
+  constructor(message, status) {
+    super(message);
+    this.status = status;
+  }
+}
+
+async function ask(path, body, signal) {
+  const headers = { ...(body && { "content-type": "application/json" }), ...(key && { authorization: `Bearer ${key}` }) };
+  let response;
+  try {
+    response = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused("The server does not answer. Is it still running?", 0);
+  }
+  if (response.ok) return response;
+  const text = await response.text();
+  let message = text;
+  try {
+    message = JSON.parse(text).error.message;
+  } catch {
+    // Something between the server and us has spoken.
+  }
+  throw new Refused(message || `The server says ${response.status}.`, response.status);
+}
+
+/** The models, each with what is known of it. */
+export const models = async () => (await (await ask("v1/models")).json()).data;
+
+/** `POST /v1/translate` */
+export const translate = async (request, signal) => (await ask("v1/translate", request, signal)).json();
+
+/** `POST /v1/attention` */
+export const attention = async (request, signal) => (await ask("v1/attention", request, signal)).json();
+
+/** `POST /v1/translate` as a stream: `onwritten` hears what has been written so far; the result is the whole answer. */
+export async function stream(request, onwritten, signal) {
+  const response = await ask("v1/translate", { ...request, stream: true }, signal);
+  for await (const { event, data } of events(response.body)) {
+    if (event === "written") onwritten(data);
+    if (event === "done") return data;
+    if (event === "error") throw new Refused(data.error.message, 0);
+  }
+  throw new Refused("The server left in the middle of its answer.", 0);
+}
+
+/** The server-sent events of a body. */
+async function* events(body) {
+  const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+  let buffer = "";
+  for (;;) {
+    const { value, done } = await reader.read();
+    if (done) return;
+    buffer += value;
+    for (let end = buffer.indexOf("\n\n"); end >= 0; end = buffer.indexOf("\n\n")) {
+      const lines = buffer.slice(0, end).split("\n");
+      buffer = buffer.slice(end + 2);
+      const field = (name) => lines.filter((line) => line.startsWith(name)).map((line) => line.slice(name.length));
+      const data = field("data: ").join("\n");
+      if (data) yield { event: field("event: ")[0] ?? "message", data: JSON.parse(data) };
+    }
+  }
+}

@@ -1,0 +1,43 @@
+// Every layer and head as a grid of small heat maps.
+
+import { thumbnail } from "./cells.js";
+import { heat, palette } from "./colour.js";
+import { arrows, html } from "./dom.js";
+
+/** The name of a layer and head, counted from 1 as people do; without a head, of the mean. */
+export const nameOf = ({ layer, head }) => `layer ${layer + 1}, ${head === null ? "mean of all heads" : `head ${head + 1}`}`;
+
+/**
+ * Fills `place` with a button for each of `maps`, `{ layer, head, rows, columns, weights, causal }`, in rows of one layer.
+ * `onchoose(map)` hears which is chosen.
+ */
+export function grid(place, maps, look, onchoose) {
+  const heads = new Set(maps.map((map) => map.head)).size;
+  const masked = palette().masked.match(/\w\w/g).map((byte) => parseInt(byte, 16));
+  const buttons = maps.map((map) => {
+    const canvas = html("canvas", { "aria-hidden": "true" });
+    const value = (row, column) => (map.causal && column > row ? null : map.weights[row][column]);
+    thumbnail(canvas, map.rows, map.columns, value, heat, masked);
+    const isChosen = map.layer === look.layer && map.head === look.head;
+    return html("button", {
+      type: "button",
+      class: "map",
+      "aria-label": nameOf(map),
+      "aria-pressed": String(isChosen),
+      title: nameOf(map),
+      tabindex: isChosen ? 0 : -1,
+      onclick: () => onchoose(map),
+    }, canvas);
+  });
+  const columnName = (head) => html("span", { class: "axis", "aria-hidden": "true" }, head === null ? "mean" : String(head + 1));
+  const cells = [html("span", { class: "axis corner", "aria-hidden": "true" }, "layer · head")];
+  cells.push(...maps.slice(0, heads).map((map) => columnName(map.head)));
+  maps.forEach((map, i) => {
+    if (i % heads === 0) cells.push(html("span", { class: "axis", "aria-hidden": "true" }, String(map.layer + 1)));
+    cells.push(buttons[i]);
+  });
+  place.style.setProperty("--heads", heads);
+  place.replaceChildren(...cells);
+  place.onkeydown = (event) => arrows(event, buttons, heads);
+  if (!buttons.some((button) => button.tabIndex === 0)) buttons[0].tabIndex = 0;
+}

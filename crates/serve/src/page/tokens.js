@@ -1,0 +1,24 @@
+// Tokens as people read them.
+
+/** The marks that say in a piece that a word begins or goes on. */
+const MARKS = /^(▁|Ġ|##)/;
+
+/** The text of a token for an axis or a button. Tokens that are no text keep their own name. */
+export function label(token) {
+  if (token.word === null) return token.piece;
+  return token.piece.replace(MARKS, "") || "␣";
+}
+
+/** Whether each token goes on with the word of the one before it. */
+export const continues = (tokens) =>
+  tokens.map((token, i) => i > 0 && token.word !== null && token.word === tokens[i - 1].word);
+
+/** How wide a text is in a picture. */
+export function textWidth(text, size) {
+  const context = (textWidth.canvas ??= document.createElement("canvas")).getContext("2d");
+  context.font = `${size}px ${FONT}`;
+  return context.measureText(text).width;
+}
+
+/** The type of pictures. */
+export const FONT = "system-ui, 'Segoe UI', Roboto, 'Noto Sans', 'DejaVu Sans', sans-serif";

@@ -1,0 +1,131 @@
+// The part of the page that translates.
+
+import * as alternatives from "./alternatives.js";
+import * as api from "./api.js";
+import { byId, chosen, html } from "./dom.js";
+import * as examples from "./examples.js";
+import { markPiece, writeBest, writeDraft, writeTranslation } from "./hypotheses.js";
+import { change, on, state } from "./state.js";
+
+let trouble;
+/** Ends what is under way when something else is asked for. */
+let underWay = null;
+/** What was asked, and the hypotheses there are for it. */
+let asked = null;
+let found = [];
+let number = 0;
+
+/** Begins to translate. `ontrouble(error)` hears what went wrong, or null when all is well. */
+export function start(ontrouble) {
+  trouble = ontrouble;
+  byId("question").addEventListener("submit", (event) => {
+    event.preventDefault();
+    translate();
+  });
+  byId("text").addEventListener("keydown", (event) => {
+    if (event.key === "Enter" && !event.shiftKey && !event.isComposing) {
+      event.preventDefault();
+      translate();
+    }
+  });
+  document.querySelectorAll("input[name=search]").forEach((input) => input.addEventListener("change", showOptions));
+  const values = { beam: String, temperature: (x) => x.toFixed(1), "top-p": (x) => x.toFixed(2), "n-best": String };
+  for (const [id, show] of Object.entries(values)) {
+    byId(id).addEventListener("input", () => (byId(`${id}-value`).textContent = show(Number(byId(id).value))));
+  }
+  on("model", showModel);
+}
+
+function showOptions() {
+  document.querySelectorAll("[data-for]").forEach((element) => (element.hidden = element.dataset.for !== chosen("search")));
+}
+
+function showModel() {
+  const { targets } = state.model.details;
+  byId("target").replaceChildren(...targets.map(({ code, name }) => html("option", { value: code }, name)));
+  byId("target-field").hidden = targets.length < 2;
+  examples.offer((text, target) => {
+    byId("text").value = text;
+    if (target) byId("target").value = target;
+    translate();
+  });
+}
+
+/** The question as the form has it. */
+function question() {
+  const number = (id) => Number(byId(id).value);
+  const search = chosen("search") === "beam"
+    // A list of the best needs a beam of as many.
+    ? { beam: Math.max(number("beam"), number("n-best")) }
+    : { sampling: { temperature: number("temperature"), top_p: number("top-p"), seed: Math.floor(Math.random() * 2 ** 31) } };
+  return { model: state.model.id, text: byId("text").value, target: byId("target").value || undefined, n_best: number("n-best"), ...search };
+}
+
+/** Runs `work` with a signal that ends it when something else is asked for. */
+async function instead(work) {
+  underWay?.abort();
+  const own = (underWay = new AbortController());
+  trouble(null);
+  try {
+    await work(own.signal);
+  } catch (error) {
+    if (error.name !== "AbortError") trouble(error);
+  } finally {
+    if (underWay === own) underWay = null;
+  }
+}
+
+const translate = () => instead(async (signal) => {
+  if (!byId("text").value.trim() || !state.model) return byId("text").focus();
+  asked = question();
+  alternatives.hide();
+  byId("answer").hidden = false;
+  byId("answer").classList.add("busy");
+  writeDraft({ text: "…", settled: 0 });
+  byId("n-best-list").replaceChildren();
+  try {
+    const answer = await api.stream(asked, (draft) => draft.draw === 0 && writeDraft(draft), signal);
+    const [translation] = answer.translations;
+    found = translation.hypotheses;
+    asked.parts = translation.parts;
+    byId("best-title").textContent = asked.sampling ? "What was drawn" : "The best";
+    choose(0);
+  } catch (error) {
+    if (error.name !== "AbortError") byId("answer").hidden = true;
+    throw error;
+  } finally {
+    if (!signal.aborted) byId("answer").classList.remove("busy");
+  }
+});
+
+/** Looks at one of the hypotheses. */
+function choose(rank) {
+  const { text, target, model, parts } = asked;
+  alternatives.hide();
+  writeTranslation(found[rank], target, showAlternatives);
+  writeBest(found, rank, target, choose);
+  // Only what the model read at once can be looked into and gone on with.
+  byId("translation-hint").hidden = parts > 1;
+  change("translation", { number: ++number, model, target, text, parts, hypothesis: found[rank] });
+}
+
+const showAlternatives = (place) => instead(async (signal) => {
+  const { text, target, model, parts } = asked;
+  if (parts > 1) return;
+  markPiece(place);
+  alternatives.wait();
+  const { hypothesis } = state.translation;
+  const prefix_tokens = hypothesis.tokens.slice(0, place).map((token) => token.id);
+  const answer = await api.translate({ model, text, target, prefix_tokens, alternatives: 6 }, signal);
+  const close = () => {
+    alternatives.hide();
+    markPiece(null);
+    byId("translation").querySelectorAll(".piece")[place]?.focus();
+  };
+  const take = (hypothesis) => {
+    found = [hypothesis, ...found.filter((other) => other.text !== hypothesis.text)];
+    choose(0);
+    byId("translation").querySelectorAll(".piece")[place]?.focus();
+  };
+  alternatives.show(answer.translations[0].hypotheses, place, target, take, close);
+});
