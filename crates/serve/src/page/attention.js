@@ -29,6 +29,9 @@ const KINDS = {
   },
 };
 
+/** What a decoder is shown before it has written anything, whatever its own name is. */
+const START = { piece: "(start)", word: null };
+
 /** Asks for one kind of attention; set by whoever knows where it comes from. */
 let fetchAttention;
 /** What has been fetched of the translation that is looked at, by kind. */
@@ -58,7 +61,7 @@ export async function attentionOf(kind) {
 export function axesOf(kind, answer) {
   const tokens = {
     encoder: [answer.source, answer.source],
-    decoder: [answer.target, answer.shown],
+    decoder: [answer.target, [START, ...answer.shown.slice(1)]],
     cross: [answer.target, answer.source],
   }[kind];
   const { rows, columns } = KINDS[kind];
@@ -94,6 +97,8 @@ async function draw() {
     return choose({ kind, layer: map.layer, head: map.head });
   }
   byId("kind-hint").textContent = KINDS[kind].hint;
+  // Many tokens want the whole width.
+  document.querySelector(".look").classList.toggle("wide", map.columns > 40);
   byId("chosen").textContent = `${KINDS[kind].name}, ${nameOf(map)}`;
   redrawGrid(maps, kind);
   drawLarge(map, maps, answer, kind);

@@ -36,8 +36,8 @@ export const palette = () => (isDark() ? DARK : LIGHT);
 
 export const headColour = (head) => HEADS[head % HEADS.length];
 
-/** The colour of a weight from 0 to 1. */
-export const heat = (weight) => between(palette().heat, Math.sqrt(clamp(weight, 0, 1)));
+/** The colour of a weight from 0 to 1, of which `root` is the root: so that small weights can be seen. */
+export const heat = (root) => between(palette().heat, clamp(root, 0, 1));
 
 /** The colour of a number from -1 to 1. */
 export const diverging = (x) => between(palette().diverging, (clamp(x, -1, 1) + 1) / 2);

@@ -16,7 +16,7 @@ export function grid(place, maps, look, onchoose) {
   const masked = palette().masked.match(/\w\w/g).map((byte) => parseInt(byte, 16));
   const buttons = maps.map((map) => {
     const canvas = html("canvas", { "aria-hidden": "true" });
-    const value = (row, column) => (map.causal && column > row ? null : map.weights[row][column]);
+    const value = (row, column) => (map.causal && column > row ? null : Math.sqrt(map.weights[row][column]));
     thumbnail(canvas, map.rows, map.columns, value, heat, masked);
     const isChosen = map.layer === look.layer && map.head === look.head;
     return html("button", {
@@ -30,7 +30,7 @@ export function grid(place, maps, look, onchoose) {
     }, canvas);
   });
   const columnName = (head) => html("span", { class: "axis", "aria-hidden": "true" }, head === null ? "mean" : String(head + 1));
-  const cells = [html("span", { class: "axis corner", "aria-hidden": "true" }, "layer · head")];
+  const cells = [html("span")];
   cells.push(...maps.slice(0, heads).map((map) => columnName(map.head)));
   maps.forEach((map, i) => {
     if (i % heads === 0) cells.push(html("span", { class: "axis", "aria-hidden": "true" }, String(map.layer + 1)));

@@ -1,7 +1,7 @@
 // One attention, large: queries as rows, keys as columns, the tokens on the axes.
 
 import { cells } from "./cells.js";
-import { css, heat, palette } from "./colour.js";
+import { heat, palette } from "./colour.js";
 import { svg } from "./dom.js";
 import { continues, FONT, label, textWidth } from "./tokens.js";
 
@@ -12,18 +12,20 @@ import { continues, FONT, label, textWidth } from "./tokens.js";
 export function heatmap({ matrix, axes, title, onlook, onchoose }) {
   const { rows, columns, weights, causal } = matrix;
   const colours = palette();
-  const cell = Math.max(9, Math.min(36, 620 / Math.max(rows, columns)));
-  const size = Math.min(14, cell * 0.95);
+  const cell = Math.max(9, Math.min(42, 640 / Math.max(rows, columns)));
+  const size = Math.min(15, cell * 0.95);
   const width = (tokens) => Math.max(...tokens.map((token) => textWidth(label(token), size)), 20);
   const slanted = columns <= 24;
   const left = width(axes.rows.tokens) + 30;
   const above = (slanted ? width(axes.columns.tokens) * 0.72 : width(axes.columns.tokens)) + size + 26;
   const overhang = slanted ? width(axes.columns.tokens.slice(-1)) * 0.72 + 8 : 6;
   const [w, h] = [columns * cell, rows * cell];
-  const total = [left + w + Math.max(overhang, 8), above + h + 54];
+  const legendWidth = Math.min(Math.max(w, 150), 260);
+  // The legend may be wider than what it explains.
+  const total = [left + Math.max(w + overhang, legendWidth + (causal ? 90 : 10)), above + h + 50];
 
   const masked = (row, column) => causal && column > row;
-  const value = (row, column) => (masked(row, column) ? null : weights[row][column]);
+  const value = (row, column) => (masked(row, column) ? null : Math.sqrt(weights[row][column]));
   const cross = svg("g", { "data-transient": "", fill: "none", stroke: colours.accent, "stroke-width": 2 });
   const picture = svg("svg", {
     viewBox: `0 0 ${total.map(Math.ceil).join(" ")}`,
@@ -42,7 +44,7 @@ export function heatmap({ matrix, axes, title, onlook, onchoose }) {
     rowLabels(axes.rows.tokens, { left, above, cell, size, colours }),
     columnLabels(axes.columns.tokens, { left, above, cell, size, slanted, colours }),
     axisTitles(axes, { left, above, w, h, colours }),
-    legend({ x: left, y: above + h + 18, width: Math.min(Math.max(w, 150), 260), colours, causal }),
+    legend({ x: left, y: above + h + 18, width: legendWidth, colours, causal }),
     cross);
 
   let at = null;
@@ -129,7 +131,7 @@ function axisTitles(axes, { left, above, w, h, colours }) {
 /** What the colours mean. Small weights are shown larger than they are: a colour is the root of its weight. */
 function legend({ x, y, width, colours, causal }) {
   const steps = 60;
-  const value = (_, column) => ((column + 0.5) / steps) ** 2;
+  const value = (_, column) => (column + 0.5) / steps;
   const tick = (weight) => {
     const at = x + width * Math.sqrt(weight);
     return [svg("path", { d: `M${at} ${y + 8}v4`, stroke: colours.soft }), svg("text", { x: at, y: y + 24 }, String(weight))];
@@ -142,6 +144,3 @@ function legend({ x, y, width, colours, causal }) {
     cells({ rows: 1, columns: steps, width, height: 8, x, y, value, scale: heat, range: [0, 1] }),
     [0, 0.05, 0.25, 0.5, 1].flatMap(tick), hatched);
 }
-
-/** The colour that a weight has, for who writes it elsewhere. */
-export const weightColour = (weight) => css(heat(weight));

@@ -31,6 +31,7 @@ export function writeTranslation(hypothesis, language, onchoose) {
   const line = byId("translation");
   line.removeAttribute("aria-busy");
   line.lang = language ?? "";
+  line.classList.toggle("long", pieces.length > 40);
   line.replaceChildren(...pieces.flatMap((piece, i) => (i > 0 && !goes[i] ? [" ", piece] : [piece])));
   line.onkeydown = (event) => arrows(event, pieces, pieces.length);
 }

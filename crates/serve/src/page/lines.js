@@ -18,9 +18,9 @@ export function lines({ heads, axes, title, onlook, onchoose }) {
   const pitch = count > 40 ? 17 : 26;
   const size = count > 40 ? 12 : 15;
   const width = (tokens) => Math.max(...tokens.map((token) => textWidth(label(token), size)));
-  const [x1, gap] = [width(left) + 18, 300];
+  const [x1, gap] = [Math.max(width(left), textWidth(axes.rows.title, 12)) + 18, 300];
   const x2 = x1 + gap;
-  const total = [x2 + width(right) + 18, 34 + count * pitch + 8];
+  const total = [x2 + Math.max(width(right), textWidth(axes.columns.title, 12)) + 18, 34 + count * pitch + 8];
   const y = (tokens, i) => 34 + ((count - tokens.length) / 2 + i + 0.5) * pitch;
 
   const all = heads.flatMap(({ head, matrix }) => strokes(matrix).map((stroke) => ({ ...stroke, head })));
@@ -53,6 +53,7 @@ export function lines({ heads, axes, title, onlook, onchoose }) {
     svg("title", {}, title),
     svg("text", { ...heading, x: x1 - 8, y: 14, "text-anchor": "end" }, axes.rows.title),
     svg("text", { ...heading, x: x2 + 8, y: 14 }, axes.columns.title),
+    heads.length > 1 ? legend(heads, x1, gap, colours) : null,
     svg("g", { fill: "none", "stroke-linecap": "round" }, drawn), sources, targets);
 
   let at = null;
@@ -83,6 +84,16 @@ export function lines({ heads, axes, title, onlook, onchoose }) {
     }
   });
   return picture;
+}
+
+/** Which colour is which head. */
+function legend(heads, x, gap, colours) {
+  const pitch = Math.min(26, gap / heads.length);
+  const start = x + (gap - pitch * heads.length) / 2;
+  return svg("g", { "font-size": 11, fill: colours.soft, "text-anchor": "middle" }, heads.map(({ head }, i) => [
+    svg("rect", { x: start + i * pitch + 2, y: 3, width: pitch - 4, height: 6, rx: 2, fill: headColour(head) }),
+    svg("text", { x: start + (i + 0.5) * pitch, y: 22 }, String(head + 1)),
+  ]).flat());
 }
 
 /** The weights of a matrix that can be seen. */

@@ -21,9 +21,12 @@ function trouble(error) {
 
 function askForKey() {
   byId("key").hidden = false;
-  const key = prompt("This server wants an API key:");
-  if (key === null) return;
-  api.useKey(key);
+  if (!byId("key-dialog").open) byId("key-dialog").showModal();
+}
+
+function useKey() {
+  if (byId("key-dialog").returnValue !== "use") return;
+  api.useKey(byId("key-text").value);
   loadModels();
 }
 
@@ -59,5 +62,6 @@ steps.start(fetchVectors, trouble);
 positions.start();
 schedule.start();
 byId("key").addEventListener("click", askForKey);
+byId("key-dialog").addEventListener("close", useKey);
 byId("model").addEventListener("change", () => change("model", state.models.find(({ id }) => id === byId("model").value)));
 loadModels();

@@ -22,8 +22,8 @@ export function stages({ query, names, keys, values, visible, steps, divide, wid
   const text = (x, at, words, more = {}) => svg("text", { x, y: at, ...more }, words);
   const number = (x, at, words, more) => text(x, at, words, { "text-anchor": "end", ...more });
   const base = tall * 0.5 + 5;
-  const range = Math.max(1e-6, ...[query.vector, ...keys].flat().map(Math.abs));
-  const valueRange = Math.max(1e-6, ...values.flat().map(Math.abs));
+  const greatest = (vectors) => Math.max(1e-6, ...vectors.flat().map(Math.abs));
+  const [queryRange, keyRange, valueRange] = [[query.vector], keys, values].map(greatest);
 
   const rows = names.map((word, row) => {
     const hidden = row >= visible;
@@ -31,7 +31,7 @@ export function stages({ query, names, keys, values, visible, steps, divide, wid
     const w = steps.weights[row];
     return svg("g", { opacity: hidden ? 0.45 : 1 },
       text(name.x + name.width, y(row) + base, word, { ...shade, "text-anchor": "end" }),
-      strip(keys[row], key.x, y(row), key.width, tall, 1, range),
+      strip(keys[row], key.x, y(row), key.width, tall, 1, keyRange),
       number(product.x + product.width, y(row) + base, fixed(steps.products[row], 2), shade),
       number(score.x + score.width, y(row) + base, hidden ? "masked" : fixed(steps.scores[row], 2), shade),
       svg("rect", { x: weight.x, y: y(row), width: weight.width, height: tall, rx: 2, fill: colours.masked, opacity: 0.6 }),
@@ -52,7 +52,7 @@ export function stages({ query, names, keys, values, visible, steps, divide, wid
     "font-size": 14,
   },
     text(name.x + name.width, 12 + base, query.name, { "text-anchor": "end", "font-weight": 600, fill: colours.accent }),
-    strip(query.vector, key.x, 12, key.width, tall, 1, range),
+    strip(query.vector, key.x, 12, key.width, tall, 1, queryRange),
     text(key.x + key.width + 12, 12 + base, "the query", caption),
     svg("path", { d: `M${key.x + key.width / 2} ${16 + tall}v20m-4 -5 4 5 4 -5`, fill: "none", stroke: colours.soft }),
     text(name.x + name.width, 78, "keys", { ...caption, "text-anchor": "end" }),
@@ -68,7 +68,7 @@ export function stages({ query, names, keys, values, visible, steps, divide, wid
 
 /** Where the columns are, in a picture of this width. */
 function layout(width, names) {
-  const longest = Math.min(Math.max(...names.slice(0, -1).map((name) => textWidth(name, 14))), 150);
+  const longest = Math.min(Math.max(...names.slice(0, -1).map((name) => textWidth(name, 15))), 150);
   const name = { x: 0, width: longest + 4 };
   const free = Math.max(width, 460) - name.width - 2 * 62 - 50 - 50;
   const [key, weight, value] = [0.32, 0.28, 0.4].map((share) => Math.min(free * share, 300));
