@@ -14,6 +14,7 @@ mod output;
 mod precision;
 mod score;
 mod tokenize;
+mod train;
 mod translate;
 
 use clap::Parser;
@@ -33,6 +34,8 @@ enum Command {
     Tokenize(tokenize::Command),
     /// Say how good a translation is: BLEU, chrF, chrF++ and TER
     Score(score::Score),
+    /// Train a Transformer on two text files
+    Train(train::Train),
     /// Translate text, line by line
     Translate(Box<translate::Translate>),
     /// Say how well and how fast a model translates a file
@@ -77,6 +80,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Bench(command) => bench::run(command),
         Command::Tokenize(command) => tokenize::run(command),
         Command::Score(score) => score::run(score),
+        Command::Train(train) => train::run(train),
         Command::Translate(translate) => translate::run(translate),
         Command::Evaluate(evaluate) => evaluate::run(evaluate),
     }

@@ -8,7 +8,7 @@ use crate::backend::{Backend, Binary, Norm, NormGradients, ProjectionLoss, Proje
 use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::Activation;
-use attentive_kernels::attention::{Attention, Span};
+use attentive_kernels::attention::{Attention, KeyLists, Span};
 use attentive_kernels::optimizer::Adam;
 use attentive_kernels::{Dropout, Random};
 use std::sync::Arc;
@@ -101,6 +101,9 @@ impl Backend for SealedBackend {
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32) {
         change(y, |y| self.inner.add_assign(y, &open(x), factor));
     }
+    fn blend(&self, y: &mut Tensor, x: &Tensor, share: f32) {
+        change(y, |y| self.inner.blend(y, &open(x), share));
+    }
     fn activate(&self, activation: Activation, x: &Tensor) -> Tensor {
         seal(self.inner.activate(activation, &open(x)))
     }
@@ -133,6 +136,12 @@ impl Backend for SealedBackend {
         activation: Option<Activation>,
     ) -> Tensor {
         seal(self.inner.linear(&open(x), &open(w), bias.map(open).as_ref(), activation))
+    }
+    fn quantise(&self, w: &Tensor) -> Tensor {
+        seal(self.inner.quantise(&open(w)))
+    }
+    fn logits(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Tensor {
+        seal(self.inner.logits(&open(x), &open(w), bias.map(open).as_ref()))
     }
     fn linear_backward_input(&self, dy: &Tensor, w: &Tensor, into: Option<Tensor>) -> Tensor {
         seal(self.inner.linear_backward_input(&open(dy), &open(w), into.map(take)))
@@ -181,6 +190,16 @@ impl Backend for SealedBackend {
     ) -> (Tensor, Tensor) {
         let (y, lse) = self.inner.attention(rule, spans, &open(q), &open(k), &open(v));
         (seal(y), seal(lse))
+    }
+    fn attention_to_lists(
+        &self,
+        rule: &Attention,
+        lists: KeyLists,
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+    ) -> Tensor {
+        seal(self.inner.attention_to_lists(rule, lists, &open(q), &open(k), &open(v)))
     }
     fn attention_backward(
         &self,
