@@ -78,11 +78,6 @@ impl BranchCache {
         }
     }
 
-    /// How many tokens came before the next one of each branch of the last step, itself included.
-    pub fn lengths(&self) -> impl Iterator<Item = usize> {
-        self.ancestors.iter().map(Vec::len)
-    }
-
     /// Makes room for one new token of each branch, and forgets the hypotheses that none of them follows.
     pub(super) fn step(&mut self, backend: &dyn Backend, branches: &[Branch]) -> Step {
         let last = std::mem::take(&mut self.ancestors);
