@@ -1,11 +1,78 @@
 //! What else could be written from some position on.
+//!
+//! They are searched for in two rounds: first the most probable tokens behind the prefix, then the best that can follow each
+//! of them, all together.
 
 use crate::error::Error;
 use crate::generator::{Generator, Request};
 use crate::hypothesis::Hypothesis;
-use crate::search::Path;
-use crate::seq2seq::{Row, Seq2Seq};
-use crate::top::{Candidate, top};
+use crate::options::{MaxLength, Options};
+use crate::search::{Context, Rules};
+use crate::seq2seq::{Seq2Seq, Spec};
+use std::sync::Arc;
+
+/// A search for alternatives, for whoever drives a generator by hand. [`Generator::alternatives`] does it in one call.
+#[derive(Debug)]
+pub struct Alternatives {
+    request: Request,
+    options: Options,
+    count: usize,
+    /// The most tokens that may be written.
+    max_length: usize,
+    first: Vec<Hypothesis>,
+}
+
+impl Alternatives {
+    /// The search for the `count` most probable tokens behind the prefix of a request, each with the best that can follow it.
+    pub fn new(request: Request, options: Options, count: usize, spec: &Spec) -> Result<Alternatives, Error> {
+        let max_length = request.check(&options, spec)?;
+        Ok(Alternatives { request, options, count, max_length, first: Vec::new() })
+    }
+
+    /// The first round: what is to be decoded, and how.
+    pub fn first(&self) -> (Request, Options) {
+        // A beam that may write a single token has the most probable ones in the end.
+        let length = self.request.prefix.len() + 1;
+        let options = Options {
+            beam: self.count,
+            n_best: self.count,
+            patience: 1.0,
+            sampling: None,
+            max_length: MaxLength::Tokens(length),
+            forced_eos: self.options.forced_eos && length == self.max_length,
+            ..self.options.clone()
+        };
+        (self.request.clone(), options)
+    }
+
+    /// The second round, by the results of the first: what is to be decoded with the options that were given.
+    pub fn second(&mut self, first: Vec<Hypothesis>) -> Vec<Request> {
+        let is_open = |found: &&Hypothesis| !found.ended && found.tokens.len() < self.max_length;
+        let request = |found: &Hypothesis| Request {
+            source: self.request.source.clone(),
+            prefix: found.tokens.clone(),
+        };
+        let requests = first.iter().filter(is_open).map(request).collect();
+        self.first = first;
+        requests
+    }
+
+    /// The alternatives, by the best results of the second round: the most probable first token first.
+    pub fn finish(self, second: Vec<Hypothesis>) -> Vec<Hypothesis> {
+        let from = self.request.prefix.len();
+        let mut second = second.into_iter().peekable();
+        let whole = |first: Hypothesis| {
+            second.next_if(|found| found.tokens.starts_with(&first.tokens)).unwrap_or(first)
+        };
+        let mut found: Vec<Hypothesis> = self.first.into_iter().map(whole).collect();
+        // All that was written behind the prefix counts, the first token as well.
+        for hypothesis in &mut found {
+            let scores = &hypothesis.token_scores[from..];
+            hypothesis.score = scores.iter().sum::<f32>() / self.options.penalty.divisor(scores.len());
+        }
+        found
+    }
+}
 
 impl<M: Seq2Seq> Generator<M> {
     /// The `count` most probable tokens behind the prefix of a request, the most probable first, each with the best that can
@@ -16,57 +83,20 @@ impl<M: Seq2Seq> Generator<M> {
         count: usize,
     ) -> Result<Vec<Hypothesis>, Error> {
         self.clear();
-        let request = request.into();
-        let (prefix, first) = self.first_tokens(&request, count)?;
-        let sentence = self.sentence(request.clone())?;
-        let with = |candidate: &Candidate| {
-            let mut path = prefix.clone();
-            path.push(*candidate);
-            path
-        };
-        // Some are complete with their first token, the others are searched for together.
-        let is_open = |path: &Path| !sentence.complete(&self.rules, &path.tokens);
-        let (open, complete): (Vec<Path>, Vec<Path>) = first.iter().map(with).partition(is_open);
-        let requests: Vec<Request> = open
-            .iter()
-            .map(|path| Request { source: request.source.clone(), prefix: path.tokens.clone() })
-            .collect();
-        let mut found =
-            complete.into_iter().map(|path| path.finish(&self.rules, &sentence)).collect::<Vec<_>>();
-        for results in self.generate(requests).collect::<Result<Vec<_>, Error>>()? {
-            found.extend(results.into_iter().next());
-        }
-        // All that was written behind the prefix counts, the first token as well.
-        let from = request.prefix.len();
-        for hypothesis in &mut found {
-            let scores = &hypothesis.token_scores[from..];
-            hypothesis.score = scores.iter().sum::<f32>() / self.options().penalty.divisor(scores.len());
-        }
-        let rank =
-            |hypothesis: &Hypothesis| first.iter().position(|first| first.token == hypothesis.tokens[from]);
-        found.sort_by_key(rank);
-        Ok(found)
-    }
-
-    /// The prefix with its scores, and the best tokens behind it with their log-probabilities.
-    fn first_tokens(&mut self, request: &Request, count: usize) -> Result<(Path, Vec<Candidate>), Error> {
-        let sentence = self.sentence(request.clone())?;
-        let (rules, mut path, mut best) = (&self.rules, Path::default(), Vec::new());
-        self.model.admit(&[(0, &request.source)]);
-        let mut row = Row { slot: 0, parent: None, token: rules.spec.start };
-        loop {
-            let logits = self.model.step(&[row]);
-            if let Some(token) = sentence.force(&mut path, logits) {
-                row = Row { slot: 0, parent: Some(0), token };
-                continue;
-            }
-            let log_sum = top(logits, 0, &mut best);
-            sentence.filter(rules, &path.tokens, logits);
-            top(logits, count, &mut best);
-            best.iter_mut().for_each(|candidate| candidate.score -= log_sum);
-            break;
-        }
-        self.model.release(0);
-        Ok((path, best))
+        let mut search =
+            Alternatives::new(request.into(), self.options().clone(), count, &self.model.spec())?;
+        let (request, options) = search.first();
+        let rules = Arc::new(Rules { options, sampler: None, ..(*self.rules).clone() });
+        let usual = std::mem::replace(&mut self.rules, rules);
+        let first = self.generate([request]).next();
+        self.rules = usual;
+        let mut requests = search.second(first.transpose()?.unwrap_or_default());
+        let Rules { spec, stops, .. } = &*self.rules;
+        requests.retain(|Request { source, prefix }| {
+            let context = Context { sentence: 0, source, tokens: prefix, eos: spec.eos };
+            !stops.iter().any(|stop| stop.stop(&context))
+        });
+        let second = self.generate(requests).collect::<Result<Vec<_>, Error>>()?;
+        Ok(search.finish(second.into_iter().filter_map(|best| best.into_iter().next()).collect()))
     }
 }

@@ -26,6 +26,15 @@ pub enum AttentionKind {
 }
 
 impl Look {
+    /// Its place among all attentions of a pass: the encoder has one in each layer, the decoder two.
+    pub(crate) fn place(self, encoder_layers: usize) -> usize {
+        match self.kind {
+            AttentionKind::Encoder => self.layer,
+            AttentionKind::Decoder => encoder_layers + 2 * self.layer,
+            AttentionKind::Cross => encoder_layers + 2 * self.layer + 1,
+        }
+    }
+
     /// Whether a model with so many layers, of encoder and decoder, and heads has it.
     pub(crate) fn check(self, [encoder, decoder]: [usize; 2], heads: usize) -> Result<(), Error> {
         let layers = if self.kind == AttentionKind::Encoder { encoder } else { decoder };

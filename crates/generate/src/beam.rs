@@ -146,7 +146,8 @@ impl Search for BeamSearch {
         self.part(rules);
         if let Some(Path { tokens, scores, .. }) = self.paths.first() {
             let score = scores[scores.len() - 1];
-            on_token(&Written { sentence: self.sentence.number, draw: 0, tokens, score });
+            let rivals = (&self.paths[1..], &self.finished[..]);
+            on_token(&Written { sentence: self.sentence.number, draw: 0, tokens, score, rivals });
         }
         if self.is_over(rules) {
             self.rows.clear();

@@ -12,6 +12,7 @@ use crate::stop::Stop;
 use crate::walk::Walk;
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::Arc;
 
 /// What is to be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -20,6 +21,28 @@ pub struct Request {
     pub source: Vec<u32>,
     /// What the target begins with.
     pub prefix: Vec<u32>,
+}
+
+impl Request {
+    /// Whether a model can decode it; returns the most tokens that may be written.
+    pub(crate) fn check(&self, options: &Options, spec: &Spec) -> Result<usize, Error> {
+        let Request { source, prefix } = self;
+        if source.is_empty() {
+            return Err(Error::EmptySource);
+        }
+        if source.len() > spec.max_source {
+            return Err(Error::LongSource { tokens: source.len(), most: spec.max_source });
+        }
+        let vocabulary = spec.vocabulary;
+        if let Some(&token) = source.iter().chain(prefix).find(|&&token| token as usize >= vocabulary) {
+            return Err(Error::Token { token, vocabulary });
+        }
+        let max_length = options.max_length.of(source.len()).min(spec.max_target);
+        if prefix.len() >= max_length {
+            return Err(Error::LongPrefix { tokens: prefix.len(), most: max_length });
+        }
+        Ok(max_length)
+    }
 }
 
 impl From<Vec<u32>> for Request {
@@ -34,13 +57,14 @@ impl From<Vec<u32>> for Request {
 /// had, uses [`Generator::push`], [`Generator::step`] and [`Generator::pop`].
 pub struct Generator<M> {
     pub(crate) model: M,
-    pub(crate) rules: Rules,
+    /// Those of sentences that bring none of their own.
+    pub(crate) rules: Arc<Rules>,
     on_token: OnToken,
     /// Pushed, but not begun.
-    waiting: VecDeque<Sentence>,
+    waiting: VecDeque<(Sentence, Arc<Rules>)>,
     slots: Vec<Option<Running>>,
-    /// The results of all sentences from the next one on that is to be handed out; none where there is none yet.
-    results: VecDeque<Option<Vec<Hypothesis>>>,
+    /// The results of all sentences from the next one on that is to be handed out.
+    results: VecDeque<Outcome>,
     /// The number of the next sentence.
     next: u64,
     rows: Vec<Row>,
@@ -49,23 +73,29 @@ pub struct Generator<M> {
 /// A sentence that is being decoded.
 struct Running {
     number: u64,
+    rules: Arc<Rules>,
     search: Box<dyn Search>,
     /// Its first row in the last step; none before its first.
     first: Option<usize>,
 }
 
+/// What became of a sentence.
+enum Outcome {
+    /// Nothing yet.
+    Open,
+    Done(Vec<Hypothesis>),
+    /// It was handed out or given up before those that came earlier.
+    Gone,
+}
+
 impl<M: Seq2Seq> Generator<M> {
     /// A generator with nothing to do.
     pub fn new(model: M, options: Options) -> Result<Generator<M>, Error> {
-        let spec = model.spec();
-        options.check(&spec)?;
-        let slots = (0..options.batch).map(|_| None).collect();
-        let sampler = options.sampling.map(|sampling| Box::new(sampling) as Box<dyn Sampler>);
-        let filters = filters(&options, &spec);
-        let rules = Rules { spec, options, filters, stops: Vec::new(), sampler };
+        let rules = Rules::new(options, model.spec())?;
+        let slots = (0..rules.options.batch).map(|_| None).collect();
         Ok(Generator {
             model,
-            rules,
+            rules: Arc::new(rules),
             on_token: Box::new(|_| {}),
             waiting: VecDeque::new(),
             slots,
@@ -77,19 +107,19 @@ impl<M: Seq2Seq> Generator<M> {
 
     /// One more filter, behind those of the options.
     pub fn with_filter(mut self, filter: impl Filter + 'static) -> Generator<M> {
-        self.rules.filters.push(Box::new(filter));
+        Arc::make_mut(&mut self.rules).filters.push(Arc::new(filter));
         self
     }
 
     /// One more rule that ends sequences.
     pub fn with_stop(mut self, stop: impl Stop + 'static) -> Generator<M> {
-        self.rules.stops.push(Box::new(stop));
+        Arc::make_mut(&mut self.rules).stops.push(Arc::new(stop));
         self
     }
 
     /// Another sampler than that of the options.
     pub fn with_sampler(mut self, sampler: impl Sampler + 'static) -> Generator<M> {
-        self.rules.sampler = Some(Box::new(sampler));
+        Arc::make_mut(&mut self.rules).sampler = Some(Arc::new(sampler));
         self
     }
 
@@ -134,12 +164,42 @@ impl<M: Seq2Seq> Generator<M> {
 
     /// Adds a sentence behind those that are there; returns its number, counted from the first.
     pub fn push(&mut self, request: impl Into<Request>) -> Result<u64, Error> {
-        let sentence = self.sentence(request.into())?;
+        let sentence = self.sentence(request.into(), &self.rules.options)?;
+        Ok(self.enqueue(sentence, Arc::clone(&self.rules)))
+    }
+
+    /// Adds a sentence that is decoded with options of its own, of which [`Options::batch`] has no meaning, and without the
+    /// filters, stopping rules and sampler that were added to the generator. Its draws follow from the seed and `stream`,
+    /// and not from its place among the sentences.
+    pub fn push_with(
+        &mut self,
+        request: impl Into<Request>,
+        options: Options,
+        stream: u64,
+    ) -> Result<u64, Error> {
+        let rules = Rules::new(options, self.rules.spec)?;
+        let sentence = Sentence { stream, ..self.sentence(request.into(), &rules.options)? };
+        Ok(self.enqueue(sentence, Arc::new(rules)))
+    }
+
+    fn enqueue(&mut self, sentence: Sentence, rules: Arc<Rules>) -> u64 {
         let number = sentence.number;
         self.next += 1;
-        self.waiting.push_back(sentence);
-        self.results.push_back(None);
-        Ok(number)
+        self.waiting.push_back((sentence, rules));
+        self.results.push_back(Outcome::Open);
+        number
+    }
+
+    /// Gives up a sentence, wherever it is. One that is gone already stays so.
+    pub fn cancel(&mut self, number: u64) {
+        self.waiting.retain(|(sentence, _)| sentence.number != number);
+        for (slot, place) in self.slots.iter_mut().enumerate() {
+            if place.take_if(|running| running.number == number).is_some() {
+                self.model.release(slot);
+            }
+        }
+        self.replace(number, Outcome::Gone);
+        self.forget();
     }
 
     /// How many sentences are in here: waiting, being decoded, or finished and not handed out.
@@ -154,6 +214,13 @@ impl<M: Seq2Seq> Generator<M> {
 
     /// Writes one token of every sentence that is being decoded. Waiting ones take free places first.
     pub fn step(&mut self) {
+        let mut on_token = std::mem::replace(&mut self.on_token, Box::new(|_| {}));
+        self.step_with(&mut *on_token);
+        self.on_token = on_token;
+    }
+
+    /// [`Generator::step`], with something else that is called for every token.
+    pub fn step_with(&mut self, on_token: &mut dyn FnMut(&Written)) {
         self.admit();
         self.rows.clear();
         for (slot, running) in self.slots.iter_mut().enumerate() {
@@ -179,7 +246,7 @@ impl<M: Seq2Seq> Generator<M> {
                 let (own, others) =
                     std::mem::take(&mut logits).split_at_mut(rows * self.rules.spec.vocabulary);
                 logits = others;
-                running.search.advance(&self.rules, own, &mut *self.on_token);
+                running.search.advance(&running.rules, own, on_token);
                 if running.search.rows().is_empty() {
                     done.extend(place.take().map(|running| (slot, running)));
                 }
@@ -187,18 +254,49 @@ impl<M: Seq2Seq> Generator<M> {
         }
         for (slot, running) in done {
             self.model.release(slot);
-            self.finish(running.number, running.search.results());
+            self.replace(running.number, Outcome::Done(running.search.results()));
         }
     }
 
     /// The results of the next sentence in order, best first, if they are there.
     pub fn pop(&mut self) -> Option<Vec<Hypothesis>> {
-        if let Some(Some(_)) = self.results.front() { self.results.pop_front().flatten() } else { None }
+        match self.results.pop_front_if(|front| matches!(front, Outcome::Done(_)))? {
+            Outcome::Done(results) => {
+                self.forget();
+                Some(results)
+            }
+            Outcome::Open | Outcome::Gone => None,
+        }
     }
 
-    fn finish(&mut self, number: u64, results: Vec<Hypothesis>) {
-        let handed_out = self.next - self.results.len() as u64;
-        self.results[(number - handed_out) as usize] = Some(results);
+    /// The results of one sentence, best first, if they are there, though earlier ones may not be.
+    pub fn take(&mut self, number: u64) -> Option<Vec<Hypothesis>> {
+        let place = self.place(number)?;
+        if !matches!(self.results[place], Outcome::Done(_)) {
+            return None;
+        }
+        let Outcome::Done(results) = std::mem::replace(&mut self.results[place], Outcome::Gone) else {
+            return None;
+        };
+        self.forget();
+        Some(results)
+    }
+
+    /// Where the outcome of a sentence is, if it is not forgotten.
+    fn place(&self, number: u64) -> Option<usize> {
+        let forgotten = self.next - self.results.len() as u64;
+        number.checked_sub(forgotten).map(|place| place as usize).filter(|&place| place < self.results.len())
+    }
+
+    fn replace(&mut self, number: u64, outcome: Outcome) {
+        if let Some(place) = self.place(number) {
+            self.results[place] = outcome;
+        }
+    }
+
+    /// Forgets the sentences in front that are gone.
+    fn forget(&mut self) {
+        while self.results.pop_front_if(|front| matches!(front, Outcome::Gone)).is_some() {}
     }
 
     /// Lets waiting sentences take free places, several at a time, since the model reads several in little more time than one.
@@ -210,65 +308,61 @@ impl<M: Seq2Seq> Generator<M> {
         let mut admitted = Vec::new();
         for (slot, place) in self.slots.iter_mut().enumerate() {
             if place.is_none()
-                && let Some(sentence) = self.waiting.pop_front()
+                && let Some((sentence, rules)) = self.waiting.pop_front()
             {
-                admitted.push((slot, sentence));
+                admitted.push((slot, sentence, rules));
             }
         }
         let sources: Vec<(usize, &[u32])> =
-            admitted.iter().map(|(slot, sentence)| (*slot, &sentence.source[..])).collect();
+            admitted.iter().map(|(slot, sentence, _)| (*slot, &sentence.source[..])).collect();
         self.model.admit(&sources);
-        for (slot, sentence) in admitted {
+        for (slot, sentence, rules) in admitted {
             let number = sentence.number;
-            let walks = self.rules.options.beam == 1 || self.rules.sampler.is_some();
+            let walks = rules.options.beam == 1 || rules.sampler.is_some();
             let search: Box<dyn Search> = if walks {
-                Box::new(Walk::new(&self.rules, sentence))
+                Box::new(Walk::new(&rules, sentence))
             } else {
-                Box::new(BeamSearch::new(&self.rules, sentence))
+                Box::new(BeamSearch::new(&rules, sentence))
             };
-            self.slots[slot] = Some(Running { number, search, first: None });
+            self.slots[slot] = Some(Running { number, rules, search, first: None });
         }
     }
 
-    /// Checks a request.
-    pub(crate) fn sentence(&self, request: Request) -> Result<Sentence, Error> {
-        let (spec, Request { source, prefix }) = (self.rules.spec, request);
-        if source.is_empty() {
-            return Err(Error::EmptySource);
-        }
-        if source.len() > spec.max_source {
-            return Err(Error::LongSource { tokens: source.len(), most: spec.max_source });
-        }
-        let vocabulary = spec.vocabulary;
-        if let Some(&token) = source.iter().chain(&prefix).find(|&&token| token as usize >= vocabulary) {
-            return Err(Error::Token { token, vocabulary });
-        }
-        let max_length = self.rules.options.max_length.of(source.len()).min(spec.max_target);
-        if prefix.len() >= max_length {
-            return Err(Error::LongPrefix { tokens: prefix.len(), most: max_length });
-        }
-        Ok(Sentence { number: self.next, source, prefix, max_length })
+    fn sentence(&self, request: Request, options: &Options) -> Result<Sentence, Error> {
+        let max_length = request.check(options, &self.rules.spec)?;
+        let Request { source, prefix } = request;
+        Ok(Sentence { number: self.next, stream: self.next, source, prefix, max_length })
+    }
+}
+
+impl Rules {
+    /// The rules that options ask for.
+    fn new(options: Options, spec: Spec) -> Result<Rules, Error> {
+        options.check(&spec)?;
+        let sampler = options.sampling.map(|sampling| Arc::new(sampling) as Arc<dyn Sampler>);
+        let filters = filters(&options, &spec);
+        Ok(Rules { spec, options, filters, stops: Vec::new(), sampler })
     }
 }
 
 /// The filters that options ask for, in the order in which transformers has them.
-fn filters(options: &Options, spec: &Spec) -> Vec<Box<dyn Filter>> {
-    let mut filters: Vec<Box<dyn Filter>> = Vec::new();
+fn filters(options: &Options, spec: &Spec) -> Vec<Arc<dyn Filter>> {
+    let mut filters: Vec<Arc<dyn Filter>> = Vec::new();
     if options.repetition_penalty != 1.0 {
-        filters.push(Box::new(RepetitionPenalty(options.repetition_penalty)));
+        filters.push(Arc::new(RepetitionPenalty(options.repetition_penalty)));
     }
     if options.no_repeat_ngram > 0 {
-        filters.push(Box::new(NoRepeatNgrams(options.no_repeat_ngram)));
+        filters.push(Arc::new(NoRepeatNgrams(options.no_repeat_ngram)));
     }
     // The end token cannot be banned: nothing would ever end. Many models ban padding, which is never written anyway.
     let matters =
         |sequence: &&Vec<u32>| **sequence != [spec.eos] && sequence.as_slice() != spec.never.as_slice();
     let banned: Vec<Vec<u32>> = options.banned.iter().filter(matters).cloned().collect();
     if !banned.is_empty() {
-        filters.push(Box::new(Banned(banned)));
+        filters.push(Arc::new(Banned(banned)));
     }
     if options.min_length > 0 {
-        filters.push(Box::new(MinLength(options.min_length)));
+        filters.push(Arc::new(MinLength(options.min_length)));
     }
     filters
 }

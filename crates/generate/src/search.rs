@@ -7,6 +7,7 @@ use crate::sampler::Sampler;
 use crate::seq2seq::Spec;
 use crate::stop::Stop;
 use crate::top::{Candidate, top};
+use std::sync::Arc;
 
 /// What filters and stopping rules may look at.
 #[derive(Debug, Clone, Copy)]
@@ -33,24 +34,39 @@ pub struct Written<'a> {
     pub tokens: &'a [u32],
     /// The log of the newest token's probability.
     pub score: f32,
+    /// What else may become the result, of a beam search.
+    pub(crate) rivals: (&'a [Path], &'a [Hypothesis]),
+}
+
+impl Written<'_> {
+    /// How many of the tokens can no longer change, because all that may still become the result begin with them.
+    pub fn settled(&self) -> usize {
+        let (paths, finished) = self.rivals;
+        let rivals = paths.iter().map(|path| &path.tokens).chain(finished.iter().map(|one| &one.tokens));
+        let common = |rival: &Vec<u32>| self.tokens.iter().zip(rival).take_while(|(a, b)| a == b).count();
+        rivals.map(common).min().unwrap_or(self.tokens.len())
+    }
 }
 
 /// What is told of every token.
 pub(crate) type OnToken = Box<dyn FnMut(&Written)>;
 
-/// What applies to all sentences.
+/// How sentences are decoded.
+#[derive(Clone)]
 pub(crate) struct Rules {
     pub spec: Spec,
     pub options: Options,
-    pub filters: Vec<Box<dyn Filter>>,
-    pub stops: Vec<Box<dyn Stop>>,
-    pub sampler: Option<Box<dyn Sampler>>,
+    pub filters: Vec<Arc<dyn Filter>>,
+    pub stops: Vec<Arc<dyn Stop>>,
+    pub sampler: Option<Arc<dyn Sampler>>,
 }
 
 /// What is known of one sentence.
 #[derive(Debug)]
 pub(crate) struct Sentence {
     pub number: u64,
+    /// What numbers its draws: mostly the same.
+    pub stream: u64,
     pub source: Vec<u32>,
     /// What its target begins with.
     pub prefix: Vec<u32>,

@@ -2,6 +2,7 @@
 
 use crate::attention::{AttentionMatrix, Look};
 use crate::error::Error;
+use crate::inspection::Inspection;
 
 /// A model that reads a source and writes a target, one token after the other.
 ///
@@ -27,6 +28,12 @@ pub trait Seq2Seq {
     /// The weights of an attention for pairs of a source and what was written for it. They are those that decoding
     /// had: the same bits come from a pass over all tokens at once, and of that pass every attention can be seen.
     fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error>;
+
+    /// All attentions of a source and what was written for it, to be looked into.
+    fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection;
+
+    /// How large it is.
+    fn sizes(&self) -> Sizes;
 }
 
 impl<M: Seq2Seq + ?Sized> Seq2Seq for Box<M> {
@@ -44,6 +51,12 @@ impl<M: Seq2Seq + ?Sized> Seq2Seq for Box<M> {
     }
     fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error> {
         (**self).attention(pairs, look)
+    }
+    fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection {
+        (**self).inspect(source, target)
+    }
+    fn sizes(&self) -> Sizes {
+        (**self).sizes()
     }
 }
 
@@ -75,4 +88,21 @@ pub struct Spec {
     pub max_target: usize,
     /// How many layers write them.
     pub decoder_layers: usize,
+}
+
+/// The sizes of a model, in the paper's letters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sizes {
+    /// The width of the model.
+    pub d_model: usize,
+    /// The number of heads.
+    pub h: usize,
+    /// The width between the two products of the feed-forward network.
+    pub d_ff: usize,
+    /// N of the encoder.
+    pub encoder_layers: usize,
+    /// N of the decoder.
+    pub decoder_layers: usize,
+    /// How many numbers were learned.
+    pub parameters: usize,
 }

@@ -2,11 +2,12 @@
 
 use crate::attention::{AttentionKind, AttentionMatrix, Look};
 use crate::error::Error;
-use crate::seq2seq::{Row, Seq2Seq, Spec};
+use crate::inspection::Inspection;
+use crate::seq2seq::{Row, Seq2Seq, Sizes, Spec};
 use attentive_model::Sequences;
 use attentive_model::families::transformer::{Batch, Transformer};
 use attentive_model::layers::{Branch, BranchCache};
-use attentive_tensor::{Backend, Tape};
+use attentive_tensor::{AttentionWeights, Backend, Tape};
 use std::fmt;
 use std::sync::Arc;
 
@@ -27,6 +28,23 @@ impl TransformerSteps {
             cache: BranchCache::default(),
             logits: Vec::new(),
         }
+    }
+}
+
+impl TransformerSteps {
+    /// All attentions of a pass over pairs, the decoder's only if they are wanted.
+    fn watch(&self, pairs: &[(&[u32], &[u32])], decoder: bool) -> Vec<AttentionWeights> {
+        let backend = self.tape.backend();
+        let tape = Tape::inference(backend).watching();
+        let signed = |tokens: &[u32]| tokens.iter().map(|&token| token as i32).collect::<Vec<i32>>();
+        let pairs: Vec<_> = pairs.iter().map(|(source, target)| (signed(source), signed(target))).collect();
+        let batch = Batch::new(&**backend, &pairs, self.model.config().start as i32);
+        let memory = self.model.encode(&tape, &batch.source, &batch.source_sequences);
+        if decoder {
+            let (sources, targets) = (&batch.source_sequences, &batch.target_sequences);
+            self.model.decode(&tape, &batch.input, targets, &memory, sources);
+        }
+        tape.watched()
     }
 }
 
@@ -74,24 +92,28 @@ impl Seq2Seq for TransformerSteps {
     }
 
     fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error> {
-        let (config, backend) = (self.model.config(), self.tape.backend());
+        let config = self.model.config();
         look.check([config.encoder_layers, config.decoder_layers], config.h)?;
-        let tape = Tape::inference(backend).watching();
-        let signed = |tokens: &[u32]| tokens.iter().map(|&token| token as i32).collect::<Vec<i32>>();
-        let pairs: Vec<_> = pairs.iter().map(|(source, target)| (signed(source), signed(target))).collect();
-        let batch = Batch::new(&**backend, &pairs, config.start as i32);
-        let memory = self.model.encode(&tape, &batch.source, &batch.source_sequences);
-        if look.kind != AttentionKind::Encoder {
-            let (sources, targets) = (&batch.source_sequences, &batch.target_sequences);
-            self.model.decode(&tape, &batch.input, targets, &memory, sources);
+        let watched = self.watch(pairs, look.kind != AttentionKind::Encoder);
+        let attention = &watched[look.place(config.encoder_layers)];
+        Ok(AttentionMatrix::of(&**self.tape.backend(), attention, look.head))
+    }
+
+    fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection {
+        let watched = self.watch(&[(source, target)], true);
+        Inspection::new(self.tape.backend(), watched, self.model.config().encoder_layers)
+    }
+
+    fn sizes(&self) -> Sizes {
+        let config = self.model.config();
+        Sizes {
+            d_model: config.d_model,
+            h: config.h,
+            d_ff: config.d_ff,
+            encoder_layers: config.encoder_layers,
+            decoder_layers: config.decoder_layers,
+            parameters: self.model.parameter_count(),
         }
-        // The encoder has one attention in each layer, the decoder two.
-        let place = match look.kind {
-            AttentionKind::Encoder => look.layer,
-            AttentionKind::Decoder => config.encoder_layers + 2 * look.layer,
-            AttentionKind::Cross => config.encoder_layers + 2 * look.layer + 1,
-        };
-        Ok(AttentionMatrix::of(&**backend, &tape.watched()[place], look.head))
     }
 }
 

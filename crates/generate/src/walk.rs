@@ -35,7 +35,7 @@ impl Walk {
         let token = match &rules.sampler {
             None => self.best.first()?.token,
             Some(sampler) => {
-                let random = Random::new(rules.options.seed).split(self.sentence.number).split(walk as u64);
+                let random = Random::new(rules.options.seed).split(self.sentence.stream).split(walk as u64);
                 sampler.sample(row, random.split(tokens.len() as u64))?
             }
         };
@@ -79,6 +79,7 @@ impl Search for Walk {
                             draw: walk,
                             tokens,
                             score: candidate.score,
+                            rivals: (&[], &[]),
                         });
                         if self.sentence.complete(rules, tokens) {
                             self.done.push(path.finish(rules, &self.sentence));

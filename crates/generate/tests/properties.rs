@@ -3,8 +3,8 @@
 mod common;
 
 use attentive_generate::{
-    AttentionKind, Context, Error, Filter, Generator, Hypothesis, LengthPenalty, Look, MaxLength, Options,
-    Random, Request, Row, Sampler, Sampling, Seq2Seq, Stop, TransformerSteps,
+    AttentionKind, Context, Error, Filter, Generator, HeadVectors, Hypothesis, LengthPenalty, Look,
+    MaxLength, Options, Random, Request, Row, Sampler, Sampling, Seq2Seq, Stop, TransformerSteps,
 };
 use attentive_model::Sequences;
 use attentive_model::families::transformer::{Batch, Transformer};
@@ -492,4 +492,120 @@ fn attention_of_what_was_written_sums_to_one_and_is_that_of_the_layers() {
     assert!(missing(Look { layer: 2, ..look }).starts_with("layer"));
     assert!(missing(Look { kind: AttentionKind::Encoder, ..look }).starts_with("layer"));
     assert!(missing(Look { head: Some(3), ..look }).starts_with("head"));
+}
+
+#[test]
+fn sentences_with_options_of_their_own_share_a_batch_and_leave_in_any_order() {
+    let backend = backend(Precision::F32, 2);
+    for model in models(&backend) {
+        let sources = sources(17, 10, &model);
+        let mut shared = generator(&backend, &model, Options { batch: 4, ..Options::default() });
+        let mut open = Vec::new();
+        for (stream, source) in (0..).zip(&sources) {
+            let options = ways()[stream as usize % ways().len()].clone();
+            open.push((shared.push_with(source.clone(), options.clone(), 5).unwrap(), source, options));
+        }
+        while !shared.is_empty() {
+            shared.step();
+            open.retain(|(number, source, options)| {
+                let Some(found) = shared.take(*number) else { return true };
+                let mut alone = generator(&backend, &model, Options { batch: 1, ..Options::default() });
+                let number = alone.push_with((*source).clone(), options.clone(), 5).unwrap();
+                let alone = loop {
+                    alone.step();
+                    if let Some(alone) = alone.take(number) {
+                        break alone;
+                    }
+                };
+                assert_eq!(bits(&found), bits(&alone), "{options:?}");
+                false
+            });
+        }
+        assert!(open.is_empty());
+    }
+}
+
+#[test]
+fn who_is_given_up_is_not_felt_by_the_others() {
+    let backend = backend(Precision::F32, 1);
+    let model = unsure(&backend);
+    let mut generator = generator(&backend, &model, Options { batch: 2, ..Options::default() });
+    let sources = sources(18, 6, &model);
+    let expected = results(&mut generator, sources.clone());
+    generator.clear();
+    let numbers: Vec<u64> = sources.iter().map(|source| generator.push(source.clone()).unwrap()).collect();
+    generator.step();
+    generator.step();
+    // One that is being decoded, one that waits, one twice.
+    for given_up in [0, 4, 4] {
+        generator.cancel(numbers[given_up]);
+    }
+    let mut found = vec![None; 6];
+    while !generator.is_empty() {
+        generator.step();
+        for (&number, found) in numbers.iter().zip(&mut found) {
+            *found = generator.take(number).or(found.take());
+        }
+    }
+    for (place, (found, expected)) in found.into_iter().zip(expected).enumerate() {
+        assert_eq!(found, (![0, 4].contains(&place)).then_some(expected));
+    }
+}
+
+#[test]
+fn what_is_settled_does_not_change_any_more() {
+    let backend = backend(Precision::F32, 1);
+    for (model, options) in
+        models(&backend).iter().flat_map(|model| ways().into_iter().map(move |way| (model, way)))
+    {
+        let mut generator = generator(&backend, model, Options { n_best: 1, ..options });
+        for source in sources(19, 5, model) {
+            let number = generator.push(source).unwrap();
+            let (mut settled, mut most): (Vec<Vec<u32>>, usize) = (Vec::new(), 0);
+            let result = loop {
+                generator.step_with(&mut |written| {
+                    settled.push(written.tokens[..written.settled()].to_vec());
+                    most = most.max(written.settled());
+                });
+                if let Some(mut results) = generator.take(number) {
+                    break results.remove(0);
+                }
+            };
+            assert!(settled.iter().all(|settled| result.tokens.starts_with(settled)), "{settled:?}");
+            assert!(most > 0 || result.tokens.len() < 3, "nothing was ever settled");
+        }
+    }
+}
+
+#[test]
+fn weights_follow_from_the_vectors_of_a_head() {
+    let backend = backend(Precision::F32, 1);
+    let model = random_model(&backend, 6);
+    let steps = TransformerSteps::new(&backend, &model);
+    let (source, target): ([u32; 4], [u32; 3]) = ([5, 6, 7, 0], [8, 9, 0]);
+    let inspection = steps.inspect(&source, &target);
+    for kind in [AttentionKind::Encoder, AttentionKind::Decoder, AttentionKind::Cross] {
+        for (layer, head) in
+            (0..inspection.layers(kind)).flat_map(|layer| (0..3).map(move |head| (layer, head)))
+        {
+            let look = Look { kind, layer, head: Some(head) };
+            let weights = inspection.weights(look).unwrap();
+            assert_eq!(weights, steps.attention(&[(&source, &target)], look).unwrap()[0]);
+            let HeadVectors { queries, keys, scale, causal, .. } = inspection.vectors(look).unwrap();
+            for (row, query) in queries.iter().enumerate() {
+                let dot = |key: &Vec<f32>| query.iter().zip(key).map(|(q, k)| q * k).sum::<f32>();
+                let seen = if causal { row + 1 } else { keys.len() };
+                let powers: Vec<f32> = keys[..seen].iter().map(|key| (scale * dot(key)).exp()).collect();
+                let sum: f32 = powers.iter().sum();
+                for (power, weight) in powers.iter().zip(weights.row(row)) {
+                    assert!((power / sum - weight).abs() < 1e-5);
+                }
+            }
+        }
+    }
+    assert_eq!(
+        inspection.vectors(Look { kind: AttentionKind::Cross, layer: 0, head: None }).unwrap().values.len(),
+        4
+    );
+    assert!(inspection.weights(Look { kind: AttentionKind::Encoder, layer: 1, head: None }).is_err());
 }

@@ -4,19 +4,21 @@
 //! sentences into parts that are translated each for itself; a sentence that is too long is cut off. Lines come back in the
 //! order in which they went in.
 
+mod codec;
 mod folder;
 mod split;
 
+pub use codec::{Codec, Part, WrittenPart};
 pub use folder::ModelFolder;
 
-use crate::alignment::{Link, align};
-use crate::attention::Look;
+use crate::alignment::Link;
+use crate::attention::{AttentionMatrix, Look};
 use crate::error::Error;
 use crate::generator::{Generator, Request};
 use crate::hypothesis::Hypothesis;
 use crate::options::Options;
 use crate::seq2seq::Seq2Seq;
-use attentive_text::tokenizer::{Side, Tokenizer};
+use attentive_text::tokenizer::Tokenizer;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -49,21 +51,18 @@ pub struct Translated {
 /// Translates lines, as many at once as [`Options::batch`] says.
 pub struct Translator {
     generator: Generator<Box<dyn Seq2Seq>>,
-    tokenizer: Arc<Tokenizer>,
+    codec: Codec,
     prefix: Vec<u32>,
     /// What alignments are made from, if they are wanted.
     look: Option<Look>,
     /// The parts of all lines, in order, from the next line on that is to be handed out.
-    parts: VecDeque<Part>,
+    parts: VecDeque<OpenPart>,
 }
 
 /// A part of a line that is translated for itself: mostly the whole line.
-struct Part {
-    source: Vec<u32>,
-    /// Without its language token.
-    source_words: usize,
-    /// How many tokens of it were cut off.
-    cut: usize,
+#[derive(Default)]
+struct OpenPart {
+    part: Part,
     /// Whether the next part belongs to another line.
     ends_line: bool,
     /// None until they are there.
@@ -79,18 +78,14 @@ impl Translator {
         tokenizer: Arc<Tokenizer>,
         options: Options,
     ) -> Result<Translator, Error> {
-        let [source, target] = [Side::Source, Side::Target].map(|side| tokenizer.vocabulary_size(side));
-        let (tokens, vocabulary) = (source.max(target), model.spec().vocabulary);
-        if tokens > vocabulary {
-            return Err(Error::Vocabulary { tokenizer: tokens, model: vocabulary });
-        }
+        let codec = Codec::new(tokenizer, model.spec())?;
         let generator = Generator::new(model, options)?;
-        Ok(Translator { generator, tokenizer, prefix: Vec::new(), look: None, parts: VecDeque::new() })
+        Ok(Translator { generator, codec, prefix: Vec::new(), look: None, parts: VecDeque::new() })
     }
 
     /// Begins every translation with this text.
     pub fn with_prefix(mut self, text: &str) -> Result<Translator, Error> {
-        self.prefix = self.tokenizer.encode_plain(text, Side::Target)?;
+        self.prefix = self.codec.prefix(text)?;
         Ok(self)
     }
 
@@ -107,7 +102,7 @@ impl Translator {
 
     /// The tokenizer.
     pub fn tokenizer(&self) -> &Tokenizer {
-        &self.tokenizer
+        self.codec.tokenizer()
     }
 
     /// Translates lines, all of them, in order.
@@ -137,30 +132,36 @@ impl Translator {
     /// is forgotten.
     pub fn alternatives(&mut self, line: &str, count: usize) -> Result<Vec<Translated>, Error> {
         self.parts.clear();
-        let mut parts = self.cut(line.trim())?;
+        let mut parts = self.codec.parts(line.trim())?;
         let request = Request { source: parts.swap_remove(0).source, prefix: self.prefix.clone() };
         let found = self.generator.alternatives(request, count)?;
-        let whole = |hypothesis| Ranked { hypothesis, links: &[], source_words: 0 };
-        found.iter().map(|hypothesis| self.join([whole(hypothesis)].into_iter())).collect()
+        let whole = |hypothesis| {
+            let mut whole = Translated::default();
+            self.codec.append(&mut whole, "", WrittenPart { hypothesis, links: &[], words_before: 0 })?;
+            Ok(whole)
+        };
+        found.iter().map(whole).collect()
     }
 
     /// Adds a line behind those that are there.
     pub fn push(&mut self, line: &str) -> Result<(), Error> {
         let line = line.trim();
         if line.is_empty() {
-            let nothing = Part::new(Vec::new(), 0, "");
-            self.parts.push_back(Part { ends_line: true, hypotheses: Some(Vec::new()), ..nothing });
+            let hypotheses = Some(Vec::new());
+            self.parts.push_back(OpenPart { ends_line: true, hypotheses, ..OpenPart::default() });
             return Ok(());
         }
-        let mut parts = self.cut(line)?;
+        let parts = self.codec.parts(line)?;
         // Only the first can fail, with the prefix, so that all of a line's parts are pushed or none.
         let mut prefix = self.prefix.clone();
         for part in &parts {
             let request = Request { source: part.source.clone(), prefix: std::mem::take(&mut prefix) };
             self.generator.push(request)?;
         }
-        parts.last_mut().expect("a line that is not empty has a part").ends_line = true;
-        self.parts.extend(parts);
+        self.parts.extend(parts.into_iter().map(|part| OpenPart { part, ..OpenPart::default() }));
+        if let Some(last) = self.parts.back_mut() {
+            last.ends_line = true;
+        }
         Ok(())
     }
 
@@ -199,68 +200,32 @@ impl Translator {
         if self.parts.range(..=last).any(|part| part.hypotheses.is_none()) {
             return Ok(None);
         }
-        let parts: Vec<Part> = self.parts.drain(..=last).collect();
+        let parts: Vec<OpenPart> = self.parts.drain(..=last).collect();
         let most = parts.iter().map(|part| part.hypotheses().len()).max().unwrap_or(0);
         // Of a line in several parts, the second best has the second best of each, as far as there are any.
-        let best = (0..most).map(|rank| self.join(parts.iter().filter_map(|part| part.ranked(rank))));
+        let best = (0..most).map(|rank| self.join(&parts, rank));
         let mut best = best.collect::<Result<Vec<_>, _>>()?;
         if best.is_empty() {
             best.push(Translated::default());
         }
-        let cut = parts.iter().map(|part| part.cut).sum();
-        let source_tokens = parts.iter().map(|part| part.source.len()).sum::<usize>() + cut;
+        let cut = parts.iter().map(|part| part.part.cut).sum();
+        let source_tokens = parts.iter().map(|part| part.part.source.len()).sum::<usize>() + cut;
         Ok(Some(Translation { best, source_tokens, cut }))
     }
 
-    /// Cuts a line that is not empty into parts that the model can read.
-    fn cut(&self, line: &str) -> Result<Vec<Part>, Error> {
-        let most = self.generator.model().spec().max_source;
-        let whole = self.encode(line)?;
-        if whole.len() <= most {
-            return Ok(vec![Part::new(whole, 0, language(line).1)]);
-        }
-        // Every part is in the same language.
-        let (language, text) = language(line);
-        let with_language = |part: &str| format!("{language}{part}");
-        let fits = |part: &str| Ok::<_, Error>(self.encode(&with_language(part))?.len() <= most);
-        let part = |text: &str| {
-            let mut source = self.encode(&with_language(text))?;
-            let cut = source.len().saturating_sub(most);
-            // The end stays.
-            source.drain(source.len() - 1 - cut..source.len() - 1);
-            Ok(Part::new(source, cut, text))
-        };
-        split::parts(text, fits)?.into_iter().map(part).collect()
-    }
-
-    /// The tokens of a text, with the end token.
-    fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
-        let mut source = self.tokenizer.encode(text, Side::Source)?;
-        let eos = self.generator.model().spec().eos;
-        if source.last() != Some(&eos) {
-            source.push(eos);
-        }
-        Ok(source)
-    }
-
-    /// Puts the translations of a line's parts together.
-    fn join<'a>(&self, parts: impl Iterator<Item = Ranked<'a>>) -> Result<Translated, Error> {
+    /// Puts the translations of a line's parts together: of each the one of this rank, or else the last.
+    fn join(&self, parts: &[OpenPart], rank: usize) -> Result<Translated, Error> {
         let mut whole = Translated::default();
-        let mut source_words = 0;
-        for Ranked { hypothesis, links, source_words: words } in parts {
-            let target_words = whole.text.split_whitespace().count();
-            let link = |(source, target): &Link| (source_words + source, target_words + target);
-            whole.alignment.extend(links.iter().map(link));
-            source_words += words;
-            if !whole.text.is_empty() {
-                whole.text.push(' ');
+        let mut words_before = 0;
+        for part in parts {
+            if let Some(last) = part.hypotheses().len().checked_sub(1) {
+                let rank = rank.min(last);
+                let links = part.alignments.get(rank).map(Vec::as_slice).unwrap_or_default();
+                let written = WrittenPart { hypothesis: &part.hypotheses()[rank], links, words_before };
+                let gap = if whole.text.is_empty() { "" } else { " " };
+                self.codec.append(&mut whole, gap, written)?;
             }
-            // A line stays a line.
-            let text = self.tokenizer.decode(hypothesis.content())?.replace(['\n', '\r'], " ");
-            whole.text.push_str(&text);
-            whole.score += hypothesis.score;
-            whole.tokens.extend(&hypothesis.tokens);
-            whole.token_scores.extend(&hypothesis.token_scores);
+            words_before += part.part.words;
         }
         Ok(whole)
     }
@@ -269,12 +234,13 @@ impl Translator {
     fn align(&mut self, look: Look, places: &[usize]) -> Result<(), Error> {
         let parts = places.iter().map(|&place| &self.parts[place]);
         let pairs: Vec<(&[u32], &[u32])> = parts
-            .flat_map(|part| part.hypotheses().iter().map(|found| (&part.source[..], &found.tokens[..])))
+            .flat_map(|part| part.hypotheses().iter().map(|found| (&part.part.source[..], &found.tokens[..])))
             .collect();
         let matrices = self.generator.model().attention(&pairs, look)?;
-        let links = pairs.iter().zip(&matrices).map(|((source, target), matrix)| {
-            align(matrix, &self.words(source, Side::Source), &self.words(target, Side::Target))
-        });
+        let align = |((source, target), matrix): (&(&[u32], &[u32]), &AttentionMatrix)| {
+            self.codec.align(matrix, source, target)
+        };
+        let links = pairs.iter().zip(&matrices).map(align);
         let mut links = links.collect::<Vec<_>>().into_iter();
         for &place in places {
             let count = self.parts[place].hypotheses().len();
@@ -282,50 +248,10 @@ impl Translator {
         }
         Ok(())
     }
-
-    /// The word of each token, none for those that are no text.
-    fn words(&self, tokens: &[u32], side: Side) -> Vec<Option<usize>> {
-        let eos = self.generator.model().spec().eos;
-        let mut words = 0;
-        let word = |&token: &u32| {
-            let is_text = |piece: &String| token != eos && language(piece).0.is_empty();
-            let piece = self.tokenizer.piece(token, side).filter(is_text)?;
-            if words == 0 || self.tokenizer.starts_word(&piece) {
-                words += 1;
-            }
-            Some(words - 1)
-        };
-        tokens.iter().map(word).collect()
-    }
 }
 
-impl Part {
-    fn new(source: Vec<u32>, cut: usize, text: &str) -> Part {
-        let source_words = text.split_whitespace().count();
-        Part { source, source_words, cut, ends_line: false, hypotheses: None, alignments: Vec::new() }
-    }
-
+impl OpenPart {
     fn hypotheses(&self) -> &[Hypothesis] {
         self.hypotheses.as_deref().unwrap_or_default()
     }
-
-    /// The hypothesis of this rank, or else the last.
-    fn ranked(&self, rank: usize) -> Option<Ranked<'_>> {
-        let rank = rank.min(self.hypotheses().len().checked_sub(1)?);
-        let links = self.alignments.get(rank).map(Vec::as_slice).unwrap_or_default();
-        Some(Ranked { hypothesis: &self.hypotheses()[rank], links, source_words: self.source_words })
-    }
-}
-
-/// A hypothesis of a part with what belongs to it.
-struct Ranked<'a> {
-    hypothesis: &'a Hypothesis,
-    links: &'a [Link],
-    source_words: usize,
-}
-
-/// The language token that a line for a model of several languages begins with, and the rest.
-fn language(line: &str) -> (&str, &str) {
-    let end = line.strip_prefix(">>").and_then(|rest| rest.find("<<"));
-    line.split_at(end.map_or(0, |end| end + 4))
 }

@@ -44,7 +44,8 @@ const fetchVectors = async (look) => (await api.attention({ ...translated(), kin
 async function loadModels() {
   try {
     trouble(null);
-    const models = await api.models();
+    // A name for each language of a model is for clients that cannot say it otherwise.
+    const models = (await api.models()).filter((model) => model.details);
     byId("model").replaceChildren(...models.map(({ id }) => html("option", { value: id }, id)));
     document.querySelector(".model").hidden = models.length < 2;
     state.models = models;

@@ -84,7 +84,7 @@ const translate = () => instead(async (signal) => {
   writeDraft({ text: "…", settled: 0 });
   byId("n-best-list").replaceChildren();
   try {
-    const answer = await api.stream(asked, (draft) => draft.draw === 0 && writeDraft(draft), signal);
+    const answer = await api.stream(asked, (draft) => draft.index === 0 && writeDraft(draft), signal);
     const [translation] = answer.translations;
     found = translation.hypotheses;
     asked.parts = translation.parts;

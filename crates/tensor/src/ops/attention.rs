@@ -16,6 +16,7 @@ pub struct AttentionWeights {
     spans: Arc<[Span]>,
     q: Tensor,
     k: Tensor,
+    v: Tensor,
     lse: Tensor,
 }
 
@@ -28,6 +29,17 @@ impl AttentionWeights {
     /// The number of heads.
     pub fn heads(&self) -> usize {
         self.rule.heads
+    }
+
+    /// How attention was computed.
+    pub fn rule(&self) -> &Attention {
+        &self.rule
+    }
+
+    /// The queries, keys and values of all heads: `[queries, h·d_k]`, `[keys, h·d_k]` and `[keys, h·d_v]`, head after head in
+    /// their columns.
+    pub fn vectors(&self) -> [&Tensor; 3] {
+        [&self.q, &self.k, &self.v]
     }
 
     /// The weights of one head in one sequence, `[queries, keys]`: how much each query looked at each key.
@@ -67,6 +79,7 @@ impl Tape {
             spans: Arc::clone(spans),
             q: q.value().clone(),
             k: k.value().clone(),
+            v: v.value().clone(),
             lse: lse.clone(),
         });
         let (spans, saved, vars) = (Arc::clone(spans), y.clone(), [q.clone(), k.clone(), v.clone()]);

@@ -1,0 +1,95 @@
+//! A look into one sentence and its translation: every attention, and the queries, keys and values behind it.
+
+use crate::attention::{AttentionKind, AttentionMatrix, Look};
+use crate::error::Error;
+use attentive_tensor::{AttentionWeights, Backend, Tensor};
+use std::fmt;
+use std::sync::Arc;
+
+/// All attentions of a source and what was written for it, from one pass over both. Weights are computed when they are
+/// asked for.
+pub struct Inspection {
+    backend: Arc<dyn Backend>,
+    /// Of each encoder layer; then of each decoder layer, to itself and to the source.
+    attentions: Vec<AttentionWeights>,
+    encoder_layers: usize,
+}
+
+/// The vectors of one head, row after row for each token.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HeadVectors {
+    /// `[queries][d_k]`
+    pub queries: Vec<Vec<f32>>,
+    /// `[keys][d_k]`
+    pub keys: Vec<Vec<f32>>,
+    /// `[keys][d_v]`
+    pub values: Vec<Vec<f32>>,
+    /// What dot products are multiplied with: `1/√d_k`.
+    pub scale: f32,
+    /// Whether query `i` sees no key behind key `i`.
+    pub causal: bool,
+}
+
+impl Inspection {
+    /// What a tape has watched in one pass over one source and its target: see [`Inspection`] for the order.
+    pub(crate) fn new(
+        backend: &Arc<dyn Backend>,
+        attentions: Vec<AttentionWeights>,
+        encoder_layers: usize,
+    ) -> Inspection {
+        Inspection { backend: Arc::clone(backend), attentions, encoder_layers }
+    }
+
+    /// How many layers have attention of this kind.
+    pub fn layers(&self, kind: AttentionKind) -> usize {
+        match kind {
+            AttentionKind::Encoder => self.encoder_layers,
+            AttentionKind::Decoder | AttentionKind::Cross => {
+                (self.attentions.len() - self.encoder_layers) / 2
+            }
+        }
+    }
+
+    /// How many heads each has.
+    pub fn heads(&self) -> usize {
+        self.attentions.first().map_or(0, AttentionWeights::heads)
+    }
+
+    /// The weights of a head, or the mean of all.
+    pub fn weights(&self, look: Look) -> Result<AttentionMatrix, Error> {
+        let attention = self.attention(look)?;
+        Ok(AttentionMatrix::of(&*self.backend, attention, look.head).swap_remove(0))
+    }
+
+    /// The queries, keys and values of a head; of the first where the mean is asked for, which has none of its own.
+    pub fn vectors(&self, look: Look) -> Result<HeadVectors, Error> {
+        let attention = self.attention(look)?;
+        let (rule, head) = (attention.rule(), look.head.unwrap_or(0));
+        let rows = |tensor: &Tensor, width: usize| {
+            let numbers = self.backend.download_f32(tensor);
+            let row = |row: &[f32]| row[head * width..][..width].to_vec();
+            numbers.chunks_exact(width * rule.heads).map(row).collect::<Vec<_>>()
+        };
+        let [q, k, v] = attention.vectors();
+        Ok(HeadVectors {
+            queries: rows(q, rule.d_k),
+            keys: rows(k, rule.d_k),
+            values: rows(v, rule.d_v),
+            scale: rule.scale,
+            causal: rule.causal,
+        })
+    }
+
+    fn attention(&self, look: Look) -> Result<&AttentionWeights, Error> {
+        let layers = [AttentionKind::Encoder, AttentionKind::Decoder].map(|kind| self.layers(kind));
+        look.check(layers, self.heads())?;
+        Ok(&self.attentions[look.place(self.encoder_layers)])
+    }
+}
+
+impl fmt::Debug for Inspection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let layers = [AttentionKind::Encoder, AttentionKind::Decoder].map(|kind| self.layers(kind));
+        f.debug_struct("Inspection").field("layers", &layers).field("heads", &self.heads()).finish()
+    }
+}

@@ -1,0 +1,155 @@
+//! Text to what a model reads, and back: what all who translate text share.
+
+use super::{Translated, split};
+use crate::alignment::{Link, align};
+use crate::attention::AttentionMatrix;
+use crate::error::Error;
+use crate::hypothesis::Hypothesis;
+use crate::seq2seq::Spec;
+use attentive_text::tokenizer::{Side, Tokenizer};
+use std::sync::Arc;
+
+/// A tokenizer with what it must know of its model.
+#[derive(Debug, Clone)]
+pub struct Codec {
+    tokenizer: Arc<Tokenizer>,
+    spec: Spec,
+}
+
+/// What a model reads at once: a line, or as many of its sentences as fit.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Part {
+    /// The tokens, with the end token.
+    pub source: Vec<u32>,
+    /// How many words they are, without the language token.
+    pub words: usize,
+    /// How many tokens were cut off because a sentence was too long.
+    pub cut: usize,
+}
+
+/// What was written for a part, with what belongs to it.
+#[derive(Debug, Clone, Copy)]
+pub struct WrittenPart<'a> {
+    /// The translation.
+    pub hypothesis: &'a Hypothesis,
+    /// Its alignment, if it is wanted.
+    pub links: &'a [Link],
+    /// How many words the parts before it have.
+    pub words_before: usize,
+}
+
+impl Codec {
+    /// A tokenizer for a model, if it belongs to it.
+    pub fn new(tokenizer: Arc<Tokenizer>, spec: Spec) -> Result<Codec, Error> {
+        let [source, target] = [Side::Source, Side::Target].map(|side| tokenizer.vocabulary_size(side));
+        let (tokens, vocabulary) = (source.max(target), spec.vocabulary);
+        if tokens > vocabulary {
+            return Err(Error::Vocabulary { tokenizer: tokens, model: vocabulary });
+        }
+        Ok(Codec { tokenizer, spec })
+    }
+
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// What search knows of the model.
+    pub fn spec(&self) -> &Spec {
+        &self.spec
+    }
+
+    /// Cuts a line that is not empty into parts that the model can read.
+    pub fn parts(&self, line: &str) -> Result<Vec<Part>, Error> {
+        let most = self.spec.max_source;
+        let whole = self.encode(line)?;
+        if whole.len() <= most {
+            return Ok(vec![Part { source: whole, words: words_of(language(line).1), cut: 0 }]);
+        }
+        // Every part is in the same language.
+        let (language, text) = language(line);
+        let with_language = |part: &str| format!("{language}{part}");
+        let fits = |part: &str| Ok::<_, Error>(self.encode(&with_language(part))?.len() <= most);
+        let part = |text: &str| {
+            let mut source = self.encode(&with_language(text))?;
+            let cut = source.len().saturating_sub(most);
+            // The end stays.
+            source.drain(source.len() - 1 - cut..source.len() - 1);
+            Ok(Part { source, words: words_of(text), cut })
+        };
+        split::parts(text, fits)?.into_iter().map(part).collect()
+    }
+
+    /// The tokens of a text, with the end token.
+    fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
+        let mut source = self.tokenizer.encode(text, Side::Source)?;
+        if source.last() != Some(&self.spec.eos) {
+            source.push(self.spec.eos);
+        }
+        Ok(source)
+    }
+
+    /// The tokens of the beginning of a translation.
+    pub fn prefix(&self, text: &str) -> Result<Vec<u32>, Error> {
+        Ok(self.tokenizer.encode_plain(text, Side::Target)?)
+    }
+
+    /// The text of what was written, in one line.
+    pub fn text(&self, tokens: &[u32]) -> Result<String, Error> {
+        Ok(self.tokenizer.decode(tokens)?.replace(['\n', '\r'], " "))
+    }
+
+    /// Adds the translation of a part to what there is already, with `gap` between them.
+    pub fn append(&self, whole: &mut Translated, gap: &str, part: WrittenPart) -> Result<(), Error> {
+        let WrittenPart { hypothesis, links, words_before } = part;
+        let target_words = words_of(&whole.text);
+        let link = |(source, target): &Link| (words_before + source, target_words + target);
+        whole.alignment.extend(links.iter().map(link));
+        whole.text.push_str(gap);
+        whole.text.push_str(&self.text(hypothesis.content())?);
+        whole.score += hypothesis.score;
+        whole.tokens.extend(&hypothesis.tokens);
+        whole.token_scores.extend(&hypothesis.token_scores);
+        Ok(())
+    }
+
+    /// The word of each token, counted from 0, none for tokens that are no text.
+    pub fn words(&self, tokens: &[u32], side: Side) -> Vec<Option<usize>> {
+        let mut words = 0;
+        let word = |&token: &u32| {
+            let is_text = |piece: &String| token != self.spec.eos && language(piece).0.is_empty();
+            let piece = self.tokenizer.piece(token, side).filter(is_text)?;
+            if words == 0 || self.tokenizer.starts_word(&piece) {
+                words += 1;
+            }
+            Some(words - 1)
+        };
+        tokens.iter().map(word).collect()
+    }
+
+    /// Which word comes from which, by the cross attention of a source and what was written for it.
+    pub fn align(&self, attention: &AttentionMatrix, source: &[u32], target: &[u32]) -> Vec<Link> {
+        align(attention, &self.words(source, Side::Source), &self.words(target, Side::Target))
+    }
+
+    /// The languages that a model for several of them can be asked for: `de` of the token `>>de<<`.
+    pub fn target_languages(&self) -> Vec<String> {
+        let ids = 0..self.tokenizer.vocabulary_size(Side::Source) as u32;
+        let code = |id| {
+            let piece = self.tokenizer.piece(id, Side::Source)?;
+            let (token, rest) = language(&piece);
+            (!token.is_empty() && rest.is_empty()).then(|| token[2..token.len() - 2].to_owned())
+        };
+        ids.filter_map(code).collect()
+    }
+}
+
+fn words_of(text: &str) -> usize {
+    text.split_whitespace().count()
+}
+
+/// The language token that a line for a model of several languages begins with, and the rest.
+fn language(line: &str) -> (&str, &str) {
+    let end = line.strip_prefix(">>").and_then(|rest| rest.find("<<"));
+    line.split_at(end.map_or(0, |end| end + 4))
+}

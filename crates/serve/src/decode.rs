@@ -1,0 +1,211 @@
+//! Texts on their way to the thread that computes, and back.
+
+use crate::app::{App, Chosen};
+use crate::cut::Cut;
+use crate::refusal::Refusal;
+use crate::worker::{Decode, Decoded, Inspect, Inspected, Job, Progress, Sentence};
+use attentive_generate::{Alternatives, Hypothesis, Look, Options, Request, Translated};
+use std::sync::Arc;
+use tokio::sync::{oneshot, watch};
+use tokio::time::{Instant, timeout_at};
+
+/// What is wanted of texts.
+#[derive(Debug, Clone)]
+pub(crate) struct Order {
+    pub chosen: Chosen,
+    pub options: Options,
+    /// What every translation begins with.
+    pub prefix: Vec<u32>,
+    /// Whether words are to be aligned.
+    pub align: bool,
+}
+
+/// A text that is being translated.
+pub(crate) struct Pending {
+    order: Order,
+    pub cut: Cut,
+    reply: oneshot::Receiver<Result<Decoded, Refusal>>,
+    /// How far it is, if somebody watches.
+    pub progress: Option<watch::Receiver<Progress>>,
+    until: Instant,
+}
+
+/// A text and its translations.
+#[derive(Debug)]
+pub(crate) struct Done {
+    pub cut: Cut,
+    /// Best first; one at least.
+    pub best: Vec<Translated>,
+    /// Whether each came to its end.
+    pub ended: Vec<bool>,
+}
+
+impl Done {
+    /// The tokens of the source.
+    pub fn source_tokens(&self) -> usize {
+        self.cut.parts.iter().map(|part| part.source.len()).sum()
+    }
+
+    /// The tokens of all translations.
+    pub fn target_tokens(&self) -> usize {
+        self.best.iter().map(|best| best.tokens.len()).sum()
+    }
+}
+
+impl App {
+    /// Checks texts against the limits, cuts them and puts them into the queue; all of them or none. `field` is what they
+    /// are called in the request.
+    pub fn begin(
+        self: &Arc<App>,
+        order: &Order,
+        field: &str,
+        texts: &[impl AsRef<str>],
+        watched: bool,
+    ) -> Result<Vec<Pending>, Refusal> {
+        let limits = &self.settings.limits;
+        if texts.len() > limits.texts {
+            let problem = format!("{} texts are too many, {} are taken at once", texts.len(), limits.texts);
+            return Err(Refusal::too_large(field, problem));
+        }
+        let model = &order.chosen.model;
+        let language = model.language_token(order.chosen.target.as_ref());
+        let mut cuts = Vec::with_capacity(texts.len());
+        for text in texts {
+            let characters = text.as_ref().chars().count();
+            if characters > limits.characters {
+                let problem =
+                    format!("{characters} characters are too many, {} are taken in a text", limits.characters);
+                return Err(Refusal::too_large(field, problem));
+            }
+            cuts.push(Cut::new(model, &language, text.as_ref())?);
+        }
+        let mut places = self.queue.enter(cuts.iter().map(|cut| cut.parts.len()).sum())?;
+        let until = Instant::now() + limits.time;
+        let begin = |(number, cut): (usize, Cut)| {
+            let own = places.split(cut.parts.len()).ok_or_else(Refusal::fault)?;
+            let (reply, receiver) = oneshot::channel();
+            let (progress, drafts) = watched.then(|| watch::channel(Progress::new())).unzip();
+            let sentence = |(place, part): (usize, &attentive_generate::Part)| Sentence {
+                request: Request {
+                    source: part.source.clone(),
+                    prefix: if place == 0 { order.prefix.clone() } else { Vec::new() },
+                },
+                options: order.options.clone(),
+                stream: (number as u64) << 32 | place as u64,
+            };
+            let sentences = cut.parts.iter().enumerate().map(sentence).collect();
+            let (model, align) = (order.chosen.place, order.align);
+            self.queue.push(Job::Decode(Decode { model, sentences, align, progress, reply, places: own }))?;
+            Ok(Pending { order: order.clone(), cut, reply: receiver, progress: drafts, until })
+        };
+        cuts.into_iter().enumerate().map(begin).collect()
+    }
+
+    /// Translates texts.
+    pub async fn translate(
+        self: &Arc<App>,
+        order: &Order,
+        field: &str,
+        texts: &[impl AsRef<str>],
+    ) -> Result<Vec<Done>, Refusal> {
+        let mut done = Vec::with_capacity(texts.len());
+        for pending in self.begin(order, field, texts, false)? {
+            done.push(pending.wait(self).await?);
+        }
+        Ok(done)
+    }
+
+    /// The most probable ways in which the translation of a text can go on behind the prefix.
+    pub async fn alternatives(
+        self: &Arc<App>,
+        order: &Order,
+        field: &str,
+        text: &str,
+        count: usize,
+    ) -> Result<Done, Refusal> {
+        let Order { chosen, options, prefix, .. } = order;
+        let model = &chosen.model;
+        let cut = Cut::new(model, &model.language_token(chosen.target.as_ref()), text)?;
+        let first = cut.parts.first().ok_or_else(|| Refusal::field(field, "there is nothing to translate"))?;
+        let request = Request { source: first.source.clone(), prefix: prefix.clone() };
+        let mut search = Alternatives::new(request, options.clone(), count, model.codec.spec())?;
+        let until = Instant::now() + self.settings.limits.time;
+        let (request, few) = search.first();
+        let mut found = self.sentences(chosen.place, &few, vec![request], until).await?;
+        let requests = search.second(found.pop().unwrap_or_default());
+        let second = self.sentences(chosen.place, options, requests, until).await?;
+        let found = search.finish(second.into_iter().filter_map(|best| best.into_iter().next()).collect());
+        let ended = found.iter().map(|one| one.ended).collect();
+        let whole = |hypothesis| {
+            let decoded = Decoded { hypotheses: vec![vec![hypothesis]], links: Vec::new() };
+            let alone = Cut::new(model, "", "").map(|empty| Cut { parts: vec![first.clone()], ..empty })?;
+            alone.join(model, &decoded, 0)
+        };
+        let best = found.into_iter().map(whole).collect::<Result<Vec<_>, _>>()?;
+        Ok(Done { cut, best, ended })
+    }
+
+    /// Decodes sentences with the same options.
+    async fn sentences(
+        &self,
+        model: usize,
+        options: &Options,
+        requests: Vec<Request>,
+        until: Instant,
+    ) -> Result<Vec<Vec<Hypothesis>>, Refusal> {
+        let places = self.queue.enter(requests.len())?;
+        let (reply, receiver) = oneshot::channel();
+        let sentence = |request| Sentence { request, options: options.clone(), stream: 0 };
+        let sentences = requests.into_iter().map(sentence).collect();
+        self.queue.push(Job::Decode(Decode { model, sentences, align: false, progress: None, reply, places }))?;
+        Ok(self.answer(receiver, until).await?.hypotheses)
+    }
+
+    /// Looks into a sentence and its translation.
+    pub async fn inspect(
+        &self,
+        model: usize,
+        [source, target]: [Vec<u32>; 2],
+        looks: Vec<Look>,
+        vectors: Option<Look>,
+    ) -> Result<Inspected, Refusal> {
+        let places = self.queue.enter(1)?;
+        let (reply, receiver) = oneshot::channel();
+        self.queue.push(Job::Inspect(Inspect { model, source, target, looks, vectors, reply, places }))?;
+        self.answer(receiver, Instant::now() + self.settings.limits.time).await
+    }
+
+    async fn answer<T>(
+        &self,
+        reply: oneshot::Receiver<Result<T, Refusal>>,
+        until: Instant,
+    ) -> Result<T, Refusal> {
+        match timeout_at(until, reply).await {
+            Ok(Ok(answer)) => answer,
+            // The thread that computes has gone.
+            Ok(Err(_)) => Err(Refusal::fault()),
+            Err(_) => {
+                let seconds = self.settings.limits.time.as_secs_f64();
+                let message = format!("this took longer than {seconds} s: ask for less at a time, or for a smaller beam");
+                Err(Refusal::time(message))
+            }
+        }
+    }
+}
+
+impl Pending {
+    /// Waits until it is translated. Whoever stops waiting costs nothing any more.
+    pub async fn wait(self, app: &App) -> Result<Done, Refusal> {
+        let Pending { order, cut, reply, until, .. } = self;
+        let decoded = app.answer(reply, until).await?;
+        app.metrics.translated(&cut, &decoded);
+        let model = &order.chosen.model;
+        let count = decoded.hypotheses.iter().map(Vec::len).max().unwrap_or(1);
+        let best = (0..count).map(|rank| cut.join(model, &decoded, rank)).collect::<Result<Vec<_>, _>>()?;
+        let ended = |rank: usize| {
+            decoded.hypotheses.iter().all(|found| found.get(rank).or(found.last()).is_none_or(|one| one.ended))
+        };
+        let ended = (0..count).map(ended).collect();
+        Ok(Done { cut, best, ended })
+    }
+}

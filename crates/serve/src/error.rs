@@ -1,0 +1,36 @@
+//! Why a server does not run.
+
+use std::net::SocketAddr;
+
+/// Why a server does not run, or no longer.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The address cannot be had.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// The system refuses threads, sockets or signals.
+    #[error("the server cannot run: {0}")]
+    System(#[from] std::io::Error),
+    /// A model cannot be read.
+    #[error("model `{name}`: {source}")]
+    Model {
+        /// The name that it was to be served under.
+        name: String,
+        /// Why not.
+        source: attentive_generate::Error,
+    },
+    /// Two models with one name.
+    #[error("two models are called `{0}`: name one of them otherwise, with NAME=DIR")]
+    SameName(String),
+    /// An origin or a key that no request can have.
+    #[error("{0}")]
+    Setting(String),
+    /// The thread that computes has died.
+    #[error("the thread that computes has ended before its time")]
+    Worker,
+}

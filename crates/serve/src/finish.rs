@@ -1,0 +1,82 @@
+//! What happens to every request on its way in and out: cross-origin rules, the form of refusals, the log, the metrics.
+
+use crate::app::App;
+use crate::cors::Origins;
+use crate::refusal::Refusal;
+use axum::body::Body;
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::Next;
+use axum::response::Response;
+use std::sync::Arc;
+use std::time::Instant;
+
+/// What it needs to know.
+#[derive(Debug, Clone)]
+pub(crate) struct Finish {
+    pub app: Arc<App>,
+    pub origins: Origins,
+}
+
+/// The routes whose refusals have LibreTranslate's form.
+const LIBRETRANSLATE: [&str; 3] = ["/translate", "/languages", "/frontend/settings"];
+
+/// Wraps a request.
+pub(crate) async fn finish(State(finish): State<Finish>, request: Request, next: Next) -> Response {
+    let begin = Instant::now();
+    let Finish { app, origins } = finish;
+    let (method, headers, path) = (request.method().clone(), request.headers().clone(), request.uri().path().to_owned());
+    // Only routes that exist are counted: others are as many as there are strings.
+    let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
+    let mut response = match origins.preflight(&method, &headers) {
+        Some(response) => response,
+        None => next.run(request).await,
+    };
+    if response.status() == StatusCode::METHOD_NOT_ALLOWED {
+        let allow = response.headers().get("allow").cloned();
+        response.extensions_mut().insert(Refusal::method());
+        response = write_refusal(&path, response);
+        allow.map(|allow| response.headers_mut().insert("allow", allow));
+    } else {
+        response = write_refusal(&path, response);
+    }
+    origins.allow(&headers, &mut response);
+    response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if app.is_leaving() {
+        // The client is to look for another server, and the connection will be closed behind this answer.
+        response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    let (status, time) = (response.status().as_u16(), begin.elapsed());
+    app.metrics.answered(&route, status, time);
+    let milliseconds = time.as_secs_f64() * 1e3;
+    match response.extensions().get::<Refusal>() {
+        Some(refusal) => {
+            tracing::warn!(%method, route, status, milliseconds, field = refusal.field, "refused");
+        }
+        None => tracing::info!(%method, route, status, milliseconds, "answered"),
+    }
+    response
+}
+
+/// Gives a refusal its body; all other answers stay as they are.
+fn write_refusal(path: &str, response: Response) -> Response {
+    let Some(refusal) = response.extensions().get::<Refusal>().cloned() else { return response };
+    let body = if LIBRETRANSLATE.contains(&path) { refusal.libretranslate() } else { refusal.openai() };
+    let mut response = Response::new(Body::from(body.to_string()));
+    *response.status_mut() = refusal.status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(seconds) = refusal.retry_after {
+        headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+    }
+    if refusal.status == StatusCode::UNAUTHORIZED {
+        headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if [StatusCode::PAYLOAD_TOO_LARGE, StatusCode::REQUEST_TIMEOUT].contains(&refusal.status) {
+        // What is left of the body will not be read.
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    response.extensions_mut().insert(refusal);
+    response
+}

@@ -1,0 +1,47 @@
+//! A server that clients can talk to as they are, and a page that shows what a model looks at.
+//!
+//! One thread computes: it drives the generators of all models, and requests of different clients share its batches. All
+//! others read requests, cut texts into what a model reads at once, wait, and write answers. Between them is a queue that is
+//! full at some point, and whoever comes then is told so at once.
+//!
+//! ```no_run
+//! use attentive_serve::{ModelPlace, Server, Settings};
+//! use attentive_tensor::CpuBackend;
+//!
+//! let backend = CpuBackend::from_env()?.shared();
+//! let models = vec![ModelPlace::folder("opus-mt-en-de")];
+//! let server = Server::bind("127.0.0.1:8080".parse()?, Settings::default())?;
+//! println!("http://{}", server.address());
+//! server.run(backend, models, std::future::pending())?; // until that future ends
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod app;
+mod auth;
+mod body;
+mod connection;
+mod cors;
+mod cut;
+mod decode;
+mod error;
+mod finish;
+mod html;
+mod languages;
+mod metrics;
+mod model;
+mod openapi;
+mod options;
+pub mod page;
+mod patient;
+mod queue;
+mod refusal;
+mod routes;
+mod server;
+mod settings;
+mod sse;
+mod worker;
+
+pub use error::Error;
+pub use model::ModelPlace;
+pub use server::Server;
+pub use settings::{Limits, Settings};

@@ -1,0 +1,78 @@
+//! A model as the server knows it.
+
+use crate::error::Error;
+use crate::languages::{Language, Languages};
+use attentive_generate::{Codec, ModelFolder, Options, Seq2Seq, Sizes};
+use attentive_tensor::Backend;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Where a model comes from, and what it is called.
+#[derive(Debug, Clone)]
+pub struct ModelPlace {
+    /// The name that clients ask for.
+    pub name: String,
+    /// Its folder.
+    pub folder: PathBuf,
+}
+
+impl ModelPlace {
+    /// A folder, called as it is.
+    pub fn folder(folder: impl Into<PathBuf>) -> ModelPlace {
+        let folder = folder.into();
+        let whole = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        let name = whole.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned());
+        ModelPlace { name, folder }
+    }
+}
+
+/// A model that is served: all but the model itself, which only the thread that computes has.
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub name: String,
+    pub codec: Codec,
+    /// How it wants to be decoded.
+    pub options: Options,
+    pub sizes: Sizes,
+    pub languages: Languages,
+    pub examples: Vec<Example>,
+}
+
+/// Something to try a model with.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Example {
+    pub text: String,
+    /// The code of the language to translate it into, where there are several.
+    pub target: Option<String>,
+}
+
+impl Model {
+    /// Reads a model; it comes together with what decodes.
+    pub fn load(backend: &Arc<dyn Backend>, place: &ModelPlace) -> Result<(Model, Box<dyn Seq2Seq>), Error> {
+        let ModelPlace { name, folder } = place;
+        let failed = |source| Error::Model { name: name.clone(), source };
+        let ModelFolder { model: steps, tokenizer, options } =
+            ModelFolder::open(backend, folder).map_err(failed)?;
+        let codec = Codec::new(tokenizer, steps.spec()).map_err(failed)?;
+        let languages = Languages::of(name, folder, &codec);
+        let model =
+            Model { name: name.clone(), codec, options, sizes: steps.sizes(), languages, examples: Vec::new() };
+        Ok((model, steps))
+    }
+
+    /// What stands before a line that is to be translated into a language: nothing for most models.
+    pub fn language_token(&self, target: Option<&Language>) -> String {
+        match target {
+            Some(language) if self.languages.are_chosen_by_token => format!(">>{}<< ", language.token),
+            _ => String::new(),
+        }
+    }
+}
+
+/// The words of `tokenizer_config.json` that say what languages a model knows.
+pub(crate) fn tokenizer_languages(folder: &Path) -> (Option<String>, Option<String>) {
+    let text = std::fs::read_to_string(folder.join("tokenizer_config.json")).unwrap_or_default();
+    let config: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
+    let word = |name: &str| config[name].as_str().map(str::to_owned);
+    (word("source_lang"), word("target_lang"))
+}

@@ -1,0 +1,135 @@
+//! What a client is told when it does not get what it asked for.
+//!
+//! Everywhere it is OpenAI's form, `{"error": {"message", "type", "param", "code"}}`, where `param` is the field that is wrong;
+//! only LibreTranslate's routes have LibreTranslate's, `{"error": "message"}`. A handler returns a [`Refusal`]; which form it
+//! takes is decided where the answer leaves the server ([`crate::finish`]).
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use serde_json::{Value, json};
+
+/// Why a request is refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Refusal {
+    pub status: StatusCode,
+    /// One sentence that says what is wrong and what would be right.
+    pub message: String,
+    /// The field that is wrong.
+    pub field: Option<String>,
+    /// After how many seconds it may go better.
+    pub retry_after: Option<u64>,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, message: impl Into<String>) -> Refusal {
+        Refusal { status, message: message.into(), field: None, retry_after: None }
+    }
+
+    /// A field has a value that cannot be.
+    pub fn field(field: impl Into<String>, problem: impl std::fmt::Display) -> Refusal {
+        let field = field.into();
+        let message = format!("`{field}`: {problem}");
+        Refusal { field: Some(field), ..Refusal::new(StatusCode::BAD_REQUEST, message) }
+    }
+
+    /// The body as a whole makes no sense.
+    pub fn body(problem: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::BAD_REQUEST, problem)
+    }
+
+    /// There is more of something than is taken.
+    pub fn too_large(field: &str, problem: impl std::fmt::Display) -> Refusal {
+        Refusal { status: StatusCode::PAYLOAD_TOO_LARGE, ..Refusal::field(field, problem) }
+    }
+
+    /// There is no such thing.
+    pub fn missing(field: &str, problem: impl std::fmt::Display) -> Refusal {
+        Refusal { status: StatusCode::NOT_FOUND, ..Refusal::field(field, problem) }
+    }
+
+    /// There is no such address.
+    pub fn no_route() -> Refusal {
+        Refusal::new(StatusCode::NOT_FOUND, "there is nothing here; /openapi.json says what there is")
+    }
+
+    /// The address is right, but not the method.
+    pub fn method() -> Refusal {
+        Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this address does not take this method; see /openapi.json")
+    }
+
+    /// The body is of a type that is not read here.
+    pub fn media_type(expected: &str) -> Refusal {
+        let message = format!("the body must be {expected}, and `Content-Type` must say so");
+        Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
+    }
+
+    /// Nobody is let in without a key.
+    pub fn key(given: bool) -> Refusal {
+        let message = if given {
+            "this API key is not known here"
+        } else {
+            "an API key is needed: `Authorization: Bearer KEY`, or `api_key` in LibreTranslate's requests"
+        };
+        Refusal::new(StatusCode::UNAUTHORIZED, message)
+    }
+
+    /// It took too long.
+    pub fn time(message: impl Into<String>) -> Refusal {
+        Refusal::new(StatusCode::REQUEST_TIMEOUT, message)
+    }
+
+    /// Not now.
+    pub fn busy(message: impl Into<String>, retry_after: u64) -> Refusal {
+        let refusal = Refusal::new(StatusCode::SERVICE_UNAVAILABLE, message);
+        Refusal { retry_after: Some(retry_after), ..refusal }
+    }
+
+    /// It is our fault, and the log knows more.
+    pub fn fault() -> Refusal {
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the server has made a mistake; its log says more")
+    }
+
+    /// OpenAI's form.
+    pub fn openai(&self) -> Value {
+        let kind = match self.status {
+            StatusCode::UNAUTHORIZED => "authentication_error",
+            status if status.is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        };
+        json!({"error": {"message": self.message, "type": kind, "param": self.field, "code": null}})
+    }
+
+    /// LibreTranslate's form.
+    pub fn libretranslate(&self) -> Value {
+        json!({"error": self.message})
+    }
+}
+
+impl From<attentive_generate::Error> for Refusal {
+    fn from(error: attentive_generate::Error) -> Refusal {
+        use attentive_generate::Error;
+        match error {
+            Error::Option { option, problem } => Refusal::field(option, problem),
+            Error::LongSource { .. } | Error::EmptySource => Refusal::field("text", error),
+            Error::LongPrefix { .. } => Refusal::field("prefix", error),
+            Error::Token { .. } => Refusal::field("prefix_tokens", error),
+            Error::Tokenizer(error) => {
+                tracing::warn!(%error, "a text cannot be encoded");
+                Refusal::field("text", "this cannot be cut into tokens")
+            }
+            // What is left has to do with files, and is none of a client's business.
+            other => {
+                tracing::error!(error = %other, "a request failed");
+                Refusal::fault()
+            }
+        }
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = self.status.into_response();
+        response.extensions_mut().insert(self);
+        response
+    }
+}

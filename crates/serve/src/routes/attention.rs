@@ -1,0 +1,251 @@
+//! Our own `POST /v1/attention`: who looks at whom, and with which queries, keys and values.
+
+use super::tokens::{Token, tokens};
+use crate::app::{App, Chosen};
+use crate::body::json;
+use crate::cut::Cut;
+use crate::decode::Order;
+use crate::refusal::Refusal;
+use attentive_generate::{AttentionKind, HeadVectors, Look, Options, Sizes};
+use attentive_text::tokenizer::Side;
+use axum::Json;
+use axum::extract::{Request, State};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The request.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Ask {
+    model: Option<String>,
+    text: String,
+    target: Option<String>,
+    /// What the text was translated to; the model translates it otherwise.
+    translation: Option<String>,
+    translation_tokens: Option<Vec<u32>>,
+    /// All if none are given.
+    kinds: Option<Vec<Kind>>,
+    layers: Option<Vec<usize>>,
+    /// Heads; null is the mean of all. All and their mean if none are given.
+    heads: Option<Vec<Option<usize>>>,
+    vectors: Option<VectorsAsk>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Kind {
+    Encoder,
+    Decoder,
+    Cross,
+}
+
+#[derive(Debug, Deserialize, Serialize, Clone, Copy)]
+#[serde(deny_unknown_fields)]
+struct VectorsAsk {
+    kind: Kind,
+    layer: usize,
+    head: usize,
+}
+
+/// The answer.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer {
+    model: String,
+    source: Vec<Token>,
+    target: Vec<Token>,
+    /// What the decoder was shown: the start token, and the target without its last token.
+    shown: Vec<Token>,
+    attention: Vec<Matrix>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    vectors: Option<Vectors>,
+}
+
+#[derive(Debug, Serialize)]
+struct Matrix {
+    kind: Kind,
+    layer: usize,
+    head: Option<usize>,
+    rows: usize,
+    columns: usize,
+    /// Whether what lies behind the diagonal is masked.
+    causal: bool,
+    weights: Vec<Vec<f32>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Vectors {
+    #[serde(flatten)]
+    of: VectorsAsk,
+    scale: f32,
+    causal: bool,
+    queries: Vec<Vec<f32>>,
+    keys: Vec<Vec<f32>>,
+    values: Vec<Vec<f32>>,
+}
+
+/// Weights that one answer may have: as many as a hundred tokens in all heads of a large model.
+const MOST: usize = 4_000_000;
+
+pub(super) async fn attention(State(app): State<Arc<App>>, request: Request) -> Result<Json<Answer>, Refusal> {
+    let ask: Ask = json(&app, request).await?;
+    let chosen = app.model(ask.model.as_deref(), ask.target.as_deref())?;
+    let wanted = looks(&ask, &chosen.model.sizes)?;
+    let vectors = ask.vectors.map(|of| look(of.kind, of.layer, Some(of.head)));
+    if let Some(asked) = vectors {
+        check(asked, &chosen.model.sizes, "vectors")?;
+    }
+    let source = source(&app, &chosen, &ask.text)?;
+    let target = target(&app, &chosen, &ask).await?;
+    let weights = wanted.iter().map(|(kind, _)| {
+        let [rows, columns] = shape(*kind, source.len(), target.len());
+        rows * columns
+    });
+    let weights: usize = weights.sum();
+    if weights > MOST {
+        let problem = format!("{weights} weights are too many, {MOST} are given at once: ask for fewer layers or heads");
+        return Err(Refusal::too_large("text", problem));
+    }
+    let looks = wanted.iter().map(|(_, look)| *look).collect();
+    let seen = app.inspect(chosen.place, [source.clone(), target.clone()], looks, vectors).await?;
+    let matrix = |((kind, look), seen): (&(Kind, Look), attentive_generate::AttentionMatrix)| {
+        let [rows, columns] = shape(*kind, source.len(), target.len());
+        Matrix {
+            kind: *kind,
+            layer: look.layer,
+            head: look.head,
+            rows,
+            columns,
+            causal: *kind == Kind::Decoder,
+            weights: (0..rows).map(|row| seen.row(row).iter().map(|weight| rounded(*weight)).collect()).collect(),
+        }
+    };
+    let model = &chosen.model;
+    let shown: Vec<u32> =
+        [model.codec.spec().start].into_iter().chain(target.iter().copied()).take(target.len()).collect();
+    Ok(Json(Answer {
+        model: model.name.clone(),
+        source: tokens(model, &source, Side::Source, None),
+        target: tokens(model, &target, Side::Target, None),
+        shown: tokens(model, &shown, Side::Target, None),
+        attention: wanted.iter().zip(seen.weights).map(matrix).collect(),
+        vectors: ask.vectors.zip(seen.vectors).map(|(of, vectors)| vectors_of(of, vectors)),
+    }))
+}
+
+/// The tokens of the source, which must be one that the model reads at once.
+fn source(app: &App, chosen: &Chosen, text: &str) -> Result<Vec<u32>, Refusal> {
+    let limit = app.settings.limits.characters;
+    if text.chars().count() > limit {
+        return Err(Refusal::too_large("text", format!("it has more than {limit} characters")));
+    }
+    let mut cut = Cut::new(&chosen.model, &chosen.model.language_token(chosen.target.as_ref()), text)?;
+    match cut.parts.len() {
+        0 => Err(Refusal::field("text", "there is nothing in it")),
+        1 => Ok(cut.parts.swap_remove(0).source),
+        parts => {
+            let problem = format!("the model reads it in {parts} parts: look into one line or sentence at a time");
+            Err(Refusal::field("text", problem))
+        }
+    }
+}
+
+/// The tokens of the translation, as they were given or as the model writes them.
+async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, Refusal> {
+    let spec = chosen.model.codec.spec();
+    let target = match (&ask.translation, &ask.translation_tokens) {
+        (Some(_), Some(_)) => return Err(Refusal::field("translation", "there are `translation_tokens` as well")),
+        (Some(text), None) => {
+            let mut tokens = chosen.model.codec.prefix(text)?;
+            tokens.push(spec.eos);
+            tokens
+        }
+        (None, Some(tokens)) => tokens.clone(),
+        (None, None) => {
+            let options = Options { n_best: 1, ..chosen.model.options.clone() };
+            let order = Order { chosen: chosen.clone(), options, prefix: Vec::new(), align: false };
+            let done = app.translate(&order, "text", &[&*ask.text]).await?;
+            done.into_iter().flat_map(|done| done.best).map(|best| best.tokens).next().unwrap_or_default()
+        }
+    };
+    let field = if ask.translation.is_some() { "translation" } else { "translation_tokens" };
+    if target.is_empty() || target.len() > spec.max_target {
+        let problem = format!("it must have from 1 to {} tokens, not {}", spec.max_target, target.len());
+        return Err(Refusal::field(field, problem));
+    }
+    match target.iter().find(|&&token| token as usize >= spec.vocabulary) {
+        Some(token) => Err(Refusal::field(field, format!("{token} is not below {}", spec.vocabulary))),
+        None => Ok(target),
+    }
+}
+
+/// The attentions that are asked for, layer by layer; in each the heads, and then their mean.
+fn looks(ask: &Ask, sizes: &Sizes) -> Result<Vec<(Kind, Look)>, Refusal> {
+    let kinds = ask.kinds.clone().unwrap_or_else(|| vec![Kind::Encoder, Kind::Decoder, Kind::Cross]);
+    let heads = ask.heads.clone().unwrap_or_else(|| (0..sizes.h).map(Some).chain([None]).collect());
+    let mut looks = Vec::new();
+    for (place, &kind) in kinds.iter().enumerate() {
+        if kinds[..place].contains(&kind) {
+            return Err(Refusal::field("kinds", "each can be asked for once"));
+        }
+        let layers = ask.layers.clone().unwrap_or_else(|| (0..layer_count(kind, sizes)).collect());
+        if layers.len() > layer_count(kind, sizes) || heads.len() > sizes.h + 1 {
+            return Err(Refusal::field("layers", "more layers or heads are asked for than there are"));
+        }
+        for &layer in &layers {
+            for &head in &heads {
+                let look = look(kind, layer, head);
+                check(look, sizes, "")?;
+                looks.push((kind, look));
+            }
+        }
+    }
+    Ok(looks)
+}
+
+fn look(kind: Kind, layer: usize, head: Option<usize>) -> Look {
+    let kind = match kind {
+        Kind::Encoder => AttentionKind::Encoder,
+        Kind::Decoder => AttentionKind::Decoder,
+        Kind::Cross => AttentionKind::Cross,
+    };
+    Look { kind, layer, head }
+}
+
+/// Whether a model has such a layer and head; `inside` is the field that they are in.
+fn check(look: Look, sizes: &Sizes, inside: &str) -> Result<(), Refusal> {
+    let layers = if look.kind == AttentionKind::Encoder { sizes.encoder_layers } else { sizes.decoder_layers };
+    let field = |alone: &str, many: &str| if inside.is_empty() { many.to_owned() } else { format!("{inside}.{alone}") };
+    if look.layer >= layers {
+        let problem = format!("there is no layer {}; there are {layers}, counted from 0", look.layer);
+        return Err(Refusal::field(field("layer", "layers"), problem));
+    }
+    match look.head.filter(|head| *head >= sizes.h) {
+        Some(head) => {
+            let problem = format!("there is no head {head}; there are {}, counted from 0", sizes.h);
+            Err(Refusal::field(field("head", "heads"), problem))
+        }
+        None => Ok(()),
+    }
+}
+
+fn layer_count(kind: Kind, sizes: &Sizes) -> usize {
+    if kind == Kind::Encoder { sizes.encoder_layers } else { sizes.decoder_layers }
+}
+
+fn shape(kind: Kind, source: usize, target: usize) -> [usize; 2] {
+    match kind {
+        Kind::Encoder => [source, source],
+        Kind::Decoder => [target, target],
+        Kind::Cross => [target, source],
+    }
+}
+
+fn vectors_of(of: VectorsAsk, vectors: HeadVectors) -> Vectors {
+    let HeadVectors { queries, keys, values, scale, causal } = vectors;
+    Vectors { of, scale, causal, queries, keys, values }
+}
+
+/// Enough digits for any picture, and half the bytes.
+fn rounded(weight: f32) -> f32 {
+    (weight * 1e5).round() / 1e5
+}

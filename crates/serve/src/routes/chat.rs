@@ -1,0 +1,62 @@
+//! OpenAI's `POST /v1/chat/completions`: the last message of the user is the text.
+
+use super::openai::{self, Content, Message, Style};
+use crate::app::App;
+use crate::refusal::Refusal;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use serde_json::{Value, json};
+use std::sync::Arc;
+
+struct Chat;
+
+impl Style for Chat {
+    const ID: &'static str = "chatcmpl";
+    const WHOLE: &'static str = "chat.completion";
+    const CHUNK: &'static str = "chat.completion.chunk";
+
+    fn choice(index: usize, text: &str, finish_reason: &str) -> Value {
+        let message = json!({"role": "assistant", "content": text, "refusal": null});
+        json!({"index": index, "message": message, "logprobs": null, "finish_reason": finish_reason})
+    }
+
+    fn opening(index: usize) -> Option<Value> {
+        Some(piece(index, json!({"role": "assistant", "content": ""}), Value::Null))
+    }
+
+    fn delta(index: usize, text: &str) -> Value {
+        piece(index, json!({"content": text}), Value::Null)
+    }
+
+    fn closing(index: usize, finish_reason: &str) -> Value {
+        piece(index, json!({}), finish_reason.into())
+    }
+}
+
+fn piece(index: usize, delta: Value, finish_reason: Value) -> Value {
+    json!({"index": index, "delta": delta, "logprobs": null, "finish_reason": finish_reason})
+}
+
+pub(super) async fn complete(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    let mut ask = openai::read(&app, request).await?;
+    let messages = ask.messages.take();
+    let messages = messages.ok_or_else(|| Refusal::field("messages", "they are missing"))?;
+    let text = last_words(messages)?;
+    openai::answer::<Chat>(app, &ask, "messages", &[text]).await
+}
+
+/// What the user said last.
+fn last_words(messages: Vec<Message>) -> Result<String, Refusal> {
+    let last = messages.into_iter().rev().find(|message| message.role == "user");
+    let nothing = || Refusal::field("messages", "there is none of the user with something to translate");
+    match last.and_then(|message| message.content).ok_or_else(nothing)? {
+        Content::Text(text) => Ok(text),
+        Content::Parts(parts) => {
+            let text = |part: super::openai::Part| match part.text {
+                Some(text) if part.r#type == "text" => Ok(text),
+                _ => Err(Refusal::field("messages", format!("`{}` cannot be translated, only text", part.r#type))),
+            };
+            Ok(parts.into_iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n"))
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! The addresses of the server, one file for each group.
+
+mod attention;
+mod chat;
+mod completions;
+mod health;
+mod languages;
+mod models;
+mod openai;
+mod libretranslate;
+mod tokens;
+mod translate;
+
+use crate::app::App;
+use crate::cors::Origins;
+use crate::finish::{Finish, finish};
+use crate::refusal::Refusal;
+use crate::{openapi, page};
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::Response;
+use axum::routing::{get, post};
+use std::sync::Arc;
+
+/// All of them.
+pub(crate) fn router(app: &Arc<App>, origins: Origins) -> Router {
+    // These are for whoever has a key, if there are keys.
+    let guarded = Router::new()
+        .route("/v1/models", get(models::list))
+        .route("/v1/models/{id}", get(models::one))
+        .route("/v1/completions", post(completions::complete))
+        .route("/v1/chat/completions", post(chat::complete))
+        .route("/v1/translate", post(translate::translate))
+        .route("/v1/attention", post(attention::attention))
+        .route_layer(from_fn_with_state(Arc::clone(app), guard));
+    // These are for everybody, or look for the key themselves, since it is in the body.
+    let open = Router::new()
+        .route("/", get(page::index))
+        .route("/page/{name}", get(page::file))
+        .route("/openapi.json", get(openapi::description))
+        .route("/translate", post(libretranslate::translate))
+        .route("/languages", get(languages::list))
+        .route("/frontend/settings", get(languages::settings))
+        .route("/healthz", get(health::healthz))
+        .route("/readyz", get(health::readyz))
+        .route("/metrics", get(health::metrics));
+    let finishing = Finish { app: Arc::clone(app), origins };
+    guarded
+        .merge(open)
+        .fallback(|| async { Refusal::no_route() })
+        .layer(from_fn_with_state(finishing, finish))
+        .with_state(Arc::clone(app))
+}
+
+async fn guard(State(app): State<Arc<App>>, request: Request, next: Next) -> Result<Response, Refusal> {
+    app.keys.check(request.headers(), None)?;
+    Ok(next.run(request).await)
+}

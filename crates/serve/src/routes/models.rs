@@ -1,0 +1,91 @@
+//! OpenAI's `/v1/models`, with more about each model for those who can use it.
+
+use crate::app::App;
+use crate::languages::Language;
+use crate::model::{Example, Model};
+use crate::refusal::Refusal;
+use axum::Json;
+use axum::extract::{Path, State};
+use serde::Serialize;
+use std::sync::Arc;
+
+/// The list.
+#[derive(Debug, Serialize)]
+pub(super) struct List {
+    object: &'static str,
+    data: Vec<Entry>,
+}
+
+/// A model, or a model into one of its languages.
+#[derive(Debug, Serialize)]
+pub(super) struct Entry {
+    id: String,
+    object: &'static str,
+    created: u64,
+    owned_by: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<Details>,
+}
+
+#[derive(Debug, Serialize)]
+struct Details {
+    sources: Vec<Named>,
+    targets: Vec<Named>,
+    d_model: usize,
+    h: usize,
+    d_ff: usize,
+    encoder_layers: usize,
+    decoder_layers: usize,
+    parameters: usize,
+    vocabulary: usize,
+    max_source: usize,
+    beam: usize,
+    examples: Vec<Example>,
+}
+
+#[derive(Debug, Serialize)]
+struct Named {
+    code: String,
+    name: String,
+}
+
+pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Json<List>, Refusal> {
+    let data = app.models()?.iter().flat_map(|model| entries(&app, model)).collect();
+    Ok(Json(List { object: "list", data }))
+}
+
+pub(super) async fn one(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Json<Entry>, Refusal> {
+    let mut all = app.models()?.iter().flat_map(|model| entries(&app, model));
+    let found = all.find(|entry| entry.id == id);
+    found.map(Json).ok_or_else(|| Refusal::missing("id", "there is no model of this name; /v1/models has all"))
+}
+
+/// A model; and for each of its languages, where a request must say which, a name that says it.
+fn entries(app: &App, model: &Arc<Model>) -> Vec<Entry> {
+    let entry = |id: String, details| Entry { id, object: "model", created: app.since, owned_by: "attentive", details };
+    let mut entries = vec![entry(model.name.clone(), Some(details(model)))];
+    if model.languages.are_chosen_by_token {
+        let targets = model.languages.targets.iter();
+        entries.extend(targets.map(|target| entry(format!("{}:{}", model.name, target.code), None)));
+    }
+    entries
+}
+
+fn details(model: &Model) -> Details {
+    let named = |language: &Language| Named { code: language.code.clone(), name: language.name.clone() };
+    let (sizes, spec) = (&model.sizes, model.codec.spec());
+    Details {
+        sources: model.languages.source.iter().map(named).collect(),
+        targets: model.languages.targets.iter().map(named).collect(),
+        d_model: sizes.d_model,
+        h: sizes.h,
+        d_ff: sizes.d_ff,
+        encoder_layers: sizes.encoder_layers,
+        decoder_layers: sizes.decoder_layers,
+        parameters: sizes.parameters,
+        vocabulary: spec.vocabulary,
+        max_source: spec.max_source,
+        beam: model.options.beam,
+        examples: model.examples.clone(),
+    }
+}

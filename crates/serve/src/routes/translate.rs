@@ -1,0 +1,193 @@
+//! Our own `POST /v1/translate`: n-best lists, scores, alignments, prefixes, alternatives, and drafts as they are written.
+
+use super::libretranslate::OneOrMany;
+use super::tokens::{Token, finite, tokens};
+use crate::app::App;
+use crate::body::json;
+use crate::decode::{Done, Order, Pending};
+use crate::model::Model;
+use crate::options::{SamplingAsk, SearchAsk, within};
+use crate::refusal::Refusal;
+use crate::sse::{Events, Gone};
+use attentive_text::tokenizer::Side;
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+
+/// The request.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Ask {
+    model: Option<String>,
+    text: OneOrMany,
+    target: Option<String>,
+    n_best: Option<usize>,
+    beam: Option<usize>,
+    alpha: Option<f32>,
+    length_penalty: Option<f32>,
+    min_length: Option<usize>,
+    max_length: Option<usize>,
+    sampling: Option<SamplingAsk>,
+    prefix: Option<String>,
+    prefix_tokens: Option<Vec<u32>>,
+    alternatives: Option<usize>,
+    #[serde(default)]
+    alignments: bool,
+    #[serde(default)]
+    stream: bool,
+}
+
+/// The answer.
+#[derive(Debug, Serialize)]
+pub(super) struct Answer {
+    model: String,
+    translations: Vec<Translation>,
+    usage: Usage,
+}
+
+#[derive(Debug, Serialize)]
+struct Translation {
+    /// The tokens of the source.
+    source: Vec<Token>,
+    /// How many lines and sentences were translated each for itself.
+    parts: usize,
+    /// How many tokens were cut off because a sentence was too long.
+    cut: usize,
+    hypotheses: Vec<Hypothesis>,
+}
+
+#[derive(Debug, Serialize)]
+struct Hypothesis {
+    text: String,
+    score: f32,
+    /// Whether it came to its end.
+    ended: bool,
+    tokens: Vec<Token>,
+    /// Pairs of a word of the source and a word of the translation, counted from 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alignment: Option<Vec<(usize, usize)>>,
+}
+
+#[derive(Debug, Serialize)]
+struct Usage {
+    source_tokens: usize,
+    target_tokens: usize,
+}
+
+/// A draft of a text, while it is being written.
+#[derive(Debug, Serialize)]
+struct Written {
+    /// Which of the texts.
+    index: usize,
+    /// What has been written of it.
+    text: String,
+    /// How many of its characters cannot change any more.
+    settled: usize,
+}
+
+pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    let ask: Ask = json(&app, request).await?;
+    let chosen = app.model(ask.model.as_deref(), ask.target.as_deref())?;
+    let limits = &app.settings.limits;
+    let Ask { n_best, beam, alpha, length_penalty, min_length, max_length, sampling, .. } = &ask;
+    let search = SearchAsk {
+        n_best: *n_best,
+        beam: *beam,
+        alpha: *alpha,
+        length_penalty: *length_penalty,
+        min_length: *min_length,
+        max_length: *max_length,
+        sampling: sampling.clone(),
+    };
+    let options = search.options(&chosen.model.options, limits)?;
+    let prefix = match (&ask.prefix, &ask.prefix_tokens) {
+        (Some(_), Some(_)) => return Err(Refusal::field("prefix", "there are `prefix_tokens` as well")),
+        (Some(text), None) => chosen.model.codec.prefix(text)?,
+        (None, Some(tokens)) => tokens.clone(),
+        (None, None) => Vec::new(),
+    };
+    let texts = match &ask.text {
+        OneOrMany::One(text) => std::slice::from_ref(text),
+        OneOrMany::Many(texts) => texts,
+    };
+    if app.settings.log_texts {
+        tracing::info!(?texts, "to be translated");
+    }
+    let order = Order { chosen, options, prefix, align: ask.alignments };
+    if let Some(count) = ask.alternatives {
+        let count = within("alternatives", count, limits.results)?;
+        let [text] = texts else {
+            return Err(Refusal::field("alternatives", "they can be had of one text at a time"));
+        };
+        if ask.stream {
+            return Err(Refusal::field("stream", "alternatives cannot be streamed"));
+        }
+        let done = app.alternatives(&order, "text", text, count).await?;
+        return Ok(Json(answer(&order.chosen.model, vec![done], false)).into_response());
+    }
+    if ask.stream {
+        let pending = app.begin(&order, "text", texts, true)?;
+        let (events, response) = Events::new();
+        tokio::spawn(stream(app, order, pending, events));
+        return Ok(response);
+    }
+    let done = app.translate(&order, "text", texts).await?;
+    Ok(Json(answer(&order.chosen.model, done, ask.alignments)).into_response())
+}
+
+/// Writes drafts as they come, and then the answer. A client that has gone is not waited for.
+async fn stream(app: Arc<App>, order: Order, pending: Vec<Pending>, events: Events) {
+    let model = &order.chosen.model;
+    let mut done = Vec::with_capacity(pending.len());
+    for (index, mut pending) in pending.into_iter().enumerate() {
+        let mut drafts = pending.progress.take();
+        let told = async {
+            while let Some(drafts) = &mut drafts
+                && drafts.changed().await.is_ok()
+            {
+                let now = drafts.borrow_and_update().clone();
+                let Ok((text, settled)) = pending.cut.draft(model, &now) else { continue };
+                events.named("written", &Written { index, text, settled }).await?;
+            }
+            Ok::<(), Gone>(())
+        };
+        tokio::select! {
+            told = told => if told.is_err() { return },
+            () = events.gone() => return,
+        }
+        match pending.wait(&app).await {
+            Ok(one) => done.push(one),
+            Err(refusal) => {
+                let _ = events.named("error", &refusal.openai()).await;
+                return;
+            }
+        }
+    }
+    let _ = events.named("done", &answer(model, done, order.align)).await;
+}
+
+fn answer(model: &Model, done: Vec<Done>, align: bool) -> Answer {
+    let usage = Usage {
+        source_tokens: done.iter().map(Done::source_tokens).sum(),
+        target_tokens: done.iter().map(Done::target_tokens).sum(),
+    };
+    let translation = |done: Done| {
+        let source: Vec<u32> = done.cut.parts.iter().flat_map(|part| part.source.iter().copied()).collect();
+        let hypothesis = |(found, ended): (attentive_generate::Translated, bool)| Hypothesis {
+            tokens: tokens(model, &found.tokens, Side::Target, Some(&found.token_scores)),
+            text: found.text,
+            score: finite(found.score),
+            ended,
+            alignment: align.then_some(found.alignment),
+        };
+        Translation {
+            source: tokens(model, &source, Side::Source, None),
+            parts: done.cut.parts.len(),
+            cut: done.cut.parts.iter().map(|part| part.cut).sum(),
+            hypotheses: done.best.into_iter().zip(done.ended).map(hypothesis).collect(),
+        }
+    };
+    Answer { model: model.name.clone(), translations: done.into_iter().map(translation).collect(), usage }
+}

@@ -1,0 +1,91 @@
+//! The server: a socket, a thread that computes, and all that lies between.
+
+use crate::app::App;
+use crate::connection;
+use crate::cors::Origins;
+use crate::error::Error;
+use crate::model::ModelPlace;
+use crate::queue::Queue;
+use crate::routes;
+use crate::settings::Settings;
+use crate::worker::{self, Job};
+use attentive_tensor::Backend;
+use axum::Router;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::Arc;
+use tokio::runtime::Runtime;
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::oneshot;
+
+/// A server that has its address but does not serve yet.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    app: Arc<App>,
+    router: Router,
+    jobs: UnboundedReceiver<Job>,
+}
+
+impl Server {
+    /// Takes an address; with port 0 the system chooses one.
+    pub fn bind(address: SocketAddr, settings: Settings) -> Result<Server, Error> {
+        let origins = Origins::new(&settings.origins)?;
+        if settings.keys.iter().any(|key| key.trim().is_empty() || !key.is_ascii()) {
+            return Err(Error::Setting("an API key must not be empty, and of ASCII characters only".to_owned()));
+        }
+        let (queue, jobs) = Queue::new(settings.queue.clamp(1, u32::MAX as usize));
+        let app = Arc::new(App::new(settings, queue));
+        let router = routes::router(&app, origins);
+        let failed = |source| Error::Bind { address, source };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Server { listener, address, app, router, jobs })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Reads the models and serves them until `leave` is there; then answers what it has accepted.
+    pub fn run(
+        self,
+        backend: Arc<dyn Backend>,
+        models: Vec<ModelPlace>,
+        leave: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
+        let Server { listener, app, router, jobs, .. } = self;
+        for (place, model) in models.iter().enumerate() {
+            if models[..place].iter().any(|other| other.name == model.name) {
+                return Err(Error::SameName(model.name.clone()));
+            }
+        }
+        let runtime = Runtime::new()?;
+        let (ended, has_ended) = oneshot::channel();
+        let worker = std::thread::Builder::new().name("attentive-worker".to_owned()).spawn({
+            let app = Arc::clone(&app);
+            move || {
+                let result = worker::run(&app, &backend, models, jobs);
+                // Who waits for a model that cannot be read need not wait any longer.
+                let _ = ended.send(());
+                result
+            }
+        })?;
+        runtime.block_on(async {
+            let listener = tokio::net::TcpListener::from_std(listener)?;
+            let leave = async {
+                tokio::select! {
+                    () = leave => {}
+                    _ = has_ended => {}
+                }
+            };
+            connection::serve(Arc::clone(&app), router, listener, leave).await;
+            Ok::<(), Error>(())
+        })?;
+        // If it is not there any more, that is what it was asked for.
+        let _ = app.queue.push(Job::Leave);
+        worker.join().map_err(|_| Error::Worker)?
+    }
+}

@@ -1,0 +1,69 @@
+//! How a server behaves.
+
+use std::time::Duration;
+
+/// How a server behaves.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// How many sentences are decoded together, by each model.
+    pub batch: usize,
+    /// How many sentences may be in the server, waiting or being decoded: whoever comes with more is told to come again.
+    pub queue: usize,
+    /// The keys of which a client must have one; none for everybody.
+    pub keys: Vec<String>,
+    /// The origins whose pages may use this server, or `*` for all; mostly none.
+    pub origins: Vec<String>,
+    /// Whether logs have the texts.
+    pub log_texts: bool,
+    /// What a request may ask for.
+    pub limits: Limits,
+}
+
+/// What a request may ask for at most.
+#[derive(Debug, Clone)]
+pub struct Limits {
+    /// Bytes of a body.
+    pub body: usize,
+    /// Characters of a text.
+    pub characters: usize,
+    /// Texts of a request.
+    pub texts: usize,
+    /// The size of a beam.
+    pub beam: usize,
+    /// Results for a text.
+    pub results: usize,
+    /// How long an answer may take.
+    pub time: Duration,
+    /// How long a client may take for the head of a request, for its body, and for the next bytes of an answer.
+    pub patience: Duration,
+    /// Connections at once; others wait to be accepted.
+    pub connections: usize,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            batch: 32,
+            queue: 1024,
+            keys: Vec::new(),
+            origins: Vec::new(),
+            log_texts: false,
+            limits: Limits::default(),
+        }
+    }
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            body: 1 << 20,
+            characters: 5_000,
+            texts: 128,
+            beam: 16,
+            results: 16,
+            time: Duration::from_secs(60),
+            patience: Duration::from_secs(20),
+            connections: 1024,
+        }
+    }
+}

@@ -1,0 +1,298 @@
+//! The thread that computes: it takes jobs from the queue, lets all that one model has to do share its batches, and answers.
+//!
+//! Between two steps of decoding it looks for new jobs, and for clients that have gone away: their sentences are given up.
+
+use crate::app::App;
+use crate::model::{Model, ModelPlace};
+use crate::queue::Places;
+use crate::refusal::Refusal;
+use attentive_generate::{
+    AttentionMatrix, Generator, HeadVectors, Hypothesis, Link, Look, Options, Request, Seq2Seq,
+};
+use attentive_tensor::Backend;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tokio::sync::mpsc::UnboundedReceiver;
+use tokio::sync::{oneshot, watch};
+
+/// Something to be computed.
+pub(crate) enum Job {
+    Decode(Decode),
+    Inspect(Inspect),
+    /// No more will come.
+    Leave,
+}
+
+/// Sentences that belong to one text.
+pub(crate) struct Decode {
+    /// The place of the model among all.
+    pub model: usize,
+    pub sentences: Vec<Sentence>,
+    /// Whether words are to be aligned.
+    pub align: bool,
+    /// Who wants to see how far they are.
+    pub progress: Option<watch::Sender<Progress>>,
+    pub reply: oneshot::Sender<Result<Decoded, Refusal>>,
+    pub places: Places,
+}
+
+/// One sentence, and how to decode it.
+pub(crate) struct Sentence {
+    pub request: Request,
+    pub options: Options,
+    /// What numbers its draws.
+    pub stream: u64,
+}
+
+/// What came of sentences.
+#[derive(Debug, Default)]
+pub(crate) struct Decoded {
+    /// Of each sentence, best first.
+    pub hypotheses: Vec<Vec<Hypothesis>>,
+    /// Of each hypothesis of each sentence, if they were asked for.
+    pub links: Vec<Vec<Vec<Link>>>,
+}
+
+/// How far sentences are: of each what has been written, and how much of that cannot change any more.
+pub(crate) type Progress = Vec<Draft>;
+
+/// What has been written of a sentence.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Draft {
+    pub tokens: Vec<u32>,
+    pub settled: usize,
+}
+
+/// A look into a sentence.
+pub(crate) struct Inspect {
+    pub model: usize,
+    pub source: Vec<u32>,
+    pub target: Vec<u32>,
+    pub looks: Vec<Look>,
+    pub vectors: Option<Look>,
+    pub reply: oneshot::Sender<Result<Inspected, Refusal>>,
+    pub places: Places,
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub(crate) struct Inspected {
+    pub weights: Vec<AttentionMatrix>,
+    pub vectors: Option<HeadVectors>,
+}
+
+/// Reads the models, tells the server about them, and computes until nobody can ask any more.
+pub(crate) fn run(
+    app: &Arc<App>,
+    backend: &Arc<dyn Backend>,
+    places: Vec<ModelPlace>,
+    mut jobs: UnboundedReceiver<Job>,
+) -> Result<(), crate::Error> {
+    let mut desks = Vec::new();
+    let mut models = Vec::new();
+    for place in places {
+        let (model, steps) = Model::load(backend, &place)?;
+        let options = Options { batch: app.settings.batch, ..model.options.clone() };
+        let generator = Generator::new(steps, options)
+            .map_err(|source| crate::Error::Model { name: model.name.clone(), source })?;
+        let model = Arc::new(model);
+        desks.push(Desk { model: Arc::clone(&model), generator, jobs: HashMap::new(), sentences: HashMap::new() });
+        models.push(model);
+    }
+    app.set_models(models);
+    let mut rate = Rate::new();
+    let mut leaves = false;
+    loop {
+        // With nothing to do it sleeps; otherwise it takes what there is and goes on.
+        if desks.iter().all(|desk| desk.jobs.is_empty()) {
+            if leaves {
+                return Ok(());
+            }
+            leaves |= jobs.blocking_recv().is_none_or(|job| accept(&mut desks, job));
+        }
+        while let Ok(job) = jobs.try_recv() {
+            leaves |= accept(&mut desks, job);
+        }
+        for desk in &mut desks {
+            desk.give_up();
+            let begin = Instant::now();
+            let (tokens, sentences) = desk.step();
+            if tokens > 0 {
+                app.metrics.stepped(tokens, sentences, begin.elapsed());
+            }
+            rate.count(sentences);
+        }
+        if let Some(sentences) = rate.per_second() {
+            app.queue.set_rate(sentences);
+        }
+    }
+}
+
+/// Takes a job; returns whether it is the last.
+fn accept(desks: &mut [Desk], job: Job) -> bool {
+    match job {
+        Job::Decode(decode) => desks[decode.model].decode(decode),
+        Job::Inspect(inspect) => desks[inspect.model].inspect(inspect),
+        Job::Leave => return true,
+    }
+    false
+}
+
+/// A model and what it has to do.
+struct Desk {
+    model: Arc<Model>,
+    generator: Generator<Box<dyn Seq2Seq>>,
+    /// By the number of their first sentence.
+    jobs: HashMap<u64, Open>,
+    /// Which job a sentence belongs to, and its place there, of those that are watched.
+    sentences: HashMap<u64, (u64, usize)>,
+}
+
+/// A job that is being done.
+struct Open {
+    job: Decode,
+    /// The numbers of its sentences, and what came of each.
+    results: Vec<(u64, Option<Vec<Hypothesis>>)>,
+}
+
+impl Desk {
+    fn decode(&mut self, mut job: Decode) {
+        let mut results = Vec::with_capacity(job.sentences.len());
+        for Sentence { request, options, stream } in std::mem::take(&mut job.sentences) {
+            match self.generator.push_with(request.clone(), options, stream) {
+                Ok(number) => {
+                    job.sentences.push(Sentence { request, options: Options::default(), stream });
+                    results.push((number, None));
+                }
+                Err(error) => {
+                    results.iter().for_each(|(number, _)| self.generator.cancel(*number));
+                    let _ = job.reply.send(Err(error.into()));
+                    return;
+                }
+            }
+        }
+        let Some(&(first, _)) = results.first() else {
+            let _ = job.reply.send(Ok(Decoded::default()));
+            return;
+        };
+        if let Some(progress) = &job.progress {
+            progress.send_replace(vec![Draft::default(); results.len()]);
+            self.sentences.extend(results.iter().enumerate().map(|(place, (number, _))| (*number, (first, place))));
+        }
+        self.jobs.insert(first, Open { job, results });
+    }
+
+    fn inspect(&self, Inspect { source, target, looks, vectors, reply, places, .. }: Inspect) {
+        if reply.is_closed() {
+            return;
+        }
+        let inspection = self.generator.model().inspect(&source, &target);
+        let weights = looks.into_iter().map(|look| inspection.weights(look)).collect::<Result<Vec<_>, _>>();
+        let vectors = vectors.map(|look| inspection.vectors(look)).transpose();
+        let seen = weights.and_then(|weights| Ok(Inspected { weights, vectors: vectors? }));
+        let _ = reply.send(seen.map_err(Refusal::from));
+        drop(places);
+    }
+
+    /// Gives up what nobody waits for any more.
+    fn give_up(&mut self) {
+        let gone = self.jobs.extract_if(|_, open| open.job.reply.is_closed());
+        for (_, open) in gone {
+            for (number, result) in open.results {
+                self.sentences.remove(&number);
+                if result.is_none() {
+                    self.generator.cancel(number);
+                }
+            }
+        }
+    }
+
+    /// Writes a token of every sentence; returns how many tokens and sentences were finished with it.
+    fn step(&mut self) -> (usize, usize) {
+        let (jobs, sentences) = (&self.jobs, &self.sentences);
+        let mut tokens = 0;
+        self.generator.step_with(&mut |written| {
+            tokens += 1;
+            // Draws go their own ways; the first is shown.
+            if let Some((job, place)) = sentences.get(&written.sentence)
+                && written.draw == 0
+                && let Some(progress) = jobs.get(job).and_then(|open| open.job.progress.as_ref())
+            {
+                let draft = Draft { tokens: written.tokens.to_vec(), settled: written.settled() };
+                progress.send_modify(|drafts| drafts[*place] = draft);
+            }
+        });
+        let mut finished = 0;
+        let mut done = Vec::new();
+        for (first, open) in &mut self.jobs {
+            for (number, result) in open.results.iter_mut().filter(|(_, result)| result.is_none()) {
+                *result = self.generator.take(*number);
+                finished += usize::from(result.is_some());
+            }
+            if open.results.iter().all(|(_, result)| result.is_some()) {
+                done.push(*first);
+            }
+        }
+        for first in done {
+            if let Some(open) = self.jobs.remove(&first) {
+                self.answer(open);
+            }
+        }
+        (tokens, finished)
+    }
+
+    fn answer(&mut self, Open { job, results }: Open) {
+        results.iter().for_each(|(number, _)| drop(self.sentences.remove(number)));
+        let hypotheses: Vec<Vec<Hypothesis>> =
+            results.into_iter().map(|(_, result)| result.unwrap_or_default()).collect();
+        let links = if job.align { self.align(&job.sentences, &hypotheses) } else { Ok(Vec::new()) };
+        let _ = job.reply.send(links.map(|links| Decoded { hypotheses, links }));
+        drop(job.places);
+    }
+
+    /// The alignments of all hypotheses of all sentences.
+    fn align(
+        &self,
+        sentences: &[Sentence],
+        hypotheses: &[Vec<Hypothesis>],
+    ) -> Result<Vec<Vec<Vec<Link>>>, Refusal> {
+        let (steps, codec) = (self.generator.model(), &self.model.codec);
+        let look = Look::for_alignment(&steps.spec());
+        let of_sentence = |(sentence, found): (&Sentence, &Vec<Hypothesis>)| {
+            let source = &sentence.request.source[..];
+            let pairs: Vec<(&[u32], &[u32])> = found.iter().map(|one| (source, &one.tokens[..])).collect();
+            let matrices = steps.attention(&pairs, look)?;
+            let links = |(matrix, one): (&AttentionMatrix, &Hypothesis)| codec.align(matrix, source, &one.tokens);
+            Ok(matrices.iter().zip(found).map(links).collect())
+        };
+        sentences.iter().zip(hypotheses).map(of_sentence).collect()
+    }
+}
+
+/// How many sentences a second are finished.
+struct Rate {
+    since: Instant,
+    sentences: usize,
+}
+
+impl Rate {
+    fn new() -> Rate {
+        Rate { since: Instant::now(), sentences: 0 }
+    }
+
+    fn count(&mut self, sentences: usize) {
+        self.sentences += sentences;
+    }
+
+    /// The rate, whenever a second has passed.
+    fn per_second(&mut self) -> Option<u64> {
+        let passed = self.since.elapsed();
+        if passed < Duration::from_secs(1) {
+            return None;
+        }
+        let rate = (self.sentences as f64 / passed.as_secs_f64()).ceil() as u64;
+        *self = Rate::new();
+        Some(rate)
+    }
+}
