@@ -1,0 +1,165 @@
+//! `attentive serve`: a translation server, and a page that shows what a model looks at.
+
+use crate::error::Error;
+use crate::interrupt;
+use crate::options::{Compute, between};
+use crate::output;
+use crate::precision::PrecisionChoice;
+use attentive_serve::{Limits, ModelPlace, Server, Settings};
+use attentive_tensor::CpuBackend;
+use clap::{Args, ValueEnum};
+use std::io::stderr;
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::Duration;
+use tokio::sync::oneshot;
+use tracing_subscriber::filter::LevelFilter;
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Serve {
+    /// A model's folder, served under its own name or under NAME; may be given again. Without any it is the small model of
+    /// `attentive demo`, which comes with the program
+    #[arg(long, value_name = "[NAME=]DIR")]
+    model: Vec<String>,
+    /// The address to listen on; 0.0.0.0 lets other machines in
+    #[arg(long, default_value = "127.0.0.1")]
+    host: IpAddr,
+    /// The port to listen on; 0 takes any that is free
+    #[arg(long, default_value_t = 8080)]
+    port: u16,
+    #[command(flatten)]
+    compute: Compute,
+    /// The precision to compute in
+    #[arg(long, value_enum, default_value = "f32")]
+    precision: PrecisionChoice,
+    /// How many sentences are translated at once
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = between::<1, 4096>)]
+    batch: usize,
+    /// How many sentences may wait or be translated; whoever comes with more is told to come again
+    #[arg(long, value_name = "N", default_value_t = 1024, value_parser = between::<1, 1_000_000>)]
+    queue: usize,
+    /// A file with API keys, a line each: who has none of them is not let in
+    #[arg(long, value_name = "FILE", help_heading = ACCESS)]
+    api_keys: Option<PathBuf>,
+    /// Let pages of this origin use the server, such as https://example.org; `*` for all; may be given again
+    #[arg(long, value_name = "ORIGIN", help_heading = ACCESS)]
+    cors: Vec<String>,
+    /// Take bodies of so many bytes
+    #[arg(long, value_name = "N", default_value_t = 1 << 20, value_parser = between::<1024, 1_073_741_824>, help_heading = LIMITS)]
+    max_body: usize,
+    /// Take texts of so many characters
+    #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = between::<1, 10_000_000>, help_heading = LIMITS)]
+    max_characters: usize,
+    /// Take so many texts at once
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = between::<1, 1_000_000>, help_heading = LIMITS)]
+    max_texts: usize,
+    /// Let beams and n-best lists be so large
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = between::<1, 1024>, help_heading = LIMITS)]
+    max_beam: usize,
+    /// Give up an answer after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = between::<1, 86_400>, help_heading = LIMITS)]
+    timeout: usize,
+    /// How to write a line about every request on stderr
+    #[arg(long, value_enum, default_value = "text", help_heading = LOGS)]
+    log: LogFormat,
+    /// Write the texts into the log as well
+    #[arg(long, help_heading = LOGS)]
+    log_texts: bool,
+}
+
+const ACCESS: &str = "Access";
+const LIMITS: &str = "Limits";
+const LOGS: &str = "Logs";
+
+const EXAMPLES: &str = "\
+Examples:
+  attentive serve                           the number model of the demo at http://127.0.0.1:8080
+  attentive serve --model opus-mt-en-de --model fr=opus-mt-en-fr
+  attentive serve --model opus-mt-en-de --host 0.0.0.0 --api-keys keys.txt --log json
+
+  curl http://127.0.0.1:8080/translate -H 'Content-Type: application/json' \\
+    -d '{\"q\": \"twenty-one\", \"source\": \"en\", \"target\": \"de\"}'
+
+Clients of LibreTranslate (/translate, /languages) and of OpenAI (/v1/completions, /v1/chat/completions) work with it; \
+/openapi.json describes everything. The page at / translates, and shows attention step by step. Ctrl-C or SIGTERM \
+answers what is under way and leaves; a second one leaves at once.";
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LogFormat {
+    /// For people
+    Text,
+    /// An object a line, for machines
+    Json,
+    /// Not at all, but for what goes wrong
+    Off,
+}
+
+pub(crate) fn run(serve: &Serve) -> Result<(), Error> {
+    begin_log(serve.log);
+    let models = serve.model.iter().map(|model| place(model)).collect();
+    let server = Server::bind(SocketAddr::new(serve.host, serve.port), serve.settings()?)?;
+    let cpu = serve.compute.cpu()?;
+    let precision = serve.precision.on(cpu.isa);
+    let backend = CpuBackend::new(cpu).with_precision(precision).shared();
+    let (leave, left) = oneshot::channel();
+    let leave = Mutex::new(Some(leave));
+    interrupt::on_signal(move || {
+        if let Some(leave) = leave.lock().ok().and_then(|mut leave| leave.take()) {
+            let _ = leave.send(());
+        }
+    });
+    output::write(&format!("http://{}\n", server.address()))?;
+    Ok(server.run(backend, models, async { drop(left.await) })?)
+}
+
+impl Serve {
+    fn settings(&self) -> Result<Settings, Error> {
+        Ok(Settings {
+            batch: self.batch,
+            queue: self.queue,
+            keys: self.api_keys.as_deref().map(read_keys).transpose()?.unwrap_or_default(),
+            origins: self.cors.clone(),
+            log_texts: self.log_texts,
+            limits: Limits {
+                body: self.max_body,
+                characters: self.max_characters,
+                texts: self.max_texts,
+                beam: self.max_beam,
+                results: self.max_beam,
+                time: Duration::from_secs(self.timeout as u64),
+                ..Limits::default()
+            },
+        })
+    }
+}
+
+/// `DIR` or `NAME=DIR`; a folder may have `=` in its own name.
+fn place(model: &str) -> ModelPlace {
+    match model.split_once('=') {
+        Some((name, folder)) if !name.is_empty() && !Path::new(model).exists() => ModelPlace::named(name, folder),
+        _ => ModelPlace::folder(model),
+    }
+}
+
+/// The keys of a file: a line each, without empty ones and those that begin with `#`.
+fn read_keys(path: &Path) -> Result<Vec<String>, Error> {
+    let name = path.display().to_string();
+    let text = std::fs::read_to_string(path).map_err(|source| Error::Input { input: name.clone(), source })?;
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let keys: Vec<String> = lines.map(str::to_owned).collect();
+    if keys.is_empty() {
+        return Err(Error::Line { input: name, line: 1, problem: "there is no key in this file".to_owned() });
+    }
+    Ok(keys)
+}
+
+fn begin_log(format: LogFormat) {
+    let log = tracing_subscriber::fmt().with_writer(stderr).with_target(false);
+    match format {
+        LogFormat::Text => log.with_max_level(LevelFilter::INFO).init(),
+        LogFormat::Json => log.with_max_level(LevelFilter::INFO).json().flatten_event(true).init(),
+        LogFormat::Off => log.with_max_level(LevelFilter::ERROR).init(),
+    }
+}
