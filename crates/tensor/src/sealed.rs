@@ -241,9 +241,9 @@ impl Backend for SealedBackend {
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {
         change(y, |y| self.inner.write_rows(y, &open(rows), &open(x)));
     }
-    fn top(&self, x: &Tensor, count: usize) -> (Vec<Best>, Vec<f32>) {
+    fn top(&self, x: &Tensor, never: Option<usize>, count: usize) -> (Vec<Best>, Vec<f32>) {
         self.downloads.fetch_add(1, Ordering::Relaxed);
-        self.inner.top(&open(x), count)
+        self.inner.top(&open(x), never, count)
     }
     fn projection_loss(
         &self,

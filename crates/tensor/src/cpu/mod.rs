@@ -622,11 +622,11 @@ impl Backend for CpuBackend {
         });
     }
 
-    fn top(&self, x: &Tensor, count: usize) -> (Vec<Best>, Vec<f32>) {
+    fn top(&self, x: &Tensor, never: Option<usize>, count: usize) -> (Vec<Best>, Vec<f32>) {
         let (rows, width) = (x.shape().rows(), x.shape().cols());
         let (mut best, mut log_sums) = (vec![Best::NONE; rows * count], vec![0.0; rows]);
         self.profile.time(Share::Loss, || {
-            top::top(&self.cpu, f32s(x), width, count, &mut best, &mut log_sums);
+            top::top(&self.cpu, f32s(x), width, never, count, &mut best, &mut log_sums);
         });
         (best, log_sums)
     }
