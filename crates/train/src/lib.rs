@@ -1,4 +1,5 @@
-//! From a corpus to batches.
+//! From a corpus to a trained model.
 #![forbid(unsafe_code)]
 
 pub mod corpus;
+pub mod metrics;

@@ -94,9 +94,15 @@ impl Transformer {
 
     /// The label-smoothed cross-entropy of a batch under teacher forcing: the mean over its target tokens.
     pub fn loss(&self, tape: &Tape, batch: &Batch, smoothing: f32) -> Var {
+        self.partial_loss(tape, batch, smoothing, batch.target_sequences.tokens())
+    }
+
+    /// What a batch adds to the mean over the `of` target tokens of several batches: their gradients add up to the one
+    /// that a single batch of all of them would have.
+    pub fn partial_loss(&self, tape: &Tape, batch: &Batch, smoothing: f32, of: usize) -> Var {
         let memory = self.encode(tape, &batch.source, &batch.source_sequences);
         let hidden =
             self.decode(tape, &batch.input, &batch.target_sequences, &memory, &batch.source_sequences);
-        self.head.loss(tape, &hidden, &batch.target, smoothing)
+        self.head.partial_loss(tape, &hidden, &batch.target, smoothing, of)
     }
 }
