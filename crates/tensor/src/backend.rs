@@ -57,6 +57,8 @@ pub struct ProjectionTarget<'a> {
     pub tokens: &'a Tensor,
     /// How many rows of the table are classes: all, or all but a padding row at the end.
     pub classes: usize,
+    /// What is added to the logits and not learned, `[rows of the table]`.
+    pub bias: Option<&'a Tensor>,
     /// ε of label smoothing.
     pub smoothing: f32,
     /// What the sum of the rows' losses is multiplied by: one over the number of tokens makes it their mean.
@@ -211,7 +213,7 @@ pub trait Backend: Debug + Send + Sync {
 
     // The loss.
 
-    /// Label-smoothed cross-entropy of the logits `hidden · tableᵀ`, which never exist as a whole, and its gradients if
+    /// Label-smoothed cross-entropy of the logits `hidden · tableᵀ + bias`, which never exist as a whole, and its gradients if
     /// they are wanted.
     fn projection_loss(
         &self,

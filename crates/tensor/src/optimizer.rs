@@ -109,9 +109,10 @@ mod tests {
         let numbers = |x: &Tensor| backend.download_f32(x);
         let again = Parameter::new("w", backend.upload_f32(&numbers(&w.value()), [1, 2]));
         let mut resumed = Adam::new(&*backend, std::slice::from_ref(&again));
-        let moments = adam.moments().iter().map(|pair| {
-            pair.each_ref().map(|moment| backend.upload_f32(&numbers(moment), moment.shape()))
-        });
+        let moments = adam
+            .moments()
+            .iter()
+            .map(|pair| pair.each_ref().map(|moment| backend.upload_f32(&numbers(moment), moment.shape())));
         resumed.restore(adam.steps(), moments.collect());
         for _ in 0..5 {
             descend(&backend, &w, &mut adam);

@@ -232,7 +232,8 @@ impl Backend for SealedBackend {
         gradient: bool,
     ) -> ProjectionLoss {
         let tokens = open(target.tokens);
-        let target = ProjectionTarget { tokens: &tokens, ..*target };
+        let bias = target.bias.map(open);
+        let target = ProjectionTarget { tokens: &tokens, bias: bias.as_ref(), ..*target };
         let result = self.inner.projection_loss(&open(hidden), &open(table), &target, gradient);
         let gradients = result.gradients.map(|(dhidden, dtable)| (seal(dhidden), seal(dtable)));
         ProjectionLoss { loss: seal(result.loss), gradients }

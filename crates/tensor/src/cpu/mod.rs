@@ -596,6 +596,7 @@ impl Backend for CpuBackend {
         let rule = projection::Projection {
             d: h.cols(),
             classes: target.classes,
+            bias: target.bias.map(f32s),
             smoothing: target.smoothing,
             scale: target.scale,
         };
@@ -706,7 +707,8 @@ mod tests {
                 let w = tape.parameter(&w);
                 let q = tape.linear(&x, &w, None, Some(Activation::Gelu));
                 let y = tape.residual(&x, &tape.attention(&rule(), 0.1, &spans, &q, &x, &x), 0.1);
-                let target = ProjectionTarget { tokens: &ids, classes: 50, smoothing: 0.1, scale: 0.1 };
+                let target =
+                    ProjectionTarget { tokens: &ids, classes: 50, bias: None, smoothing: 0.1, scale: 0.1 };
                 let loss = tape.projection_loss(&y, &tape.parameter(&table), &target);
                 let mut gradients = Gradients::default();
                 tape.backward(&loss, &mut gradients);
