@@ -1,6 +1,6 @@
 //! How layers get their parameters: by name, fresh from a random generator or from a checkpoint.
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Stored};
 use crate::error::Error;
 use attentive_tensor::{Backend, Buffer, DType, Parameter, Random, Shape, Tensor};
 use std::cell::RefCell;
@@ -91,6 +91,17 @@ impl<'a> Builder<'a> {
         let parameter = Parameter::new(name, value);
         self.made.borrow_mut().push(parameter.clone());
         Ok(parameter)
+    }
+
+    /// The numbers of the parameter called `name` here as the checkpoint keeps them, in int8 or bf16 if it does, and no
+    /// parameter is made; none if they do not come from a checkpoint.
+    pub fn stored(&self, name: &str, shape: impl Into<Shape>) -> Result<Option<Stored>, Error> {
+        match self.source {
+            Source::Checkpoint(checkpoint) => {
+                checkpoint.stored_as(&format!("{}{name}", self.prefix), shape.into()).map(Some)
+            }
+            Source::Random(_) | Source::Shapes => Ok(None),
+        }
     }
 
     /// A tensor that is not learned, of this shape.
