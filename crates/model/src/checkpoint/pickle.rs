@@ -387,3 +387,67 @@ enum Step {
 fn text(bytes: &[u8]) -> Option<&str> {
     std::str::from_utf8(bytes).ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use attentive_tensor::Random;
+
+    /// `{"w": …}` with a tensor of two numbers, as protocol 2 and as protocol 4 have it.
+    const OLD: &[u8] = b"\x80\x02}(X\x01\x00\x00\x00wctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\n\
+FloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x02tQK\x00K\x02\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtRu.";
+    const NEW: &[u8] = b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00}(\x8c\x01w\x8c\x0ctorch._utils\x94\x8c\x12_rebuild_tensor_v2\
+\x93((\x8c\x07storage\x8c\x05torch\x8c\x0cFloatStorage\x93\x8c\x010\x8c\x03cpuK\x02tQK\x00K\x02\x85K\x01\x85\x89NtRu.";
+
+    #[test]
+    fn a_state_dict_is_read_in_old_and_new_protocols() {
+        let w = Tensor {
+            storage: "0",
+            dtype: Dtype::F32,
+            numbers: 2,
+            offset: 0,
+            shape: vec![2],
+            strides: vec![1],
+        };
+        assert_eq!(tensors(OLD), Ok(vec![("w", w.clone())]));
+        assert_eq!(tensors(NEW), Ok(vec![("w", w)]));
+    }
+
+    #[test]
+    fn what_is_no_state_dict_is_told() {
+        assert!(tensors(b"\x80\x02).").unwrap_err().contains("no state dict"));
+        assert!(tensors(b"\x80\x02}.").unwrap_err().contains("no tensors at its top"));
+        assert!(tensors(b"\x80\x02}").unwrap_err().contains("cut off"));
+        assert!(tensors(b"cos\nsystem\n.").unwrap_err().contains("`os.system`"));
+        assert!(tensors(b"\x80\x02i").unwrap_err().contains("opcode 0x69"));
+    }
+
+    #[test]
+    fn nesting_is_no_matter_of_the_stack() {
+        let nested = [&b"N"[..], &vec![0x85; 1 << 20], b"."].concat();
+        assert!(tensors(&nested).unwrap_err().contains("no state dict"));
+        let marks = [&vec![b'('; 1 << 20][..], b"t."].concat();
+        assert!(tensors(&marks).unwrap_err().contains("no state dict"));
+        // A dict inside itself.
+        assert!(tensors(b"}q\x00(X\x01\x00\x00\x00ah\x00u.").unwrap_err().contains("no tensors at its top"));
+    }
+
+    /// Programs of opcodes and arguments as they come, and state dicts with some bytes replaced by such.
+    #[test]
+    fn no_program_makes_it_panic() {
+        const WORDS: &[u8] =
+            b".(NKMJGX)tue]}asqrhjQRbc0\x80\x88\x8a\x8c\x85\x86\x87\x93\x94\x95\n\x00\x01\x02\xff";
+        let random = Random::new(1);
+        let word = |i: u32| WORDS[random.bits(i) as usize % WORDS.len()];
+        for i in 0..40_000u32 {
+            let soup: Vec<u8> = (0..i % 40).map(|j| word(40 * i + j)).collect();
+            drop(tensors(&soup));
+            let mut program = if i % 2 == 0 { OLD.to_vec() } else { NEW.to_vec() };
+            for j in 0..1 + i % 3 {
+                let at = random.bits(1 << 30 | 4 * i + j) as usize % program.len();
+                program[at] = word(i + j);
+            }
+            drop(tensors(&program));
+        }
+    }
+}

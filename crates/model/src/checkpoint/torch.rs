@@ -117,3 +117,39 @@ fn place(tensor: &Tensor, storage: &zip::Entry) -> Result<Entry, String> {
         strides: (!in_order).then_some(strides),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    /// Reads an archive and everything that it says is in it.
+    fn read(bytes: &[u8]) -> Result<usize, String> {
+        let entries = entries(&mut Cursor::new(bytes))?;
+        for entry in entries.values() {
+            let stored = bytes[entry.start as usize..][..entry.length].to_vec();
+            let numbers = entry.shape.iter().product::<usize>();
+            assert_eq!(entry.in_order(stored).len(), numbers * entry.dtype.bitsize() / 8, "{entry:?}");
+        }
+        Ok(entries.len())
+    }
+
+    /// Whatever is cut off, and whichever bit is turned: the file is read, or it is refused.
+    #[test]
+    fn no_damage_makes_it_panic_or_read_beyond_the_end() {
+        let mut bytes = include_bytes!("../../../../golden/torch.bin").to_vec();
+        let spread = bytes.windows(5).position(|w| w == b"K\x00K\x05\x85").expect("a tensor that is refused");
+        bytes[spread + 3] = 1;
+        assert_eq!(read(&bytes), Ok(12));
+        let cut = (0..bytes.len()).filter(|&length| read(&bytes[..length]).is_ok()).count();
+        assert_eq!(cut, 0);
+        let mut readable = 0;
+        for bit in 0..8 * bytes.len() {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            readable += usize::from(read(&bytes).is_ok());
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        // Dates and what lies between entries are nobody's business.
+        assert!((1..8 * bytes.len()).contains(&readable), "{readable}");
+    }
+}

@@ -88,7 +88,10 @@ fn directory(file: &mut (impl Read + Seek), length: u64) -> Result<(u64, u64), S
 fn end_record(record: &[u8]) -> Option<(u64, u64)> {
     let mut bytes = Bytes::new(record);
     bytes.take(12)?;
-    Some((bytes.u32()?.into(), bytes.u32()?.into()))
+    let (size, start) = (bytes.u32()?.into(), bytes.u32()?.into());
+    let comment = bytes.u16()?;
+    bytes.take(comment.into())?;
+    Some((size, start))
 }
 
 /// The size of the directory and where it begins, in 64 bits.
