@@ -3,6 +3,7 @@
 //! Here arguments become calls of the library and results become text; one file for each command.
 
 mod bench;
+mod convert;
 mod error;
 mod machine;
 mod options;
@@ -26,6 +27,8 @@ enum Command {
     Bench(bench::Command),
     /// Cut text into tokens and join them again, or train the tokenizer for it
     Tokenize(tokenize::Command),
+    /// Store a model in another precision or layout
+    Convert(convert::Convert),
     /// Say how good a translation is: BLEU, chrF, chrF++ and TER
     Score(score::Score),
 }
@@ -36,6 +39,7 @@ Examples:
   attentive bench train --preset small --threads 1 --json
   attentive bench kernels                   every kernel beside what the machine can do
   attentive tokenize --model opus-mt-en-de  pieces of the lines of stdin
+  attentive convert --model opus-mt-en-de --out small --precision int8
   attentive score --reference test.de --hypothesis out.de
 
 Environment:
@@ -65,6 +69,7 @@ fn run(command: &Command) -> Result<(), Error> {
     match command {
         Command::Bench(command) => bench::run(command),
         Command::Tokenize(command) => tokenize::run(command),
+        Command::Convert(command) => convert::run(command),
         Command::Score(score) => score::run(score),
     }
 }

@@ -91,20 +91,17 @@ pub fn convert(
     }
     // The widest numbers first, so that all of them lie at multiples of their size.
     pieces.sort_by_key(|piece| std::cmp::Reverse(piece.item.stored.dtype().bitsize()));
-    let items: Vec<Item> = pieces.iter().map(|piece| piece.item.clone()).collect();
 
+    let made = !to.exists();
     std::fs::create_dir_all(to).map_err(|source| Error::File { path: to.to_owned(), source })?;
-    let mut staged = vec![stage_items(&to.join(WEIGHTS), &items, None, |i| work.bytes(&pieces[i]))?];
-    for name in COPIED.into_iter().filter(|name| from.join(name).is_file()) {
-        let path = from.join(name);
-        let contents = std::fs::read(&path).map_err(|source| Error::File { path, source })?;
-        staged.push(Staged::new(&to.join(name), &contents)?);
+    let written = work.write(from, to, &pieces, &config);
+    if made && written.is_err() {
+        // It is empty: what was staged is gone.
+        let _ = std::fs::remove_dir(to);
     }
-    // Last, since with it the folder is a model.
-    staged.push(Staged::new(&to.join(CONFIG), changed_config(from, &config, conversion.stored)?.as_bytes())?);
-    staged.into_iter().try_for_each(Staged::commit)?;
+    written?;
     Ok(Converted {
-        tensors: items.len(),
+        tensors: pieces.len(),
         bytes_before: length(folder.checkpoint.path())?,
         bytes: length(&to.join(WEIGHTS))?,
     })
@@ -180,6 +177,27 @@ struct Piece {
 }
 
 impl Work<'_> {
+    /// Writes a folder. Nothing takes its place before all is on the disk.
+    fn write(
+        &self,
+        from: &Path,
+        to: &Path,
+        pieces: &[Piece],
+        config: &TransformerConfig,
+    ) -> Result<(), Error> {
+        let items: Vec<Item> = pieces.iter().map(|piece| piece.item.clone()).collect();
+        let mut staged = vec![stage_items(&to.join(WEIGHTS), &items, None, |i| self.bytes(&pieces[i]))?];
+        for name in COPIED.into_iter().filter(|name| from.join(name).is_file()) {
+            let path = from.join(name);
+            let contents = std::fs::read(&path).map_err(|source| Error::File { path, source })?;
+            staged.push(Staged::new(&to.join(name), &contents)?);
+        }
+        // Last, since with it the folder is a model.
+        let config = changed_config(from, config, self.stored)?;
+        staged.push(Staged::new(&to.join(CONFIG), config.as_bytes())?);
+        staged.into_iter().try_for_each(Staged::commit)
+    }
+
     /// What a parameter becomes: itself, or in int8 its rows and their scales.
     fn pieces(&self, name: &str, shape: Shape) -> Vec<Piece> {
         let stored = match self.stored {
