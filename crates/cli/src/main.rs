@@ -4,13 +4,19 @@
 
 mod bench;
 mod convert;
+mod decoding;
 mod error;
+mod evaluate;
+mod interrupt;
+mod lines;
 mod machine;
 mod options;
 mod output;
 mod precision;
 mod score;
 mod tokenize;
+mod train;
+mod translate;
 
 use clap::Parser;
 use error::Error;
@@ -31,6 +37,12 @@ enum Command {
     Convert(convert::Convert),
     /// Say how good a translation is: BLEU, chrF, chrF++ and TER
     Score(score::Score),
+    /// Train a Transformer on two text files
+    Train(train::Train),
+    /// Translate text, line by line
+    Translate(Box<translate::Translate>),
+    /// Say how well and how fast a model translates a file
+    Evaluate(Box<evaluate::Evaluate>),
 }
 
 const EXAMPLES: &str = "\
@@ -41,6 +53,8 @@ Examples:
   attentive tokenize --model opus-mt-en-de  pieces of the lines of stdin
   attentive convert --model opus-mt-en-de --out small --precision int8
   attentive score --reference test.de --hypothesis out.de
+  attentive translate --model opus-mt-en-de < text.en
+  attentive evaluate --model opus-mt-en-de --source test.en --reference test.de
 
 Environment:
   ATTENTIVE_ISA=portable|avx2|avx512|avx512bf16|amx
@@ -71,6 +85,9 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Tokenize(command) => tokenize::run(command),
         Command::Convert(command) => convert::run(command),
         Command::Score(score) => score::run(score),
+        Command::Train(train) => train::run(train),
+        Command::Translate(translate) => translate::run(translate),
+        Command::Evaluate(evaluate) => evaluate::run(evaluate),
     }
 }
 

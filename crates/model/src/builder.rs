@@ -28,6 +28,7 @@ pub struct Builder<'a> {
     backend: Arc<dyn Backend>,
     source: Source<'a>,
     prefix: String,
+    int8: bool,
     made: Rc<RefCell<Vec<Parameter>>>,
 }
 
@@ -55,7 +56,18 @@ impl<'a> Builder<'a> {
     }
 
     fn new<'b>(backend: &Arc<dyn Backend>, source: Source<'b>) -> Builder<'b> {
-        Builder { backend: Arc::clone(backend), source, prefix: String::new(), made: Rc::default() }
+        Builder {
+            backend: Arc::clone(backend),
+            source,
+            prefix: String::new(),
+            int8: false,
+            made: Rc::default(),
+        }
+    }
+
+    /// The same builder with the weights of dense layers in int8: for decoding, not to be trained or saved.
+    pub fn in_int8(self) -> Builder<'a> {
+        Builder { int8: true, ..self }
     }
 
     /// The backend of the parameters.
@@ -93,14 +105,45 @@ impl<'a> Builder<'a> {
         Ok(parameter)
     }
 
-    /// The numbers of the parameter called `name` here as the checkpoint keeps them, in int8 or bf16 if it does, and no
-    /// parameter is made; none if they do not come from a checkpoint.
-    pub fn stored(&self, name: &str, shape: impl Into<Shape>) -> Result<Option<Stored>, Error> {
-        match self.source {
-            Source::Checkpoint(checkpoint) => {
-                checkpoint.stored_as(&format!("{}{name}", self.prefix), shape.into()).map(Some)
+    /// Weights as products take them: `parameter` itself, or its weights in int8 where these are asked for. A checkpoint
+    /// that has them in int8 gives them as they are.
+    pub fn product_weights(&self, parameter: Parameter) -> Result<Parameter, Error> {
+        let weights = match self.source {
+            Source::Shapes => None,
+            Source::Random(_) | Source::Checkpoint(_) if !self.int8 => None,
+            Source::Random(_) => Some(self.backend.quantise(&parameter.value())),
+            Source::Checkpoint(_) => {
+                let stored = self.stored_int8(parameter.name(), parameter.value().shape())?;
+                Some(stored.unwrap_or_else(|| self.backend.quantise(&parameter.value())))
             }
-            Source::Random(_) | Source::Shapes => Ok(None),
+        };
+        Ok(weights.map_or(parameter.clone(), |weights| Parameter::new(parameter.name(), weights)))
+    }
+
+    /// The weights of a dense layer, which nothing but products takes.
+    pub fn dense_weights(&self, inputs: usize, outputs: usize) -> Result<Parameter, Error> {
+        let (name, shape) = (format!("{}weight", self.prefix), Shape::from([outputs, inputs]));
+        if let Some(weights) = self.stored_int8(&name, shape)? {
+            let weights = Parameter::new(name, weights);
+            self.made.borrow_mut().push(weights.clone());
+            return Ok(weights);
+        }
+        let weights = self.product_weights(self.parameter("weight", shape, Init::Xavier)?)?;
+        if let Some(last) = self.made.borrow_mut().last_mut() {
+            // So that the weights before rounding are not kept.
+            *last = weights.clone();
+        }
+        Ok(weights)
+    }
+
+    /// Weights in int8, where they are asked for and the checkpoint has them: nothing is made of them but their order.
+    fn stored_int8(&self, name: &str, shape: Shape) -> Result<Option<Tensor>, Error> {
+        match self.source {
+            Source::Checkpoint(checkpoint) if self.int8 && checkpoint.is_int8(name) => {
+                let Stored::Int8 { rows, scales } = checkpoint.stored_as(name, shape)? else { return Ok(None) };
+                Ok(Some(self.backend.upload_int8(&rows, &scales, shape)))
+            }
+            _ => Ok(None),
         }
     }
 

@@ -9,13 +9,11 @@ pub mod builder;
 pub mod checkpoint;
 mod error;
 pub mod families;
-mod generation;
 pub mod layers;
 mod sequences;
 
 pub use builder::{Builder, Init};
 pub use error::Error;
-pub use generation::{EarlyStopping, GenerationConfig};
 pub use sequences::Sequences;
 
 /// What the README shows must compile and run.

@@ -3,7 +3,7 @@
 mod common;
 
 use attentive_model::families::transformer::{Transformer, TransformerConfig};
-use attentive_model::{GenerationConfig, Sequences};
+use attentive_model::Sequences;
 use attentive_tensor::{Activation, Backend, Tape};
 use common::{Golden, Scratch, assert_near, backends, golden};
 use std::path::{Path, PathBuf};
@@ -76,29 +76,6 @@ fn what_was_imported_can_be_saved_and_loaded_again() {
             assert!(same, "{case}, logit {i}: {a} and {b}");
         }
     }
-}
-
-#[test]
-fn settings_of_the_search_are_read_from_either_file() {
-    let scratch = Scratch::new("settings");
-    let settings = GenerationConfig::load(&folder("separate"), 17).unwrap();
-    assert_eq!((settings.num_beams, settings.forced_eos_token_id), (Some(6), Some(0)));
-    assert_eq!(settings.bad_words_ids, Some(vec![vec![16]]));
-    // Older folders have them in `config.json`.
-    std::fs::write(
-        scratch.path().join("config.json"),
-        r#"{"d_model": 8, "num_beams": 4, "max_length": 512}"#,
-    )
-    .unwrap();
-    let settings = GenerationConfig::load(scratch.path(), 17).unwrap();
-    assert_eq!((settings.num_beams, settings.max_length), (Some(4), Some(512)));
-    std::fs::remove_file(scratch.path().join("config.json")).unwrap();
-    assert_eq!(GenerationConfig::load(scratch.path(), 17).unwrap(), GenerationConfig::default());
-
-    let wrong = GenerationConfig::load(&folder("separate"), 16).unwrap_err().to_string();
-    let path = folder("separate").join("generation_config.json");
-    let problem = "decoder_start_token_id: token 16 is not below the size of the vocabulary, 16";
-    assert_eq!(wrong, format!("{}: {problem}", path.display()));
 }
 
 #[test]

@@ -70,6 +70,11 @@ impl Checkpoint {
         self.entries.contains_key(name)
     }
 
+    /// Whether there is such a tensor and it is stored in int8.
+    pub fn is_int8(&self, name: &str) -> bool {
+        self.entries.get(name).is_some_and(|entry| entry.dtype == Dtype::I8)
+    }
+
     /// The numbers of a tensor as `f32`, with their shape; none if there is no such tensor.
     pub fn get(&self, name: &str) -> Result<Option<(Vec<f32>, Shape)>, Error> {
         Ok(self.stored(name)?.map(|(stored, shape)| (stored.into_f32(), shape)))
@@ -92,7 +97,13 @@ impl Checkpoint {
             Dtype::I32 => Stored::F32(each(&bytes()?, |b| i32::from_le_bytes(b) as f32)),
             Dtype::BF16 => Stored::Bf16(each(&bytes()?, bf16::from_le_bytes)),
             Dtype::I8 => {
-                Stored::Int8 { scales: self.scales(name, shape)?, rows: each(&bytes()?, i8::from_le_bytes) }
+                let (scales, rows) = (self.scales(name, shape)?, each(&bytes()?, i8::from_le_bytes));
+                // Products count on it.
+                if rows.contains(&i8::MIN) || scales.iter().any(|scale| !(scale.is_finite() && *scale >= 0.0)) {
+                    let problem = "holds numbers that int8 with scales does not have (-128, or such a scale)";
+                    return Err(self.unreadable(name, problem.to_owned()));
+                }
+                Stored::Int8 { rows, scales }
             }
             other => return Err(self.unreadable(name, format!("is of type {other:?}, which is not read"))),
         };

@@ -33,7 +33,7 @@ impl Head {
         let dense =
             (d_emb != d_model).then(|| Linear::new(&builder.at("dense"), d_model, d_emb)).transpose()?;
         let classes = vocab_size - usize::from(padding.is_some_and(|padding| padding + 1 == vocab_size));
-        Ok(Head { table, bias: None, dense, classes })
+        Ok(Head { table: builder.product_weights(table)?, bias: None, dense, classes })
     }
 
     /// The same output with this added to the logits, `[vocab_size]`.
@@ -51,10 +51,11 @@ impl Head {
         self.classes
     }
 
-    /// `[tokens, d_model]` to `[tokens, vocab_size]`; only the first [`Head::classes`] columns are classes.
+    /// `[tokens, d_model]` to `[tokens, vocab_size]` in f32; only the first [`Head::classes`] columns are classes. They are
+    /// to be read: what is learned from goes through [`Head::loss`].
     pub fn logits(&self, tape: &Tape, hidden: &Var) -> Var {
         let bias = self.bias.clone().map(|bias| tape.constant(bias));
-        tape.linear(&self.reach(tape, hidden), &tape.parameter(&self.table), bias.as_ref(), None)
+        tape.logits(&self.reach(tape, hidden), &tape.parameter(&self.table), bias.as_ref())
     }
 
     /// The mean of the label-smoothed cross-entropy over the target tokens, a scalar; logits never exist as a whole.

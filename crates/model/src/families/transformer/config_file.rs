@@ -1,7 +1,7 @@
 //! `config.json` of a Transformer, in Marian's words.
 
 use super::TransformerConfig;
-use crate::checkpoint::StoredType;
+use crate::checkpoint::{Staged, StoredType};
 use crate::error::Error;
 use crate::layers::{NormPlacement, PositionKind};
 use attentive_tensor::Activation;
@@ -305,5 +305,12 @@ impl TransformerConfig {
     pub fn load(folder: &Path) -> Result<TransformerConfig, Error> {
         let config = Config::load(folder)?;
         config.read().map_err(|error| Error::Format { path: folder.join(CONFIG), problem: error.to_string() })
+    }
+
+    /// Writes the `config.json` of a folder, of a model in f32, beside the old one.
+    pub fn stage(&self, folder: &Path) -> Result<Staged, Error> {
+        let config = Config::of(self, StoredType::F32);
+        let text = serde_json::to_string_pretty(&config).expect("a plain structure") + "\n";
+        Staged::new(&folder.join(CONFIG), text.as_bytes())
     }
 }

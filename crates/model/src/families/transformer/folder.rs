@@ -1,10 +1,10 @@
 //! A Transformer as a folder: `config.json` in Marian's words, weights with Marian's names in `model.safetensors` or, as
 //! others wrote them, in `pytorch_model.bin`.
 
-use super::config_file::{CONFIG, Config};
+use super::config_file::CONFIG;
 use super::{Transformer, TransformerConfig};
 use crate::builder::Builder;
-use crate::checkpoint::{self, Checkpoint, SCALE, Staged, StoredType};
+use crate::checkpoint::{self, Checkpoint, SCALE, Staged};
 use crate::error::Error;
 use crate::layers::{PositionKind, sinusoid};
 use attentive_tensor::{Backend, Shape};
@@ -158,18 +158,21 @@ impl Transformer {
     /// Writes a model folder; each file is replaced at once or not at all.
     pub fn save(&self, backend: &dyn Backend, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|source| Error::File { path: folder.to_owned(), source })?;
-        let config = Config::of(self.config(), StoredType::F32);
+        // Both are on the disk before either takes its place: what is left to fail between them is a rename.
+        let weights = self.stage_weights(backend, &folder.join(WEIGHTS))?;
+        let config = self.config().stage(folder)?;
+        weights.commit()?;
+        config.commit()
+    }
+
+    /// Writes the weights as a folder's `model.safetensors` has them, to a file of any name.
+    pub fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {
         let vocab_size = self.config().target_vocabulary();
         let mut bias = self.head.bias().map_or(vec![0.0; vocab_size], |bias| backend.download_f32(bias));
         if let Some(pad) = self.config().pad {
             bias[pad] = NEVER;
         }
         let bias = (LOGITS_BIAS, bias, Shape::from([1, vocab_size]));
-        let text = serde_json::to_string_pretty(&config).expect("a plain structure") + "\n";
-        // Both are on the disk before either takes its place: what is left to fail between them is a rename.
-        let weights = checkpoint::stage(&folder.join(WEIGHTS), backend, self.parameters(), &[bias])?;
-        let config = Staged::new(&folder.join(CONFIG), text.as_bytes())?;
-        weights.commit()?;
-        config.commit()
+        checkpoint::stage(path, backend, self.parameters(), &[bias])
     }
 }

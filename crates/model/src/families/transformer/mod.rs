@@ -16,7 +16,7 @@ pub use convert::{Conversion, Converted, Layout, convert};
 
 use crate::builder::Builder;
 use crate::error::Error;
-use crate::layers::{Cache, Decoder, Embedding, Encoder, Head};
+use crate::layers::{Branch, BranchCache, Cache, Decoder, Embedding, Encoder, Head};
 use crate::sequences::Sequences;
 use attentive_tensor::{Parameter, Tape, Tensor, Var};
 
@@ -101,6 +101,30 @@ impl Transformer {
     /// The hidden states of the next tokens of each sequence; those before them are in the cache.
     pub fn step(&self, tape: &Tape, ids: &Tensor, new: &Sequences, cache: &mut Cache) -> Var {
         self.decoder.step(tape, &self.target.forward(tape, ids), new, cache)
+    }
+
+    /// Encodes further sources, packed, into slots of a cache that branches.
+    pub fn admit(
+        &self,
+        tape: &Tape,
+        ids: &Tensor,
+        sequences: &Sequences,
+        slots: &[usize],
+        cache: &mut BranchCache,
+    ) {
+        let memory = self.encode(tape, ids, sequences);
+        self.decoder.admit(tape, &memory, sequences, slots, cache);
+    }
+
+    /// The hidden states of one new token for each of `branches`, which go on from those of the last step.
+    pub fn step_branches(
+        &self,
+        tape: &Tape,
+        ids: &Tensor,
+        branches: &[Branch],
+        cache: &mut BranchCache,
+    ) -> Var {
+        self.decoder.step_branches(tape, &self.target.forward(tape, ids), branches, cache)
     }
 
     /// Hidden states to logits, `[tokens, target vocabulary]`.
