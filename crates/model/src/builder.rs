@@ -140,7 +140,9 @@ impl<'a> Builder<'a> {
     fn stored_int8(&self, name: &str, shape: Shape) -> Result<Option<Tensor>, Error> {
         match self.source {
             Source::Checkpoint(checkpoint) if self.int8 && checkpoint.is_int8(name) => {
-                let Stored::Int8 { rows, scales } = checkpoint.stored_as(name, shape)? else { return Ok(None) };
+                let Stored::Int8 { rows, scales } = checkpoint.stored_as(name, shape)? else {
+                    return Ok(None);
+                };
                 Ok(Some(self.backend.upload_int8(&rows, &scales, shape)))
             }
             _ => Ok(None),

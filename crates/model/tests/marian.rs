@@ -2,8 +2,8 @@
 
 mod common;
 
-use attentive_model::families::transformer::{Transformer, TransformerConfig};
 use attentive_model::Sequences;
+use attentive_model::families::transformer::{Transformer, TransformerConfig};
 use attentive_tensor::{Activation, Backend, Tape};
 use common::{Golden, Scratch, assert_near, backends, golden};
 use std::path::{Path, PathBuf};

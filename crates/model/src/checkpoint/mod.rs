@@ -99,7 +99,8 @@ impl Checkpoint {
             Dtype::I8 => {
                 let (scales, rows) = (self.scales(name, shape)?, each(&bytes()?, i8::from_le_bytes));
                 // Products count on it.
-                if rows.contains(&i8::MIN) || scales.iter().any(|scale| !(scale.is_finite() && *scale >= 0.0)) {
+                if rows.contains(&i8::MIN) || scales.iter().any(|scale| !(scale.is_finite() && *scale >= 0.0))
+                {
                     let problem = "holds numbers that int8 with scales does not have (-128, or such a scale)";
                     return Err(self.unreadable(name, problem.to_owned()));
                 }
