@@ -111,17 +111,24 @@ impl Checkpoint {
         Ok(Some((stored, shape)))
     }
 
+    /// Names a tensor that is not there or has another shape.
+    pub fn check(&self, name: &str, expected: Shape) -> Result<(), Error> {
+        let (path, name) = (self.path.clone(), name.to_owned());
+        match self.entries.get(&name).map(|entry| &entry.shape[..]) {
+            None => Err(Error::Missing { path, name }),
+            Some(found) if *found == expected[..] => Ok(()),
+            Some(found) => {
+                let (found, expected) = (format!("{found:?}"), expected.to_string());
+                Err(Error::Shape { path, name, found, expected })
+            }
+        }
+    }
+
     /// [`Checkpoint::stored`] of a tensor that must be there and have this shape.
     pub fn stored_as(&self, name: &str, expected: Shape) -> Result<Stored, Error> {
-        let path = || self.path.clone();
-        let entry = self.entries.get(name);
-        let entry = entry.ok_or_else(|| Error::Missing { path: path(), name: name.to_owned() })?;
-        if entry.shape[..] != expected[..] {
-            let (found, expected) = (format!("{:?}", entry.shape), expected.to_string());
-            return Err(Error::Shape { path: path(), name: name.to_owned(), found, expected });
-        }
-        let stored = self.stored(name)?;
-        Ok(stored.ok_or_else(|| Error::Missing { path: path(), name: name.to_owned() })?.0)
+        self.check(name, expected)?;
+        let missing = || Error::Missing { path: self.path.clone(), name: name.to_owned() };
+        Ok(self.stored(name)?.ok_or_else(missing)?.0)
     }
 
     /// A tensor that must be there and have this shape, as `f32`.

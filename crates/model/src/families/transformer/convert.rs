@@ -78,6 +78,7 @@ pub fn convert(
     }
     let folder = Folder::open(from)?;
     let model = Transformer::new(&Builder::shapes(backend), &folder.config)?;
+    model.parameters().iter().try_for_each(|p| folder.checkpoint.check(p.name(), p.value().shape()))?;
     folder.refuse_surplus(&model)?;
     let (config, order) = laid_out(&folder.config, conversion.layout)?;
     let work = Work { checkpoint: &folder.checkpoint, stored: conversion.stored, order };
