@@ -37,7 +37,7 @@ impl Seq2Seq for TransformerSteps {
     fn spec(&self) -> Spec {
         let config = self.model.config();
         Spec {
-            vocabulary: config.vocab_size,
+            vocabulary: config.target_vocabulary(),
             start: config.start as u32,
             eos: config.eos as u32,
             never: config.pad.map(|pad| pad as u32),
@@ -79,7 +79,7 @@ impl Seq2Seq for TransformerSteps {
         self.rows =
             self.logits.as_ref().map_or(Vec::new(), |logits| self.tape.backend().download_f32(logits));
         if let Some(pad) = self.model.config().pad {
-            for row in self.rows.chunks_exact_mut(self.model.config().vocab_size) {
+            for row in self.rows.chunks_exact_mut(self.model.config().target_vocabulary()) {
                 row[pad] = f32::NEG_INFINITY;
             }
         }

@@ -36,6 +36,7 @@ mod tensor;
 
 pub use attentive_kernels::activation::Activation;
 pub use attentive_kernels::attention::{Attention, KeyLists, Span};
+pub use attentive_kernels::gemm::quantise;
 pub use attentive_kernels::optimizer::Adam as AdamRule;
 pub use attentive_kernels::top::{Best, top_of_row};
 pub use attentive_kernels::{Cpu, Dropout, Isa, IsaError, Random, Threads};

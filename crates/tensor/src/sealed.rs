@@ -141,6 +141,9 @@ impl Backend for SealedBackend {
     fn quantise(&self, w: &Tensor) -> Tensor {
         seal(self.inner.quantise(&open(w)))
     }
+    fn upload_int8(&self, rows: &[i8], scales: &[f32], shape: Shape) -> Tensor {
+        seal(self.inner.upload_int8(rows, scales, shape))
+    }
     fn logits(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Tensor {
         seal(self.inner.logits(&open(x), &open(w), bias.map(open).as_ref()))
     }
@@ -253,7 +256,8 @@ impl Backend for SealedBackend {
         gradient: bool,
     ) -> ProjectionLoss {
         let tokens = open(target.tokens);
-        let target = ProjectionTarget { tokens: &tokens, ..*target };
+        let bias = target.bias.map(open);
+        let target = ProjectionTarget { tokens: &tokens, bias: bias.as_ref(), ..*target };
         let result = self.inner.projection_loss(&open(hidden), &open(table), &target, gradient);
         let gradients = result.gradients.map(|(dhidden, dtable)| (seal(dhidden), seal(dtable)));
         ProjectionLoss { loss: seal(result.loss), gradients }
