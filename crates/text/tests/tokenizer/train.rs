@@ -72,6 +72,31 @@ fn all_files_of_a_folder_have_the_same_ids() {
 }
 
 #[test]
+fn language_tokens_at_the_beginning_of_lines_are_learned_and_the_same_in_all_files() {
+    for kind in [Kind::Bpe, Kind::Unigram] {
+        let folder = Folder::new(&format!("languages-{kind:?}"));
+        let mut trainer = trainer(kind, 120);
+        trainer.line(">>fra<< A dog runs.", Side::Source);
+        trainer.line(">>deu<< A dog runs.", Side::Source);
+        trainer.joint().unwrap().save(&folder.0).unwrap();
+        let load = |name: &str| Tokenizer::load(folder.0.join(name)).unwrap();
+        let (marian, json, model) = (load("."), load("tokenizer.json"), load("source.spm"));
+        let size = marian.vocabulary_size(Side::Source) as u32;
+        for (id, token) in [(size - 3, ">>deu<<"), (size - 2, ">>fra<<"), (size - 1, "<pad>")] {
+            for tokenizer in [&marian, &json, &model] {
+                assert_eq!(tokenizer.piece(id, Side::Source).as_deref(), Some(token));
+            }
+        }
+        let plain = marian.encode("A dog runs.", Side::Source).unwrap();
+        for (text, id) in [(">>fra<< A dog runs.", size - 2), (">>deu<<A dog runs.", size - 3)] {
+            let expected = [vec![id], plain.clone()].concat();
+            assert_eq!(marian.encode(text, Side::Source).unwrap(), expected);
+            assert_eq!(json.encode(text, Side::Source).unwrap(), expected);
+        }
+    }
+}
+
+#[test]
 fn tokenizer_json_says_the_same_of_nasty_text_but_where_marks_follow_compatibility_letters() {
     // Language tokens and special tokens are Marian's own affair.
     let marians = |line: &str| line.contains(">>") || line.contains('<');

@@ -1,7 +1,7 @@
 //! Training of tokenizers: what to learn, from which lines, and the files that come of it.
 //!
 //! BPE and Unigram become SentencePiece models in a Marian folder, with one vocabulary: `</s>` is 0, `<unk>`
-//! 1, then the pieces, `<pad>` last. Where both sides share their pieces, the ids of `source.spm`,
+//! 1, then the pieces, the language tokens that lines begin with (`>>fra<<`), and `<pad>` last. Where both sides share their pieces, the ids of `source.spm`,
 //! `target.spm`, `vocab.json` and `tokenizer.json` are all the same. WordPiece becomes BERT's `vocab.txt`
 //! with its `tokenizer.json`.
 //!
@@ -111,14 +111,13 @@ impl Trainer {
     pub fn joint(self) -> Result<Tokenizer, Error> {
         let mut words = self.source;
         words.add(self.target);
-        let words = words.sorted();
         if words.is_empty() {
             return Err(Error::Empty(self.files.join(", ")));
         }
         if self.kind == Kind::WordPiece {
-            return wordpiece::train(&words, self.size, self.coverage);
+            return wordpiece::train(&words.sorted(), self.size, self.coverage);
         }
-        let model = model::train(self.kind, &words, self.size, self.coverage)?;
+        let model = model::train(self.kind, words, self.size, self.coverage)?;
         let (json, made) = std::thread::scope(|scope| {
             let json = scope.spawn(|| json::of(&model).to_string().into_bytes());
             let made = Arc::new(sentencepiece(&model));
@@ -134,12 +133,11 @@ impl Trainer {
         if self.kind == Kind::WordPiece {
             return Err(Error::Size("WordPiece has one vocabulary: train one for each side instead".into()));
         }
-        let (source, target) = (self.source.sorted(), self.target.sorted());
-        if source.is_empty() || target.is_empty() {
+        if self.source.is_empty() || self.target.is_empty() {
             return Err(Error::Empty(self.files.join(", ")));
         }
-        let source = model::train(self.kind, &source, self.size, self.coverage)?;
-        let target = model::train(self.kind, &target, self.size, self.coverage)?;
+        let source = model::train(self.kind, self.source, self.size, self.coverage)?;
+        let target = model::train(self.kind, self.target, self.size, self.coverage)?;
         // The padding stays last.
         let mut tokens = source.tokens();
         let pad = tokens.pop();
