@@ -1,7 +1,7 @@
 //! Trained tokenizers: what is in the files, and that all of them say the same.
 
 use super::{Folder, nasty, repository};
-use attentive_text::tokenizer::train::{Kind, Trainer};
+use attentive_text::tokenizer::train::{Kind, Trainer, of_pieces};
 use attentive_text::tokenizer::{Side, Tokenizer};
 use serde_json::Value;
 
@@ -93,6 +93,23 @@ fn language_tokens_at_the_beginning_of_lines_are_learned_and_the_same_in_all_fil
             assert_eq!(marian.encode(text, Side::Source).unwrap(), expected);
             assert_eq!(json.encode(text, Side::Source).unwrap(), expected);
         }
+    }
+}
+
+#[test]
+fn known_pieces_cut_a_text_into_as_few_as_can_be() {
+    let pieces = ["▁ein", "ein", "eins", "und", "▁zwanzig", "zwanzig", "s", "n", "u", "d"].map(str::to_owned);
+    let made = of_pieces(&pieces, &[">>de<<".to_owned()]);
+    let folder = Folder::new("pieces");
+    made.save(&folder.0).unwrap();
+    let loaded = Tokenizer::load(&folder.0).unwrap();
+    for tokenizer in [made, loaded] {
+        let cut = |text| tokenizer.encode_pieces(text, Side::Source).unwrap();
+        assert_eq!(cut(">>de<< einundzwanzig"), [">>de<<", "▁ein", "und", "zwanzig", "</s>"]);
+        assert_eq!(cut("einseins"), ["▁ein", "s", "eins", "</s>"]);
+        let ids = tokenizer.encode("einundzwanzig zwanzig", Side::Target).unwrap();
+        assert_eq!(tokenizer.decode(&ids).unwrap(), "einundzwanzig zwanzig");
+        assert!(tokenizer.encode("drei", Side::Source).unwrap().contains(&1));
     }
 }
 

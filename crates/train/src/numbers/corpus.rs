@@ -1,18 +1,34 @@
 //! A corpus of numbers in three parts: to learn from, to watch progress by, and to be tested on. No number is in two of them.
 //!
 //! A number is a pair of texts for each target language. All numbers below a hundred are learned from, since they are the words;
-//! of larger ones some of each length are drawn, because nearly all numbers below a million have six digits.
+//! of larger ones some of each length are drawn, because nearly all numbers below a million have six digits, and some round
+//! ones, because people say them more often than chance does.
 
 use super::Language;
 use crate::corpus::shuffle;
 use attentive_model::Error;
 use attentive_model::checkpoint::Staged;
 use attentive_tensor::Random;
+use std::collections::HashSet;
 use std::path::Path;
 
-/// For numbers of three, four, five and six digits: how many are learned from, validated with, and tested on.
-const DRAWN: [(usize, usize, usize); 4] =
-    [(500, 20, 100), (1_500, 40, 200), (3_000, 60, 300), (5_000, 80, 400)];
+/// Numbers that some are drawn from: every `step`th from `first` up to `end`.
+struct Group {
+    first: u32,
+    end: u32,
+    step: usize,
+    /// How many are learned from, validated with, and tested on.
+    drawn: [usize; 3],
+}
+
+const GROUPS: [Group; 6] = [
+    Group { first: 100, end: 1_000, step: 1, drawn: [500, 20, 80] },
+    Group { first: 1_000, end: 10_000, step: 1, drawn: [1_500, 40, 170] },
+    Group { first: 10_000, end: 100_000, step: 1, drawn: [3_000, 50, 250] },
+    Group { first: 100_000, end: 1_000_000, step: 1, drawn: [4_500, 70, 400] },
+    Group { first: 1_000, end: 1_000_000, step: 100, drawn: [200, 10, 50] },
+    Group { first: 1_000, end: 1_000_000, step: 1_000, drawn: [200, 10, 50] },
+];
 
 /// A number in English, with the language to translate it into, and its translation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,12 +59,12 @@ impl NumberCorpus {
     pub fn new(seed: u64) -> NumberCorpus {
         let random = Random::new(seed);
         let mut parts: [Vec<u32>; 3] = [(0..100).collect(), vec![], vec![]];
-        for (digits, (train, validation, test)) in (2..).zip(DRAWN) {
-            let smallest = 10u32.pow(digits);
-            let mut numbers: Vec<u32> = (smallest..10 * smallest).collect();
-            shuffle(&mut numbers, random.split(digits.into()));
-            let mut numbers = numbers.into_iter();
-            for (part, count) in parts.iter_mut().zip([train, validation, test]) {
+        let mut taken = HashSet::new();
+        for (group, place) in GROUPS.iter().zip(0..) {
+            let mut numbers: Vec<u32> = (group.first..group.end).step_by(group.step).collect();
+            shuffle(&mut numbers, random.split(place));
+            let mut numbers = numbers.into_iter().filter(|&number| taken.insert(number));
+            for (part, count) in parts.iter_mut().zip(group.drawn) {
                 part.extend(numbers.by_ref().take(count));
             }
         }
@@ -92,7 +108,6 @@ fn pairs(numbers: &[u32]) -> Vec<NumberPair> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::collections::HashSet;
 
     #[test]
     fn no_number_is_in_two_parts_and_every_pair_is_there_once() {

@@ -25,6 +25,12 @@ const SMALL: [&str; 20] = [
 const TENS: [&str; 10] =
     ["", "", "twenty", "thirty", "forty", "fifty", "sixty", "seventy", "eighty", "ninety"];
 
+/// The words of all numbers as they begin a word, and those that stand behind a hyphen.
+pub(super) fn words() -> (Vec<&'static str>, Vec<&'static str>) {
+    let further = TENS[2..].iter().chain(&["hundred", "thousand", "and"]);
+    (SMALL.iter().chain(further).copied().collect(), SMALL[1..10].to_vec())
+}
+
 /// A number below a million.
 pub(super) fn write(number: u32) -> String {
     match (number / 1000, number % 1000) {

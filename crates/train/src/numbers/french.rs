@@ -22,6 +22,15 @@ const TENS: [&str; 10] = [
     "quatre-vingt",
 ];
 
+/// The words of all numbers as they begin a word, and what stands behind a hyphen or ends a word.
+pub(super) fn words() -> (Vec<&'static str>, Vec<&'static str>) {
+    let further = TENS[2..7].iter().chain(&["cent", "mille", "et"]);
+    (
+        SMALL.iter().chain(further).copied().collect(),
+        SMALL[1..].iter().chain(&["vingt", "s"]).copied().collect(),
+    )
+}
+
 /// A number below a million.
 pub(super) fn write(number: u32) -> String {
     match (number / 1000, number % 1000) {

@@ -28,6 +28,12 @@ const SMALL: [&str; 20] = [
 const TENS: [&str; 10] =
     ["", "", "zwanzig", "dreißig", "vierzig", "fünfzig", "sechzig", "siebzig", "achtzig", "neunzig"];
 
+/// The parts of all numbers as they begin a word, and as they continue one.
+pub(super) fn words() -> (Vec<&'static str>, Vec<&'static str>) {
+    let counted = || SMALL[1..].iter().chain(&TENS[2..]).copied();
+    (counted().chain(["null"]).collect(), counted().chain(["hundert", "tausend", "und", "s"]).collect())
+}
+
 /// A number below a million.
 pub(super) fn write(number: u32) -> String {
     if number == 0 {

@@ -77,9 +77,28 @@ impl Language {
     }
 }
 
+/// The parts that number words are made of, as the pieces of a tokenizer: `▁` stands for the space before a word.
+///
+/// Pieces that are learned from the corpus follow what is frequent, and `undzwanzig` or `siebenhundert` is frequent. These follow
+/// what is counted, so that each has one meaning, and `ein·und·zwanzig` can be seen to cross `twenty-one`.
+pub fn pieces() -> Vec<String> {
+    let mut pieces = vec!["-".to_owned()];
+    for (first, further) in [english::words(), german::words(), french::words()] {
+        let first = first.into_iter().map(|word| format!("▁{word}"));
+        for piece in first.chain(further.into_iter().map(str::to_owned)) {
+            if !pieces.contains(&piece) {
+                pieces.push(piece);
+            }
+        }
+    }
+    pieces
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use attentive_text::tokenizer::Side;
+    use attentive_text::tokenizer::train::of_pieces;
     use std::collections::HashSet;
 
     #[test]
@@ -88,6 +107,35 @@ mod tests {
             let written: HashSet<String> = (0..LIMIT).step_by(7).map(|n| language.write(n)).collect();
             assert_eq!(written.len() as u32, LIMIT.div_ceil(7), "{language:?}");
         }
+    }
+
+    #[test]
+    fn pieces_cover_every_number_and_each_is_needed() {
+        let languages = Language::TARGETS.map(|language| language.ask("").trim().to_owned());
+        let tokenizer = of_pieces(&pieces(), &languages);
+        let size = tokenizer.vocabulary_size(Side::Source);
+        let mut seen: HashSet<u32> = HashSet::new();
+        for number in (0..1000).chain((1000..LIMIT).step_by(997)) {
+            for pair in Language::TARGETS.map(|language| NumberPair::new(number, language)) {
+                seen.extend(tokenizer.encode(&pair.source, Side::Source).unwrap());
+                let ids = tokenizer.encode(&pair.target, Side::Target).unwrap();
+                assert_eq!(tokenizer.decode(&ids).unwrap(), pair.target);
+                seen.extend(ids);
+            }
+        }
+        let special = tokenizer.special(Side::Source);
+        let unseen: Vec<u32> = (0..size as u32).filter(|id| !seen.contains(id)).collect();
+        assert_eq!(unseen, [special.unk.unwrap(), special.pad.unwrap()]);
+    }
+
+    #[test]
+    fn tens_and_units_are_pieces_of_their_own() {
+        let tokenizer = of_pieces(&pieces(), &[">>de<<".to_owned()]);
+        let cut = |text, side| tokenizer.encode_pieces(text, side).unwrap().join(" ");
+        assert_eq!(cut(">>de<< twenty-one", Side::Source), ">>de<< ▁twenty - one </s>");
+        assert_eq!(cut("einhunderteinundzwanzig", Side::Target), "▁ein hundert ein und zwanzig </s>");
+        assert_eq!(cut("siebentausendeins", Side::Target), "▁sieben tausend ein s </s>");
+        assert_eq!(cut("quatre-vingts", Side::Target), "▁quatre - vingt s </s>");
     }
 
     #[test]

@@ -19,6 +19,7 @@ use super::error::Error;
 use super::marian::{Marian, Vocabulary};
 use super::sentencepiece::SentencePiece;
 use super::{Kind as TokenizerKind, Side, Tokenizer};
+use model::Model;
 use std::io::{BufRead, BufReader, Read};
 use std::num::NonZero;
 use std::path::Path;
@@ -117,15 +118,7 @@ impl Trainer {
         if self.kind == Kind::WordPiece {
             return wordpiece::train(&words.sorted(), self.size, self.coverage);
         }
-        let model = model::train(self.kind, words, self.size, self.coverage)?;
-        let (json, made) = std::thread::scope(|scope| {
-            let json = scope.spawn(|| json::of(&model).to_string().into_bytes());
-            let made = Arc::new(sentencepiece(&model));
-            (json.join().expect("a model has a JSON"), made)
-        });
-        let marian = marian(Arc::clone(&made), made, model.tokens());
-        let beside = vec![("tokenizer.json", json), config()];
-        Ok(Tokenizer { kind: TokenizerKind::Marian(marian), beside })
+        Ok(shared(&model::train(self.kind, words, self.size, self.coverage)?))
     }
 
     /// Pieces of its own for each side, in one vocabulary.
@@ -150,12 +143,30 @@ impl Trainer {
     }
 }
 
+/// A tokenizer whose pieces are known, one for both sides: a text is cut into as few of them as can be. `▁` at the beginning of a
+/// piece is the space before a word. `languages` are language tokens such as `>>fra<<`. What no piece covers is unknown.
+pub fn of_pieces(pieces: &[String], languages: &[String]) -> Tokenizer {
+    let pieces = pieces.iter().map(|piece| (piece.clone(), -1.0)).collect();
+    shared(&Model { kind: Kind::Unigram, pieces, languages: languages.to_vec() })
+}
+
+/// The tokenizer of a model that both sides share.
+fn shared(model: &Model) -> Tokenizer {
+    let (json, made) = std::thread::scope(|scope| {
+        let json = scope.spawn(|| json::of(model).to_string().into_bytes());
+        let made = Arc::new(sentencepiece(model));
+        (json.join().expect("a model has a JSON"), made)
+    });
+    let marian = marian(Arc::clone(&made), made, model.tokens());
+    Tokenizer { kind: TokenizerKind::Marian(marian), beside: vec![("tokenizer.json", json), config()] }
+}
+
 /// What transformers needs to know a Marian folder.
 fn config() -> (&'static str, Vec<u8>) {
     ("tokenizer_config.json", b"{\n  \"tokenizer_class\": \"MarianTokenizer\"\n}\n".to_vec())
 }
 
-fn sentencepiece(model: &model::Model) -> SentencePiece {
+fn sentencepiece(model: &Model) -> SentencePiece {
     SentencePiece::from_bytes(model.bytes()).expect("a model that was just made")
 }
 
