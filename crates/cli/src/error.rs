@@ -29,6 +29,9 @@ pub(crate) enum Error {
     /// A tokenizer cannot be had or used.
     #[error(transparent)]
     Tokenizer(#[from] attentive_text::tokenizer::Error),
+    /// A run cannot begin or go on.
+    #[error(transparent)]
+    Train(#[from] attentive_train::Error),
     /// A line of the input makes no sense.
     #[error("{input}, line {line}: {problem}")]
     Line { input: String, line: usize, problem: String },

@@ -10,6 +10,7 @@ mod output;
 mod precision;
 mod score;
 mod tokenize;
+mod train;
 
 use clap::Parser;
 use error::Error;
@@ -28,6 +29,8 @@ enum Command {
     Tokenize(tokenize::Command),
     /// Say how good a translation is: BLEU, chrF, chrF++ and TER
     Score(score::Score),
+    /// Train a Transformer on two text files
+    Train(train::Train),
 }
 
 const EXAMPLES: &str = "\
@@ -66,6 +69,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Bench(command) => bench::run(command),
         Command::Tokenize(command) => tokenize::run(command),
         Command::Score(score) => score::run(score),
+        Command::Train(train) => train::run(train),
     }
 }
 

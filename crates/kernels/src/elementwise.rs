@@ -26,6 +26,14 @@ pub fn add_assign<T: Real>(cpu: &Cpu, y: &mut [T], x: &[T], factor: f32) {
     });
 }
 
+/// `y += share · (x - y)`: of `y`, the share goes over to `x`. Means that move along, or grow, are made of it.
+pub fn blend<T: Real>(cpu: &Cpu, y: &mut [T], x: &[T], share: f32) {
+    assert_same_length("blend", x, y);
+    cpu.threads.for_pieces(y, PIECE, |i, y| {
+        cpu.isa.dispatch(Blend { x: &x[i * PIECE..][..y.len()], share, y });
+    });
+}
+
 /// `y = factor · x`.
 pub fn scale<T: Real>(cpu: &Cpu, x: &[T], factor: f32, y: &mut [T]) {
     map(cpu, "scale", Scale(factor), [x], y);
@@ -139,6 +147,30 @@ impl<T: Real> Kernel for AddAssign<'_, T> {
     }
 }
 
+struct Blend<'a, T> {
+    x: &'a [T],
+    share: f32,
+    y: &'a mut [T],
+}
+
+impl<T: Real> Kernel for Blend<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let share = s.splat(self.share);
+        for_vectors(
+            s,
+            self.y.len(),
+            #[inline(always)]
+            |at, n| {
+                let y = load(s, self.y, at, n);
+                let blended = s.fma(s.sub(load(s, self.x, at, n), y), share, y);
+                store(s, self.y, at, n, blended);
+            },
+        );
+    }
+}
+
 struct AddRow<'a, T> {
     x: &'a [T],
     row: &'a [f32],
@@ -213,6 +245,11 @@ mod tests {
                 check(&from_indices(len, |i| wx[i] + 0.3 * wr[i]), 1e-6, |cpu| {
                     let mut y = x.clone();
                     add_assign(cpu, &mut y, &r, 0.3);
+                    y
+                });
+                check(&from_indices(len, |i| 0.75 * wx[i] + 0.25 * wr[i]), 1e-6, |cpu| {
+                    let mut y = x.clone();
+                    blend(cpu, &mut y, &r, 0.25);
                     y
                 });
             }

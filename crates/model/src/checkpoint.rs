@@ -3,8 +3,7 @@
 use crate::error::Error;
 use attentive_tensor::{Backend, Parameter, Shape, Tensor};
 use half::{bf16, f16};
-use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorView};
-use std::collections::HashMap;
+use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
@@ -71,6 +70,11 @@ impl Checkpoint {
         Ok(backend.upload_f32(&numbers, expected))
     }
 
+    /// A note that was written with the tensors.
+    pub fn note(&self, key: &str) -> Option<&str> {
+        self.metadata.metadata().as_ref()?.get(key).map(String::as_str)
+    }
+
     fn unreadable(&self, name: &str, problem: String) -> Error {
         Error::Format { path: self.path.clone(), problem: format!("`{name}` {problem}") }
     }
@@ -87,20 +91,46 @@ pub fn stage(
     parameters: &[Parameter],
     further: &[(&str, Vec<f32>, Shape)],
 ) -> Result<Staged, Error> {
-    let of_parameter = |p: &Parameter| {
-        let value = p.value();
-        (p.name().to_owned(), value.shape(), bytes(&backend.download_f32(&value)))
+    let parameters = parameters.iter().map(|p| (p.name().to_owned(), p.value()));
+    let further = further
+        .iter()
+        .map(|(name, numbers, shape)| ((*name).to_owned(), backend.upload_f32(numbers, *shape)));
+    stage_tensors(path, backend, &parameters.chain(further).collect::<Vec<_>>(), None)
+}
+
+/// Writes tensors by name as `f32`, one after the other, so that no second copy of them all is made; and a note, if there
+/// is something to say about them.
+pub fn stage_tensors(
+    path: &Path,
+    backend: &dyn Backend,
+    tensors: &[(String, Tensor)],
+    note: Option<(&str, String)>,
+) -> Result<Staged, Error> {
+    let mut end = 0;
+    let info = |(name, tensor): &(String, Tensor)| {
+        let begin = end;
+        end += 4 * tensor.shape().len();
+        let info =
+            TensorInfo { dtype: Dtype::F32, shape: tensor.shape().to_vec(), data_offsets: (begin, end) };
+        (name.clone(), info)
     };
-    let further = further.iter().map(|(name, numbers, shape)| ((*name).to_owned(), *shape, bytes(numbers)));
-    let tensors: Vec<(String, Shape, Vec<u8>)> = parameters.iter().map(of_parameter).chain(further).collect();
-    let views = tensors.iter().map(|(name, shape, bytes)| {
-        let view = TensorView::new(Dtype::F32, shape.to_vec(), bytes).expect("four bytes a number");
-        (name.as_str(), view)
-    });
+    let infos = tensors.iter().map(info).collect();
     // PyTorch's loaders look for this word.
-    let metadata = HashMap::from([("format".to_owned(), "pt".to_owned())]);
-    let file = safetensors::serialize(views, Some(metadata)).expect("names and shapes are valid");
-    Staged::new(path, &file)
+    let format = [("format".to_owned(), "pt".to_owned())];
+    let notes = format.into_iter().chain(note.map(|(key, note)| (key.to_owned(), note))).collect();
+    let metadata = Metadata::new(Some(notes), infos).expect("names and shapes are valid");
+    let mut header = serde_json::to_vec(&metadata).expect("a plain structure");
+    // The numbers begin at a multiple of their size.
+    header.resize(header.len().next_multiple_of(8), b' ');
+    Staged::with(path, |file| {
+        let failed = |source| Error::File { path: path.to_owned(), source };
+        file.write_all(&(header.len() as u64).to_le_bytes()).map_err(failed)?;
+        file.write_all(&header).map_err(failed)?;
+        for (_, tensor) in tensors {
+            file.write_all(&bytes(&backend.download_f32(tensor))).map_err(failed)?;
+        }
+        Ok(())
+    })
 }
 
 fn bytes(numbers: &[f32]) -> Vec<u8> {

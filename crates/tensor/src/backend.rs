@@ -102,6 +102,8 @@ pub trait Backend: Debug + Send + Sync {
     fn scale(&self, x: &Tensor, factor: f32) -> Tensor;
     /// `y += factor · x`.
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32);
+    /// `y += share · (x - y)`: a mean that moves along with `x`.
+    fn blend(&self, y: &mut Tensor, x: &Tensor, share: f32);
     /// An activation function.
     fn activate(&self, activation: Activation, x: &Tensor) -> Tensor;
     /// `dy` times the slope at `x`; for ReLU the output does as well as the input.

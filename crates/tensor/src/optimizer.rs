@@ -2,6 +2,7 @@
 
 use crate::backend::Backend;
 use crate::parameter::{Gradients, Parameter};
+use crate::shape::Shape;
 use crate::tensor::{DType, Tensor};
 use attentive_kernels::optimizer::Adam as Rule;
 
@@ -28,6 +29,24 @@ impl Adam {
         self.step
     }
 
+    /// The mean of the gradients and that of their squares, of each parameter in the order that they were given in: what a
+    /// checkpoint needs, beside [`Adam::steps`], to go on from here.
+    pub fn moments(&self) -> &[[Tensor; 2]] {
+        &self.moments
+    }
+
+    /// Goes on from what [`Adam::moments`] and [`Adam::steps`] were.
+    ///
+    /// # Panics
+    /// If these are not the moments of the same parameters.
+    pub fn restore(&mut self, step: u32, moments: Vec<[Tensor; 2]>) {
+        let shapes = |moments: &[[Tensor; 2]]| -> Vec<[Shape; 2]> {
+            moments.iter().map(|pair| pair.each_ref().map(Tensor::shape)).collect()
+        };
+        assert_eq!(shapes(&moments), shapes(&self.moments), "adam: moments of other parameters");
+        (self.step, self.moments) = (step, moments);
+    }
+
     /// One step against the gradients, which are scaled down to a global norm of `clip` where they exceed it. A
     /// parameter without a gradient stays as it is.
     pub fn step(&mut self, backend: &dyn Backend, rule: &Rule, clip: Option<f32>, gradients: &Gradients) {
@@ -52,23 +71,53 @@ mod tests {
     use super::*;
     use crate::Tape;
     use crate::check::backend;
+    use std::sync::Arc;
+
+    const RULE: Rule = Rule { rate: 0.1, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
+
+    /// A step against the gradient of `|w|²`.
+    fn descend(backend: &Arc<dyn Backend>, w: &Parameter, adam: &mut Adam) {
+        let tape = Tape::training(backend, 0);
+        let x = tape.parameter(w);
+        let loss = tape.sum(&tape.mul(&x, &x));
+        let mut gradients = Gradients::default();
+        drop(x);
+        tape.backward(&loss, &mut gradients);
+        adam.step(&**backend, &RULE, Some(1.0), &gradients);
+    }
 
     #[test]
     fn adam_finds_the_minimum_of_a_parabola() {
         let backend = backend();
         let w = Parameter::new("w", backend.upload_f32(&[3.0, -2.0], [1, 2]));
-        let rule = Rule { rate: 0.1, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
         let mut adam = Adam::new(&*backend, std::slice::from_ref(&w));
         for _ in 0..300 {
-            let tape = Tape::training(&backend, 0);
-            let x = tape.parameter(&w);
-            let loss = tape.sum(&tape.mul(&x, &x));
-            let mut gradients = Gradients::default();
-            drop(x);
-            tape.backward(&loss, &mut gradients);
-            adam.step(&*backend, &rule, Some(1.0), &gradients);
+            descend(&backend, &w, &mut adam);
         }
         let w = backend.download_f32(&w.value());
         assert!(w.iter().all(|w| w.abs() < 0.01), "{w:?}");
+    }
+
+    #[test]
+    fn an_optimizer_that_was_put_down_goes_on_with_the_same_bits() {
+        let backend = backend();
+        let w = Parameter::new("w", backend.upload_f32(&[3.0, -2.0], [1, 2]));
+        let mut adam = Adam::new(&*backend, std::slice::from_ref(&w));
+        for _ in 0..5 {
+            descend(&backend, &w, &mut adam);
+        }
+        let numbers = |x: &Tensor| backend.download_f32(x);
+        let again = Parameter::new("w", backend.upload_f32(&numbers(&w.value()), [1, 2]));
+        let mut resumed = Adam::new(&*backend, std::slice::from_ref(&again));
+        let moments = adam
+            .moments()
+            .iter()
+            .map(|pair| pair.each_ref().map(|moment| backend.upload_f32(&numbers(moment), moment.shape())));
+        resumed.restore(adam.steps(), moments.collect());
+        for _ in 0..5 {
+            descend(&backend, &w, &mut adam);
+            descend(&backend, &again, &mut resumed);
+        }
+        assert_eq!(numbers(&w.value()), numbers(&again.value()));
     }
 }

@@ -101,6 +101,9 @@ impl Backend for SealedBackend {
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32) {
         change(y, |y| self.inner.add_assign(y, &open(x), factor));
     }
+    fn blend(&self, y: &mut Tensor, x: &Tensor, share: f32) {
+        change(y, |y| self.inner.blend(y, &open(x), share));
+    }
     fn activate(&self, activation: Activation, x: &Tensor) -> Tensor {
         seal(self.inner.activate(activation, &open(x)))
     }

@@ -1,5 +1,33 @@
-//! From a corpus to batches.
+//! From a corpus to a trained model.
+//!
+//! [`Run`] is the whole of it: [`Settings`] and an empty folder in, [`Event`]s on the way, a model in the folder at
+//! the end. Its parts, in the order in which a step meets them: [`corpus`] makes batches, [`Learner`] learns from them at
+//! the rate of a [`schedule`], [`average`] follows the weights, [`Validation`] judges them, and checkpoints let all of
+//! it go on to the same bits after it was killed. This crate never prints.
 #![forbid(unsafe_code)]
 
+pub mod average;
+mod checkpoints;
 pub mod corpus;
+mod error;
+mod event;
+mod learner;
+mod lock;
+pub mod logs;
+pub mod metrics;
+mod model_folder;
 pub mod numbers;
+mod run;
+pub mod schedule;
+pub mod settings;
+mod validation;
+mod vocabulary;
+
+pub use checkpoints::{Course, State, Unlogged};
+pub use error::Error;
+pub use event::{Begin, Event, Outcome, Progress, Reason, Sample};
+pub use learner::Learner;
+pub use run::Run;
+pub use settings::Settings;
+pub use validation::{Judgement, Validation};
+pub use vocabulary::Vocabulary;

@@ -1,7 +1,8 @@
 //! The key/value cache of decoding: what was computed for earlier tokens is not computed again.
 //!
 //! Each sequence has `capacity` rows of its own in every layer's keys and values, so that a new token is written in
-//! place and attention reads a sequence's rows where they lie.
+//! place and attention reads a sequence's rows where they lie. Where sequences branch, see
+//! [`BranchCache`](super::BranchCache).
 
 use crate::sequences::Sequences;
 use attentive_tensor::{Backend, Span, Tape, Tensor, Var};
@@ -17,23 +18,27 @@ pub struct Cache {
 }
 
 /// The keys and values of one layer: of the target so far, and of the encoder's memory.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct LayerCache {
     pub(super) own: KeysValues,
     pub(super) memory: KeysValues,
 }
 
-/// Keys `[rows, h·d_k]` and values `[rows, h·d_v]`. Its own are made when the first ones are written.
-#[derive(Debug)]
+/// Keys `[rows, h·d_k]` and values `[rows, h·d_v]`. They are made when the first ones are written, and again when `rows`
+/// has grown since.
+#[derive(Debug, Default)]
 pub(super) struct KeysValues {
     tensors: Option<(Tensor, Tensor)>,
-    rows: usize,
+    pub rows: usize,
 }
 
 /// Where the tokens of one step stand.
 pub(super) struct Step {
     pub positions: Vec<i32>,
+    /// Where their keys and values are written.
     pub rows: Tensor,
+    /// The rows that `own` speaks of, where they do not lie one after the other in the cache.
+    pub gathered: Option<Tensor>,
     pub own: Arc<[Span]>,
     pub cross: Arc<[Span]>,
 }
@@ -95,6 +100,7 @@ impl Cache {
         Step {
             positions,
             rows: backend.upload_i32(&rows),
+            gathered: None,
             own: own.into(),
             cross: new.attending(&self.memory),
         }
@@ -102,20 +108,40 @@ impl Cache {
 }
 
 impl KeysValues {
-    pub(super) fn vars(&self, tape: &Tape) -> (Var, Var) {
+    /// All of them, or the rows of `gathered` in their order.
+    pub(super) fn vars(&self, tape: &Tape, gathered: Option<&Tensor>) -> (Var, Var) {
         let (keys, values) = self.tensors.as_ref().expect("keys and values were written");
-        (tape.constant(keys.clone()), tape.constant(values.clone()))
+        let rows = |x: &Tensor| match gathered {
+            Some(rows) => tape.backend().embedding(x, rows, 1.0),
+            None => x.clone(),
+        };
+        (tape.constant(rows(keys)), tape.constant(rows(values)))
     }
 
-    /// Writes the rows of the newest tokens.
-    pub(super) fn write(&mut self, tape: &Tape, step: &Step, keys: &Tensor, values: &Tensor) {
-        let backend = tape.backend();
-        let room = |x: &Tensor| backend.zeros([self.rows, x.shape().cols()].into(), x.dtype());
-        let (all_keys, all_values) = self.tensors.take().unwrap_or_else(|| (room(keys), room(values)));
-        // Who watches the attention of an earlier step still holds its keys.
-        let (mut all_keys, mut all_values) = (backend.own(all_keys), backend.own(all_values));
-        backend.write_rows(&mut all_keys, &step.rows, keys);
-        backend.write_rows(&mut all_values, &step.rows, values);
-        self.tensors = Some((all_keys, all_values));
+    /// Writes rows, such as those of the newest tokens.
+    pub(super) fn write(&mut self, backend: &dyn Backend, rows: &Tensor, keys: &Tensor, values: &Tensor) {
+        let (old_keys, old_values) = self.tensors.take().unzip();
+        let write = |old: Option<Tensor>, new: &Tensor| {
+            let mut all = self.room(backend, old, new);
+            backend.write_rows(&mut all, rows, new);
+            all
+        };
+        self.tensors = Some((write(old_keys, keys), write(old_values, values)));
+    }
+
+    /// A tensor of `rows` rows that begins with the old ones and may be written to.
+    fn room(&self, backend: &dyn Backend, old: Option<Tensor>, new: &Tensor) -> Tensor {
+        match old {
+            // Who watches the attention of an earlier step still holds its keys.
+            Some(old) if old.shape().rows() == self.rows => backend.own(old),
+            old => {
+                let mut all = backend.zeros([self.rows, new.shape().cols()].into(), new.dtype());
+                if let Some(old) = old {
+                    let rows: Vec<i32> = (0..old.shape().rows() as i32).collect();
+                    backend.write_rows(&mut all, &backend.upload_i32(&rows), &old);
+                }
+                all
+            }
+        }
     }
 }

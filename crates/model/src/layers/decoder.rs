@@ -1,5 +1,6 @@
 //! The decoder: masked self-attention, attention to the encoder's memory, feed-forward.
 
+use super::branches::{Branch, BranchCache};
 use super::cache::{Cache, LayerCache, Step};
 use super::{FeedForward, LayerNorm, MultiHeadAttention, MultiHeadConfig, Positions, Residual, StackConfig};
 use crate::builder::Builder;
@@ -59,12 +60,12 @@ impl DecoderLayer {
             x,
             |x| {
                 let (keys, values) = self.own.keys_values(tape, x);
-                own.write(tape, step, keys.value(), values.value());
-                let (keys, values) = own.vars(tape);
+                own.write(&**tape.backend(), &step.rows, keys.value(), values.value());
+                let (keys, values) = own.vars(tape, step.gathered.as_ref());
                 self.own.attend(tape, x, &keys, &values, &step.own)
             },
             |x| {
-                let (keys, values) = memory.vars(tape);
+                let (keys, values) = memory.vars(tape, None);
                 self.cross.attend(tape, x, &keys, &values, &step.cross)
             },
         )
@@ -130,9 +131,44 @@ impl Decoder {
     pub fn step(&self, tape: &Tape, x: &Var, new: &Sequences, cache: &mut Cache) -> Var {
         new.check("step of the decoder", x);
         let step = cache.step(&**tape.backend(), new);
+        self.forward_cached(tape, x, cache.layers_mut(), &step)
+    }
+
+    /// Puts what the encoder made of further sources into slots of a cache that branches.
+    pub fn admit(
+        &self,
+        tape: &Tape,
+        memory: &Var,
+        memory_sequences: &Sequences,
+        slots: &[usize],
+        cache: &mut BranchCache,
+    ) {
+        memory_sequences.check("memory of the decoder", memory);
+        let rows = cache.admit(&**tape.backend(), slots, memory_sequences, self.layers.len());
+        for (layer, cache) in self.layers.iter().zip(cache.layers_mut()) {
+            let (keys, values) = layer.cross.keys_values(tape, memory);
+            cache.memory.write(&**tape.backend(), &rows, keys.value(), values.value());
+        }
+    }
+
+    /// [`Decoder::step`] for sequences that branch: the hidden state of one new token for each of `branches`, which go on
+    /// from those of the last step.
+    pub fn step_branches(&self, tape: &Tape, x: &Var, branches: &[Branch], cache: &mut BranchCache) -> Var {
+        assert_eq!(x.shape().rows(), branches.len(), "step of the decoder: {} rows", x.shape().rows());
+        let step = cache.step(&**tape.backend(), branches);
+        self.forward_cached(tape, x, cache.layers_mut(), &step)
+    }
+
+    fn forward_cached<'a>(
+        &self,
+        tape: &Tape,
+        x: &Var,
+        caches: impl Iterator<Item = &'a mut LayerCache>,
+        step: &Step,
+    ) -> Var {
         let x = self.enter(tape, x, &step.positions);
-        let layers = self.layers.iter().zip(cache.layers_mut());
-        let x = layers.fold(x, |x, (layer, cache)| layer.forward_cached(tape, &x, cache, &step));
+        let layers = self.layers.iter().zip(caches);
+        let x = layers.fold(x, |x, (layer, cache)| layer.forward_cached(tape, &x, cache, step));
         self.leave(tape, x)
     }
 

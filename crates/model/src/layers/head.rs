@@ -35,7 +35,19 @@ impl Head {
 
     /// The mean of the label-smoothed cross-entropy over the target tokens, a scalar; logits never exist as a whole.
     pub fn loss(&self, tape: &Tape, hidden: &Var, targets: &Tensor, smoothing: f32) -> Var {
-        let scale = 1.0 / targets.shape().len().max(1) as f32;
+        self.partial_loss(tape, hidden, targets, smoothing, targets.shape().len())
+    }
+
+    /// What these target tokens add to the mean over `of` tokens, of which they are a part.
+    pub fn partial_loss(
+        &self,
+        tape: &Tape,
+        hidden: &Var,
+        targets: &Tensor,
+        smoothing: f32,
+        of: usize,
+    ) -> Var {
+        let scale = 1.0 / of.max(1) as f32;
         let target = ProjectionTarget { tokens: targets, classes: self.classes, smoothing, scale };
         tape.projection_loss(&self.reach(tape, hidden), &tape.parameter(&self.table), &target)
     }

@@ -5,6 +5,7 @@
 
 mod additive;
 mod attention;
+mod branches;
 mod cache;
 mod decoder;
 mod embedding;
@@ -20,6 +21,7 @@ pub use additive::AdditiveAttention;
 pub use attention::{
     MultiHeadAttention, MultiHeadConfig, dot_product_attention, scaled_dot_product_attention,
 };
+pub use branches::{Branch, BranchCache};
 pub use cache::{Cache, LayerCache};
 pub use decoder::{Decoder, DecoderLayer};
 pub use embedding::{Embedding, EmbeddingConfig};

@@ -258,6 +258,13 @@ impl Backend for CpuBackend {
         });
     }
 
+    fn blend(&self, y: &mut Tensor, x: &Tensor, share: f32) {
+        same_shape("blend", y, x);
+        self.profile.time(Share::Elementwise, || {
+            by_type!(x, T => elementwise::blend(&self.cpu, data_mut(y), data::<T>(x), share));
+        });
+    }
+
     fn activate(&self, activation: Activation, x: &Tensor) -> Tensor {
         self.profile.time(Share::Elementwise, || {
             by_type!(x, T => {

@@ -87,6 +87,15 @@ impl Batches {
         &self.position
     }
 
+    /// How often the corpus was gone through, with the fraction of the epoch that is under way. Before the first batch after
+    /// a saved position, the fraction is that of whole windows.
+    pub fn epochs(&self) -> f64 {
+        let Position { epoch, window, batch, .. } = self.position;
+        let in_window = batch as f64 / (batch + self.current.len()).max(1) as f64;
+        let in_window = if self.current.len() > 0 { in_window } else { 0.0 };
+        epoch as f64 + (window as f64 + in_window) / self.windows_in_epoch as f64
+    }
+
     /// How many pairs of the corpus are left out, as soon as the first epoch is over.
     pub fn left_out(&self) -> Option<LeftOut> {
         (self.position.epoch > 0).then_some(self.position.left_out)

@@ -233,6 +233,12 @@ impl TransformerConfig {
             .map_err(|error| Error::Format { path: path.clone(), problem: error.to_string() })?;
         config.read().map_err(|error| Error::Format { path, problem: error.to_string() })
     }
+
+    /// Writes the `config.json` of a folder beside the old one.
+    pub fn stage(&self, folder: &Path) -> Result<Staged, Error> {
+        let text = serde_json::to_string_pretty(&Config::of(self)).expect("a plain structure") + "\n";
+        Staged::new(&folder.join(CONFIG), text.as_bytes())
+    }
 }
 
 impl Transformer {
@@ -258,18 +264,21 @@ impl Transformer {
     /// Writes a model folder; each file is replaced at once or not at all.
     pub fn save(&self, backend: &dyn Backend, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|source| Error::File { path: folder.to_owned(), source })?;
-        let config = Config::of(self.config());
+        // Both are on the disk before either takes its place: what is left to fail between them is a rename.
+        let weights = self.stage_weights(backend, &folder.join(WEIGHTS))?;
+        let config = self.config().stage(folder)?;
+        weights.commit()?;
+        config.commit()
+    }
+
+    /// Writes the weights as a folder's `model.safetensors` has them, to a file of any name.
+    pub fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {
         let vocab_size = self.config().vocab_size;
         let mut bias = vec![0.0; vocab_size];
         if let Some(pad) = self.config().pad {
             bias[pad] = NEVER;
         }
         let bias = (LOGITS_BIAS, bias, Shape::from([1, vocab_size]));
-        let text = serde_json::to_string_pretty(&config).expect("a plain structure") + "\n";
-        // Both are on the disk before either takes its place: what is left to fail between them is a rename.
-        let weights = checkpoint::stage(&folder.join(WEIGHTS), backend, self.parameters(), &[bias])?;
-        let config = Staged::new(&folder.join(CONFIG), text.as_bytes())?;
-        weights.commit()?;
-        config.commit()
+        checkpoint::stage(path, backend, self.parameters(), &[bias])
     }
 }

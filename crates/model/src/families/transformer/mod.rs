@@ -13,7 +13,7 @@ pub use config::TransformerConfig;
 
 use crate::builder::Builder;
 use crate::error::Error;
-use crate::layers::{Cache, Decoder, Embedding, Encoder, Head};
+use crate::layers::{Branch, BranchCache, Cache, Decoder, Embedding, Encoder, Head};
 use crate::sequences::Sequences;
 use attentive_tensor::{Parameter, Tape, Tensor, Var};
 
@@ -87,6 +87,30 @@ impl Transformer {
         self.decoder.step(tape, &self.embedding.forward(tape, ids), new, cache)
     }
 
+    /// Encodes further sources, packed, into slots of a cache that branches.
+    pub fn admit(
+        &self,
+        tape: &Tape,
+        ids: &Tensor,
+        sequences: &Sequences,
+        slots: &[usize],
+        cache: &mut BranchCache,
+    ) {
+        let memory = self.encode(tape, ids, sequences);
+        self.decoder.admit(tape, &memory, sequences, slots, cache);
+    }
+
+    /// The hidden states of one new token for each of `branches`, which go on from those of the last step.
+    pub fn step_branches(
+        &self,
+        tape: &Tape,
+        ids: &Tensor,
+        branches: &[Branch],
+        cache: &mut BranchCache,
+    ) -> Var {
+        self.decoder.step_branches(tape, &self.embedding.forward(tape, ids), branches, cache)
+    }
+
     /// Hidden states to logits, `[tokens, vocab_size]`.
     pub fn logits(&self, tape: &Tape, hidden: &Var) -> Var {
         self.head.logits(tape, hidden)
@@ -94,9 +118,15 @@ impl Transformer {
 
     /// The label-smoothed cross-entropy of a batch under teacher forcing: the mean over its target tokens.
     pub fn loss(&self, tape: &Tape, batch: &Batch, smoothing: f32) -> Var {
+        self.partial_loss(tape, batch, smoothing, batch.target_sequences.tokens())
+    }
+
+    /// What a batch adds to the mean over the `of` target tokens of several batches: their gradients add up to the one
+    /// that a single batch of all of them would have.
+    pub fn partial_loss(&self, tape: &Tape, batch: &Batch, smoothing: f32, of: usize) -> Var {
         let memory = self.encode(tape, &batch.source, &batch.source_sequences);
         let hidden =
             self.decode(tape, &batch.input, &batch.target_sequences, &memory, &batch.source_sequences);
-        self.head.loss(tape, &hidden, &batch.target, smoothing)
+        self.head.partial_loss(tape, &hidden, &batch.target, smoothing, of)
     }
 }

@@ -79,11 +79,20 @@ impl Trainer {
         self.counter.count(line, words);
     }
 
+    /// Learns from all lines of a text, on all cores.
+    pub fn text(&mut self, text: &str, side: Side) {
+        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let words = words::count_lines(&self.counter, text, threads);
+        match side {
+            Side::Source => self.source.add(words),
+            Side::Target => self.target.add(words),
+        }
+    }
+
     /// Learns from all lines of a file, some megabytes at a time, on all cores.
     pub fn file(&mut self, path: &Path, side: Side) -> Result<(), Error> {
         let failed = |source| Error::File { path: path.to_owned(), source };
         let mut file = BufReader::new(std::fs::File::open(path).map_err(failed)?);
-        let threads = std::thread::available_parallelism().map_or(1, NonZero::get);
         let (mut chunk, mut lines) = (Vec::new(), 0);
         loop {
             chunk.clear();
@@ -97,11 +106,7 @@ impl Trainer {
                 let line = lines + 1 + newlines(&chunk[..error.valid_up_to()]);
                 Error::Utf8 { path: path.to_owned(), line }
             })?;
-            let words = words::count_lines(&self.counter, text, threads);
-            match side {
-                Side::Source => self.source.add(words),
-                Side::Target => self.target.add(words),
-            }
+            self.text(text, side);
             lines += newlines(&chunk);
         }
         self.files.push(path.display().to_string());

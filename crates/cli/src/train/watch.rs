@@ -1,0 +1,182 @@
+//! What a run shows on the way: a bar with the last numbers on a terminal, plain lines elsewhere, both on stderr.
+
+use attentive_train::metrics::{StepMetric, ValidationMetric};
+use attentive_train::{Begin, Event, Outcome, Progress, Reason, Sample};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{IsTerminal, Write, stderr};
+use std::path::Path;
+use std::time::Duration;
+
+/// Positions of the bar: the share of the run that is done, in thousandths.
+const FULL: u64 = 1000;
+
+/// Whoever watches a run.
+pub(super) struct Watch {
+    quiet: bool,
+    bar: ProgressBar,
+    /// Whether somebody sees the bar.
+    terminal: bool,
+    /// Seconds of training before this session, and the share that was done then.
+    begun: Option<(f64, f64)>,
+}
+
+impl Watch {
+    pub(super) fn new(quiet: bool) -> Watch {
+        let terminal = stderr().is_terminal();
+        let bar = if quiet || !terminal { ProgressBar::hidden() } else { ProgressBar::new(FULL) };
+        Watch { quiet, bar, terminal, begun: None }
+    }
+
+    pub(super) fn event(&mut self, event: &Event) {
+        match event {
+            Event::Preparing(what) => self.prepare(what),
+            Event::Begin(begin) => self.begin(begin),
+            Event::Progress(progress) => self.progress(progress),
+            Event::Step(metric) => self.step(metric),
+            Event::Validation(metric, samples) => self.validation(metric, samples),
+            Event::Notice(message) => self.line(message),
+        }
+    }
+
+    /// Takes the bar away.
+    pub(super) fn end(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// What came of it.
+    pub(super) fn summary(&self, outcome: &Outcome, folder: &Path) {
+        let folder = folder.display();
+        let Outcome { step, epoch, reason, .. } = outcome;
+        if *reason == Reason::Interrupted {
+            return self
+                .line(&format!("saved at step {step}; go on with: attentive train --out {folder} --resume"));
+        }
+        let best = outcome.best.as_ref().map(|best| format!(", {}", scores(best))).unwrap_or_default();
+        self.line(&format!(
+            "{reason}: {step} steps, {epoch:.1} epochs, {}{best}; {:.1} % of the steps' time was spent waiting for data",
+            duration(outcome.seconds),
+            100.0 * outcome.waited_share(),
+        ));
+        self.line(&format!("the model is in {folder}"));
+    }
+
+    fn prepare(&self, what: &str) {
+        self.bar.set_style(style("{spinner} {msg}"));
+        self.bar.enable_steady_tick(Duration::from_millis(100));
+        self.bar.set_message(what.to_owned());
+        if !self.terminal {
+            self.line(what);
+        }
+    }
+
+    fn begin(&mut self, begin: &Begin) {
+        let Begin { step, parameters, vocabulary, pairs, validation_pairs, device } = begin;
+        let from = if *step > 0 { format!(", from step {step} on") } else { String::new() };
+        self.line(&format!(
+            "{} parameters, {vocabulary} tokens, {} pairs to learn from, {} to validate on, {device}{from}",
+            thousands(*parameters),
+            thousands(*pairs),
+            thousands(*validation_pairs),
+        ));
+        self.bar.disable_steady_tick();
+        self.bar.set_style(style("{bar:30} {percent:>3} %  step {prefix}  {msg}"));
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        let share = progress.share.unwrap_or(0.0);
+        self.begun.get_or_insert((progress.seconds, share));
+        self.bar.set_prefix(progress.step.to_string());
+        self.bar.set_position((share * FULL as f64) as u64);
+    }
+
+    /// How long it will take, as things go in this session.
+    fn left(&self, seconds: f64) -> Option<f64> {
+        let (before, share) = self.begun?;
+        let done = self.bar.position() as f64 / FULL as f64;
+        (done > share).then(|| (seconds - before) / (done - share) * (1.0 - done))
+    }
+
+    fn step(&self, metric: &StepMetric) {
+        let StepMetric { step, epoch, loss, learning_rate, tokens_per_second, .. } = metric;
+        let left =
+            self.left(metric.seconds).map(|left| format!("  {} left", duration(left))).unwrap_or_default();
+        let numbers = format!(
+            "loss {loss:.3}  rate {learning_rate:.2e}  {} tokens/s{left}",
+            thousands(*tokens_per_second as usize)
+        );
+        self.bar.set_message(numbers.clone());
+        if !self.terminal {
+            self.line(&format!("step {step}  epoch {epoch:.2}  {numbers}"));
+        }
+    }
+
+    fn validation(&self, metric: &ValidationMetric, samples: &[Sample]) {
+        let best = if metric.best { ", the best so far" } else { "" };
+        self.line(&format!("step {}: {}{best}", metric.step, scores(metric)));
+        for Sample { source, reference, translation } in samples {
+            self.line(&format!("  {source}\n    is       {translation}\n    should be {reference}"));
+        }
+    }
+
+    /// A line above the bar, or just a line.
+    fn line(&self, line: &str) {
+        if self.quiet {
+            return;
+        }
+        // Where nobody reads this, the run goes on all the same.
+        self.bar.suspend(|| {
+            let _ = writeln!(stderr(), "{line}");
+        });
+    }
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}
+
+fn scores(metric: &ValidationMetric) -> String {
+    let mut text = format!("validation loss {:.4}", metric.loss);
+    for (name, score) in [("BLEU", metric.bleu), ("chrF", metric.chrf)] {
+        if let Some(score) = score {
+            text.push_str(&format!(", {name} {score:.2}"));
+        }
+    }
+    text
+}
+
+/// Seconds as people say them.
+fn duration(seconds: f64) -> String {
+    let seconds = seconds.round() as u64;
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m} min {s:02} s"),
+        (h, m, _) => format!("{h} h {m:02} min"),
+    }
+}
+
+/// A number with commas between its thousands.
+fn thousands(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_and_times_are_written_for_people() {
+        assert_eq!([0, 999, 1000, 1234567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [0.4, 61.0, 3600.0, 7384.0].map(duration),
+            ["0 s", "1 min 01 s", "1 h 00 min", "2 h 03 min"]
+        );
+    }
+}

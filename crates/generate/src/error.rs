@@ -1,0 +1,47 @@
+//! What can go wrong with generating through no fault of the programmer.
+
+/// Options that make no sense, or a source that cannot be decoded.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// An option makes no sense, alone or with the others.
+    #[error("{option}: {problem}")]
+    Option {
+        /// The option.
+        option: &'static str,
+        /// What is wrong with it, and what would be right.
+        problem: String,
+    },
+    /// There is nothing to begin with.
+    #[error("the source has no tokens, not even the one that ends it")]
+    EmptySource,
+    /// A source with more tokens than the model has positions for.
+    #[error("the source has {tokens} tokens, but the model reads at most {most}: split it")]
+    LongSource {
+        /// Its tokens.
+        tokens: usize,
+        /// What the model can read.
+        most: usize,
+    },
+    /// A prefix that leaves no room for a token.
+    #[error("the prefix has {tokens} tokens, but at most {most} can be written in all, one of them new")]
+    LongPrefix {
+        /// Its tokens.
+        tokens: usize,
+        /// What the model may write.
+        most: usize,
+    },
+    /// A token that the model does not have.
+    #[error("token {token} is not below {vocabulary}, the number of tokens that the model has")]
+    Token {
+        /// The token.
+        token: u32,
+        /// How many there are.
+        vocabulary: usize,
+    },
+}
+
+impl Error {
+    pub(crate) fn option(option: &'static str, problem: impl Into<String>) -> Error {
+        Error::Option { option, problem: problem.into() }
+    }
+}

@@ -1,0 +1,52 @@
+//! From logits to tokens.
+//!
+//! A [`Generator`] drives a model that writes one token after the other ([`Seq2Seq`]) and does not know what it is made
+//! of. It holds as many sentences at once as [`Options::batch`] says; those that are finished leave, waiting ones take their
+//! place, and results come back in the order in which sentences went in. What becomes of a sentence does not depend on
+//! what is decoded beside it, down to the bits.
+//!
+//! ```
+//! use attentive_generate::{Generator, Options, TransformerSteps};
+//! use attentive_model::Builder;
+//! use attentive_model::families::transformer::{Transformer, TransformerConfig};
+//! use attentive_tensor::CpuBackend;
+//!
+//! let backend = CpuBackend::from_env()?.shared();
+//! let model = Transformer::new(&Builder::random(&backend, 1), &TransformerConfig::preset("tiny", 100)?)?;
+//!
+//! let mut generator = Generator::new(TransformerSteps::new(&backend, &model), Options::default())?;
+//! let sources = [vec![11, 12, 13, 0], vec![21, 22, 0]];
+//! for hypotheses in generator.generate(sources) {
+//!     let best = &hypotheses?[0];
+//!     assert_eq!(best.tokens.len(), best.token_scores.len());
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod beam;
+mod error;
+mod filter;
+mod generator;
+mod hypothesis;
+mod options;
+mod penalty;
+mod sampler;
+mod search;
+mod seq2seq;
+mod stop;
+mod top;
+mod transformer;
+mod walk;
+
+pub use attentive_tensor::Random;
+pub use error::Error;
+pub use filter::{Banned, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty};
+pub use generator::{Generator, Request, Results};
+pub use hypothesis::Hypothesis;
+pub use options::{EarlyStopping, MaxLength, Options};
+pub use penalty::LengthPenalty;
+pub use sampler::{Sampler, Sampling};
+pub use search::{Context, Written};
+pub use seq2seq::{Row, Seq2Seq, Spec};
+pub use stop::{Stop, StopTokens};
+pub use transformer::TransformerSteps;

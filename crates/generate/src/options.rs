@@ -1,0 +1,138 @@
+//! How to search, and for what.
+
+use crate::error::Error;
+use crate::penalty::LengthPenalty;
+use crate::sampler::Sampling;
+use crate::seq2seq::Spec;
+
+/// How to search, and for what. The default is the paper's: a beam of 4, α 0.6, at most 50 tokens more than the source has.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Options {
+    /// How many sentences are decoded together.
+    pub batch: usize,
+    /// How many hypotheses are followed at once; with 1 the best token is taken at each step. Sampling follows as many as
+    /// there are results.
+    pub beam: usize,
+    /// How many results there are for a sentence: the best of the beam, or as many draws, which may be equal.
+    pub n_best: usize,
+    /// What scores are divided by.
+    pub penalty: LengthPenalty,
+    /// When a beam search ends.
+    pub early_stopping: EarlyStopping,
+    /// How many hypotheses a beam search finishes, in beams: more than 1 ends it later (Kasai et al. 2022).
+    pub patience: f32,
+    /// Draws tokens instead of searching for the best.
+    pub sampling: Option<Sampling>,
+    /// What draws begin with: the same seed draws the same tokens for the same sentences in the same order.
+    pub seed: u64,
+    /// Divides the score of tokens that were written before if it is positive, and multiplies it otherwise; 1 does nothing.
+    pub repetition_penalty: f32,
+    /// No sequence of as many tokens is written twice; 0 does nothing.
+    pub no_repeat_ngram: usize,
+    /// Sequences of tokens that are never written.
+    pub banned: Vec<Vec<u32>>,
+    /// How many tokens must be written before the end token.
+    pub min_length: usize,
+    /// How many tokens may be written, the end token included.
+    pub max_length: MaxLength,
+    /// Whether the last token that may be written is the end token, whatever the model says.
+    pub forced_eos: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            batch: 32,
+            beam: 4,
+            n_best: 1,
+            penalty: LengthPenalty::Paper(0.6),
+            early_stopping: EarlyStopping::No,
+            patience: 1.0,
+            sampling: None,
+            seed: 0,
+            repetition_penalty: 1.0,
+            no_repeat_ngram: 0,
+            banned: Vec::new(),
+            min_length: 0,
+            max_length: MaxLength::SourceAnd(50),
+            forced_eos: false,
+        }
+    }
+}
+
+/// When a beam search ends, if no length does: transformers' `early_stopping`. A search ends in any case when no
+/// hypothesis is left to be followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EarlyStopping {
+    /// When the best hypothesis that is followed, if it ended now, would be no better than the worst one finished: `false`.
+    No,
+    /// As soon as a beam of hypotheses is finished: `true`.
+    Yes,
+    /// When none that is followed can get better than the worst one finished, at any length that it may still reach: `"never"`.
+    Never,
+}
+
+/// The most tokens that may be written for a sentence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MaxLength {
+    /// That many more than the source has.
+    SourceAnd(usize),
+    /// That many.
+    Tokens(usize),
+}
+
+impl MaxLength {
+    /// The most tokens for a source of this many.
+    pub fn of(self, source: usize) -> usize {
+        match self {
+            MaxLength::SourceAnd(more) => source.saturating_add(more),
+            MaxLength::Tokens(most) => most,
+        }
+    }
+}
+
+impl Options {
+    /// Greedy search: the best token at each step.
+    pub fn greedy() -> Options {
+        Options { beam: 1, ..Options::default() }
+    }
+
+    /// Whether these options make sense for a model.
+    pub fn check(&self, spec: &Spec) -> Result<(), Error> {
+        let counts = [("batch", self.batch), ("beam", self.beam), ("n_best", self.n_best)];
+        if let Some((option, _)) = counts.iter().find(|(_, count)| *count == 0) {
+            return Err(Error::option(option, "must be at least 1, not 0"));
+        }
+        if self.max_length == MaxLength::Tokens(0) {
+            return Err(Error::option("max_length", "must be at least 1, not 0"));
+        }
+        if self.sampling.is_none() && self.n_best > self.finished() {
+            let problem = format!("{} results need a beam of as many, not {}", self.n_best, self.finished());
+            return Err(Error::option("n_best", problem));
+        }
+        let above_zero = [("patience", self.patience), ("repetition_penalty", self.repetition_penalty)];
+        if let Some((option, value)) =
+            above_zero.into_iter().find(|(_, value)| !(value.is_finite() && *value > 0.0))
+        {
+            return Err(Error::option(option, format!("must be a number above 0, not {value}")));
+        }
+        let (LengthPenalty::Paper(exponent) | LengthPenalty::Power(exponent)) = self.penalty;
+        if !exponent.is_finite() {
+            return Err(Error::option("penalty", format!("must be a number, not {exponent}")));
+        }
+        let vocabulary = spec.vocabulary;
+        match self.banned.iter().flatten().find(|&&token| token as usize >= vocabulary) {
+            Some(&token) => return Err(Error::Token { token, vocabulary }),
+            None if self.banned.iter().any(Vec::is_empty) => {
+                return Err(Error::option("banned", "a sequence without tokens cannot be banned"));
+            }
+            None => {}
+        }
+        self.sampling.as_ref().map_or(Ok(()), Sampling::check)
+    }
+
+    /// How many finished hypotheses a beam search keeps.
+    pub(crate) fn finished(&self) -> usize {
+        if self.beam == 1 { 1 } else { ((self.beam as f32 * self.patience).round() as usize).max(1) }
+    }
+}

@@ -1,0 +1,49 @@
+//! The one thing that search knows of a model: it goes on from where it was, one token for each row.
+
+/// A model that reads a source and writes a target, one token after the other.
+///
+/// Sentences are admitted to slots. A step then has any number of rows, each the next token of some hypothesis of a sentence:
+/// it follows a row of the step before, whose past it shares. A row that no row of the next step follows is forgotten.
+///
+/// The logits of a row depend on its sentence and its own past, and on nothing else that shares the step, down to the
+/// bits.
+pub trait Seq2Seq {
+    /// What must be known to search.
+    fn spec(&self) -> Spec;
+
+    /// Reads sources, all at once, into slots that are free: `(slot, tokens)` each.
+    fn admit(&mut self, sources: &[(usize, &[u32])]);
+
+    /// Takes one token for each row and gives the logits of the token after it: [`Spec::vocabulary`] numbers for each row,
+    /// one row after the other, for search to change as it likes. Tokens that are never to be written have `-∞`.
+    fn step(&mut self, rows: &[Row]) -> &mut [f32];
+
+    /// Forgets the sentence in a slot, which is then free. No row may follow any of its rows afterwards.
+    fn release(&mut self, slot: usize);
+}
+
+/// One token of one hypothesis.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// The slot of its sentence.
+    pub slot: usize,
+    /// The row of the last step that it follows; none begins a sentence.
+    pub parent: Option<usize>,
+    /// The token.
+    pub token: u32,
+}
+
+/// What search knows of a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Spec {
+    /// How many logits a row has.
+    pub vocabulary: usize,
+    /// The token that a target begins with, before anything is written.
+    pub start: u32,
+    /// The token that ends a target.
+    pub eos: u32,
+    /// The most tokens that a source may have.
+    pub max_source: usize,
+    /// The most tokens that can be written.
+    pub max_target: usize,
+}

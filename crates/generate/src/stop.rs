@@ -1,0 +1,19 @@
+//! When a sequence is complete though the model has not said so.
+
+use crate::search::Context;
+
+/// Ends sequences.
+pub trait Stop: Send + Sync {
+    /// Whether the sequence, with its newest token, is complete.
+    fn stop(&self, context: &Context) -> bool;
+}
+
+/// Ends a sequence with any of these tokens, as the end token does, but keeps it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StopTokens(pub Vec<u32>);
+
+impl Stop for StopTokens {
+    fn stop(&self, context: &Context) -> bool {
+        context.tokens.last().is_some_and(|token| self.0.contains(token))
+    }
+}

@@ -1,0 +1,77 @@
+//! The original Transformer as a [`Seq2Seq`].
+
+use crate::seq2seq::{Row, Seq2Seq, Spec};
+use attentive_model::Sequences;
+use attentive_model::families::transformer::Transformer;
+use attentive_model::layers::{Branch, BranchCache};
+use attentive_tensor::{Backend, Tape};
+use std::fmt;
+use std::sync::Arc;
+
+/// A [`Transformer`] in the middle of decoding: its weights, as they are at each step, and what it remembers.
+pub struct TransformerSteps {
+    model: Transformer,
+    tape: Tape,
+    cache: BranchCache,
+    logits: Vec<f32>,
+}
+
+impl TransformerSteps {
+    /// A model with nothing to remember yet. The weights are shared with `model`.
+    pub fn new(backend: &Arc<dyn Backend>, model: &Transformer) -> TransformerSteps {
+        TransformerSteps {
+            model: model.clone(),
+            tape: Tape::inference(backend),
+            cache: BranchCache::default(),
+            logits: Vec::new(),
+        }
+    }
+}
+
+impl Seq2Seq for TransformerSteps {
+    fn spec(&self) -> Spec {
+        let config = self.model.config();
+        Spec {
+            vocabulary: config.vocab_size,
+            start: config.start as u32,
+            eos: config.eos as u32,
+            max_source: config.max_positions,
+            // The start token has the first position, the last token that is written none.
+            max_target: config.max_positions,
+        }
+    }
+
+    fn admit(&mut self, sources: &[(usize, &[u32])]) {
+        let slots: Vec<usize> = sources.iter().map(|(slot, _)| *slot).collect();
+        let tokens: Vec<i32> =
+            sources.iter().flat_map(|(_, tokens)| tokens.iter().map(|&token| token as i32)).collect();
+        let sequences = Sequences::new(sources.iter().map(|(_, tokens)| tokens.len()));
+        let ids = self.tape.backend().upload_i32(&tokens);
+        self.model.admit(&self.tape, &ids, &sequences, &slots, &mut self.cache);
+    }
+
+    fn step(&mut self, rows: &[Row]) -> &mut [f32] {
+        let branches: Vec<Branch> =
+            rows.iter().map(|row| Branch { slot: row.slot, parent: row.parent }).collect();
+        let tokens: Vec<i32> = rows.iter().map(|row| row.token as i32).collect();
+        let (tape, backend) = (&self.tape, self.tape.backend());
+        let hidden = self.model.step_branches(tape, &backend.upload_i32(&tokens), &branches, &mut self.cache);
+        self.logits = backend.download_f32(self.model.logits(tape, &hidden).value());
+        if let Some(pad) = self.model.config().pad {
+            for row in self.logits.chunks_exact_mut(self.model.config().vocab_size) {
+                row[pad] = f32::NEG_INFINITY;
+            }
+        }
+        &mut self.logits
+    }
+
+    fn release(&mut self, slot: usize) {
+        self.cache.release(slot);
+    }
+}
+
+impl fmt::Debug for TransformerSteps {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TransformerSteps").field("config", self.model.config()).finish_non_exhaustive()
+    }
+}

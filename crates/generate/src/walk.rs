@@ -1,0 +1,102 @@
+//! Greedy search and sampling: hypotheses that each go their own way.
+//!
+//! Greedy search is one walk that takes the best token at each step; sampling is one walk for each result, and they part at
+//! the first token behind the prefix.
+
+use crate::hypothesis::Hypothesis;
+use crate::search::{Next, Path, Rules, Search, Sentence, Written};
+use crate::top::{Candidate, top};
+use attentive_tensor::Random;
+
+/// The walks of one sentence.
+pub(crate) struct Walk {
+    sentence: Sentence,
+    /// Those that go on, and the number of each.
+    paths: Vec<(usize, Path)>,
+    rows: Vec<Next>,
+    done: Vec<Hypothesis>,
+    /// The best token of a row.
+    best: Vec<Candidate>,
+}
+
+impl Walk {
+    pub fn new(rules: &Rules, sentence: Sentence) -> Walk {
+        let rows = vec![Next { parent: 0, token: rules.spec.start }];
+        Walk { sentence, paths: vec![(0, Path::default())], rows, done: Vec::new(), best: Vec::new() }
+    }
+
+    /// The next token of a walk, if there is any.
+    fn choose(&mut self, rules: &Rules, walk: usize, tokens: &[u32], row: &mut [f32]) -> Option<Candidate> {
+        if self.sentence.must_end(rules, tokens) {
+            return Some(Candidate { score: 0.0, token: rules.spec.eos });
+        }
+        self.sentence.filter(rules, tokens, row);
+        let log_sum = top(row, 1, &mut self.best);
+        let token = match &rules.sampler {
+            None => self.best.first()?.token,
+            Some(sampler) => {
+                let random = Random::new(rules.options.seed).split(self.sentence.number).split(walk as u64);
+                sampler.sample(row, random.split(tokens.len() as u64))?
+            }
+        };
+        Some(Candidate { score: row[token as usize] - log_sum, token })
+    }
+}
+
+impl Search for Walk {
+    fn rows(&self) -> &[Next] {
+        &self.rows
+    }
+
+    fn advance(&mut self, rules: &Rules, logits: &mut [f32], on_token: &mut dyn FnMut(&Written)) {
+        self.rows.clear();
+        let width = rules.spec.vocabulary;
+        let mut paths = std::mem::take(&mut self.paths);
+        if let [(_, path)] = &mut paths[..]
+            && let Some(token) = self.sentence.force(path, logits)
+        {
+            self.rows.push(Next { parent: 0, token });
+            self.paths = paths;
+            return;
+        }
+        // Where the prefix ends, draws part; each has a row of its own from then on.
+        let parted = paths[0].1.tokens.len() > self.sentence.prefix.len();
+        let draws = if parted || rules.sampler.is_none() { 1 } else { rules.options.n_best };
+        for (parent, ((walk, path), row)) in paths.into_iter().zip(logits.chunks_exact_mut(width)).enumerate()
+        {
+            let fresh = if draws > 1 { row.to_vec() } else { Vec::new() };
+            for draw in 0..draws {
+                if draw > 0 {
+                    row.copy_from_slice(&fresh);
+                }
+                let (walk, mut path) = (walk + draw, path.clone());
+                match self.choose(rules, walk, &path.tokens, row) {
+                    Some(candidate) => {
+                        path.push(candidate);
+                        let tokens = &path.tokens;
+                        on_token(&Written {
+                            sentence: self.sentence.number,
+                            draw: walk,
+                            tokens,
+                            score: candidate.score,
+                        });
+                        if self.sentence.complete(rules, tokens) {
+                            self.done.push(path.finish(rules, &self.sentence));
+                        } else {
+                            self.rows.push(Next { parent, token: candidate.token });
+                            self.paths.push((walk, path));
+                        }
+                    }
+                    // Every token is forbidden, or the model has gone mad: what there is, is the result.
+                    None => self.done.push(path.finish(rules, &self.sentence)),
+                }
+            }
+        }
+    }
+
+    fn results(self: Box<Self>) -> Vec<Hypothesis> {
+        let mut done = self.done;
+        done.sort_by(|a, b| b.score.total_cmp(&a.score));
+        done
+    }
+}

@@ -1,0 +1,104 @@
+//! The same translations as transformers, with the reference model on a whole test set.
+//!
+//! `expected/` beside the model holds what transformers 5.22 wrote in single precision: greedy search, and a beam of 5 with
+//! length penalty 1.0 and `early_stopping=False`, at most 128 tokens.
+
+use attentive_generate::{
+    EarlyStopping, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Request, TransformerSteps,
+};
+use attentive_model::families::transformer::Transformer;
+use attentive_tensor::CpuBackend;
+use attentive_text::tokenizer::{Side, Tokenizer};
+use std::path::{Path, PathBuf};
+
+/// A folder of the shared data, or none with a word about it.
+fn shared(folder: &str) -> Option<PathBuf> {
+    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
+    let shared = std::env::var_os("ATTENTIVE_SHARED").map_or(beside, PathBuf::from);
+    let path = shared.join(folder);
+    if !path.is_dir() {
+        println!("skipped: there is no {}", path.display());
+        return None;
+    }
+    Some(path)
+}
+
+fn lines(path: &Path) -> Vec<String> {
+    let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    text.strip_suffix('\n').unwrap_or(&text).split('\n').map(str::to_owned).collect()
+}
+
+struct Reference {
+    folder: PathBuf,
+    tokenizer: Tokenizer,
+    sources: Vec<Vec<u32>>,
+}
+
+impl Reference {
+    fn open() -> Option<Reference> {
+        let (folder, data) = (shared("reference/marian-multi30k")?, shared("data/multi30k")?);
+        let tokenizer = Tokenizer::load(&folder).unwrap();
+        let sources = lines(&data.join("test_2016_flickr.en"));
+        let sources = sources.iter().map(|line| tokenizer.encode(line, Side::Source).unwrap()).collect();
+        Some(Reference { folder, tokenizer, sources })
+    }
+
+    fn generator(&self, options: Options) -> Generator<TransformerSteps> {
+        let backend = CpuBackend::from_env().unwrap().shared();
+        let model = Transformer::load(&backend, &self.folder).unwrap();
+        Generator::new(TransformerSteps::new(&backend, &model), options).unwrap()
+    }
+
+    /// Compares all lines with those of a file. What differs must be a tie: the score of what was expected is ours.
+    fn compare(&self, options: Options, expected: &str) {
+        let mut generator = self.generator(options);
+        let results: Vec<Hypothesis> =
+            generator.generate(self.sources.clone()).map(|results| results.unwrap().swap_remove(0)).collect();
+        let expected = lines(&self.folder.join("expected").join(expected));
+        assert_eq!(results.len(), expected.len());
+        let mut others = 0;
+        for (line, (result, expected)) in results.iter().zip(&expected).enumerate() {
+            let text = self.tokenizer.decode(result.content()).unwrap();
+            if text != *expected {
+                let score = self.score(&mut generator, line, expected);
+                println!("line {}: {} `{text}`, expected {score} `{expected}`", line + 1, result.score);
+                assert!((score - result.score).abs() < 1e-4, "line {} differs and is no tie", line + 1);
+                others += 1;
+            }
+        }
+        println!("{} of {} lines are equal, {others} are ties", results.len() - others, results.len());
+    }
+
+    /// The score that the model gives a translation.
+    fn score(&self, generator: &mut Generator<TransformerSteps>, line: usize, text: &str) -> f32 {
+        let prefix = self.tokenizer.encode(text, Side::Target).unwrap();
+        let request = Request { source: self.sources[line].clone(), prefix: prefix.clone() };
+        let results = generator.generate([request]).next().unwrap().unwrap();
+        let scores = &results[0].token_scores[..prefix.len()];
+        scores.iter().sum::<f32>() / generator.options().penalty.divisor(prefix.len())
+    }
+}
+
+/// What transformers was asked for.
+fn options(beam: usize) -> Options {
+    Options {
+        beam,
+        penalty: LengthPenalty::Power(1.0),
+        early_stopping: EarlyStopping::No,
+        max_length: MaxLength::Tokens(128),
+        forced_eos: true,
+        ..Options::default()
+    }
+}
+
+#[test]
+fn greedy_search_writes_what_transformers_writes() {
+    let Some(reference) = Reference::open() else { return };
+    reference.compare(options(1), "test_2016_flickr.greedy.de");
+}
+
+#[test]
+fn a_beam_of_five_writes_what_transformers_writes() {
+    let Some(reference) = Reference::open() else { return };
+    reference.compare(options(5), "test_2016_flickr.beam5.de");
+}

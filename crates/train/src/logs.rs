@@ -1,0 +1,96 @@
+//! `metrics.jsonl` as it is written: lines are added, and cut off again when a run goes back to a checkpoint.
+
+use crate::Error;
+use crate::metrics::Metric;
+use std::fs::{File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+/// The name of the file in a run's folder.
+pub const FILE_NAME: &str = "metrics.jsonl";
+
+/// The file, open for more lines.
+#[derive(Debug)]
+pub(crate) struct Log {
+    path: PathBuf,
+    file: File,
+    bytes: u64,
+}
+
+impl Log {
+    /// Opens the log of a folder and keeps its first `bytes`: what came after a checkpoint will come again.
+    pub(crate) fn open(folder: &Path, bytes: u64) -> Result<Log, Error> {
+        let path = folder.join(FILE_NAME);
+        let options = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+        let mut log = Log { file: options.map_err(Error::file(&path))?, path, bytes };
+        log.cut(bytes)?;
+        Ok(log)
+    }
+
+    /// Adds a line.
+    pub(crate) fn write(&mut self, metric: &Metric) -> Result<(), Error> {
+        let line = serde_json::to_string(metric).expect("a plain structure") + "\n";
+        self.file.write_all(line.as_bytes()).map_err(Error::file(&self.path))?;
+        self.bytes += line.len() as u64;
+        Ok(())
+    }
+
+    /// Lets all lines reach the disk, and says how many bytes they are.
+    pub(crate) fn sync(&mut self) -> Result<u64, Error> {
+        self.file.sync_data().map_err(Error::file(&self.path))?;
+        Ok(self.bytes)
+    }
+
+    /// Cuts off what lies behind the first `bytes`.
+    pub(crate) fn cut(&mut self, bytes: u64) -> Result<(), Error> {
+        let length = self.file.metadata().map_err(Error::file(&self.path))?.len();
+        // A log that somebody has shortened goes on where it ends: it is for people, and no reason to stop.
+        self.bytes = bytes.min(length);
+        self.file.set_len(self.bytes).map_err(Error::file(&self.path))?;
+        self.file.seek(SeekFrom::Start(self.bytes)).map_err(Error::file(&self.path))?;
+        Ok(())
+    }
+}
+
+/// Reads all whole lines of a folder's log; none if there is no log.
+pub fn read(folder: &Path) -> Result<Vec<Metric>, Error> {
+    let path = folder.join(FILE_NAME);
+    let text = match std::fs::read_to_string(&path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        text => text.map_err(Error::file(&path))?,
+    };
+    let parse = |(number, line): (usize, &str)| {
+        serde_json::from_str(line).map_err(|error| Error::Checkpoint {
+            path: path.clone(),
+            problem: format!("line {}: {error}", number + 1),
+        })
+    };
+    // The last line may be half there, if the run was killed.
+    text.split_inclusive('\n').filter(|line| line.ends_with('\n')).enumerate().map(parse).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::metrics::EventMetric;
+
+    #[test]
+    fn lines_after_a_checkpoint_are_cut_off_and_come_again() {
+        let folder = std::env::temp_dir().join(format!("attentive-logs-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let line = |step| Metric::Event(EventMetric { step, message: "ä".repeat(step as usize) });
+        let mut log = Log::open(&folder, 0).unwrap();
+        log.write(&line(1)).unwrap();
+        let bytes = log.sync().unwrap();
+        log.write(&line(2)).unwrap();
+        drop(log);
+        // Killed in the middle of a line.
+        let mut file = OpenOptions::new().append(true).open(folder.join(FILE_NAME)).unwrap();
+        file.write_all(b"{\"kind\":\"ev").unwrap();
+        assert_eq!(read(&folder).unwrap(), [line(1), line(2)]);
+        let mut log = Log::open(&folder, bytes).unwrap();
+        log.write(&line(3)).unwrap();
+        assert_eq!(read(&folder).unwrap(), [line(1), line(3)]);
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+}

@@ -1,0 +1,84 @@
+//! How a run ends: the last validation, the average of the last checkpoints, and the best of all in the folder.
+
+use super::Run;
+use crate::average::{exchange, mean_of_files};
+use crate::metrics::ValidationMetric;
+use crate::{Error, Event, Outcome, Reason, model_folder};
+
+impl Run {
+    pub(super) fn end(&mut self, reason: Reason, watch: &mut dyn FnMut(&Event)) -> Result<Outcome, Error> {
+        let best = if reason == Reason::Interrupted { self.put_down()? } else { self.conclude(watch)? };
+        Ok(Outcome {
+            reason,
+            step: self.state.step,
+            epoch: self.state.epoch,
+            seconds: self.clock.seconds(),
+            best,
+            session: self.clock.steps,
+            waited: self.clock.waited,
+        })
+    }
+
+    /// Saves, to go on another time. What is saved is no checkpoint among the others: going on gives the bits of a run that
+    /// was never put down.
+    fn put_down(&mut self) -> Result<Option<ValidationMetric>, Error> {
+        self.save_state()?;
+        if !model_folder::is_model(&self.folder) {
+            let path = model_folder::weights(&self.folder);
+            let staged = self.learner.judged(|backend, model| model.stage_weights(&**backend, &path));
+            staged.and_then(|staged| staged.commit()).map_err(|error| self.unsaved(error.into()))?;
+        }
+        Ok(self.state.best.clone())
+    }
+
+    fn conclude(&mut self, watch: &mut dyn FnMut(&Event)) -> Result<Option<ValidationMetric>, Error> {
+        if self.state.validated != Some(self.state.step) {
+            self.validate(watch)?;
+        }
+        self.checkpoint()?;
+        let averaged = self.average(watch)?;
+        Ok(averaged.or_else(|| self.state.best.clone()))
+    }
+
+    /// Judges the average of the last checkpoints, and puts it into the folder if it is better than the best of them. The
+    /// state does not know about it: should the run go on, it goes on as if there had been no end.
+    fn average(&mut self, watch: &mut dyn FnMut(&Event)) -> Result<Option<ValidationMetric>, Error> {
+        let kept = &self.state.kept;
+        let count = kept.len().min(self.settings.average);
+        if count < 2 {
+            return Ok(None);
+        }
+        let files: Vec<_> =
+            kept[kept.len() - count..].iter().map(|&step| self.checkpoints.weights(step)).collect();
+        let backend = self.learner.backend.clone();
+        let mut means = mean_of_files(&*backend, &files, self.learner.parameters())?;
+        let model = self.learner.model().clone();
+        exchange(model.parameters(), &mut means);
+        let judged = self.judge_average(&model, count, watch);
+        exchange(model.parameters(), &mut means);
+        judged
+    }
+
+    /// Judges and saves the model, whose weights are those of the average.
+    fn judge_average(
+        &mut self,
+        model: &attentive_model::families::transformer::Transformer,
+        count: usize,
+        watch: &mut dyn FnMut(&Event),
+    ) -> Result<Option<ValidationMetric>, Error> {
+        let backend = self.learner.backend.clone();
+        let judgement = match &self.validation {
+            Some(validation) => Some(validation.judge(&backend, model)?),
+            None => None,
+        };
+        self.notice(format!("the average of the last {count} checkpoints:"), watch)?;
+        let metric = judgement.map(|judgement| self.tell(judgement, watch)).transpose()?;
+        if metric.as_ref().is_some_and(|metric| !metric.best) {
+            return Ok(None);
+        }
+        let path = model_folder::weights(&self.folder);
+        let staged = model.stage_weights(&*backend, &path);
+        staged.and_then(|staged| staged.commit()).map_err(|error| self.unsaved(error.into()))?;
+        Ok(metric)
+    }
+}

@@ -1,0 +1,53 @@
+//! Validation in the course of a run, and which model is the best.
+
+use super::Run;
+use crate::metrics::{Metric, ValidationMetric};
+use crate::settings::Measure;
+use crate::validation::Judgement;
+use crate::{Error, Event};
+
+impl Measure {
+    /// What a validation scored: higher is better.
+    fn score(self, metric: &ValidationMetric) -> f64 {
+        let score = match self {
+            Measure::Loss => Some(-metric.loss),
+            Measure::Bleu => metric.bleu,
+            Measure::Chrf => metric.chrf,
+        };
+        score.filter(|score| !score.is_nan()).unwrap_or(f64::NEG_INFINITY)
+    }
+}
+
+impl Run {
+    /// Judges the model as it is now.
+    pub(super) fn validate(&mut self, watch: &mut dyn FnMut(&Event)) -> Result<(), Error> {
+        let Some(validation) = &self.validation else { return Ok(()) };
+        let judgement = self.learner.judged(|backend, model| validation.judge(backend, model))?;
+        let metric = self.tell(judgement, watch)?;
+        let state = &mut self.state;
+        state.validated = Some(state.step);
+        if metric.best {
+            (state.best, state.since_best) = (Some(metric), 0);
+        } else {
+            state.since_best += 1;
+        }
+        Ok(())
+    }
+
+    /// Writes a judgement down, and whether it is better than the best.
+    pub(super) fn tell(
+        &mut self,
+        judgement: Judgement,
+        watch: &mut dyn FnMut(&Event),
+    ) -> Result<ValidationMetric, Error> {
+        let Judgement { loss, bleu, chrf, samples } = judgement;
+        let (step, seconds) = (self.state.step, self.clock.seconds());
+        let mut metric = ValidationMetric { step, loss, bleu, chrf, seconds, best: false };
+        let measure = self.settings.early_stopping;
+        metric.best =
+            self.state.best.as_ref().is_none_or(|best| measure.score(&metric) > measure.score(best));
+        self.log.write(&Metric::Validation(metric.clone())).map_err(|error| self.unsaved(error))?;
+        watch(&Event::Validation(metric.clone(), samples));
+        Ok(metric)
+    }
+}

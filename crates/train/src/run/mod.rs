@@ -1,0 +1,234 @@
+//! A training run: from settings and an empty folder to a model in it.
+//!
+//! ```no_run
+//! use attentive_train::{Event, Run, Settings};
+//! use std::path::Path;
+//! use std::sync::atomic::AtomicBool;
+//!
+//! let settings = Settings {
+//!     source: vec!["train.en".into()],
+//!     target: vec!["train.de".into()],
+//!     steps: Some(1000),
+//!     ..Settings::default()
+//! };
+//! let mut watch = |event: &Event| println!("{event:?}");
+//! let mut run = Run::begin(Path::new("model"), settings, &mut watch)?;
+//! let outcome = run.train(&AtomicBool::new(false), &mut watch)?;
+//! println!("{} steps in {:.0} s", outcome.step, outcome.seconds);
+//! # Ok::<(), attentive_train::Error>(())
+//! ```
+
+mod astray;
+mod begin;
+mod end;
+mod judge;
+mod save;
+
+use crate::checkpoints::{Checkpoints, State};
+use crate::corpus::{Batches, Corpus, PairBatch};
+use crate::learner::Learner;
+use crate::lock::Lock;
+use crate::logs::Log;
+use crate::metrics::{EventMetric, Metric, StepMetric};
+use crate::schedule::LearningRate;
+use crate::settings::Settings;
+use crate::validation::Validation;
+use crate::vocabulary::Vocabulary;
+use crate::{Begin, Error, Event, Outcome, Progress, Reason};
+use attentive_model::families::transformer::Transformer;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+/// A training run in its folder, which nobody else can train in meanwhile.
+#[derive(Debug)]
+pub struct Run {
+    folder: PathBuf,
+    settings: Settings,
+    vocabulary: Vocabulary,
+    corpus: Arc<Corpus>,
+    batches: Batches,
+    validation: Option<Validation>,
+    learner: Learner,
+    rate: LearningRate,
+    checkpoints: Checkpoints,
+    state: State,
+    /// The step of the last checkpoint.
+    saved: Option<u64>,
+    log: Log,
+    clock: Clock,
+    _lock: Lock,
+}
+
+/// Where the time of this session goes.
+#[derive(Debug)]
+struct Clock {
+    begin: Instant,
+    /// Seconds of training in sessions before.
+    before: f64,
+    /// Seconds in which steps were made.
+    steps: f64,
+    /// Of these, seconds in which there was no batch.
+    waited: f64,
+    /// Whether the first batch is there: until then it is not training that waits.
+    warm: bool,
+}
+
+impl Clock {
+    fn start(before: f64) -> Clock {
+        Clock { begin: Instant::now(), before, steps: 0.0, waited: 0.0, warm: false }
+    }
+
+    /// Seconds of training over all sessions.
+    fn seconds(&self) -> f64 {
+        self.before + self.begin.elapsed().as_secs_f64()
+    }
+}
+
+impl Run {
+    /// The model as it is now.
+    pub fn model(&self) -> &Transformer {
+        self.learner.model()
+    }
+
+    /// Its tokens.
+    pub fn vocabulary(&self) -> &Vocabulary {
+        &self.vocabulary
+    }
+
+    /// Makes steps until the settings, or `stop`, say that it is enough, and leaves the best model in the folder. What
+    /// happens is told to `watch` as it happens.
+    pub fn train(&mut self, stop: &AtomicBool, watch: &mut dyn FnMut(&Event)) -> Result<Outcome, Error> {
+        self.clock = Clock::start(self.state.seconds);
+        watch(&Event::Begin(self.beginning()));
+        loop {
+            let reason = self.reason_to_stop(stop);
+            if reason.is_none() {
+                self.step(watch)?;
+            }
+            let step = self.state.step;
+            let log = reason.is_none() && step.is_multiple_of(self.settings.log_every);
+            let validate = reason.is_none()
+                && self.validation.is_some()
+                && step.is_multiple_of(self.settings.validate_every);
+            let save = validate || reason.is_none() && step.is_multiple_of(self.settings.save_every());
+            if (log || save || reason.is_some())
+                && let Some(problem) = self.astray(log, save || reason.is_some())
+            {
+                self.go_back(&problem, watch)?;
+                continue;
+            }
+            if let Some(reason) = reason {
+                return self.end(reason, watch);
+            }
+            if log {
+                self.log_steps(watch)?;
+            }
+            if validate {
+                self.validate(watch)?;
+            }
+            if save {
+                self.checkpoint()?;
+            }
+        }
+    }
+
+    fn beginning(&self) -> Begin {
+        Begin {
+            step: self.state.step,
+            parameters: self.model().parameter_count(),
+            vocabulary: self.vocabulary.size(),
+            pairs: self.corpus.len(),
+            validation_pairs: self.validation.as_ref().map_or(0, Validation::pairs),
+            device: self.learner.backend.name(),
+        }
+    }
+
+    fn reason_to_stop(&self, stop: &AtomicBool) -> Option<Reason> {
+        let Settings { steps, epochs, minutes, .. } = self.settings;
+        let state = &self.state;
+        let reached = [
+            (Reason::Interrupted, stop.load(Ordering::Relaxed)),
+            (Reason::Steps, steps.is_some_and(|steps| state.step >= steps)),
+            (Reason::Epochs, epochs.is_some_and(|epochs| state.epoch >= epochs)),
+            (Reason::Minutes, minutes.is_some_and(|minutes| self.clock.seconds() >= 60.0 * minutes)),
+            (Reason::Patience, self.settings.patience().is_some_and(|most| state.since_best >= most)),
+        ];
+        reached.into_iter().find(|(_, reached)| *reached).map(|(reason, _)| reason)
+    }
+
+    /// Makes one step.
+    fn step(&mut self, watch: &mut dyn FnMut(&Event)) -> Result<(), Error> {
+        let begin = Instant::now();
+        let batches = self.next_batches()?;
+        // What the first batch took is no part of the first step.
+        let begin = if std::mem::replace(&mut self.clock.warm, true) { begin } else { Instant::now() };
+
+        let step = self.state.step + 1;
+        let rate = self.rate.at(step) * self.state.rate_factor;
+        let logs = step.is_multiple_of(self.settings.log_every);
+        let norm = self.learner.step(&self.settings, step, rate, &batches, logs);
+        let norm = norm.map(|norm| self.learner.backend.download_f32(&norm)[0].into());
+
+        let state = &mut self.state;
+        (state.step, state.position) = (step, self.batches.next_position().clone());
+        state.epoch = self.batches.epochs();
+        (state.unlogged.rate, state.unlogged.squared_norm) = (rate, norm);
+        state.unlogged.targets += batches.iter().map(|batch| batch.target.len() as u64).sum::<u64>();
+        state.unlogged.tokens += batches.iter().map(|batch| batch.tokens() as u64).sum::<u64>();
+        let seconds = begin.elapsed().as_secs_f64();
+        state.unlogged.seconds += seconds;
+        self.clock.steps += seconds;
+        watch(&Event::Progress(self.progress()));
+        Ok(())
+    }
+
+    /// The batches of a step.
+    fn next_batches(&mut self) -> Result<Vec<PairBatch>, Error> {
+        let begin = Instant::now();
+        let batches = self.batches.by_ref().take(self.settings.accumulate);
+        let batches = batches.collect::<Result<Vec<_>, _>>()?;
+        if self.clock.warm {
+            self.clock.waited += begin.elapsed().as_secs_f64();
+        }
+        Ok(batches)
+    }
+
+    fn progress(&self) -> Progress {
+        let (state, seconds) = (&self.state, self.clock.seconds());
+        let shares = [
+            self.settings.steps.map(|steps| state.step as f64 / steps as f64),
+            self.settings.epochs.map(|epochs| state.epoch / epochs),
+            self.settings.minutes.map(|minutes| seconds / (60.0 * minutes)),
+        ];
+        let share = shares.into_iter().flatten().reduce(f64::max).map(|share| share.min(1.0));
+        Progress { step: state.step, epoch: state.epoch, seconds, share }
+    }
+
+    /// Writes how the steps since the last such line went.
+    fn log_steps(&mut self, watch: &mut dyn FnMut(&Event)) -> Result<(), Error> {
+        let unlogged = std::mem::take(&mut self.state.unlogged);
+        let metric = StepMetric {
+            step: self.state.step,
+            epoch: self.state.epoch,
+            loss: self.learner.take_loss() / unlogged.targets.max(1) as f64,
+            learning_rate: unlogged.rate,
+            gradient_norm: unlogged.squared_norm.unwrap_or_default().sqrt(),
+            tokens_per_second: unlogged.tokens as f64 / unlogged.seconds,
+            seconds: self.clock.seconds(),
+        };
+        self.state.course.follow(metric.loss, self.settings.log_every);
+        self.log.write(&Metric::Step(metric.clone())).map_err(|error| self.unsaved(error))?;
+        watch(&Event::Step(metric));
+        Ok(())
+    }
+
+    /// Tells something and writes it down.
+    fn notice(&mut self, message: String, watch: &mut dyn FnMut(&Event)) -> Result<(), Error> {
+        let metric = EventMetric { step: self.state.step, message: message.clone() };
+        self.log.write(&Metric::Event(metric)).map_err(|error| self.unsaved(error))?;
+        watch(&Event::Notice(message));
+        Ok(())
+    }
+}

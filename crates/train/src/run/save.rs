@@ -1,0 +1,58 @@
+//! Checkpoints of a run, and the best model in its folder.
+
+use super::Run;
+use crate::learner::Learner;
+use crate::{Error, model_folder};
+
+impl Run {
+    /// Saves the weights of this step, and all that it takes to go on from here.
+    pub(super) fn checkpoint(&mut self) -> Result<(), Error> {
+        let step = self.state.step;
+        let saved = self.checkpoints.save_weights(&mut self.learner, step);
+        saved.map_err(|error| self.unsaved(error))?;
+        let kept = &mut self.state.kept;
+        if kept.last() != Some(&step) {
+            kept.push(step);
+        }
+        let most = self.settings.keep.max(self.settings.average).max(1);
+        kept.drain(..kept.len().saturating_sub(most));
+        self.save_state()?;
+        self.publish()
+    }
+
+    /// Saves all that it takes to go on from here.
+    pub(super) fn save_state(&mut self) -> Result<(), Error> {
+        let bytes = self.log.sync().map_err(|error| self.unsaved(error))?;
+        self.state.log_bytes = bytes;
+        self.state.seconds = self.clock.seconds();
+        self.state.unlogged.loss = self.learner.loss();
+        self.state.device = device(&self.learner);
+        let saved = self.checkpoints.save(&self.learner, &self.state);
+        saved.map_err(|error| self.unsaved(error))?;
+        self.saved = Some(self.state.step);
+        Ok(())
+    }
+
+    /// Lets the best weights, or the last ones where nothing is validated, be the model of the folder.
+    pub(super) fn publish(&mut self) -> Result<(), Error> {
+        let step = match (&self.state.best, &self.validation) {
+            (Some(best), _) => Some(best.step),
+            (None, None) => self.state.kept.last().copied(),
+            (None, Some(_)) => None,
+        };
+        let Some(step) = step else { return Ok(()) };
+        let published = model_folder::publish(&self.folder, &self.checkpoints.weights(step));
+        published.map_err(|error| self.unsaved(error))
+    }
+
+    /// What could not be written, and what is there all the same.
+    pub(super) fn unsaved(&self, error: Error) -> Error {
+        Error::Save { step: self.state.step, saved: self.saved, source: Box::new(error) }
+    }
+}
+
+/// What decides about bits: the device, without the number of its threads.
+pub(super) fn device(learner: &Learner) -> String {
+    let name = learner.backend.name();
+    name.split(" × ").next().unwrap_or_default().to_owned()
+}

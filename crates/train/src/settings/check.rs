@@ -1,0 +1,112 @@
+//! Whether settings make sense, and whether they are still the same.
+
+use super::{Measure, Settings};
+use crate::Error;
+use std::path::Path;
+
+/// Settings that say nothing about the steps that were made: with them changed, a run may go on.
+const CHANGEABLE: [&str; 6] = ["steps", "epochs", "minutes", "patience", "threads", "keep"];
+
+impl Settings {
+    /// Refuses what cannot be, alone or together, before anything is read or written.
+    pub fn check(&self) -> Result<(), Error> {
+        if self.source.is_empty() || self.target.is_empty() {
+            let name = if self.source.is_empty() { "source" } else { "target" };
+            return Err(Error::setting(name, "no file to learn from was given"));
+        }
+        self.check_numbers()?;
+        let schedule = self.schedule;
+        if schedule.needs_steps() && self.steps.is_none() {
+            let problem = "cosine and linear end at the last step: say how many there are with steps";
+            return Err(Error::setting("schedule", problem));
+        }
+        if self.validation().is_some() {
+            return Ok(());
+        }
+        if self.early_stopping != Measure::Loss || self.patience.is_some() {
+            let name = if self.patience.is_some() { "patience" } else { "early_stopping" };
+            return Err(Error::setting(
+                name,
+                "there is nothing to validate on: give valid_source and valid_target",
+            ));
+        }
+        if self.patience() != self.patience {
+            let problem = "nothing says when to stop: give steps, epochs or minutes, or files to validate on";
+            return Err(Error::setting("steps", problem));
+        }
+        Ok(())
+    }
+
+    fn check_numbers(&self) -> Result<(), Error> {
+        let at_least_one = [
+            ("longest", self.longest as u64),
+            ("batch_tokens", self.batch_tokens as u64),
+            ("accumulate", self.accumulate as u64),
+            ("steps", self.steps.unwrap_or(1)),
+            ("validate_every", self.validate_every),
+            ("validate_beam", self.validate_beam as u64),
+            ("save_every", self.save_every()),
+            ("log_every", self.log_every),
+            ("patience", self.patience.unwrap_or(1)),
+            ("threads", self.threads.unwrap_or(1) as u64),
+        ];
+        if let Some((name, _)) = at_least_one.into_iter().find(|(_, number)| *number == 0) {
+            return Err(Error::setting(name, "must be at least 1, not 0"));
+        }
+        if u32::try_from(self.steps.unwrap_or(0)).is_err() {
+            return Err(Error::setting("steps", format!("must be at most {}", u32::MAX)));
+        }
+        let above_zero = [
+            ("learning_rate", self.learning_rate.unwrap_or(1.0)),
+            ("epochs", self.epochs.unwrap_or(1.0)),
+            ("minutes", self.minutes.unwrap_or(1.0)),
+            ("epsilon", self.epsilon),
+            ("character_coverage", self.character_coverage),
+        ];
+        for (name, number) in above_zero {
+            if !(number > 0.0 && number.is_finite()) {
+                return Err(Error::setting(name, format!("must be above 0, not {number}")));
+            }
+        }
+        let not_negative = [("weight_decay", self.weight_decay), ("clip", self.clip)];
+        for (name, number) in not_negative {
+            if !(number >= 0.0 && number.is_finite()) {
+                return Err(Error::setting(name, format!("must be 0 or above, not {number}")));
+            }
+        }
+        let below_one = [
+            ("beta1", self.beta1),
+            ("beta2", self.beta2),
+            ("label_smoothing", self.label_smoothing),
+            ("ema", self.ema),
+        ];
+        for (name, number) in below_one {
+            if !(0.0..1.0).contains(&number) {
+                return Err(Error::setting(name, format!("must be from 0 to below 1, not {number}")));
+            }
+        }
+        if self.ratio.is_nan() || self.ratio < 1.0 {
+            return Err(Error::setting("ratio", format!("must be at least 1, not {}", self.ratio)));
+        }
+        Ok(())
+    }
+
+    /// Refuses to go on with a run that began with other settings, unless they are some that may change.
+    pub fn refuse_changes(&self, then: &Settings, folder: &Path) -> Result<(), Error> {
+        let (now, then) = (super::file::values(self), super::file::values(then));
+        let changed = now.iter().find(|(name, value)| {
+            !CHANGEABLE.contains(&name.as_str()) && then.get(name.as_str()) != Some(*value)
+        });
+        let Some((name, value)) = changed else { return Ok(()) };
+        let text = |value: Option<&serde_json::Value>| match value {
+            None | Some(serde_json::Value::Null) => "not set".to_owned(),
+            Some(value) => value.to_string(),
+        };
+        Err(Error::Changed {
+            folder: folder.to_owned(),
+            name: name.clone(),
+            then: text(then.get(name)),
+            now: text(Some(value)),
+        })
+    }
+}

@@ -1,0 +1,330 @@
+//! All settings of a run, as `train.toml` has them: one flat table, a key for each.
+//!
+//! What a file does not say has its default, which is the paper's recipe; [`Settings::merge`] lays what was said on the
+//! command line over a file. A run writes its settings into its folder, and goes on only with the same ones, but for
+//! those that say nothing about the steps that were made ([`Settings::refuse_changes`]).
+
+mod check;
+mod file;
+
+pub use file::{read, write};
+
+use crate::corpus::{Batching, CorpusFiles, Limits};
+use crate::schedule::{LearningRate, Schedule};
+use attentive_model::families::transformer::TransformerConfig;
+use attentive_model::layers::NormPlacement;
+use attentive_tensor::{AdamRule, Backend, Cpu, CpuBackend, Isa, Precision, Threads};
+use serde::{Deserialize, Serialize};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// The settings of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Settings {
+    /// Files with the sources to learn from, a sentence a line.
+    pub source: Vec<PathBuf>,
+    /// Files with their translations, line by line.
+    pub target: Vec<PathBuf>,
+    /// Files with the sources to validate on.
+    pub valid_source: Vec<PathBuf>,
+    /// Files with their translations.
+    pub valid_target: Vec<PathBuf>,
+    /// The most tokens of a sentence; longer ones are left out.
+    pub longest: usize,
+    /// How many times as long one side may be as the other.
+    pub ratio: f64,
+
+    /// A tokenizer to use; without one it is trained.
+    pub tokenizer: Option<PathBuf>,
+    /// What to train.
+    pub tokenizer_kind: TokenizerKind,
+    /// How many tokens to train, the special ones included.
+    pub vocab_size: usize,
+    /// The share of the text whose characters get pieces.
+    pub character_coverage: f64,
+
+    /// The sizes of the model: `tiny`, `small`, `base` or `big`.
+    pub preset: String,
+    /// The width of the model, if not the preset's.
+    pub d_model: Option<usize>,
+    /// Heads of an attention, if not the preset's.
+    pub heads: Option<usize>,
+    /// The width of the feed-forward network, if not the preset's.
+    pub d_ff: Option<usize>,
+    /// Layers of the encoder, if not the preset's.
+    pub encoder_layers: Option<usize>,
+    /// Layers of the decoder, if not the preset's.
+    pub decoder_layers: Option<usize>,
+    /// Dropout of embeddings and sublayers, if not the preset's.
+    pub dropout: Option<f64>,
+    /// Dropout of attention weights.
+    pub attention_dropout: f64,
+    /// Where norms stand.
+    pub norm: Norm,
+
+    /// Tokens of a batch, sources and targets together.
+    pub batch_tokens: usize,
+    /// Batches of a step.
+    pub accumulate: usize,
+    /// How the learning rate changes.
+    pub schedule: Schedule,
+    /// The factor of the paper's schedule (1 if not given), the peak of the others (0.0005 if not given).
+    pub learning_rate: Option<f64>,
+    /// Steps over which the learning rate rises.
+    pub warmup: u64,
+    /// β₁ of Adam.
+    pub beta1: f64,
+    /// β₂ of Adam.
+    pub beta2: f64,
+    /// ε of Adam.
+    pub epsilon: f64,
+    /// The decay of weights, as AdamW has it; zero is plain Adam.
+    pub weight_decay: f64,
+    /// The greatest norm of a step's gradient; longer ones are scaled down. Zero is no limit.
+    pub clip: f64,
+    /// ε of label smoothing.
+    pub label_smoothing: f64,
+    /// How much of an exponential moving average of the weights stays from step to step; it is what is validated and
+    /// saved. Zero is no average.
+    pub ema: f64,
+    /// How many of the last checkpoints are averaged at the end. Zero is none.
+    pub average: usize,
+
+    /// Stop after so many steps.
+    pub steps: Option<u64>,
+    /// Stop when the corpus was gone through so often.
+    pub epochs: Option<f64>,
+    /// Stop after so many minutes of training.
+    pub minutes: Option<f64>,
+    /// Stop after so many validations without a better one.
+    pub patience: Option<u64>,
+    /// What is better: lower loss, higher BLEU or higher chrF.
+    pub early_stopping: Measure,
+    /// Steps between two validations.
+    pub validate_every: u64,
+    /// How many validation pairs are translated for BLEU and chrF, from the first on.
+    pub validate_lines: usize,
+    /// Hypotheses that validation keeps while it translates; one is greedy.
+    pub validate_beam: usize,
+    /// Steps between two checkpoints, if not those between two validations. There is one at every validation.
+    pub save_every: Option<u64>,
+    /// How many checkpoints are kept beside the best.
+    pub keep: usize,
+    /// Steps between two lines of `metrics.jsonl`.
+    pub log_every: u64,
+
+    /// Where weights, order and dropout come from.
+    pub seed: u64,
+    /// What matrix products are computed in.
+    pub precision: PrecisionChoice,
+    /// How many threads compute; all cores if not given.
+    pub threads: Option<usize>,
+}
+
+/// Tokenizers that can be trained along.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TokenizerKind {
+    /// Byte pair encoding.
+    Bpe,
+    /// Unigram language model.
+    Unigram,
+}
+
+/// Where norms stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Norm {
+    /// After each sublayer, as in the paper.
+    Post,
+    /// Before each sublayer.
+    Pre,
+}
+
+/// What makes one model better than another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Measure {
+    /// The loss, lower is better.
+    Loss,
+    /// BLEU, higher is better.
+    Bleu,
+    /// chrF, higher is better.
+    Chrf,
+}
+
+/// The precision that is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PrecisionChoice {
+    /// Single precision.
+    F32,
+    /// Operands of products in bf16.
+    Bf16,
+    /// The faster one.
+    Auto,
+}
+
+impl Default for Settings {
+    fn default() -> Settings {
+        Settings {
+            source: Vec::new(),
+            target: Vec::new(),
+            valid_source: Vec::new(),
+            valid_target: Vec::new(),
+            longest: 256,
+            ratio: 9.0,
+            tokenizer: None,
+            tokenizer_kind: TokenizerKind::Bpe,
+            vocab_size: 8000,
+            character_coverage: 1.0,
+            preset: "small".to_owned(),
+            d_model: None,
+            heads: None,
+            d_ff: None,
+            encoder_layers: None,
+            decoder_layers: None,
+            dropout: None,
+            attention_dropout: 0.0,
+            norm: Norm::Post,
+            batch_tokens: 8192,
+            accumulate: 1,
+            schedule: Schedule::Paper,
+            learning_rate: None,
+            warmup: 4000,
+            beta1: 0.9,
+            beta2: 0.98,
+            epsilon: 1e-9,
+            weight_decay: 0.0,
+            clip: 0.0,
+            label_smoothing: 0.1,
+            ema: 0.0,
+            average: 0,
+            steps: None,
+            epochs: None,
+            minutes: None,
+            patience: None,
+            early_stopping: Measure::Loss,
+            validate_every: 500,
+            validate_lines: 1000,
+            validate_beam: 1,
+            save_every: None,
+            keep: 3,
+            log_every: 50,
+            seed: 1,
+            precision: PrecisionChoice::Auto,
+            threads: None,
+        }
+    }
+}
+
+/// Early stopping where nothing else says when to stop.
+const PATIENCE: u64 = 10;
+
+impl Settings {
+    /// The files to learn from.
+    pub fn corpus(&self) -> CorpusFiles {
+        CorpusFiles::Pairs { sources: self.source.clone(), targets: self.target.clone() }
+    }
+
+    /// The files to validate on, if there are any.
+    pub fn validation(&self) -> Option<CorpusFiles> {
+        let (sources, targets) = (self.valid_source.clone(), self.valid_target.clone());
+        (!sources.is_empty() || !targets.is_empty()).then_some(CorpusFiles::Pairs { sources, targets })
+    }
+
+    /// How batches are made.
+    pub fn batching(&self) -> Batching {
+        let limits = Limits { longest: self.longest, ratio: self.ratio };
+        Batching { seed: self.seed, tokens: self.batch_tokens, limits, ..Batching::default() }
+    }
+
+    /// The sizes of a model with so many tokens.
+    pub fn model(&self, vocab_size: usize) -> Result<TransformerConfig, attentive_model::Error> {
+        let preset = TransformerConfig::preset(&self.preset, vocab_size)?;
+        let config = TransformerConfig {
+            d_model: self.d_model.unwrap_or(preset.d_model),
+            h: self.heads.unwrap_or(preset.h),
+            d_ff: self.d_ff.unwrap_or(preset.d_ff),
+            encoder_layers: self.encoder_layers.unwrap_or(preset.encoder_layers),
+            decoder_layers: self.decoder_layers.unwrap_or(preset.decoder_layers),
+            dropout: self.dropout.map_or(preset.dropout, |dropout| dropout as f32),
+            attention_dropout: self.attention_dropout as f32,
+            norm: match self.norm {
+                Norm::Post => NormPlacement::Post,
+                Norm::Pre => NormPlacement::Pre,
+            },
+            max_positions: preset.max_positions.max(self.longest),
+            ..preset
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The learning rate of a model of this width.
+    pub fn learning_rate(&self, d_model: usize) -> LearningRate {
+        let usual = if self.schedule == Schedule::Paper { 1.0 } else { 5e-4 };
+        LearningRate {
+            schedule: self.schedule,
+            rate: self.learning_rate.unwrap_or(usual),
+            warmup: self.warmup,
+            steps: self.steps,
+            d_model,
+        }
+    }
+
+    /// What Adam is told when the learning rate is `rate`.
+    pub fn adam(&self, rate: f64) -> AdamRule {
+        AdamRule {
+            rate: rate as f32,
+            beta1: self.beta1 as f32,
+            beta2: self.beta2 as f32,
+            epsilon: self.epsilon as f32,
+            weight_decay: self.weight_decay as f32,
+        }
+    }
+
+    /// The validations without a better one after which a run stops: a run that nothing else would stop has a limit, too.
+    pub fn patience(&self) -> Option<u64> {
+        let limited = self.steps.is_some() || self.epochs.is_some() || self.minutes.is_some();
+        self.patience.or((!limited).then_some(PATIENCE))
+    }
+
+    /// Steps between two checkpoints.
+    pub fn save_every(&self) -> u64 {
+        self.save_every.unwrap_or(self.validate_every)
+    }
+
+    /// The device that the settings and `ATTENTIVE_ISA` want.
+    pub fn backend(&self) -> Result<Arc<dyn Backend>, attentive_tensor::Error> {
+        let isa = Isa::from_env()?;
+        let precision = match self.precision {
+            PrecisionChoice::F32 => Precision::F32,
+            PrecisionChoice::Bf16 => Precision::Bf16,
+            PrecisionChoice::Auto => Precision::fastest(isa),
+        };
+        let threads = self.threads.map_or_else(Threads::all, Threads::new);
+        Ok(CpuBackend::new(Cpu { isa, threads }).with_precision(precision).shared())
+    }
+
+    /// The same settings with paths that hold wherever they are read.
+    pub fn absolute(mut self) -> Settings {
+        let absolute = |path: &mut PathBuf| {
+            if let Ok(whole) = std::path::absolute(&path) {
+                *path = whole;
+            }
+        };
+        let lists = [&mut self.source, &mut self.target, &mut self.valid_source, &mut self.valid_target];
+        lists.into_iter().flatten().chain(&mut self.tokenizer).for_each(absolute);
+        self
+    }
+}
+
+/// The name of the file in a run's folder.
+pub const FILE_NAME: &str = "train.toml";
+
+/// Where a run's settings are.
+pub fn path(folder: &Path) -> PathBuf {
+    folder.join(FILE_NAME)
+}
