@@ -14,6 +14,12 @@ pub enum Error {
     /// The tokenizer cannot be had.
     #[error(transparent)]
     Tokenizer(#[from] attentive_text::tokenizer::Error),
+    /// A translation cannot be had.
+    #[error(transparent)]
+    Generate(#[from] attentive_generate::Error),
+    /// Translations cannot be scored.
+    #[error(transparent)]
+    Score(#[from] attentive_text::score::Error),
     /// The instruction set that was asked for cannot be had.
     #[error(transparent)]
     Backend(#[from] attentive_tensor::Error),
