@@ -20,6 +20,7 @@ pub mod numbers;
 mod run;
 pub mod schedule;
 pub mod settings;
+pub mod tensorboard;
 mod validation;
 mod vocabulary;
 
