@@ -17,6 +17,7 @@ pub mod logs;
 pub mod metrics;
 mod model_folder;
 pub mod numbers;
+pub mod report;
 mod run;
 pub mod schedule;
 pub mod settings;
