@@ -4,6 +4,7 @@
 
 mod bench;
 mod error;
+mod info;
 mod machine;
 mod options;
 mod output;
@@ -11,6 +12,7 @@ mod precision;
 mod score;
 mod tokenize;
 mod train;
+mod words;
 
 use clap::Parser;
 use error::Error;
@@ -31,10 +33,14 @@ enum Command {
     Score(score::Score),
     /// Train a Transformer on two text files
     Train(train::Train),
+    /// Say what a model is and how it was trained
+    Info(info::Info),
 }
 
 const EXAMPLES: &str = "\
 Examples:
+  attentive train --source train.en --target train.de --out en-de --minutes 60
+  attentive info en-de                      what a model is and how it was trained
   attentive bench train --preset base       a training step of the paper's base model
   attentive bench train --preset small --threads 1 --json
   attentive bench kernels                   every kernel beside what the machine can do
@@ -70,6 +76,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Tokenize(command) => tokenize::run(command),
         Command::Score(score) => score::run(score),
         Command::Train(train) => train::run(train),
+        Command::Info(info) => info::run(info),
     }
 }
 

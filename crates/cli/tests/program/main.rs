@@ -4,6 +4,7 @@ mod kernels;
 mod score;
 mod tokenize;
 mod train;
+mod training;
 mod usage;
 
 use std::process::{Command, Stdio};
