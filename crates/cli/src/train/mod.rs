@@ -9,6 +9,7 @@ use attentive_train::{Outcome, Reason, Run, Settings, settings};
 use clap::Args;
 use flags::Flags;
 use serde::Serialize;
+use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -96,6 +97,7 @@ fn stop_on_signal(stop: &Arc<AtomicBool>) {
         if stop.swap(true, Ordering::Relaxed) {
             std::process::exit(130);
         }
+        let _ = writeln!(stderr(), "\nsaving; once more, and it ends at once");
     };
     // Without a handler a signal ends the program at once, which is no harm: the last checkpoint is there.
     let _ = ctrlc::set_handler(handler);
