@@ -3,8 +3,12 @@
 //! Here arguments become calls of the library and results become text; one file for each command.
 
 mod bench;
+mod decoding;
 mod error;
+mod evaluate;
 mod info;
+mod interrupt;
+mod lines;
 mod machine;
 mod options;
 mod output;
@@ -12,6 +16,7 @@ mod precision;
 mod score;
 mod tokenize;
 mod train;
+mod translate;
 mod words;
 
 use clap::Parser;
@@ -35,6 +40,10 @@ enum Command {
     Train(train::Train),
     /// Say what a model is and how it was trained
     Info(info::Info),
+    /// Translate text, line by line
+    Translate(Box<translate::Translate>),
+    /// Say how well and how fast a model translates a file
+    Evaluate(Box<evaluate::Evaluate>),
 }
 
 const EXAMPLES: &str = "\
@@ -46,6 +55,8 @@ Examples:
   attentive bench kernels                   every kernel beside what the machine can do
   attentive tokenize --model opus-mt-en-de  pieces of the lines of stdin
   attentive score --reference test.de --hypothesis out.de
+  attentive translate --model opus-mt-en-de < text.en
+  attentive evaluate --model opus-mt-en-de --source test.en --reference test.de
 
 Environment:
   ATTENTIVE_ISA=portable|avx2|avx512|avx512bf16|amx
@@ -77,6 +88,8 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Score(score) => score::run(score),
         Command::Train(train) => train::run(train),
         Command::Info(info) => info::run(info),
+        Command::Translate(translate) => translate::run(translate),
+        Command::Evaluate(evaluate) => evaluate::run(evaluate),
     }
 }
 
