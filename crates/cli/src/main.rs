@@ -7,6 +7,7 @@ mod convert;
 mod decoding;
 mod error;
 mod evaluate;
+mod info;
 mod interrupt;
 mod lines;
 mod machine;
@@ -17,6 +18,7 @@ mod score;
 mod tokenize;
 mod train;
 mod translate;
+mod words;
 
 use clap::Parser;
 use error::Error;
@@ -39,6 +41,8 @@ enum Command {
     Score(score::Score),
     /// Train a Transformer on two text files
     Train(train::Train),
+    /// Say what a model is and how it was trained
+    Info(info::Info),
     /// Translate text, line by line
     Translate(Box<translate::Translate>),
     /// Say how well and how fast a model translates a file
@@ -47,6 +51,8 @@ enum Command {
 
 const EXAMPLES: &str = "\
 Examples:
+  attentive train --source train.en --target train.de --out en-de --minutes 60
+  attentive info en-de                      what a model is and how it was trained
   attentive bench train --preset base       a training step of the paper's base model
   attentive bench train --preset small --threads 1 --json
   attentive bench kernels                   every kernel beside what the machine can do
@@ -86,6 +92,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Convert(command) => convert::run(command),
         Command::Score(score) => score::run(score),
         Command::Train(train) => train::run(train),
+        Command::Info(info) => info::run(info),
         Command::Translate(translate) => translate::run(translate),
         Command::Evaluate(evaluate) => evaluate::run(evaluate),
     }

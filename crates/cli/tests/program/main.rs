@@ -5,6 +5,7 @@ mod kernels;
 mod score;
 mod tokenize;
 mod train;
+mod training;
 mod translate;
 mod usage;
 
