@@ -1,5 +1,5 @@
-//! A Transformer as a folder: `config.json` in Marian's words, weights with Marian's names in `model.safetensors` or, as
-//! others wrote them, in `pytorch_model.bin`.
+//! A Transformer as a folder: `config.json` in Marian's words, weights with Marian's names in
+//! `model.safetensors` or, as others wrote them, in `pytorch_model.bin`.
 
 use super::config_file::CONFIG;
 use super::{Transformer, TransformerConfig};
@@ -38,7 +38,8 @@ impl Folder {
     pub fn open(folder: &Path) -> Result<Folder, Error> {
         let mut config = TransformerConfig::load(folder)?;
         let mut checkpoint = open_weights(folder)?;
-        // Without tied weights, newer versions of transformers do not share tables either, whatever they call them.
+        // Without tied weights, newer versions of transformers do not share tables either, whatever they call
+        // them.
         if !config.tied_output && checkpoint.has(SOURCE) && checkpoint.has(TARGET) {
             config.shared_embeddings = false;
         }
@@ -117,7 +118,8 @@ fn tables(config: &TransformerConfig) -> &'static [&'static [&'static str]] {
     }
 }
 
-/// Gives a table the first of its names. Where a file has it under several, they must not contradict each other.
+/// Gives a table the first of its names. Where a file has it under several, they must not contradict each
+/// other.
 fn one_name(checkpoint: &mut Checkpoint, names: &[&str]) -> Result<(), Error> {
     let present: Vec<&str> = names.iter().copied().filter(|name| checkpoint.has(name)).collect();
     let Some((&first, others)) = present.split_first() else { return Ok(()) };
