@@ -6,7 +6,7 @@ use crate::seq2seq::{Row, Seq2Seq, Spec};
 use attentive_model::Sequences;
 use attentive_model::families::transformer::{Batch, Transformer};
 use attentive_model::layers::{Branch, BranchCache};
-use attentive_tensor::{Backend, Tape};
+use attentive_tensor::{Backend, Best, Tape, Tensor};
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,7 +15,9 @@ pub struct TransformerSteps {
     model: Transformer,
     tape: Tape,
     cache: BranchCache,
-    logits: Vec<f32>,
+    /// Of the last step, and the same for the host once somebody asked for it.
+    logits: Option<Tensor>,
+    rows: Vec<f32>,
 }
 
 impl TransformerSteps {
@@ -25,7 +27,8 @@ impl TransformerSteps {
             model: model.clone(),
             tape: Tape::inference(backend),
             cache: BranchCache::default(),
-            logits: Vec::new(),
+            logits: None,
+            rows: Vec::new(),
         }
     }
 }
@@ -34,7 +37,7 @@ impl Seq2Seq for TransformerSteps {
     fn spec(&self) -> Spec {
         let config = self.model.config();
         Spec {
-            vocabulary: config.vocab_size,
+            vocabulary: config.target_vocabulary(),
             start: config.start as u32,
             eos: config.eos as u32,
             never: config.pad.map(|pad| pad as u32),
@@ -54,19 +57,33 @@ impl Seq2Seq for TransformerSteps {
         self.model.admit(&self.tape, &ids, &sequences, &slots, &mut self.cache);
     }
 
-    fn step(&mut self, rows: &[Row]) -> &mut [f32] {
+    fn step(&mut self, rows: &[Row]) {
         let branches: Vec<Branch> =
             rows.iter().map(|row| Branch { slot: row.slot, parent: row.parent }).collect();
         let tokens: Vec<i32> = rows.iter().map(|row| row.token as i32).collect();
         let (tape, backend) = (&self.tape, self.tape.backend());
         let hidden = self.model.step_branches(tape, &backend.upload_i32(&tokens), &branches, &mut self.cache);
-        self.logits = backend.download_f32(self.model.logits(tape, &hidden).value());
+        self.logits = Some(self.model.logits(tape, &hidden).value().clone());
+    }
+
+    fn best(&mut self, count: usize) -> Vec<Best> {
+        let Some(logits) = &self.logits else { return Vec::new() };
+        let (mut best, log_sums) = self.tape.backend().top(logits, self.model.config().pad, count);
+        for (best, log_sum) in best.chunks_exact_mut(count).zip(log_sums) {
+            best.iter_mut().for_each(|best| best.score -= log_sum);
+        }
+        best
+    }
+
+    fn logits(&mut self) -> &mut [f32] {
+        self.rows =
+            self.logits.as_ref().map_or(Vec::new(), |logits| self.tape.backend().download_f32(logits));
         if let Some(pad) = self.model.config().pad {
-            for row in self.logits.chunks_exact_mut(self.model.config().vocab_size) {
+            for row in self.rows.chunks_exact_mut(self.model.config().target_vocabulary()) {
                 row[pad] = f32::NEG_INFINITY;
             }
         }
-        &mut self.logits
+        &mut self.rows
     }
 
     fn release(&mut self, slot: usize) {

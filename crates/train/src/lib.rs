@@ -16,9 +16,12 @@ mod lock;
 pub mod logs;
 pub mod metrics;
 mod model_folder;
+pub mod numbers;
+pub mod report;
 mod run;
 pub mod schedule;
 pub mod settings;
+pub mod tensorboard;
 mod validation;
 mod vocabulary;
 

@@ -1,88 +1,13 @@
-//! Weights on disk: safetensors, read with plain reads and written beside the old file before it is replaced.
+//! Safetensors files, written beside the old one before they take its place.
 
+use super::stored::StoredType;
 use crate::error::Error;
 use attentive_tensor::{Backend, Parameter, Shape, Tensor};
-use half::{bf16, f16};
-use safetensors::tensor::{Dtype, Metadata, SafeTensors, TensorInfo};
+use safetensors::tensor::{Metadata, TensorInfo};
 use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// A file of named tensors in memory.
-#[derive(Debug)]
-pub struct Checkpoint {
-    path: PathBuf,
-    bytes: Vec<u8>,
-    /// Where the numbers begin.
-    start: usize,
-    metadata: Metadata,
-}
-
-impl Checkpoint {
-    /// Reads a `.safetensors` file.
-    pub fn open(path: impl Into<PathBuf>) -> Result<Checkpoint, Error> {
-        let path = path.into();
-        let bytes = std::fs::read(&path).map_err(|source| Error::File { path: path.clone(), source })?;
-        let (header, metadata) = SafeTensors::read_metadata(&bytes).map_err(|error| Error::Format {
-            path: path.clone(),
-            problem: format!("not a whole safetensors file ({error})"),
-        })?;
-        Ok(Checkpoint { path, bytes, start: header + 8, metadata })
-    }
-
-    /// The names of all tensors, sorted.
-    pub fn names(&self) -> Vec<String> {
-        let mut names = self.metadata.offset_keys();
-        names.sort();
-        names
-    }
-
-    /// The numbers of a tensor as `f32`, with their shape; none if there is no such tensor.
-    pub fn get(&self, name: &str) -> Result<Option<(Vec<f32>, Shape)>, Error> {
-        let Some(info) = self.metadata.info(name) else { return Ok(None) };
-        if info.shape.len() > 4 {
-            return Err(
-                self.unreadable(name, format!("has {} dimensions; at most four are read", info.shape.len()))
-            );
-        }
-        let bytes = &self.bytes[self.start + info.data_offsets.0..self.start + info.data_offsets.1];
-        let numbers = match info.dtype {
-            Dtype::F32 => each(bytes, f32::from_le_bytes),
-            Dtype::F64 => each(bytes, |b| f64::from_le_bytes(b) as f32),
-            Dtype::BF16 => each(bytes, |b| bf16::from_le_bytes(b).to_f32()),
-            Dtype::F16 => each(bytes, |b| f16::from_le_bytes(b).to_f32()),
-            Dtype::I32 => each(bytes, |b| i32::from_le_bytes(b) as f32),
-            other => return Err(self.unreadable(name, format!("is of type {other:?}, which is not read"))),
-        };
-        Ok(Some((numbers, Shape::from(&info.shape[..]))))
-    }
-
-    /// A tensor that must be there and have this shape.
-    pub fn tensor(&self, backend: &dyn Backend, name: &str, expected: Shape) -> Result<Tensor, Error> {
-        let path = || self.path.clone();
-        let found = self.get(name)?.ok_or_else(|| Error::Missing { path: path(), name: name.to_owned() })?;
-        let (numbers, found) = found;
-        if found != expected {
-            let (found, expected) = (found.to_string(), expected.to_string());
-            return Err(Error::Shape { path: path(), name: name.to_owned(), found, expected });
-        }
-        Ok(backend.upload_f32(&numbers, expected))
-    }
-
-    /// A note that was written with the tensors.
-    pub fn note(&self, key: &str) -> Option<&str> {
-        self.metadata.metadata().as_ref()?.get(key).map(String::as_str)
-    }
-
-    fn unreadable(&self, name: &str, problem: String) -> Error {
-        Error::Format { path: self.path.clone(), problem: format!("`{name}` {problem}") }
-    }
-}
-
-fn each<const N: usize>(bytes: &[u8], convert: impl Fn([u8; N]) -> f32) -> Vec<f32> {
-    bytes.chunks_exact(N).map(|chunk| convert(chunk.try_into().expect("a chunk of N bytes"))).collect()
-}
 
 /// Writes parameters, and further tensors by name, as `f32`; they take the place of `path` when they are committed.
 pub fn stage(
@@ -106,15 +31,40 @@ pub fn stage_tensors(
     tensors: &[(String, Tensor)],
     note: Option<(&str, String)>,
 ) -> Result<Staged, Error> {
-    let mut end = 0;
-    let info = |(name, tensor): &(String, Tensor)| {
-        let begin = end;
-        end += 4 * tensor.shape().len();
-        let info =
-            TensorInfo { dtype: Dtype::F32, shape: tensor.shape().to_vec(), data_offsets: (begin, end) };
-        (name.clone(), info)
+    let item = |(name, tensor): &(String, Tensor)| Item {
+        name: name.clone(),
+        shape: tensor.shape(),
+        stored: StoredType::F32,
     };
-    let infos = tensors.iter().map(info).collect();
+    let items: Vec<_> = tensors.iter().map(item).collect();
+    stage_items(path, &items, note, |i| {
+        let numbers = backend.download_f32(&tensors[i].1);
+        Ok(numbers.iter().flat_map(|x| x.to_le_bytes()).collect())
+    })
+}
+
+/// A tensor that is to be written.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Item {
+    pub name: String,
+    pub shape: Shape,
+    pub stored: StoredType,
+}
+
+/// Writes tensors whose bytes are asked for one after the other.
+pub(crate) fn stage_items(
+    path: &Path,
+    items: &[Item],
+    note: Option<(&str, String)>,
+    mut bytes: impl FnMut(usize) -> Result<Vec<u8>, Error>,
+) -> Result<Staged, Error> {
+    let mut end = 0;
+    let info = |Item { name, shape, stored }: &Item| {
+        let (begin, dtype) = (end, stored.dtype());
+        end += shape.len() * dtype.bitsize() / 8;
+        (name.clone(), TensorInfo { dtype, shape: shape.to_vec(), data_offsets: (begin, end) })
+    };
+    let infos = items.iter().map(info).collect();
     // PyTorch's loaders look for this word.
     let format = [("format".to_owned(), "pt".to_owned())];
     let notes = format.into_iter().chain(note.map(|(key, note)| (key.to_owned(), note))).collect();
@@ -126,15 +76,11 @@ pub fn stage_tensors(
         let failed = |source| Error::File { path: path.to_owned(), source };
         file.write_all(&(header.len() as u64).to_le_bytes()).map_err(failed)?;
         file.write_all(&header).map_err(failed)?;
-        for (_, tensor) in tensors {
-            file.write_all(&bytes(&backend.download_f32(tensor))).map_err(failed)?;
+        for i in 0..items.len() {
+            file.write_all(&bytes(i)?).map_err(failed)?;
         }
         Ok(())
     })
-}
-
-fn bytes(numbers: &[f32]) -> Vec<u8> {
-    numbers.iter().flat_map(|x| x.to_le_bytes()).collect()
 }
 
 /// A file that has reached the disk, whole, under another name, and waits to take the place of the old one: whatever
