@@ -79,10 +79,12 @@ impl Translator {
         tokenizer: Arc<Tokenizer>,
         options: Options,
     ) -> Result<Translator, Error> {
-        let [source, target] = [Side::Source, Side::Target].map(|side| tokenizer.vocabulary_size(side));
-        let (tokens, vocabulary) = (source.max(target), model.spec().vocabulary);
-        if tokens > vocabulary {
-            return Err(Error::Vocabulary { tokenizer: tokens, model: vocabulary });
+        let spec = model.spec();
+        for (side, vocabulary) in [(Side::Source, spec.source_vocabulary), (Side::Target, spec.vocabulary)] {
+            let tokens = tokenizer.vocabulary_size(side);
+            if tokens > vocabulary {
+                return Err(Error::Vocabulary { tokenizer: tokens, model: vocabulary });
+            }
         }
         let generator = Generator::new(model, options)?;
         Ok(Translator { generator, tokenizer, prefix: Vec::new(), look: None, parts: VecDeque::new() })
