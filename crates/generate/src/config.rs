@@ -195,6 +195,7 @@ mod tests {
     use serde_json::json;
 
     const SPEC: Spec = Spec {
+        source_vocabulary: 10,
         vocabulary: 10,
         start: 9,
         eos: 0,

@@ -246,9 +246,10 @@ impl<M: Seq2Seq> Generator<M> {
         if source.len() > spec.max_source {
             return Err(Error::LongSource { tokens: source.len(), most: spec.max_source });
         }
-        let vocabulary = spec.vocabulary;
-        if let Some(&token) = source.iter().chain(&prefix).find(|&&token| token as usize >= vocabulary) {
-            return Err(Error::Token { token, vocabulary });
+        for (tokens, vocabulary) in [(&source, spec.source_vocabulary), (&prefix, spec.vocabulary)] {
+            if let Some(&token) = tokens.iter().find(|&&token| token as usize >= vocabulary) {
+                return Err(Error::Token { token, vocabulary });
+            }
         }
         let max_length = self.rules.options.max_length.of(source.len()).min(spec.max_target);
         if prefix.len() >= max_length {

@@ -75,7 +75,9 @@ pub struct Row {
 /// What search knows of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spec {
-    /// How many logits a row has.
+    /// How many tokens a source can be made of.
+    pub source_vocabulary: usize,
+    /// How many tokens can be written, and so how many logits a row has.
     pub vocabulary: usize,
     /// The token that a target begins with, before anything is written.
     pub start: u32,

@@ -37,6 +37,7 @@ impl Seq2Seq for TransformerSteps {
     fn spec(&self) -> Spec {
         let config = self.model.config();
         Spec {
+            source_vocabulary: config.vocab_size,
             vocabulary: config.target_vocabulary(),
             start: config.start as u32,
             eos: config.eos as u32,
