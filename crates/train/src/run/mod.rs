@@ -34,7 +34,7 @@ use crate::schedule::LearningRate;
 use crate::settings::Settings;
 use crate::validation::Validation;
 use crate::vocabulary::Vocabulary;
-use crate::{Begin, Error, Event, Outcome, Progress, Reason};
+use crate::{Begin, Error, Event, Outcome, Progress, Reason, Sample};
 use attentive_model::families::transformer::Transformer;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -57,6 +57,8 @@ pub struct Run {
     /// The step of the last checkpoint.
     saved: Option<u64>,
     log: Log,
+    /// Translations of the last validation, for the report.
+    samples: Vec<Sample>,
     clock: Clock,
     _lock: Lock,
 }
