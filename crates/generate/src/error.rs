@@ -1,7 +1,9 @@
 //! What can go wrong with generating through no fault of the programmer.
 
-/// Options that make no sense, or a source that cannot be decoded.
-#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+use std::path::PathBuf;
+
+/// A folder that cannot be read, options that make no sense, or a source that cannot be decoded.
+#[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// An option makes no sense, alone or with the others.
     #[error("{option}: {problem}")]
@@ -29,6 +31,30 @@ pub enum Error {
         tokens: usize,
         /// What the model may write.
         most: usize,
+    },
+    /// The model cannot be read.
+    #[error(transparent)]
+    Model(#[from] attentive_model::Error),
+    /// The tokenizer cannot be read, or a text not be encoded.
+    #[error(transparent)]
+    Tokenizer(#[from] attentive_text::tokenizer::Error),
+    /// A file of the model's folder is not what it should be.
+    #[error("{}: {problem}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A tokenizer that belongs to another model.
+    #[error(
+        "the tokenizer has {tokenizer} tokens and the model {model}: the files of the folder do not belong together"
+    )]
+    Vocabulary {
+        /// How many tokens the tokenizer has.
+        tokenizer: usize,
+        /// How many the model has.
+        model: usize,
     },
     /// A token that the model does not have.
     #[error("token {token} is not below {vocabulary}, the number of tokens that the model has")]

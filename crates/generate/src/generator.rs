@@ -6,8 +6,8 @@ use crate::filter::{Banned, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty
 use crate::hypothesis::Hypothesis;
 use crate::options::Options;
 use crate::sampler::Sampler;
-use crate::search::{OnToken, Rules, Search, Sentence, Written};
-use crate::seq2seq::{Row, Seq2Seq};
+use crate::search::{Next, OnToken, Rules, Search, Sentence, Written};
+use crate::seq2seq::{Row, Seq2Seq, Spec};
 use crate::stop::Stop;
 use crate::walk::Walk;
 use std::collections::VecDeque;
@@ -33,8 +33,8 @@ impl From<Vec<u32>> for Request {
 /// [`Generator::generate`] is all that most need. Who gets sentences one by one, and wants each answer as soon as it can be
 /// had, uses [`Generator::push`], [`Generator::step`] and [`Generator::pop`].
 pub struct Generator<M> {
-    model: M,
-    rules: Rules,
+    pub(crate) model: M,
+    pub(crate) rules: Rules,
     on_token: OnToken,
     /// Pushed, but not begun.
     waiting: VecDeque<Sentence>,
@@ -61,7 +61,7 @@ impl<M: Seq2Seq> Generator<M> {
         options.check(&spec)?;
         let slots = (0..options.batch).map(|_| None).collect();
         let sampler = options.sampling.map(|sampling| Box::new(sampling) as Box<dyn Sampler>);
-        let filters = filters(&options, spec.eos);
+        let filters = filters(&options, &spec);
         let rules = Rules { spec, options, filters, stops: Vec::new(), sampler };
         Ok(Generator {
             model,
@@ -160,7 +160,7 @@ impl<M: Seq2Seq> Generator<M> {
             if let Some(running) = running {
                 let first = self.rows.len();
                 let last = running.first.replace(first);
-                let row = |next: &crate::search::Next| Row {
+                let row = |next: &Next| Row {
                     slot,
                     parent: last.map(|last| last + next.parent),
                     token: next.token,
@@ -231,7 +231,7 @@ impl<M: Seq2Seq> Generator<M> {
     }
 
     /// Checks a request.
-    fn sentence(&self, request: Request) -> Result<Sentence, Error> {
+    pub(crate) fn sentence(&self, request: Request) -> Result<Sentence, Error> {
         let (spec, Request { source, prefix }) = (self.rules.spec, request);
         if source.is_empty() {
             return Err(Error::EmptySource);
@@ -252,7 +252,7 @@ impl<M: Seq2Seq> Generator<M> {
 }
 
 /// The filters that options ask for, in the order in which transformers has them.
-fn filters(options: &Options, eos: u32) -> Vec<Box<dyn Filter>> {
+fn filters(options: &Options, spec: &Spec) -> Vec<Box<dyn Filter>> {
     let mut filters: Vec<Box<dyn Filter>> = Vec::new();
     if options.repetition_penalty != 1.0 {
         filters.push(Box::new(RepetitionPenalty(options.repetition_penalty)));
@@ -260,9 +260,10 @@ fn filters(options: &Options, eos: u32) -> Vec<Box<dyn Filter>> {
     if options.no_repeat_ngram > 0 {
         filters.push(Box::new(NoRepeatNgrams(options.no_repeat_ngram)));
     }
-    // The end token cannot be banned: nothing would ever end.
-    let banned: Vec<Vec<u32>> =
-        options.banned.iter().filter(|sequence| ***sequence != [eos]).cloned().collect();
+    // The end token cannot be banned: nothing would ever end. Many models ban padding, which is never written anyway.
+    let matters =
+        |sequence: &&Vec<u32>| **sequence != [spec.eos] && sequence.as_slice() != spec.never.as_slice();
+    let banned: Vec<Vec<u32>> = options.banned.iter().filter(matters).cloned().collect();
     if !banned.is_empty() {
         filters.push(Box::new(Banned(banned)));
     }

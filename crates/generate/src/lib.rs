@@ -23,7 +23,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod alignment;
+mod alternatives;
+mod attention;
 mod beam;
+mod config;
 mod error;
 mod filter;
 mod generator;
@@ -36,8 +40,11 @@ mod seq2seq;
 mod stop;
 mod top;
 mod transformer;
+mod translator;
 mod walk;
 
+pub use alignment::{Link, align, pharaoh};
+pub use attention::{AttentionKind, AttentionMatrix, Look};
 pub use attentive_tensor::Random;
 pub use error::Error;
 pub use filter::{Banned, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty};
@@ -50,3 +57,4 @@ pub use search::{Context, Written};
 pub use seq2seq::{Row, Seq2Seq, Spec};
 pub use stop::{Stop, StopTokens};
 pub use transformer::TransformerSteps;
+pub use translator::{ModelFolder, Translated, Translation, Translator};

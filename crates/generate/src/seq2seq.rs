@@ -1,5 +1,8 @@
 //! The one thing that search knows of a model: it goes on from where it was, one token for each row.
 
+use crate::attention::{AttentionMatrix, Look};
+use crate::error::Error;
+
 /// A model that reads a source and writes a target, one token after the other.
 ///
 /// Sentences are admitted to slots. A step then has any number of rows, each the next token of some hypothesis of a sentence:
@@ -20,6 +23,28 @@ pub trait Seq2Seq {
 
     /// Forgets the sentence in a slot, which is then free. No row may follow any of its rows afterwards.
     fn release(&mut self, slot: usize);
+
+    /// The weights of an attention for pairs of a source and what was written for it. They are those that decoding
+    /// had: the same bits come from a pass over all tokens at once, and of that pass every attention can be seen.
+    fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error>;
+}
+
+impl<M: Seq2Seq + ?Sized> Seq2Seq for Box<M> {
+    fn spec(&self) -> Spec {
+        (**self).spec()
+    }
+    fn admit(&mut self, sources: &[(usize, &[u32])]) {
+        (**self).admit(sources);
+    }
+    fn step(&mut self, rows: &[Row]) -> &mut [f32] {
+        (**self).step(rows)
+    }
+    fn release(&mut self, slot: usize) {
+        (**self).release(slot);
+    }
+    fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error> {
+        (**self).attention(pairs, look)
+    }
 }
 
 /// One token of one hypothesis.
@@ -42,8 +67,12 @@ pub struct Spec {
     pub start: u32,
     /// The token that ends a target.
     pub eos: u32,
+    /// A token that is never written, such as padding.
+    pub never: Option<u32>,
     /// The most tokens that a source may have.
     pub max_source: usize,
     /// The most tokens that can be written.
     pub max_target: usize,
+    /// How many layers write them.
+    pub decoder_layers: usize,
 }

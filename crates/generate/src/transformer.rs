@@ -1,8 +1,10 @@
 //! The original Transformer as a [`Seq2Seq`].
 
+use crate::attention::{AttentionKind, AttentionMatrix, Look};
+use crate::error::Error;
 use crate::seq2seq::{Row, Seq2Seq, Spec};
 use attentive_model::Sequences;
-use attentive_model::families::transformer::Transformer;
+use attentive_model::families::transformer::{Batch, Transformer};
 use attentive_model::layers::{Branch, BranchCache};
 use attentive_tensor::{Backend, Tape};
 use std::fmt;
@@ -35,9 +37,11 @@ impl Seq2Seq for TransformerSteps {
             vocabulary: config.vocab_size,
             start: config.start as u32,
             eos: config.eos as u32,
+            never: config.pad.map(|pad| pad as u32),
             max_source: config.max_positions,
             // The start token has the first position, the last token that is written none.
             max_target: config.max_positions,
+            decoder_layers: config.decoder_layers,
         }
     }
 
@@ -67,6 +71,27 @@ impl Seq2Seq for TransformerSteps {
 
     fn release(&mut self, slot: usize) {
         self.cache.release(slot);
+    }
+
+    fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error> {
+        let (config, backend) = (self.model.config(), self.tape.backend());
+        look.check([config.encoder_layers, config.decoder_layers], config.h)?;
+        let tape = Tape::inference(backend).watching();
+        let signed = |tokens: &[u32]| tokens.iter().map(|&token| token as i32).collect::<Vec<i32>>();
+        let pairs: Vec<_> = pairs.iter().map(|(source, target)| (signed(source), signed(target))).collect();
+        let batch = Batch::new(&**backend, &pairs, config.start as i32);
+        let memory = self.model.encode(&tape, &batch.source, &batch.source_sequences);
+        if look.kind != AttentionKind::Encoder {
+            let (sources, targets) = (&batch.source_sequences, &batch.target_sequences);
+            self.model.decode(&tape, &batch.input, targets, &memory, sources);
+        }
+        // The encoder has one attention in each layer, the decoder two.
+        let place = match look.kind {
+            AttentionKind::Encoder => look.layer,
+            AttentionKind::Decoder => config.encoder_layers + 2 * look.layer,
+            AttentionKind::Cross => config.encoder_layers + 2 * look.layer + 1,
+        };
+        Ok(AttentionMatrix::of(&**backend, &tape.watched()[place], look.head))
     }
 }
 

@@ -139,7 +139,8 @@ mod linux {
                 ///
                 /// `a` are 32 rows of `64 · steps` bytes, `a_stride` bytes apart; `b` is packed: for each step two
                 /// tiles of 1 KiB; `c` is 32 rows of 32 sums, taken as zero at the start with `first`. On the way [`AHEAD`]
-                /// rows like those of `a` are fetched from `ahead`, which need not be valid.
+                /// rows as long as those of `a`, `ahead_stride` bytes apart, are fetched from `ahead`, which need not be
+                /// valid.
                 ///
                 /// # Safety
                 /// All of that must be valid to read, and `c` to write.
@@ -153,6 +154,7 @@ mod linux {
                     c: *mut $sum,
                     first: bool,
                     ahead: *const $element,
+                    ahead_stride: usize,
                 ) {
                     debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
                     const C_STRIDE: usize = BLOCK * 4;
@@ -160,7 +162,7 @@ mod linux {
                         // Safety: the caller's promise; the tiles are configured as long as `self` lives.
                         unsafe {
                             let (b, c) = (b.byte_add(column * 1024), c.byte_add(column * 64));
-                            let ahead = ahead.wrapping_byte_add(column * AHEAD / 2 * a_stride);
+                            let ahead = ahead.wrapping_byte_add(column * AHEAD / 2 * ahead_stride);
                             asm!(
                                 "test {first}, {first}",
                                 "jnz 2f",
@@ -175,11 +177,11 @@ mod linux {
                                 "tileloadd tmm2, [{a} + {a_stride}]",
                                 concat!($product, " tmm0, tmm2, tmm3"),
                                 "prefetcht0 [{ahead}]",
-                                "prefetcht0 [{ahead} + {a_stride}]",
+                                "prefetcht0 [{ahead} + {ahead_stride}]",
                                 "tileloadd tmm2, [{a_below} + {a_stride}]",
                                 concat!($product, " tmm1, tmm2, tmm3"),
-                                "prefetcht0 [{ahead} + 2 * {a_stride}]",
-                                "prefetcht0 [{ahead} + {a_stride_3}]",
+                                "prefetcht0 [{ahead} + 2 * {ahead_stride}]",
+                                "prefetcht0 [{ahead} + {ahead_stride_3}]",
                                 "add {ahead}, 64",
                                 "add {a}, 64",
                                 "add {a_below}, 64",
@@ -192,8 +194,9 @@ mod linux {
                                 a = inout(reg) a => _,
                                 a_below = inout(reg) a.byte_add(16 * a_stride) => _,
                                 a_stride = in(reg) a_stride,
-                                a_stride_3 = in(reg) 3 * a_stride,
                                 ahead = inout(reg) ahead => _,
+                                ahead_stride = in(reg) ahead_stride,
+                                ahead_stride_3 = in(reg) 3 * ahead_stride,
                                 b = inout(reg) b => _,
                                 b_stride = in(reg) 64usize,
                                 steps = inout(reg) steps => _,
@@ -269,6 +272,7 @@ mod elsewhere {
             _c: *mut f32,
             _first: bool,
             _ahead: *const half::bf16,
+            _ahead_stride: usize,
         ) {
             match *self {}
         }
@@ -281,6 +285,7 @@ mod elsewhere {
             _c: *mut i32,
             _first: bool,
             _ahead: *const i8,
+            _ahead_stride: usize,
         ) {
             match *self {}
         }

@@ -28,6 +28,7 @@ pub struct Builder<'a> {
     backend: Arc<dyn Backend>,
     source: Source<'a>,
     prefix: String,
+    int8: bool,
     made: Rc<RefCell<Vec<Parameter>>>,
 }
 
@@ -55,7 +56,18 @@ impl<'a> Builder<'a> {
     }
 
     fn new<'b>(backend: &Arc<dyn Backend>, source: Source<'b>) -> Builder<'b> {
-        Builder { backend: Arc::clone(backend), source, prefix: String::new(), made: Rc::default() }
+        Builder {
+            backend: Arc::clone(backend),
+            source,
+            prefix: String::new(),
+            int8: false,
+            made: Rc::default(),
+        }
+    }
+
+    /// The same builder with the weights of dense layers in int8: for decoding, not to be trained or saved.
+    pub fn in_int8(self) -> Builder<'a> {
+        Builder { int8: true, ..self }
     }
 
     /// The backend of the parameters.
@@ -91,6 +103,26 @@ impl<'a> Builder<'a> {
         let parameter = Parameter::new(name, value);
         self.made.borrow_mut().push(parameter.clone());
         Ok(parameter)
+    }
+
+    /// Weights as products take them: `parameter` itself, or its weights in int8 where these are asked for.
+    pub fn product_weights(&self, parameter: Parameter) -> Parameter {
+        match self.source {
+            Source::Random(_) | Source::Checkpoint(_) if self.int8 => {
+                Parameter::new(parameter.name(), self.backend.quantise(&parameter.value()))
+            }
+            _ => parameter,
+        }
+    }
+
+    /// The weights of a dense layer, which nothing but products takes.
+    pub fn dense_weights(&self, inputs: usize, outputs: usize) -> Result<Parameter, Error> {
+        let weights = self.product_weights(self.parameter("weight", [outputs, inputs], Init::Xavier)?);
+        if let Some(last) = self.made.borrow_mut().last_mut() {
+            // So that the weights before rounding are not kept.
+            *last = weights.clone();
+        }
+        Ok(weights)
     }
 
     /// A tensor that is not learned, of this shape.

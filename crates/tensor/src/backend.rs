@@ -11,7 +11,7 @@
 use crate::shape::Shape;
 use crate::tensor::{DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::Activation;
-use attentive_kernels::attention::{Attention, Span};
+use attentive_kernels::attention::{Attention, KeyLists, Span};
 use attentive_kernels::optimizer::Adam;
 use attentive_kernels::{Dropout, Random};
 use std::fmt::Debug;
@@ -129,6 +129,11 @@ pub trait Backend: Debug + Send + Sync {
     /// `activation(x · wᵀ + bias)` with `x: [rows, in]`, `w: [out, in]`.
     fn linear(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>, activation: Option<Activation>)
     -> Tensor;
+    /// Weights in int8 with a scale for each output, to be used by [`Backend::linear`] and [`Backend::logits`], whose
+    /// activations are then rounded to int8 row by row, and by nothing else. There is no way back.
+    fn quantise(&self, w: &Tensor) -> Tensor;
+    /// `x · wᵀ + bias` in f32, whatever `x` is stored in: rounded logits would make ties that are none.
+    fn logits(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Tensor;
     /// `dx = dy · w`.
     fn linear_backward_input(&self, dy: &Tensor, w: &Tensor, into: Option<Tensor>) -> Tensor;
     /// `dw = dyᵀ · x`.
@@ -172,6 +177,15 @@ pub trait Backend: Debug + Send + Sync {
         k: &Tensor,
         v: &Tensor,
     ) -> (Tensor, Tensor);
+    /// The same for single queries that see all of the rows of `k` and `v` that are listed for them: decoding.
+    fn attention_to_lists(
+        &self,
+        rule: &Attention,
+        lists: KeyLists,
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+    ) -> Tensor;
     /// The gradients of `q`, `k` and `v`; here the spans cover every row of `k` and `v`, too.
     fn attention_backward(
         &self,

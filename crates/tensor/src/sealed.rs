@@ -8,7 +8,7 @@ use crate::backend::{Backend, Binary, Norm, NormGradients, ProjectionLoss, Proje
 use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::Activation;
-use attentive_kernels::attention::{Attention, Span};
+use attentive_kernels::attention::{Attention, KeyLists, Span};
 use attentive_kernels::optimizer::Adam;
 use attentive_kernels::{Dropout, Random};
 use std::sync::Arc;
@@ -137,6 +137,12 @@ impl Backend for SealedBackend {
     ) -> Tensor {
         seal(self.inner.linear(&open(x), &open(w), bias.map(open).as_ref(), activation))
     }
+    fn quantise(&self, w: &Tensor) -> Tensor {
+        seal(self.inner.quantise(&open(w)))
+    }
+    fn logits(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Tensor {
+        seal(self.inner.logits(&open(x), &open(w), bias.map(open).as_ref()))
+    }
     fn linear_backward_input(&self, dy: &Tensor, w: &Tensor, into: Option<Tensor>) -> Tensor {
         seal(self.inner.linear_backward_input(&open(dy), &open(w), into.map(take)))
     }
@@ -184,6 +190,16 @@ impl Backend for SealedBackend {
     ) -> (Tensor, Tensor) {
         let (y, lse) = self.inner.attention(rule, spans, &open(q), &open(k), &open(v));
         (seal(y), seal(lse))
+    }
+    fn attention_to_lists(
+        &self,
+        rule: &Attention,
+        lists: KeyLists,
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+    ) -> Tensor {
+        seal(self.inner.attention_to_lists(rule, lists, &open(q), &open(k), &open(v)))
     }
     fn attention_backward(
         &self,

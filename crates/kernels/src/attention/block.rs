@@ -12,7 +12,7 @@ use std::ops::Range;
 pub(super) const BLOCK: usize = 64;
 
 /// The most lanes of a vector: memory for padded rows is made for them.
-const MOST_LANES: usize = 16;
+pub(super) const MOST_LANES: usize = 16;
 
 /// Elements of a matrix with padded rows, on any instruction set.
 pub(super) fn size(rows: usize, columns: usize) -> usize {

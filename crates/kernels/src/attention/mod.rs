@@ -28,11 +28,13 @@
 
 mod backward;
 mod block;
+mod decode;
 mod forward;
 #[cfg(test)]
 mod tests;
 
 pub use backward::attention_backward;
+pub use decode::{KeyLists, attention_to_lists};
 pub use forward::{attention, attention_weights};
 
 use crate::{Dropout, Real};

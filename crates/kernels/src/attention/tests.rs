@@ -442,3 +442,72 @@ fn keys_that_are_not_there_are_refused() {
     case.k.truncate(6);
     case.forward(&cpu(Isa::best()));
 }
+
+/// The rows of sequences, each in an order of its own and away from the others, are what a cache looks like.
+#[test]
+fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
+    fn check<T: Real>(heads: usize, d_k: usize, d_v: usize, lengths: &[usize]) {
+        let attention_of = plain(heads, d_k, d_v);
+        let keys: usize = lengths.iter().sum();
+        let numbers = |seed, rows: usize, width: usize| -> Vec<T> {
+            normals(seed, rows * width).into_iter().map(T::from_f32).collect()
+        };
+        let q = numbers(1, lengths.len(), heads * d_k);
+        let (k, v) = (numbers(2, keys, heads * d_k), numbers(3, keys, heads * d_v));
+        // Row `i` of the sequences lies in row `place(i)` of the cache.
+        let place = |i: usize| (i * 7 + 3) % (keys * 7 + 5);
+        let scattered = |from: &[T], width: usize| {
+            let mut to = vec![T::from_f32(f32::NAN); (keys * 7 + 5) * width];
+            for i in 0..keys {
+                to[place(i) * width..][..width].copy_from_slice(&from[i * width..][..width]);
+            }
+            to
+        };
+        let (k_cache, v_cache) = (scattered(&k, heads * d_k), scattered(&v, heads * d_v));
+        let rows: Vec<u32> = (0..keys).map(|i| place(i) as u32).collect();
+        let (mut spans, mut ends, mut end) = (Vec::new(), Vec::new(), 0);
+        for (i, &length) in lengths.iter().enumerate() {
+            spans.push(span(i as u32, 1, end, length as u32, length.saturating_sub(1) as u32));
+            end += length as u32;
+            ends.push(end);
+        }
+        for isa in Isa::present() {
+            let (mut expected, mut lse) =
+                (q_sized::<T>(lengths.len() * heads * d_v), vec![0.0; lengths.len() * heads]);
+            let matrix = |data, width| Rows { data, stride: width };
+            let (k_width, v_width) = (heads * d_k, heads * d_v);
+            attention(
+                &cpu(isa),
+                &attention_of,
+                &spans,
+                matrix(&q, k_width),
+                matrix(&k, k_width),
+                matrix(&v, v_width),
+                &mut expected,
+                &mut lse,
+            );
+            for threads in [1, 3] {
+                let mut y = q_sized::<T>(expected.len());
+                let lists = KeyLists { rows: &rows, ends: &ends };
+                attention_to_lists(
+                    &Cpu { isa, threads: Threads::new(threads) },
+                    &attention_of,
+                    lists,
+                    matrix(&q, k_width),
+                    matrix(&k_cache, k_width),
+                    matrix(&v_cache, v_width),
+                    &mut y,
+                );
+                let bits = |x: &[T]| x.iter().map(|x| x.to_f32().to_bits()).collect::<Vec<_>>();
+                assert_eq!(bits(&y), bits(&expected), "{isa}, {heads} heads of {d_k} and {d_v}");
+            }
+        }
+    }
+    fn q_sized<T: Real>(len: usize) -> Vec<T> {
+        vec![T::from_f32(0.5); len]
+    }
+    check::<f32>(8, 32, 32, &[1, 15, 0, 64, 65, 200, 17, 16, 3]);
+    check::<f32>(3, 20, 7, &[2, 70, 31]);
+    check::<bf16>(2, 64, 64, &[40, 1, 129]);
+    check::<bf16>(1, 5, 33, &[9]);
+}

@@ -115,12 +115,17 @@ pub fn gemm_batched(
 pub trait Operand: Real {
     /// `C = activation(A·B + bias)` with weights on the right.
     fn times_weights(cpu: &Cpu, a: Matrix<Self>, b: Matrix, c: &mut [Self], epilogue: Epilogue);
+    /// The same in f32.
+    fn logits(cpu: &Cpu, a: Matrix<Self>, b: Matrix, c: &mut [f32], epilogue: Epilogue);
     /// `C = A·B` for the gradient of weights.
     fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [f32], epilogue: Epilogue);
 }
 
 impl Operand for f32 {
     fn times_weights(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
+        gemm(cpu, a, b, c, epilogue);
+    }
+    fn logits(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
         gemm(cpu, a, b, c, epilogue);
     }
     fn times_activations(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
@@ -130,6 +135,9 @@ impl Operand for f32 {
 
 impl Operand for half::bf16 {
     fn times_weights(cpu: &Cpu, a: Matrix<Self>, b: Matrix, c: &mut [Self], epilogue: Epilogue) {
+        gemm_bf16(cpu, a, b, c, epilogue);
+    }
+    fn logits(cpu: &Cpu, a: Matrix<Self>, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
         gemm_bf16(cpu, a, b, c, epilogue);
     }
     fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [f32], epilogue: Epilogue) {

@@ -123,11 +123,11 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
-    unsafe fn transpose<T: Real>(self, from: *const T, from_stride: usize, to: *mut f32, to_stride: usize) {
+    unsafe fn transpose_rows<T: Real>(self, row: impl Fn(usize) -> *const T, to: *mut f32, to_stride: usize) {
         unsafe {
             let mut r = [_mm256_setzero_ps(); 8];
             for i in 0..8 {
-                r[i] = T::load(self, from.add(i * from_stride));
+                r[i] = T::load(self, row(i));
             }
             // Pairs of rows interleaved, then pairs of pairs, then the halves of the register exchanged.
             let mut two = [_mm256_setzero_ps(); 8];
@@ -307,5 +307,13 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn whole(self, x: __m256i) -> __m256 {
         unsafe { _mm256_cvtepi32_ps(x) }
+    }
+    #[inline(always)]
+    unsafe fn store_i8(self, at: *mut i8, x: __m256) {
+        unsafe {
+            let whole = _mm256_cvtps_epi32(x);
+            let halves = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256::<1>(whole));
+            _mm_storel_epi64(at.cast(), _mm_packs_epi16(halves, halves));
+        }
     }
 }

@@ -120,11 +120,11 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
         unsafe { _mm256_mask_storeu_epi16(at.cast(), first(n), nearest::<BF16>(x)) }
     }
     #[inline(always)]
-    unsafe fn transpose<T: Real>(self, from: *const T, from_stride: usize, to: *mut f32, to_stride: usize) {
+    unsafe fn transpose_rows<T: Real>(self, row: impl Fn(usize) -> *const T, to: *mut f32, to_stride: usize) {
         unsafe {
             let mut r = [_mm512_setzero_ps(); 16];
             for i in 0..16 {
-                r[i] = T::load(self, from.add(i * from_stride));
+                r[i] = T::load(self, row(i));
             }
             // Inside each quarter of the register: pairs of rows interleaved, then pairs of pairs …
             let mut two = [_mm512_setzero_ps(); 16];
@@ -353,6 +353,10 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     #[inline(always)]
     fn whole(self, x: __m512i) -> __m512 {
         unsafe { _mm512_cvtepi32_ps(x) }
+    }
+    #[inline(always)]
+    unsafe fn store_i8(self, at: *mut i8, x: __m512) {
+        unsafe { _mm_storeu_si128(at.cast(), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x))) }
     }
 }
 

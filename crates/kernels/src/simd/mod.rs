@@ -81,7 +81,23 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     ///
     /// # Safety
     /// Both blocks must be valid, with rows of the given strides, and must not overlap.
-    unsafe fn transpose<T: Real>(self, from: *const T, from_stride: usize, to: *mut f32, to_stride: usize);
+    #[inline(always)]
+    unsafe fn transpose<T: Real>(self, from: *const T, from_stride: usize, to: *mut f32, to_stride: usize) {
+        // Safety: the caller's promise.
+        unsafe {
+            self.transpose_rows(
+                #[inline(always)]
+                |i| from.add(i * from_stride),
+                to,
+                to_stride,
+            );
+        }
+    }
+    /// [`Self::transpose`] of `LANES` rows that lie anywhere: `row` gives the start of each.
+    ///
+    /// # Safety
+    /// Every row must be valid for reading [`Self::LANES`] values, and the block at `to` for writing.
+    unsafe fn transpose_rows<T: Real>(self, row: impl Fn(usize) -> *const T, to: *mut f32, to_stride: usize);
 
     /// `a + b`.
     fn add(self, a: Self::F, b: Self::F) -> Self::F;
@@ -173,6 +189,11 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn dot4(self, sum: Self::U, a: Self::U, b: Self::U) -> Self::U;
     /// Signed whole numbers as `f32`.
     fn whole(self, x: Self::U) -> Self::F;
+    /// Writes a vector of numbers in `-127.5..127.5` to `at`, each rounded to the nearest whole one, the even one of two.
+    ///
+    /// # Safety
+    /// `at` must be valid for writing [`Self::LANES`] values.
+    unsafe fn store_i8(self, at: *mut i8, x: Self::F);
 }
 
 /// [`Simd::multiply_rows`] as the compiler makes it.

@@ -97,11 +97,11 @@ impl Simd for Portable {
         }
     }
     #[inline(always)]
-    unsafe fn transpose<T: Real>(self, from: *const T, from_stride: usize, to: *mut f32, to_stride: usize) {
+    unsafe fn transpose_rows<T: Real>(self, row: impl Fn(usize) -> *const T, to: *mut f32, to_stride: usize) {
         for i in 0..N {
             for j in 0..N {
                 // Safety: the caller's promise.
-                unsafe { *to.add(j * to_stride + i) = (*from.add(i * from_stride + j)).to_f32() }
+                unsafe { *to.add(j * to_stride + i) = (*row(i).add(j)).to_f32() }
             }
         }
     }
@@ -240,6 +240,11 @@ impl Simd for Portable {
     #[inline(always)]
     fn whole(self, x: Self::U) -> Self::F {
         x.map(|x| x as i32 as f32)
+    }
+    #[inline(always)]
+    unsafe fn store_i8(self, at: *mut i8, x: Self::F) {
+        // Safety: the caller's promise.
+        unsafe { at.cast::<[i8; N]>().write_unaligned(x.map(|x| x.round_ties_even() as i8)) }
     }
 }
 

@@ -20,7 +20,7 @@ impl Head {
         let dense =
             (d_emb != d_model).then(|| Linear::new(&builder.at("dense"), d_model, d_emb)).transpose()?;
         let classes = vocab_size - usize::from(padding);
-        Ok(Head { table: embedding.table().clone(), dense, classes })
+        Ok(Head { table: builder.product_weights(embedding.table().clone()), dense, classes })
     }
 
     /// How many tokens can be produced: the first ones of the vocabulary.
@@ -28,9 +28,10 @@ impl Head {
         self.classes
     }
 
-    /// `[tokens, d_model]` to `[tokens, vocab_size]`; only the first [`Head::classes`] columns are classes.
+    /// `[tokens, d_model]` to `[tokens, vocab_size]` in f32; only the first [`Head::classes`] columns are classes. They are
+    /// to be read: what is learned from goes through [`Head::loss`].
     pub fn logits(&self, tape: &Tape, hidden: &Var) -> Var {
-        tape.linear(&self.reach(tape, hidden), &tape.parameter(&self.table), None, None)
+        tape.logits(&self.reach(tape, hidden), &tape.parameter(&self.table), None)
     }
 
     /// The mean of the label-smoothed cross-entropy over the target tokens, a scalar; logits never exist as a whole.

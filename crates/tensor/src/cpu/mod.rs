@@ -8,8 +8,8 @@ use crate::backend::{Backend, Binary, Norm, NormGradients, ProjectionLoss, Proje
 use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::{self, Activation};
-use attentive_kernels::attention::{self, Attention, Rows, Span};
-use attentive_kernels::gemm::{self, Epilogue, Matrix, Operand};
+use attentive_kernels::attention::{self, Attention, KeyLists, Rows, Span};
+use attentive_kernels::gemm::{self, Epilogue, Int8Weights, Matrix, Operand};
 use attentive_kernels::optimizer::{self, Adam};
 use attentive_kernels::{Cpu, Dropout, Isa, Random, elementwise, embedding, norm, projection, softmax};
 use half::{bf16, f16};
@@ -149,6 +149,17 @@ fn matrix<T: Number>(x: &Tensor) -> Matrix<'_, T> {
 
 fn rows<T: Number>(x: &Tensor) -> Rows<'_, T> {
     Rows { data: data(x), stride: x.shape().cols() }
+}
+
+/// Weights that [`CpuBackend::quantise`] made.
+fn int8(w: &Tensor) -> Option<&Int8Weights> {
+    w.buffer().get()
+}
+
+fn linear_shape(op: &str, x: &Tensor, w: &Tensor) -> Shape {
+    let (a, b) = (x.shape(), w.shape());
+    assert_eq!(a.cols(), b.cols(), "{op}: x {a} and w {b} do not fit");
+    a.with_cols(b.rows())
 }
 
 fn same_shape(op: &str, a: &Tensor, b: &Tensor) -> Shape {
@@ -339,17 +350,28 @@ impl Backend for CpuBackend {
         bias: Option<&Tensor>,
         activation: Option<Activation>,
     ) -> Tensor {
-        assert_eq!(
-            x.shape().cols(),
-            w.shape().cols(),
-            "linear: x {} and w {} do not fit",
-            x.shape(),
-            w.shape()
-        );
+        let shape = linear_shape("linear", x, w);
         let epilogue = Epilogue { accumulate: false, bias: bias.map(f32s), activation };
         self.profile.time(Share::Product, || {
-            by_type!(x, T => self.build(x.shape().with_cols(w.shape().rows()), |y| {
-                T::times_weights(&self.cpu, matrix(x), matrix(w).t(), y, epilogue);
+            by_type!(x, T => self.build(shape, |y| match int8(w) {
+                Some(w) => gemm::gemm_int8(&self.cpu, matrix::<T>(x), w, y, epilogue),
+                None => T::times_weights(&self.cpu, matrix(x), matrix(w).t(), y, epilogue),
+            }))
+        })
+    }
+
+    fn quantise(&self, w: &Tensor) -> Tensor {
+        let (n, k) = (w.shape().rows(), w.shape().cols());
+        Tensor::new(Buffer::new(Int8Weights::new(f32s(w), n, k)), w.shape(), DType::I8)
+    }
+
+    fn logits(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Tensor {
+        let shape = linear_shape("logits", x, w);
+        let epilogue = Epilogue { accumulate: false, bias: bias.map(f32s), activation: None };
+        self.profile.time(Share::Product, || {
+            by_type!(x, T => self.build(shape, |y| match int8(w) {
+                Some(w) => gemm::gemm_int8(&self.cpu, matrix::<T>(x), w, y, epilogue),
+                None => T::logits(&self.cpu, matrix(x), matrix(w).t(), y, epilogue),
             }))
         })
     }
@@ -486,6 +508,21 @@ impl Backend for CpuBackend {
                 });
             });
             (Tensor::new(Buffer::new(y), shape, q.dtype()), lse)
+        })
+    }
+
+    fn attention_to_lists(
+        &self,
+        rule: &Attention,
+        lists: KeyLists,
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+    ) -> Tensor {
+        self.profile.time(Share::Attention, || {
+            by_type!(q, T => self.build([q.shape().rows(), rule.heads * rule.d_v], |y| {
+                attention::attention_to_lists(&self.cpu, rule, lists, rows::<T>(q), rows(k), rows(v), y);
+            }))
         })
     }
 

@@ -6,7 +6,7 @@
 use crate::backend::Backend;
 use crate::tape::{Tape, Var};
 use crate::tensor::Tensor;
-use attentive_kernels::attention::{Attention, Span};
+use attentive_kernels::attention::{Attention, KeyLists, Span};
 use std::sync::Arc;
 
 /// What it takes to look at the weights of an attention that has been computed.
@@ -45,6 +45,11 @@ impl AttentionWeights {
 }
 
 impl Tape {
+    /// Attention of single queries to the rows of `k` and `v` that are listed for each: decoding, with no way back.
+    pub fn attention_to_lists(&self, rule: &Attention, lists: KeyLists, q: &Var, k: &Var, v: &Var) -> Var {
+        self.constant(self.backend().attention_to_lists(rule, lists, q.value(), k.value(), v.value()))
+    }
+
     /// Attention of each sequence's queries to its keys; `dropout` is the probability that a weight is dropped.
     pub fn attention(
         &self,

@@ -24,6 +24,14 @@ impl Tape {
     }
 }
 
+impl Tape {
+    /// `x · wᵀ + bias` in f32, to be read and not learned from: the way back goes through
+    /// [`Tape::projection_loss`](Tape::projection_loss).
+    pub fn logits(&self, x: &Var, w: &Var, bias: Option<&Var>) -> Var {
+        self.constant(self.backend().logits(x.value(), w.value(), bias.map(Var::value)))
+    }
+}
+
 struct Saved {
     x: Var,
     w: Var,

@@ -117,9 +117,10 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
                 match tiles {
                     Some(tiles) => {
                         let (left, bytes) = (block.as_ptr(), stride * size_of::<bf16>());
-                        let ahead = ahead.wrapping_add(panel * AHEAD * self.left.stride);
-                        let sums = sums.as_mut_ptr();
-                        tiles.multiply_bf16(left, bytes, right.as_ptr(), steps, sums, first, ahead);
+                        let ahead_stride = self.left.stride * size_of::<bf16>();
+                        let ahead = ahead.wrapping_byte_add(panel * AHEAD * ahead_stride);
+                        let (right, sums) = (right.as_ptr(), sums.as_mut_ptr());
+                        tiles.multiply_bf16(left, bytes, right, steps, sums, first, ahead, ahead_stride);
                     }
                     None => {
                         let rows = BLOCK.min(self.left.m - row);

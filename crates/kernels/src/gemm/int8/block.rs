@@ -1,19 +1,21 @@
 //! Blocks of 32 × 32 sums: on the tile unit, or as dot products of four on vectors.
 
 use super::{BLOCK, Epilogue, Int8Weights, STEP, TILE};
+use crate::amx::Tiles;
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd, load, store};
 use crate::threads::Shared;
+use std::ops::Range;
 
-/// All rows with one panel of columns.
-pub(super) struct Panel<'a, T> {
+/// All rows with some panels of columns.
+pub(super) struct Panels<'a, T> {
     pub isa: Isa,
     /// Quantised, in whole blocks.
     pub rows: &'a [i8],
     pub scales: &'a [f32],
     pub length: usize,
     pub w: &'a Int8Weights,
-    pub panel: usize,
+    pub panels: Range<usize>,
     pub c: Shared<'a, T>,
     pub epilogue: Epilogue<'a>,
 }
@@ -22,17 +24,26 @@ pub(super) struct Panel<'a, T> {
 #[repr(C, align(64))]
 struct Sums([i32; BLOCK * BLOCK]);
 
-impl<T: Real> Kernel for Panel<'_, T> {
+impl<T: Real> Kernel for Panels<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let tiles = self.isa.amx().map(|amx| amx.tiles());
-        let (length, right) = (self.length, self.w.panel(self.panel));
         let mut sums = Sums([0; BLOCK * BLOCK]);
+        for panel in self.panels.clone() {
+            self.multiply(s, tiles.as_ref(), panel, &mut sums);
+        }
+    }
+}
+
+impl<T: Real> Panels<'_, T> {
+    #[inline(always)]
+    fn multiply<S: Simd>(&self, s: S, tiles: Option<&Tiles>, panel: usize, sums: &mut Sums) {
+        let (length, right) = (self.length, self.w.panel(panel));
         for row in (0..self.scales.len()).step_by(BLOCK) {
             let left = &self.rows[row * length..][..BLOCK * length];
             let rows = BLOCK.min(self.scales.len() - row);
-            match &tiles {
+            match tiles {
                 // Safety: `left` has 32 rows of `length`, `right` as many columns, `sums` is a whole block.
                 Some(tiles) if length > 0 => unsafe {
                     tiles.multiply_int8(
@@ -43,6 +54,7 @@ impl<T: Real> Kernel for Panel<'_, T> {
                         sums.0.as_mut_ptr(),
                         true,
                         left.as_ptr().wrapping_add(BLOCK * length),
+                        length,
                     );
                 },
                 _ => {
@@ -51,17 +63,15 @@ impl<T: Real> Kernel for Panel<'_, T> {
                     }
                 }
             }
-            self.finish(s, row, rows, &sums);
+            self.finish(s, panel, row, rows, sums);
         }
     }
-}
 
-impl<T: Real> Panel<'_, T> {
     /// `sum · row scale · column scale + bias`, and the activation.
     #[inline(always)]
-    fn finish<S: Simd>(&self, s: S, row: usize, rows: usize, sums: &Sums) {
+    fn finish<S: Simd>(&self, s: S, panel: usize, row: usize, rows: usize, sums: &Sums) {
         let n = self.w.n;
-        let column = self.panel * BLOCK;
+        let column = panel * BLOCK;
         let cols = BLOCK.min(n - column);
         let scales = &self.w.scales[column..][..cols];
         for i in 0..rows {

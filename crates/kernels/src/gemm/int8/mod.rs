@@ -15,13 +15,15 @@ use crate::scratch::Scratch;
 use crate::simd::{Real, Simd, load};
 use crate::threads::Shared;
 use crate::{Cpu, amx};
-use block::Panel;
+use block::Panels;
 
 /// Elements of `k` in a row of a tile.
 const STEP: usize = 64;
 /// Rows and columns of a block of sums.
 const BLOCK: usize = amx::BLOCK;
 const TILE: usize = amx::TILE;
+/// Panels of a task: enough that what it takes to begin one does not count.
+const PANELS: usize = 4;
 /// The largest magnitude of a quantised number.
 const LARGEST: f32 = 127.0;
 
@@ -63,7 +65,13 @@ impl Int8Weights {
 }
 
 /// `C = activation(A·Wᵀ + bias)` with `A: [m, k]` quantised row by row: `C: [m, n]`.
-pub fn gemm_int8<T: Real>(cpu: &Cpu, a: Matrix<T>, w: &Int8Weights, c: &mut [T], epilogue: Epilogue) {
+pub fn gemm_int8<A: Real, C: Real>(
+    cpu: &Cpu,
+    a: Matrix<A>,
+    w: &Int8Weights,
+    c: &mut [C],
+    epilogue: Epilogue,
+) {
     assert!(!a.transposed && !epilogue.accumulate, "int8: only plain products of rows");
     super::check((a.rows, a.cols), (w.k, w.n), c.len(), epilogue);
     let (m, length) = (a.rows, a.cols.next_multiple_of(STEP));
@@ -76,9 +84,11 @@ pub fn gemm_int8<T: Real>(cpu: &Cpu, a: Matrix<T>, w: &Int8Weights, c: &mut [T],
         cpu.isa.dispatch(Quantise { a, first: i * BLOCK, scales, to, length });
     });
     let c = Shared::new(c);
-    cpu.threads.run(w.n.div_ceil(BLOCK), |panel| {
+    let panels = w.n.div_ceil(BLOCK);
+    cpu.threads.run(panels.div_ceil(PANELS), |task| {
         let (rows, scales) = (&*rows, &*scales);
-        cpu.isa.dispatch(Panel { isa: cpu.isa, rows, scales, length, w, panel, c, epilogue });
+        let panels = task * PANELS..panels.min((task + 1) * PANELS);
+        cpu.isa.dispatch(Panels { isa: cpu.isa, rows, scales, length, w, panels, c, epilogue });
     });
 }
 
@@ -109,8 +119,12 @@ impl<T: Real> Kernel for Quantise<'_, T> {
             }
             *scale = s.greatest(most) / LARGEST;
             let inverse = if *scale > 0.0 { 1.0 / *scale } else { 0.0 };
-            for (to, x) in to.iter_mut().zip(row) {
-                *to = (x.to_f32() * inverse).round_ties_even() as i8;
+            // Rows are padded to whole tiles, so that the last vector has its place too: zeros after the end of the row.
+            assert!(to.len() >= k.next_multiple_of(S::LANES));
+            for at in (0..k).step_by(S::LANES) {
+                let x = s.mul(load(s, row, at, S::LANES.min(k - at)), s.splat(inverse));
+                // Safety: a whole vector from `at` on, as just checked.
+                unsafe { s.store_i8(to.as_mut_ptr().add(at), x) };
             }
             to[k..].fill(0);
         }

@@ -1,0 +1,260 @@
+//! How a model wants to be decoded: `generation_config.json`, as transformers reads it.
+//!
+//! What the file says is taken from it. Where it asks for a beam and says no more, the rest is as in transformers (length
+//! penalty 1, no early stopping); where it asks for none, the search is the paper's. A model without the file may have the
+//! same words in `config.json`, as old ones do. What is asked for and cannot be had is refused by name.
+
+use crate::error::Error;
+use crate::options::{EarlyStopping, MaxLength, Options};
+use crate::penalty::LengthPenalty;
+use crate::sampler::Sampling;
+use crate::seq2seq::Spec;
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use std::path::Path;
+
+const FILES: [&str; 2] = ["generation_config.json", "config.json"];
+
+/// The words that are understood.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct Config {
+    num_beams: Option<usize>,
+    num_return_sequences: Option<usize>,
+    length_penalty: Option<f32>,
+    early_stopping: Option<Early>,
+    do_sample: Option<bool>,
+    temperature: Option<f32>,
+    top_k: Option<usize>,
+    top_p: Option<f32>,
+    min_p: Option<f32>,
+    repetition_penalty: Option<f32>,
+    no_repeat_ngram_size: Option<usize>,
+    bad_words_ids: Option<Vec<Vec<u32>>>,
+    suppress_tokens: Option<Vec<u32>>,
+    min_length: Option<usize>,
+    min_new_tokens: Option<usize>,
+    max_length: Option<usize>,
+    max_new_tokens: Option<usize>,
+    eos_token_id: Option<OneOrMany>,
+    forced_eos_token_id: Option<OneOrMany>,
+    decoder_start_token_id: Option<OneOrMany>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Early {
+    Switch(bool),
+    Word(String),
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum OneOrMany {
+    One(u32),
+    Many(Vec<u32>),
+}
+
+impl OneOrMany {
+    fn is(&self, token: u32) -> bool {
+        match self {
+            OneOrMany::One(one) => *one == token,
+            OneOrMany::Many(many) => many[..] == [token],
+        }
+    }
+}
+
+/// Words that would change what is written, and cannot be had, with the values at which they do not.
+const REFUSED: [(&str, &[f64]); 20] = [
+    ("num_beam_groups", &[1.0]),
+    ("diversity_penalty", &[0.0]),
+    ("typical_p", &[1.0]),
+    ("top_h", &[]),
+    ("epsilon_cutoff", &[0.0]),
+    ("eta_cutoff", &[0.0]),
+    ("encoder_repetition_penalty", &[1.0]),
+    ("encoder_no_repeat_ngram_size", &[0.0]),
+    ("penalty_alpha", &[0.0]),
+    ("guidance_scale", &[1.0]),
+    ("sequence_bias", &[]),
+    ("constraints", &[]),
+    ("force_words_ids", &[]),
+    ("forced_bos_token_id", &[]),
+    ("forced_decoder_ids", &[]),
+    ("begin_suppress_tokens", &[]),
+    ("exponential_decay_length_penalty", &[]),
+    ("renormalize_logits", &[]),
+    ("stop_strings", &[]),
+    ("watermarking_config", &[]),
+];
+
+impl Options {
+    /// The options that a model's folder asks for, or else the default ones.
+    pub fn load(folder: &Path, spec: &Spec) -> Result<Options, Error> {
+        let Some(path) = FILES.map(|name| folder.join(name)).into_iter().find(|path| path.exists()) else {
+            return Ok(Options::default());
+        };
+        let wrong = |problem: String| Error::Format { path: path.clone(), problem };
+        let text = std::fs::read_to_string(&path)
+            .map_err(|source| attentive_model::Error::File { path: path.clone(), source })?;
+        let object: Map<String, Value> =
+            serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        Options::from_json(object, spec).map_err(wrong)
+    }
+
+    fn from_json(object: Map<String, Value>, spec: &Spec) -> Result<Options, String> {
+        if let Some((name, _)) = REFUSED.iter().find(|(name, neutral)| asks(object.get(*name), neutral)) {
+            return Err(format!("`{name}` is not supported"));
+        }
+        let config: Config =
+            serde_json::from_value(Value::Object(object)).map_err(|error| error.to_string())?;
+        for (name, token, known) in [
+            ("eos_token_id", &config.eos_token_id, spec.eos),
+            ("forced_eos_token_id", &config.forced_eos_token_id, spec.eos),
+            ("decoder_start_token_id", &config.decoder_start_token_id, spec.start),
+        ] {
+            if token.as_ref().is_some_and(|token| !token.is(known)) {
+                return Err(format!(
+                    "`{name}` is not {known}, which the model has, and others are not supported"
+                ));
+            }
+        }
+        config.options()
+    }
+}
+
+/// Whether a value asks for something.
+fn asks(value: Option<&Value>, neutral: &[f64]) -> bool {
+    match value {
+        None | Some(Value::Null | Value::Bool(false)) => false,
+        Some(Value::Array(list)) => !list.is_empty(),
+        Some(value) => !value.as_f64().is_some_and(|number| neutral.contains(&number)),
+    }
+}
+
+impl Config {
+    fn options(self) -> Result<Options, String> {
+        let paper = Options::default();
+        let early_stopping = match self.early_stopping {
+            None | Some(Early::Switch(false)) => EarlyStopping::No,
+            Some(Early::Switch(true)) => EarlyStopping::Yes,
+            Some(Early::Word(word)) if word == "never" => EarlyStopping::Never,
+            Some(Early::Word(word)) => {
+                return Err(format!("`early_stopping` is `{word}`; known are true, false and \"never\""));
+            }
+        };
+        let sampling = Sampling {
+            temperature: self.temperature.unwrap_or(1.0),
+            top_k: self.top_k.unwrap_or(50),
+            top_p: self.top_p.unwrap_or(1.0),
+            min_p: self.min_p.unwrap_or(0.0),
+        };
+        let suppressed = self.suppress_tokens.unwrap_or_default().into_iter().map(|token| vec![token]);
+        // Theirs count the start token.
+        let theirs = |length: usize| length.saturating_sub(1);
+        let max_length = self.max_new_tokens.or(self.max_length.map(theirs)).map(MaxLength::Tokens);
+        Ok(Options {
+            beam: self.num_beams.unwrap_or(paper.beam),
+            n_best: self.num_return_sequences.unwrap_or(paper.n_best),
+            penalty: match (self.length_penalty, self.num_beams) {
+                (Some(power), _) => LengthPenalty::Power(power),
+                (None, Some(_)) => LengthPenalty::Power(1.0),
+                (None, None) => paper.penalty,
+            },
+            early_stopping,
+            sampling: self.do_sample.unwrap_or(false).then_some(sampling),
+            repetition_penalty: self.repetition_penalty.unwrap_or(paper.repetition_penalty),
+            no_repeat_ngram: self.no_repeat_ngram_size.unwrap_or(paper.no_repeat_ngram),
+            banned: self.bad_words_ids.unwrap_or_default().into_iter().chain(suppressed).collect(),
+            min_length: self.min_new_tokens.or(self.min_length.map(theirs)).unwrap_or(paper.min_length),
+            max_length: max_length.unwrap_or(paper.max_length),
+            forced_eos: self.forced_eos_token_id.is_some(),
+            ..paper
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    const SPEC: Spec = Spec {
+        vocabulary: 10,
+        start: 9,
+        eos: 0,
+        never: Some(9),
+        max_source: 512,
+        max_target: 512,
+        decoder_layers: 6,
+    };
+
+    fn read(value: Value) -> Result<Options, String> {
+        Options::from_json(value.as_object().unwrap().clone(), &SPEC)
+    }
+
+    #[test]
+    fn a_file_of_opus_mt_is_a_search_as_in_transformers() {
+        let options = read(json!({
+            "_from_model_config": true, "bad_words_ids": [[9]], "decoder_start_token_id": 9, "eos_token_id": 0,
+            "forced_eos_token_id": 0, "max_length": 512, "num_beams": 6, "pad_token_id": 9, "renormalize_logits": false,
+        }));
+        let expected = Options {
+            beam: 6,
+            penalty: LengthPenalty::Power(1.0),
+            banned: vec![vec![9]],
+            max_length: MaxLength::Tokens(511),
+            forced_eos: true,
+            ..Options::default()
+        };
+        assert_eq!(options, Ok(expected));
+    }
+
+    #[test]
+    fn a_file_that_asks_for_no_search_gets_the_papers() {
+        let options = read(json!({"eos_token_id": [0], "early_stopping": null}));
+        assert_eq!(options, Ok(Options::default()));
+    }
+
+    #[test]
+    fn every_word_is_understood() {
+        let options = read(json!({
+            "num_beams": 1, "num_return_sequences": 3, "length_penalty": 0.5, "early_stopping": "never",
+            "do_sample": true, "temperature": 0.7, "top_k": 0, "top_p": 0.9, "min_p": 0.05,
+            "repetition_penalty": 1.2, "no_repeat_ngram_size": 3, "bad_words_ids": [[1, 2]], "suppress_tokens": [3],
+            "min_new_tokens": 4, "max_new_tokens": 20, "max_length": 5,
+        }));
+        let expected = Options {
+            beam: 1,
+            n_best: 3,
+            penalty: LengthPenalty::Power(0.5),
+            early_stopping: EarlyStopping::Never,
+            sampling: Some(Sampling { temperature: 0.7, top_k: 0, top_p: 0.9, min_p: 0.05 }),
+            repetition_penalty: 1.2,
+            no_repeat_ngram: 3,
+            banned: vec![vec![1, 2], vec![3]],
+            min_length: 4,
+            max_length: MaxLength::Tokens(20),
+            ..Options::default()
+        };
+        assert_eq!(options, Ok(expected));
+    }
+
+    #[test]
+    fn what_cannot_be_had_is_refused_by_name() {
+        for (word, value) in [
+            ("num_beam_groups", json!(2)),
+            ("typical_p", json!(0.9)),
+            ("forced_bos_token_id", json!(5)),
+            ("sequence_bias", json!([[[1], 2.0]])),
+            ("renormalize_logits", json!(true)),
+            ("early_stopping", json!("sometimes")),
+            ("eos_token_id", json!([0, 1])),
+            ("decoder_start_token_id", json!(1)),
+        ] {
+            let problem = read(json!({word: value})).unwrap_err();
+            assert!(problem.contains(word), "{problem}");
+        }
+        assert!(read(json!({"num_beams": "many"})).is_err());
+    }
+}

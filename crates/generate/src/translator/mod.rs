@@ -1,0 +1,331 @@
+//! Text to text, line by line.
+//!
+//! A line is encoded, decoded and written out again. One that is longer than the model can read is cut behind its
+//! sentences into parts that are translated each for itself; a sentence that is too long is cut off. Lines come back in the
+//! order in which they went in.
+
+mod folder;
+mod split;
+
+pub use folder::ModelFolder;
+
+use crate::alignment::{Link, align};
+use crate::attention::Look;
+use crate::error::Error;
+use crate::generator::{Generator, Request};
+use crate::hypothesis::Hypothesis;
+use crate::options::Options;
+use crate::seq2seq::Seq2Seq;
+use attentive_text::tokenizer::{Side, Tokenizer};
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+/// What became of a line.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Translation {
+    /// The translations, best first: as many as were asked for, if there are so many.
+    pub best: Vec<Translated>,
+    /// The tokens of the source.
+    pub source_tokens: usize,
+    /// How many of them were cut off because a sentence was too long.
+    pub cut: usize,
+}
+
+/// One translation of a line.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Translated {
+    /// The text.
+    pub text: String,
+    /// How sure the model is; see [`Hypothesis::score`]. Of a line in several parts, the sum.
+    pub score: f32,
+    /// The tokens, end tokens included.
+    pub tokens: Vec<u32>,
+    /// The log of the probability of each token.
+    pub token_scores: Vec<f32>,
+    /// Which word comes from which, if that was asked for.
+    pub alignment: Vec<Link>,
+}
+
+/// Translates lines, as many at once as [`Options::batch`] says.
+pub struct Translator {
+    generator: Generator<Box<dyn Seq2Seq>>,
+    tokenizer: Arc<Tokenizer>,
+    prefix: Vec<u32>,
+    /// What alignments are made from, if they are wanted.
+    look: Option<Look>,
+    /// The parts of all lines, in order, from the next line on that is to be handed out.
+    parts: VecDeque<Part>,
+}
+
+/// A part of a line that is translated for itself: mostly the whole line.
+struct Part {
+    source: Vec<u32>,
+    /// Without its language token.
+    source_words: usize,
+    /// How many tokens of it were cut off.
+    cut: usize,
+    /// Whether the next part belongs to another line.
+    ends_line: bool,
+    /// None until they are there.
+    hypotheses: Option<Vec<Hypothesis>>,
+    /// Of each hypothesis, if they are wanted.
+    alignments: Vec<Vec<Link>>,
+}
+
+impl Translator {
+    /// A translator with nothing to do.
+    pub fn new(
+        model: Box<dyn Seq2Seq>,
+        tokenizer: Arc<Tokenizer>,
+        options: Options,
+    ) -> Result<Translator, Error> {
+        let [source, target] = [Side::Source, Side::Target].map(|side| tokenizer.vocabulary_size(side));
+        let (tokens, vocabulary) = (source.max(target), model.spec().vocabulary);
+        if tokens > vocabulary {
+            return Err(Error::Vocabulary { tokenizer: tokens, model: vocabulary });
+        }
+        let generator = Generator::new(model, options)?;
+        Ok(Translator { generator, tokenizer, prefix: Vec::new(), look: None, parts: VecDeque::new() })
+    }
+
+    /// Begins every translation with this text.
+    pub fn with_prefix(mut self, text: &str) -> Result<Translator, Error> {
+        self.prefix = self.tokenizer.encode_plain(text, Side::Target)?;
+        Ok(self)
+    }
+
+    /// Says which word comes from which.
+    pub fn with_alignments(mut self) -> Translator {
+        self.look = Some(Look::for_alignment(&self.generator.model().spec()));
+        self
+    }
+
+    /// The options.
+    pub fn options(&self) -> &Options {
+        self.generator.options()
+    }
+
+    /// The tokenizer.
+    pub fn tokenizer(&self) -> &Tokenizer {
+        &self.tokenizer
+    }
+
+    /// Translates lines, all of them, in order.
+    pub fn translate<S: AsRef<str>>(
+        &mut self,
+        lines: impl IntoIterator<Item = S>,
+    ) -> Result<Vec<Translation>, Error> {
+        let (mut lines, mut translations) = (lines.into_iter(), Vec::new());
+        loop {
+            while self.has_room()
+                && let Some(line) = lines.next()
+            {
+                self.push(line.as_ref())?;
+            }
+            if self.is_empty() {
+                return Ok(translations);
+            }
+            self.step()?;
+            while let Some(translation) = self.pop()? {
+                translations.push(translation);
+            }
+        }
+    }
+
+    /// The `count` most probable ways in which the translation of a line can go on behind the prefix, the most probable
+    /// next token first. Of a line that is too long for the model, the first part is translated. What was pushed before
+    /// is forgotten.
+    pub fn alternatives(&mut self, line: &str, count: usize) -> Result<Vec<Translated>, Error> {
+        self.parts.clear();
+        let mut parts = self.cut(line.trim())?;
+        let request = Request { source: parts.swap_remove(0).source, prefix: self.prefix.clone() };
+        let found = self.generator.alternatives(request, count)?;
+        let whole = |hypothesis| Ranked { hypothesis, links: &[], source_words: 0 };
+        found.iter().map(|hypothesis| self.join([whole(hypothesis)].into_iter())).collect()
+    }
+
+    /// Adds a line behind those that are there.
+    pub fn push(&mut self, line: &str) -> Result<(), Error> {
+        let line = line.trim();
+        if line.is_empty() {
+            let nothing = Part::new(Vec::new(), 0, "");
+            self.parts.push_back(Part { ends_line: true, hypotheses: Some(Vec::new()), ..nothing });
+            return Ok(());
+        }
+        let mut parts = self.cut(line)?;
+        // Only the first can fail, with the prefix, so that all of a line's parts are pushed or none.
+        let mut prefix = self.prefix.clone();
+        for part in &parts {
+            let request = Request { source: part.source.clone(), prefix: std::mem::take(&mut prefix) };
+            self.generator.push(request)?;
+        }
+        parts.last_mut().expect("a line that is not empty has a part").ends_line = true;
+        self.parts.extend(parts);
+        Ok(())
+    }
+
+    /// Whether there is too little to do for decoding as many lines at once as could be.
+    pub fn has_room(&self) -> bool {
+        // Lines that are done wait for those before them; they must not keep others from being begun.
+        self.parts.len() < 4 * self.options().batch
+    }
+
+    /// Whether there is no line in here.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Writes one token of every part of a line that is being translated.
+    pub fn step(&mut self) -> Result<(), Error> {
+        self.generator.step();
+        let first = self.parts.iter().take_while(|part| part.hypotheses.is_some()).count();
+        let mut filled = Vec::new();
+        for place in first..self.parts.len() {
+            if self.parts[place].hypotheses.is_none() {
+                let Some(hypotheses) = self.generator.pop() else { break };
+                self.parts[place].hypotheses = Some(hypotheses);
+                filled.push(place);
+            }
+        }
+        match self.look {
+            Some(look) if !filled.is_empty() => self.align(look, &filled),
+            _ => Ok(()),
+        }
+    }
+
+    /// The translation of the next line in order, if it is there.
+    pub fn pop(&mut self) -> Result<Option<Translation>, Error> {
+        let Some(last) = self.parts.iter().position(|part| part.ends_line) else { return Ok(None) };
+        if self.parts.range(..=last).any(|part| part.hypotheses.is_none()) {
+            return Ok(None);
+        }
+        let parts: Vec<Part> = self.parts.drain(..=last).collect();
+        let most = parts.iter().map(|part| part.hypotheses().len()).max().unwrap_or(0);
+        // Of a line in several parts, the second best has the second best of each, as far as there are any.
+        let best = (0..most).map(|rank| self.join(parts.iter().filter_map(|part| part.ranked(rank))));
+        let mut best = best.collect::<Result<Vec<_>, _>>()?;
+        if best.is_empty() {
+            best.push(Translated::default());
+        }
+        let cut = parts.iter().map(|part| part.cut).sum();
+        let source_tokens = parts.iter().map(|part| part.source.len()).sum::<usize>() + cut;
+        Ok(Some(Translation { best, source_tokens, cut }))
+    }
+
+    /// Cuts a line that is not empty into parts that the model can read.
+    fn cut(&self, line: &str) -> Result<Vec<Part>, Error> {
+        let most = self.generator.model().spec().max_source;
+        let whole = self.encode(line)?;
+        if whole.len() <= most {
+            return Ok(vec![Part::new(whole, 0, language(line).1)]);
+        }
+        // Every part is in the same language.
+        let (language, text) = language(line);
+        let with_language = |part: &str| format!("{language}{part}");
+        let fits = |part: &str| Ok::<_, Error>(self.encode(&with_language(part))?.len() <= most);
+        let part = |text: &str| {
+            let mut source = self.encode(&with_language(text))?;
+            let cut = source.len().saturating_sub(most);
+            // The end stays.
+            source.drain(source.len() - 1 - cut..source.len() - 1);
+            Ok(Part::new(source, cut, text))
+        };
+        split::parts(text, fits)?.into_iter().map(part).collect()
+    }
+
+    /// The tokens of a text, with the end token.
+    fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
+        let mut source = self.tokenizer.encode(text, Side::Source)?;
+        let eos = self.generator.model().spec().eos;
+        if source.last() != Some(&eos) {
+            source.push(eos);
+        }
+        Ok(source)
+    }
+
+    /// Puts the translations of a line's parts together.
+    fn join<'a>(&self, parts: impl Iterator<Item = Ranked<'a>>) -> Result<Translated, Error> {
+        let mut whole = Translated::default();
+        let mut source_words = 0;
+        for Ranked { hypothesis, links, source_words: words } in parts {
+            let target_words = whole.text.split_whitespace().count();
+            let link = |(source, target): &Link| (source_words + source, target_words + target);
+            whole.alignment.extend(links.iter().map(link));
+            source_words += words;
+            if !whole.text.is_empty() {
+                whole.text.push(' ');
+            }
+            // A line stays a line.
+            let text = self.tokenizer.decode(hypothesis.content())?.replace(['\n', '\r'], " ");
+            whole.text.push_str(&text);
+            whole.score += hypothesis.score;
+            whole.tokens.extend(&hypothesis.tokens);
+            whole.token_scores.extend(&hypothesis.token_scores);
+        }
+        Ok(whole)
+    }
+
+    /// Aligns the hypotheses of some parts.
+    fn align(&mut self, look: Look, places: &[usize]) -> Result<(), Error> {
+        let parts = places.iter().map(|&place| &self.parts[place]);
+        let pairs: Vec<(&[u32], &[u32])> = parts
+            .flat_map(|part| part.hypotheses().iter().map(|found| (&part.source[..], &found.tokens[..])))
+            .collect();
+        let matrices = self.generator.model().attention(&pairs, look)?;
+        let links = pairs.iter().zip(&matrices).map(|((source, target), matrix)| {
+            align(matrix, &self.words(source, Side::Source), &self.words(target, Side::Target))
+        });
+        let mut links = links.collect::<Vec<_>>().into_iter();
+        for &place in places {
+            let count = self.parts[place].hypotheses().len();
+            self.parts[place].alignments = links.by_ref().take(count).collect();
+        }
+        Ok(())
+    }
+
+    /// The word of each token, none for those that are no text.
+    fn words(&self, tokens: &[u32], side: Side) -> Vec<Option<usize>> {
+        let eos = self.generator.model().spec().eos;
+        let mut words = 0;
+        let word = |&token: &u32| {
+            let is_text = |piece: &String| token != eos && language(piece).0.is_empty();
+            let piece = self.tokenizer.piece(token, side).filter(is_text)?;
+            if words == 0 || self.tokenizer.starts_word(&piece) {
+                words += 1;
+            }
+            Some(words - 1)
+        };
+        tokens.iter().map(word).collect()
+    }
+}
+
+impl Part {
+    fn new(source: Vec<u32>, cut: usize, text: &str) -> Part {
+        let source_words = text.split_whitespace().count();
+        Part { source, source_words, cut, ends_line: false, hypotheses: None, alignments: Vec::new() }
+    }
+
+    fn hypotheses(&self) -> &[Hypothesis] {
+        self.hypotheses.as_deref().unwrap_or_default()
+    }
+
+    /// The hypothesis of this rank, or else the last.
+    fn ranked(&self, rank: usize) -> Option<Ranked<'_>> {
+        let rank = rank.min(self.hypotheses().len().checked_sub(1)?);
+        let links = self.alignments.get(rank).map(Vec::as_slice).unwrap_or_default();
+        Some(Ranked { hypothesis: &self.hypotheses()[rank], links, source_words: self.source_words })
+    }
+}
+
+/// A hypothesis of a part with what belongs to it.
+struct Ranked<'a> {
+    hypothesis: &'a Hypothesis,
+    links: &'a [Link],
+    source_words: usize,
+}
+
+/// The language token that a line for a model of several languages begins with, and the rest.
+fn language(line: &str) -> (&str, &str) {
+    let end = line.strip_prefix(">>").and_then(|rest| rest.find("<<"));
+    line.split_at(end.map_or(0, |end| end + 4))
+}

@@ -1,0 +1,75 @@
+//! Where a text can be cut: behind its sentences.
+
+/// Closes a sentence together with what ends it.
+const CLOSING: [char; 9] = ['"', '\'', '”', '’', '»', ')', ']', '」', '』'];
+
+/// The sentences of a text, with the spaces behind them: they join to the text again. A sentence ends with one of `.!?…`
+/// before a space, or with one of `。！？`.
+pub(super) fn sentences(text: &str) -> Vec<&str> {
+    let mut sentences = Vec::new();
+    let (mut start, mut ended) = (0, false);
+    let mut characters = text.char_indices().peekable();
+    while let Some((at, character)) = characters.next() {
+        let end = at + character.len_utf8();
+        let full = matches!(character, '。' | '！' | '？');
+        ended = full || matches!(character, '.' | '!' | '?' | '…') || ended && CLOSING.contains(&character);
+        let next = characters.peek().map(|(_, next)| *next);
+        let closes = next.is_some_and(|next| CLOSING.contains(&next));
+        if ended && (next.is_some_and(char::is_whitespace) || full && !closes) {
+            let rest = &text[end..];
+            let next = end + rest.len() - rest.trim_start().len();
+            sentences.push(&text[start..next]);
+            start = next;
+            while characters.next_if(|(at, _)| *at < next).is_some() {}
+            ended = false;
+        }
+    }
+    if start < text.len() {
+        sentences.push(&text[start..]);
+    }
+    sentences
+}
+
+/// Cuts a text behind sentences into parts that each `fits`, as long as may be. A sentence that alone does not fit is a part
+/// of its own.
+pub(super) fn parts<E>(text: &str, mut fits: impl FnMut(&str) -> Result<bool, E>) -> Result<Vec<&str>, E> {
+    let mut parts = Vec::new();
+    let (mut start, mut end) = (0, 0);
+    for sentence in sentences(text) {
+        let next = end + sentence.len();
+        if end > start && !fits(text[start..next].trim())? {
+            parts.push(text[start..end].trim());
+            start = end;
+        }
+        end = next;
+    }
+    parts.push(text[start..end].trim());
+    Ok(parts)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sentences_end_with_a_mark_and_a_space() {
+        let text = "One. Two (or 2.5)!  \"Three?\" she said… Four";
+        assert_eq!(sentences(text), ["One. ", "Two (or 2.5)!  ", "\"Three?\" ", "she said… ", "Four"]);
+        assert_eq!(sentences("一。二！」三"), ["一。", "二！」", "三"]);
+        assert_eq!(sentences("no end"), ["no end"]);
+        assert_eq!(sentences(""), [""; 0]);
+        for text in [text, "a... b", "?!", " . ", "一。 二"] {
+            assert_eq!(sentences(text).concat(), text);
+        }
+    }
+
+    #[test]
+    fn parts_are_as_long_as_fits() {
+        let fits = |limit: usize| move |part: &str| Ok::<bool, ()>(part.len() <= limit);
+        let text = "aa. bb. cc. dd.";
+        assert_eq!(parts(text, fits(7)), Ok(vec!["aa. bb.", "cc. dd."]));
+        assert_eq!(parts(text, fits(11)), Ok(vec!["aa. bb. cc.", "dd."]));
+        assert_eq!(parts(text, fits(2)), Ok(vec!["aa.", "bb.", "cc.", "dd."]));
+        assert_eq!(parts("aaaaaaaaa bb. cc.", fits(4)), Ok(vec!["aaaaaaaaa bb.", "cc."]));
+    }
+}
