@@ -32,6 +32,9 @@ pub(crate) enum Error {
     /// A run cannot begin or go on.
     #[error(transparent)]
     Train(#[from] attentive_train::Error),
+    /// A model cannot be decoded.
+    #[error(transparent)]
+    Generate(#[from] attentive_generate::Error),
     /// A line of the input makes no sense.
     #[error("{input}, line {line}: {problem}")]
     Line { input: String, line: usize, problem: String },

@@ -3,12 +3,15 @@
 //! Here arguments become calls of the library and results become text; one file for each command.
 
 mod bench;
+mod demo;
 mod error;
+mod heatmap;
 mod machine;
 mod options;
 mod output;
 mod precision;
 mod score;
+mod terminal;
 mod tokenize;
 mod train;
 
@@ -22,6 +25,8 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "attentive", version, arg_required_else_help = true, after_help = EXAMPLES)]
 enum Command {
+    /// Watch a Transformer learn to translate numbers, in about a minute
+    Demo(demo::Demo),
     /// Measure speed and memory on this machine
     #[command(subcommand)]
     Bench(bench::Command),
@@ -35,6 +40,7 @@ enum Command {
 
 const EXAMPLES: &str = "\
 Examples:
+  attentive demo                            a Transformer learns to translate numbers
   attentive bench train --preset base       a training step of the paper's base model
   attentive bench train --preset small --threads 1 --json
   attentive bench kernels                   every kernel beside what the machine can do
@@ -66,6 +72,7 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> Result<(), Error> {
     match command {
+        Command::Demo(demo) => demo::run(demo),
         Command::Bench(command) => bench::run(command),
         Command::Tokenize(command) => tokenize::run(command),
         Command::Score(score) => score::run(score),

@@ -90,7 +90,7 @@ impl Train {
 }
 
 /// The first signal asks the run to save and leave, the second does not ask.
-fn stop_on_signal(stop: &Arc<AtomicBool>) {
+pub(crate) fn stop_on_signal(stop: &Arc<AtomicBool>) {
     let stop = Arc::clone(stop);
     let handler = move || {
         if stop.swap(true, Ordering::Relaxed) {

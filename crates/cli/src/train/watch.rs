@@ -1,5 +1,6 @@
 //! What a run shows on the way: a bar with the last numbers on a terminal, plain lines elsewhere, both on stderr.
 
+use crate::output::thousands;
 use attentive_train::metrics::{StepMetric, ValidationMetric};
 use attentive_train::{Begin, Event, Outcome, Progress, Reason, Sample};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -74,9 +75,9 @@ impl Watch {
         let from = if *step > 0 { format!(", from step {step} on") } else { String::new() };
         self.line(&format!(
             "{} parameters, {vocabulary} tokens, {} pairs to learn from, {} to validate on, {device}{from}",
-            thousands(*parameters),
-            thousands(*pairs),
-            thousands(*validation_pairs),
+            thousands(*parameters as u64),
+            thousands(*pairs as u64),
+            thousands(*validation_pairs as u64),
         ));
         self.bar.disable_steady_tick();
         self.bar.set_style(style("{bar:30} {percent:>3} %  step {prefix}  {msg}"));
@@ -102,7 +103,7 @@ impl Watch {
             self.left(metric.seconds).map(|left| format!("  {} left", duration(left))).unwrap_or_default();
         let numbers = format!(
             "loss {loss:.3}  rate {learning_rate:.2e}  {} tokens/s{left}",
-            thousands(*tokens_per_second as usize)
+            thousands(*tokens_per_second as u64)
         );
         self.bar.set_message(numbers.clone());
         if !self.terminal {
@@ -154,26 +155,12 @@ fn duration(seconds: f64) -> String {
     }
 }
 
-/// A number with commas between its thousands.
-fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn numbers_and_times_are_written_for_people() {
-        assert_eq!([0, 999, 1000, 1234567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+    fn times_are_written_for_people() {
         assert_eq!(
             [0.4, 61.0, 3600.0, 7384.0].map(duration),
             ["0 s", "1 min 01 s", "1 h 00 min", "2 h 03 min"]
