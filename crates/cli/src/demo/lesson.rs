@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// The width of the longest bar of a loss.
-const WIDTH: f64 = 26.0;
+const WIDTH: usize = 22;
 /// Positions of the bar that shows how much is done.
 const FULL: u64 = 1000;
 
@@ -76,21 +76,16 @@ impl Lesson {
         let (parameters, pairs) = (thousands(*parameters as u32), thousands(*pairs as u32));
         self.line(&format!(
             "A Transformer of {parameters} parameters learns to translate numbers from English\n\
-             into German and French. It begins with random weights and {pairs} pairs of texts;\n\
-             this takes about a minute on two cores ({device}).\n"
+             into German and French. It begins with random weights and learns from {pairs}\n\
+             pairs, in about a minute on two cores (this is {device}).\n"
         ));
     }
 
     fn validation(&mut self, metric: &ValidationMetric, sample: Option<&Sample>) {
         if self.first.is_none()
-            && let Some(sample) = sample
+            && let Some(Sample { source, .. }) = sample
         {
-            let (source, reference) = (&sample.source, &sample.reference);
-            self.line(&format!(
-                "  step   loss  {:WIDTH$}  {source}: {reference}",
-                "",
-                WIDTH = WIDTH as usize
-            ));
+            self.line(&format!("  step   loss  {:WIDTH$}  {source}", ""));
         }
         let first = *self.first.get_or_insert(metric.loss);
         let translation = sample.map_or("", |sample| &sample.translation);
@@ -116,14 +111,14 @@ impl Lesson {
 
 /// A bar of a length between 0 and 1, in eighths of a character.
 fn bar(share: f64) -> String {
-    let eighths = (share.clamp(0.0, 1.0) * WIDTH * 8.0).round() as usize;
+    let eighths = (share.clamp(0.0, 1.0) * (WIDTH * 8) as f64).round() as usize;
     let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
-    format!("{:width$}", "█".repeat(eighths / 8) + part, width = WIDTH as usize)
+    format!("{:width$}", "█".repeat(eighths / 8) + part, width = WIDTH)
 }
 
 /// A model that has just begun can go on and on.
 fn cut(text: &str) -> String {
-    const MOST: usize = 36;
+    const MOST: usize = 40;
     if text.chars().count() <= MOST {
         text.to_owned()
     } else {
@@ -137,18 +132,18 @@ mod tests {
 
     #[test]
     fn a_bar_is_as_long_as_its_share() {
-        assert_eq!(bar(1.0), "█".repeat(26));
-        assert_eq!(bar(0.5).trim_end(), "█".repeat(13));
-        assert_eq!(bar(1.0 / 26.0 / 2.0).trim_end(), "▌");
+        assert_eq!(bar(1.0), "█".repeat(22));
+        assert_eq!(bar(0.5).trim_end(), "█".repeat(11));
+        assert_eq!(bar(1.0 / 22.0 / 2.0).trim_end(), "▌");
         assert_eq!(bar(0.0).trim_end(), "");
         for share in [0.0, 0.1, 0.33, 0.999, 7.0] {
-            assert_eq!(bar(share).chars().count(), 26);
+            assert_eq!(bar(share).chars().count(), 22);
         }
     }
 
     #[test]
     fn long_texts_are_cut() {
         assert_eq!(cut("kurz"), "kurz");
-        assert_eq!(cut(&"ü".repeat(40)).chars().count(), 36);
+        assert_eq!(cut(&"ü".repeat(50)).chars().count(), 40);
     }
 }

@@ -74,17 +74,6 @@ impl Translator {
                 let mut found = self.generator.model().attention(&[(&read, &written)], look)?;
                 let weights = found.swap_remove(0);
                 let decided = spread(&weights);
-                if std::env::var_os("ATTENTIVE_HEADS").is_some() {
-                    let labels = |ids: &[u32], side| -> Vec<String> {
-                        ids.iter().map(|&id| self.tokenizer.piece(id, side).unwrap_or_default()).collect()
-                    };
-                    let (rows, columns) = (labels(&written, Side::Target), labels(&read, Side::Source));
-                    println!(
-                        "layer {layer} head {head} {decided}\n{}",
-                        crate::heatmap::Heatmap { rows: &rows, columns: &columns, weights: &weights }
-                            .draw(100, false)
-                    );
-                }
                 if best.as_ref().is_none_or(|(so_far, ..)| decided > *so_far) {
                     best = Some((decided, layer, head, weights));
                 }
