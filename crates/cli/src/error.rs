@@ -32,9 +32,12 @@ pub(crate) enum Error {
     /// A run cannot begin or go on.
     #[error(transparent)]
     Train(#[from] attentive_train::Error),
-    /// A model cannot be decoded.
+    /// Nothing can be generated, or not so.
     #[error(transparent)]
     Generate(#[from] attentive_generate::Error),
+    /// Somebody pressed Ctrl-C.
+    #[error("interrupted")]
+    Interrupted,
     /// A line of the input makes no sense.
     #[error("{input}, line {line}: {problem}")]
     Line { input: String, line: usize, problem: String },

@@ -3,9 +3,14 @@
 //! Here arguments become calls of the library and results become text; one file for each command.
 
 mod bench;
+mod decoding;
 mod demo;
 mod error;
+mod evaluate;
 mod heatmap;
+mod info;
+mod interrupt;
+mod lines;
 mod machine;
 mod options;
 mod output;
@@ -14,6 +19,8 @@ mod score;
 mod terminal;
 mod tokenize;
 mod train;
+mod translate;
+mod words;
 
 use clap::Parser;
 use error::Error;
@@ -36,16 +43,26 @@ enum Command {
     Score(score::Score),
     /// Train a Transformer on two text files
     Train(train::Train),
+    /// Say what a model is and how it was trained
+    Info(info::Info),
+    /// Translate text, line by line
+    Translate(Box<translate::Translate>),
+    /// Say how well and how fast a model translates a file
+    Evaluate(Box<evaluate::Evaluate>),
 }
 
 const EXAMPLES: &str = "\
 Examples:
   attentive demo                            a Transformer learns to translate numbers
+  attentive train --source train.en --target train.de --out en-de --minutes 60
+  attentive info en-de                      what a model is and how it was trained
   attentive bench train --preset base       a training step of the paper's base model
   attentive bench train --preset small --threads 1 --json
   attentive bench kernels                   every kernel beside what the machine can do
   attentive tokenize --model opus-mt-en-de  pieces of the lines of stdin
   attentive score --reference test.de --hypothesis out.de
+  attentive translate --model opus-mt-en-de < text.en
+  attentive evaluate --model opus-mt-en-de --source test.en --reference test.de
 
 Environment:
   ATTENTIVE_ISA=portable|avx2|avx512|avx512bf16|amx
@@ -77,6 +94,9 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Tokenize(command) => tokenize::run(command),
         Command::Score(score) => score::run(score),
         Command::Train(train) => train::run(train),
+        Command::Info(info) => info::run(info),
+        Command::Translate(translate) => translate::run(translate),
+        Command::Evaluate(evaluate) => evaluate::run(evaluate),
     }
 }
 

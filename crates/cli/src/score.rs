@@ -105,7 +105,7 @@ fn read(path: &Path) -> Result<Lines, Error> {
     }
 }
 
-fn count(hypothesis: &Lines, references: &[Lines], options: Options) -> Result<Counted, Error> {
+pub(crate) fn count(hypothesis: &Lines, references: &[Lines], options: Options) -> Result<Counted, Error> {
     let references: Vec<_> = references.iter().map(Lines::segments).collect();
     Ok(Segments::new(&hypothesis.segments(), &references)?.count(options))
 }
@@ -129,7 +129,7 @@ impl<T> Each<T> {
 
 /// What the command says.
 #[derive(Serialize)]
-struct Report {
+pub(crate) struct Report {
     #[serde(flatten)]
     scores: Each<f64>,
     signature: Each<String>,
@@ -154,7 +154,7 @@ struct Estimated {
 }
 
 impl Report {
-    fn new(scores: &Scores, signatures: Signatures, comparisons: Option<Comparisons>) -> Report {
+    pub(crate) fn new(scores: &Scores, signatures: Signatures, comparisons: Option<Comparisons>) -> Report {
         let estimated = |e: Estimate| Estimated { score: e.score, mean: e.mean, ci: e.interval };
         let compared =
             |c: Comparison| Compared { hypothesis: estimated(c.system), other: estimated(c.other), p: c.p };
@@ -172,7 +172,7 @@ impl Report {
     }
 }
 
-fn print(report: &Report) -> Result<(), Error> {
+pub(crate) fn print(report: &Report) -> Result<(), Error> {
     let row = |((name, score), (_, signature)): ((&str, &f64), (&str, &String))| {
         [name.to_owned(), format!("{score:>6.2}"), signature.clone()]
     };

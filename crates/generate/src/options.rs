@@ -106,8 +106,9 @@ impl Options {
         if self.max_length == MaxLength::Tokens(0) {
             return Err(Error::option("max_length", "must be at least 1, not 0"));
         }
-        if self.sampling.is_none() && self.n_best > self.finished() {
-            let problem = format!("{} results need a beam of as many, not {}", self.n_best, self.finished());
+        let most = self.beam.min(self.finished());
+        if self.sampling.is_none() && self.n_best > most {
+            let problem = format!("{} results need a beam of as many, not {most}", self.n_best);
             return Err(Error::option("n_best", problem));
         }
         let above_zero = [("patience", self.patience), ("repetition_penalty", self.repetition_penalty)];

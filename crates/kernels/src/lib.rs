@@ -31,6 +31,7 @@ pub mod softmax;
 #[cfg(test)]
 mod testing;
 mod threads;
+pub mod top;
 
 pub use aligned::{ALIGNMENT, Aligned, Element};
 pub use isa::{Isa, IsaError};

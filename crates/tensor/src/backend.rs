@@ -13,6 +13,7 @@ use crate::tensor::{DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::Activation;
 use attentive_kernels::attention::{Attention, KeyLists, Span};
 use attentive_kernels::optimizer::Adam;
+use attentive_kernels::top::Best;
 use attentive_kernels::{Dropout, Random};
 use std::fmt::Debug;
 use std::time::Duration;
@@ -222,6 +223,12 @@ pub trait Backend: Debug + Send + Sync {
     );
     /// `y[rows] = x`, for rows that are all different.
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor);
+
+    // The end of decoding.
+
+    /// The `count` greatest numbers of each row, greatest first, and `log Σ e^x` of the whole row: all of the best, row
+    /// after row, and all of the sums. Like [`Backend::download`], this is where the host waits.
+    fn top(&self, x: &Tensor, count: usize) -> (Vec<Best>, Vec<f32>);
 
     // The loss.
 

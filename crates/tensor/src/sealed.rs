@@ -10,6 +10,7 @@ use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::Activation;
 use attentive_kernels::attention::{Attention, KeyLists, Span};
 use attentive_kernels::optimizer::Adam;
+use attentive_kernels::top::Best;
 use attentive_kernels::{Dropout, Random};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -239,6 +240,10 @@ impl Backend for SealedBackend {
     }
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {
         change(y, |y| self.inner.write_rows(y, &open(rows), &open(x)));
+    }
+    fn top(&self, x: &Tensor, count: usize) -> (Vec<Best>, Vec<f32>) {
+        self.downloads.fetch_add(1, Ordering::Relaxed);
+        self.inner.top(&open(x), count)
     }
     fn projection_loss(
         &self,

@@ -164,12 +164,6 @@ impl Checkpoints {
         Ok(state)
     }
 
-    /// Reads what a run remembers, without its tensors.
-    pub(crate) fn peek(&self) -> Result<State, Error> {
-        let path = self.state_path();
-        state_of(&path, &Checkpoint::open(&path)?)
-    }
-
     /// Removes what no state names: files of steps that will be made again, and halves of files.
     pub(crate) fn clean(&self, state: Option<&State>) -> Result<(), Error> {
         let named = |step: u64| {

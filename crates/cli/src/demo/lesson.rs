@@ -2,8 +2,8 @@
 //! better.
 
 use crate::error::Error;
-use crate::output::thousands;
-use crate::train::stop_on_signal;
+use crate::interrupt;
+use crate::words::{duration, thousands};
 use attentive_train::metrics::ValidationMetric;
 use attentive_train::{Begin, Event, Outcome, Reason, Run, Sample, Settings};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -39,7 +39,13 @@ impl Lesson {
     /// Trains a model in a folder, or goes on with the one that is there; none if the person has stopped it.
     pub(super) fn learn(mut self, folder: &Path, settings: &Settings) -> Result<Option<Outcome>, Error> {
         let stop = Arc::new(AtomicBool::new(false));
-        stop_on_signal(&stop);
+        let asked = Arc::clone(&stop);
+        interrupt::on_signal(move || {
+            // Once the lesson is over there is nothing to save.
+            if asked.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+        });
         let mut tell = |event: &_| self.event(event);
         let outcome =
             Run::resume(folder, settings.clone(), &mut tell).and_then(|mut run| run.train(&stop, &mut tell));
@@ -49,8 +55,7 @@ impl Lesson {
             self.line("stopped");
             return Ok(None);
         }
-        self.line(&format!("{} steps in {:.0} seconds\n", outcome.step, outcome.seconds));
-        // From here on there is nothing to save: a signal ends the program at once.
+        self.line(&format!("{} steps in {}\n", outcome.step, duration(outcome.seconds)));
         stop.store(true, Ordering::Relaxed);
         Ok(Some(outcome))
     }
@@ -63,7 +68,7 @@ impl Lesson {
                 self.bar.set_position((progress.share.unwrap_or(0.0) * FULL as f64) as u64);
             }
             Event::Step(metric) => {
-                let speed = thousands(metric.tokens_per_second as u32);
+                let speed = thousands(metric.tokens_per_second as usize);
                 self.bar.set_message(format!("step {}, {speed} tokens a second", metric.step));
             }
             Event::Validation(metric, samples) => self.validation(metric, samples.first()),
@@ -73,7 +78,7 @@ impl Lesson {
 
     fn begin(&self, begin: &Begin) {
         let Begin { parameters, pairs, device, .. } = begin;
-        let (parameters, pairs) = (thousands(*parameters as u32), thousands(*pairs as u32));
+        let (parameters, pairs) = (thousands(*parameters), thousands(*pairs));
         self.line(&format!(
             "A Transformer of {parameters} parameters learns to translate numbers from English\n\
              into German and French. It begins with random weights and learns from {pairs}\n\

@@ -1,18 +1,23 @@
 //! `attentive demo`: a Transformer learns to translate numbers, from nothing, while one watches.
 
+mod answer;
 mod lesson;
 mod question;
+mod score;
 mod translator;
 
 use crate::error::Error;
 use crate::heatmap::Heatmap;
 use crate::options::between;
+use crate::words::thousands;
 use crate::{output, terminal};
+use answer::{Answer, answers, text};
 use attentive_train::numbers::{self, Language, NumberCorpus, NumberPair, SHOWN};
 use attentive_train::{Outcome, Settings};
 use clap::Args;
 use lesson::Lesson;
 use question::Question;
+use score::Score;
 use serde::Serialize;
 use std::io::{IsTerminal, stdin};
 use std::path::{Path, PathBuf};
@@ -146,113 +151,6 @@ impl Drop for Folder {
     }
 }
 
-/// How many translations of numbers that were never seen are exactly right.
-#[derive(Serialize)]
-struct Score {
-    numbers: usize,
-    tested: usize,
-    exact: usize,
-    /// The exact ones of as many, for each language.
-    #[serde(skip)]
-    languages: Vec<(Language, usize, usize)>,
-    #[serde(skip)]
-    mistakes: Vec<(NumberPair, String)>,
-}
-
-/// Mistakes that are shown.
-const MISTAKES: usize = 3;
-
-impl Score {
-    fn of(translator: &mut Translator, test: &[NumberPair]) -> Result<Score, Error> {
-        let translations = translator.translate(test.iter().map(|pair| &*pair.source))?;
-        let judged: Vec<(&NumberPair, &String)> = test.iter().zip(&translations).collect();
-        let right = |(pair, translation): &(&NumberPair, &String)| pair.target == **translation;
-        let of_language = |language: Language| {
-            let own = judged.iter().filter(|(pair, _)| pair.language == language);
-            let exact = own.clone().filter(|judged| right(judged)).count();
-            (language, exact, own.count())
-        };
-        let wrong = judged.iter().filter(|judged| !right(judged)).take(MISTAKES);
-        let mut seen: Vec<u32> = test.iter().map(|pair| pair.number).collect();
-        seen.dedup();
-        Ok(Score {
-            numbers: seen.len(),
-            tested: test.len(),
-            exact: judged.iter().filter(|judged| right(judged)).count(),
-            languages: Language::TARGETS.map(of_language).to_vec(),
-            mistakes: wrong.map(|(pair, text)| ((*pair).clone(), (*text).clone())).collect(),
-        })
-    }
-
-    fn text(&self) -> String {
-        let percent = |exact: usize, of: usize| format!("{:.1} %", 100.0 * exact as f64 / of as f64);
-        let languages: Vec<String> = self
-            .languages
-            .iter()
-            .map(|(language, exact, of)| format!("{} {}", language.name(), percent(*exact, *of)))
-            .collect();
-        let mut text = format!(
-            "{} of {} translations of {} numbers that it has never seen are exactly right:\n{} ({}).\n",
-            self.exact,
-            self.tested,
-            self.numbers,
-            percent(self.exact, self.tested),
-            languages.join(", ")
-        );
-        for (pair, translation) in &self.mistakes {
-            text.push_str(&format!("  wrong: {} as {translation}, not {}\n", pair.number, pair.target));
-        }
-        text
-    }
-}
-
-/// A translation of something that was asked.
-#[derive(Serialize)]
-struct Answer {
-    number: Option<u32>,
-    source: String,
-    language: &'static str,
-    translation: String,
-    /// What it should be, where that is known.
-    reference: Option<String>,
-}
-
-fn answers(translator: &mut Translator, questions: &[Question]) -> Result<Vec<Answer>, Error> {
-    let asked: Vec<(&Question, Language)> = questions
-        .iter()
-        .flat_map(|question| Language::TARGETS.map(|language| (question, language)))
-        .collect();
-    let sources: Vec<String> =
-        asked.iter().map(|(question, language)| language.ask(&question.english)).collect();
-    let translations = translator.translate(sources.iter().map(String::as_str))?;
-    let answer = |((question, language), translation): (&(&Question, Language), String)| Answer {
-        number: question.number,
-        source: question.english.clone(),
-        language: language.name(),
-        translation,
-        reference: question.number.map(|number| language.write(number)),
-    };
-    Ok(asked.iter().zip(translations).map(answer).collect())
-}
-
-/// Answers, each number once, with its translations below.
-fn text(answers: &[Answer]) -> String {
-    let mut text = String::new();
-    for answers in answers.chunk_by(|one, other| one.source == other.source) {
-        let number = answers[0].number.map(output::thousands).unwrap_or_default();
-        text.push_str(&format!("{number:>9}  {}\n", answers[0].source));
-        for Answer { language, translation, reference, .. } in answers {
-            let verdict = match reference {
-                Some(reference) if reference == translation => " ✓".to_owned(),
-                Some(reference) => format!(" ✗ {reference}"),
-                None => String::new(),
-            };
-            text.push_str(&format!("{language:>9}  {translation}{verdict}\n"));
-        }
-    }
-    text
-}
-
 /// The picture of one translation.
 fn attention(translator: &mut Translator) -> Result<String, Error> {
     let pair = NumberPair::new(LOOKED_INTO, Language::German);
@@ -261,7 +159,7 @@ fn attention(translator: &mut Translator) -> Result<String, Error> {
     Ok(format!(
         "\nWhere it looked while it wrote {} (cross-attention, layer {}, head {}, in percent).\n\
          A row is a piece that it wrote; tens and units cross:\n\n{}",
-        output::thousands(LOOKED_INTO),
+        thousands(LOOKED_INTO as usize),
         look.layer + 1,
         look.head + 1,
         map.draw(terminal::width(), terminal::colours())

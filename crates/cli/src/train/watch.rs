@@ -1,6 +1,6 @@
 //! What a run shows on the way: a bar with the last numbers on a terminal, plain lines elsewhere, both on stderr.
 
-use crate::output::thousands;
+use crate::words::{duration, scores, thousands};
 use attentive_train::metrics::{StepMetric, ValidationMetric};
 use attentive_train::{Begin, Event, Outcome, Progress, Reason, Sample};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -75,9 +75,9 @@ impl Watch {
         let from = if *step > 0 { format!(", from step {step} on") } else { String::new() };
         self.line(&format!(
             "{} parameters, {vocabulary} tokens, {} pairs to learn from, {} to validate on, {device}{from}",
-            thousands(*parameters as u64),
-            thousands(*pairs as u64),
-            thousands(*validation_pairs as u64),
+            thousands(*parameters),
+            thousands(*pairs),
+            thousands(*validation_pairs),
         ));
         self.bar.disable_steady_tick();
         self.bar.set_style(style("{bar:30} {percent:>3} %  step {prefix}  {msg}"));
@@ -103,7 +103,7 @@ impl Watch {
             self.left(metric.seconds).map(|left| format!("  {} left", duration(left))).unwrap_or_default();
         let numbers = format!(
             "loss {loss:.3}  rate {learning_rate:.2e}  {} tokens/s{left}",
-            thousands(*tokens_per_second as u64)
+            thousands(*tokens_per_second as usize)
         );
         self.bar.set_message(numbers.clone());
         if !self.terminal {
@@ -115,7 +115,9 @@ impl Watch {
         let best = if metric.best { ", the best so far" } else { "" };
         self.line(&format!("step {}: {}{best}", metric.step, scores(metric)));
         for Sample { source, reference, translation } in samples {
-            self.line(&format!("  {source}\n    is       {translation}\n    should be {reference}"));
+            self.line(&format!(
+                "  source     {source}\n  reference  {reference}\n  translated {translation}"
+            ));
         }
     }
 
@@ -133,37 +135,4 @@ impl Watch {
 
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
-}
-
-fn scores(metric: &ValidationMetric) -> String {
-    let mut text = format!("validation loss {:.4}", metric.loss);
-    for (name, score) in [("BLEU", metric.bleu), ("chrF", metric.chrf)] {
-        if let Some(score) = score {
-            text.push_str(&format!(", {name} {score:.2}"));
-        }
-    }
-    text
-}
-
-/// Seconds as people say them.
-fn duration(seconds: f64) -> String {
-    let seconds = seconds.round() as u64;
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, s) => format!("{s} s"),
-        (0, m, s) => format!("{m} min {s:02} s"),
-        (h, m, _) => format!("{h} h {m:02} min"),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn times_are_written_for_people() {
-        assert_eq!(
-            [0.4, 61.0, 3600.0, 7384.0].map(duration),
-            ["0 s", "1 min 01 s", "1 h 00 min", "2 h 03 min"]
-        );
-    }
 }

@@ -5,6 +5,8 @@ mod kernels;
 mod score;
 mod tokenize;
 mod train;
+mod training;
+mod translate;
 mod usage;
 
 use std::process::{Command, Stdio};

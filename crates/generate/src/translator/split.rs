@@ -7,21 +7,24 @@ const CLOSING: [char; 9] = ['"', '\'', '”', '’', '»', ')', ']', '」', '』
 /// before a space, or with one of `。！？`.
 pub(super) fn sentences(text: &str) -> Vec<&str> {
     let mut sentences = Vec::new();
-    let (mut start, mut ended) = (0, false);
+    let mut start = 0;
+    // Whether a sentence has ended, and then whether with a mark that needs no space behind it.
+    let mut ended = None;
     let mut characters = text.char_indices().peekable();
     while let Some((at, character)) = characters.next() {
-        let end = at + character.len_utf8();
-        let full = matches!(character, '。' | '！' | '？');
-        ended = full || matches!(character, '.' | '!' | '?' | '…') || ended && CLOSING.contains(&character);
-        let next = characters.peek().map(|(_, next)| *next);
-        let closes = next.is_some_and(|next| CLOSING.contains(&next));
-        if ended && (next.is_some_and(char::is_whitespace) || full && !closes) {
+        ended = match character {
+            '。' | '！' | '？' => Some(true),
+            '.' | '!' | '?' | '…' => Some(false),
+            closing if CLOSING.contains(&closing) => ended,
+            _ => None,
+        };
+        let Some((end, next)) = characters.peek().copied() else { break };
+        let is_end = ended.is_some_and(|full| next.is_whitespace() || full && !CLOSING.contains(&next));
+        if is_end && at >= start {
             let rest = &text[end..];
             let next = end + rest.len() - rest.trim_start().len();
             sentences.push(&text[start..next]);
             start = next;
-            while characters.next_if(|(at, _)| *at < next).is_some() {}
-            ended = false;
         }
     }
     if start < text.len() {

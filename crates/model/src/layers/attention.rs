@@ -1,10 +1,11 @@
 //! Scaled dot-product attention and multi-head attention.
 
 use super::Linear;
+use super::cache::{KeysValues, Seen};
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::sequences::Sequences;
-use attentive_tensor::{Attention, Span, Tape, Var};
+use attentive_tensor::{Attention, KeyLists, Span, Tape, Var};
 use std::sync::Arc;
 
 /// `softmax(scale · Q·Kᵀ)·V` of one sequence and one head: each row of `V` counts as much as its key is like the query.
@@ -155,5 +156,19 @@ impl MultiHeadAttention {
         let queries = self.query.forward(tape, x);
         let heads = tape.attention(&self.rule, self.dropout, spans, &queries, keys, values);
         self.output.forward(tape, &heads)
+    }
+
+    /// The same to those in a cache.
+    pub(super) fn attend_cached(&self, tape: &Tape, x: &Var, cache: &KeysValues, seen: &Seen) -> Var {
+        let (keys, values) = cache.vars(tape);
+        match seen {
+            Seen::Spans(spans) => self.attend(tape, x, &keys, &values, spans),
+            Seen::Lists { rows, ends } => {
+                let queries = self.query.forward(tape, x);
+                let lists = KeyLists { rows, ends };
+                let heads = tape.attention_to_lists(&self.rule, lists, &queries, &keys, &values);
+                self.output.forward(tape, &heads)
+            }
+        }
     }
 }

@@ -6,9 +6,9 @@
 //!
 //! Sentences come and go: each has a slot while it is decoded, with the keys and values that cross attention sees.
 
-use super::cache::{LayerCache, Step};
+use super::cache::{LayerCache, Seen, Step};
 use crate::sequences::Sequences;
-use attentive_tensor::{Backend, Span, Tensor};
+use attentive_tensor::{Backend, Tensor};
 use std::ops::Range;
 
 /// How a hypothesis goes on: from which one of the last step, in which slot.
@@ -78,11 +78,6 @@ impl BranchCache {
         }
     }
 
-    /// How many tokens came before the next one of each branch of the last step, itself included.
-    pub fn lengths(&self) -> impl Iterator<Item = usize> {
-        self.ancestors.iter().map(Vec::len)
-    }
-
     /// Makes room for one new token of each branch, and forgets the hypotheses that none of them follows.
     pub(super) fn step(&mut self, backend: &dyn Backend, branches: &[Branch]) -> Step {
         let last = std::mem::take(&mut self.ancestors);
@@ -103,39 +98,22 @@ impl BranchCache {
         for layer in &mut self.layers {
             layer.own.rows = self.rows.room();
         }
-        let gathered: Vec<i32> = self.ancestors.iter().flatten().map(|&row| row as i32).collect();
-        Step {
-            positions,
-            rows: backend.upload_i32(&rows),
-            gathered: Some(backend.upload_i32(&gathered)),
-            own: self.own_spans().into(),
-            cross: self.cross_spans(branches).into(),
-        }
+        let own = lists(self.ancestors.iter().map(|ancestors| ancestors.iter().copied()));
+        let slot = |branch: &Branch| self.slots[branch.slot].clone();
+        let empty = |branch: &Branch| panic!("cache: slot {} is empty", branch.slot);
+        let cross = lists(branches.iter().map(|branch| slot(branch).unwrap_or_else(|| empty(branch))));
+        Step { positions, rows: backend.upload_i32(&rows), own, cross }
     }
+}
 
-    /// The newest token of each branch to all of its tokens, one branch after the other.
-    fn own_spans(&self) -> Vec<Span> {
-        let mut key = 0;
-        let span = |(query, ancestors): (usize, &Vec<u32>)| {
-            let keys = ancestors.len() as u32;
-            key += keys;
-            Span { query: query as u32, queries: 1, key: key - keys, keys, offset: keys - 1 }
-        };
-        self.ancestors.iter().enumerate().map(span).collect()
+/// The rows that each branch sees, one list after the other.
+fn lists(seen: impl Iterator<Item = impl Iterator<Item = u32>>) -> Seen {
+    let (mut rows, mut ends) = (Vec::new(), Vec::new());
+    for list in seen {
+        rows.extend(list);
+        ends.push(rows.len() as u32);
     }
-
-    /// Each branch to its source; neighbours with the same source together, which then is read once.
-    fn cross_spans(&self, branches: &[Branch]) -> Vec<Span> {
-        let mut query = 0;
-        let span = |group: &[Branch]| {
-            let slot = group[0].slot;
-            let keys = self.slots[slot].clone().unwrap_or_else(|| panic!("cache: slot {slot} is empty"));
-            let queries = group.len() as u32;
-            query += queries;
-            Span { query: query - queries, queries, key: keys.start, keys: keys.len() as u32, offset: 0 }
-        };
-        branches.chunk_by(|a, b| a.slot == b.slot).map(span).collect()
-    }
+    Seen::Lists { rows, ends }
 }
 
 /// Rows that are taken one by one and know who comes from them.

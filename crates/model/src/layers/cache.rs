@@ -37,10 +37,16 @@ pub(super) struct Step {
     pub positions: Vec<i32>,
     /// Where their keys and values are written.
     pub rows: Tensor,
-    /// The rows that `own` speaks of, where they do not lie one after the other in the cache.
-    pub gathered: Option<Tensor>,
-    pub own: Arc<[Span]>,
-    pub cross: Arc<[Span]>,
+    pub own: Seen,
+    pub cross: Seen,
+}
+
+/// Which rows of the cache the tokens of a step see.
+pub(super) enum Seen {
+    /// Of each sequence rows that lie one after the other.
+    Spans(Arc<[Span]>),
+    /// Rows that lie anywhere, a list for each token.
+    Lists { rows: Vec<u32>, ends: Vec<u32> },
 }
 
 impl Cache {
@@ -100,22 +106,16 @@ impl Cache {
         Step {
             positions,
             rows: backend.upload_i32(&rows),
-            gathered: None,
-            own: own.into(),
-            cross: new.attending(&self.memory),
+            own: Seen::Spans(own.into()),
+            cross: Seen::Spans(new.attending(&self.memory)),
         }
     }
 }
 
 impl KeysValues {
-    /// All of them, or the rows of `gathered` in their order.
-    pub(super) fn vars(&self, tape: &Tape, gathered: Option<&Tensor>) -> (Var, Var) {
+    pub(super) fn vars(&self, tape: &Tape) -> (Var, Var) {
         let (keys, values) = self.tensors.as_ref().expect("keys and values were written");
-        let rows = |x: &Tensor| match gathered {
-            Some(rows) => tape.backend().embedding(x, rows, 1.0),
-            None => x.clone(),
-        };
-        (tape.constant(rows(keys)), tape.constant(rows(values)))
+        (tape.constant(keys.clone()), tape.constant(values.clone()))
     }
 
     /// Writes rows, such as those of the newest tokens.

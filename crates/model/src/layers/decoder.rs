@@ -61,13 +61,9 @@ impl DecoderLayer {
             |x| {
                 let (keys, values) = self.own.keys_values(tape, x);
                 own.write(&**tape.backend(), &step.rows, keys.value(), values.value());
-                let (keys, values) = own.vars(tape, step.gathered.as_ref());
-                self.own.attend(tape, x, &keys, &values, &step.own)
+                self.own.attend_cached(tape, x, own, &step.own)
             },
-            |x| {
-                let (keys, values) = memory.vars(tape, None);
-                self.cross.attend(tape, x, &keys, &values, &step.cross)
-            },
+            |x| self.cross.attend_cached(tape, x, memory, &step.cross),
         )
     }
 

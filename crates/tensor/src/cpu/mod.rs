@@ -11,6 +11,7 @@ use attentive_kernels::activation::{self, Activation};
 use attentive_kernels::attention::{self, Attention, KeyLists, Rows, Span};
 use attentive_kernels::gemm::{self, Epilogue, Int8Weights, Matrix, Operand};
 use attentive_kernels::optimizer::{self, Adam};
+use attentive_kernels::top::{self, Best};
 use attentive_kernels::{Cpu, Dropout, Isa, Random, elementwise, embedding, norm, projection, softmax};
 use half::{bf16, f16};
 use memory::{Memory, Number, Pool};
@@ -619,6 +620,15 @@ impl Backend for CpuBackend {
                 embedding::write_rows(&self.cpu, data::<T>(x), d, i32s(rows), data_mut(y));
             });
         });
+    }
+
+    fn top(&self, x: &Tensor, count: usize) -> (Vec<Best>, Vec<f32>) {
+        let (rows, width) = (x.shape().rows(), x.shape().cols());
+        let (mut best, mut log_sums) = (vec![Best::NONE; rows * count], vec![0.0; rows]);
+        self.profile.time(Share::Loss, || {
+            top::top(&self.cpu, f32s(x), width, count, &mut best, &mut log_sums);
+        });
+        (best, log_sums)
     }
 
     fn projection_loss(

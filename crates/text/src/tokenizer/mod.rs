@@ -214,6 +214,15 @@ impl Tokenizer {
         }
     }
 
+    /// What it is, in a few words.
+    pub fn description(&self) -> &'static str {
+        match &self.kind {
+            Kind::SentencePiece(_) => "a SentencePiece model",
+            Kind::Marian(_) => "a Marian folder of SentencePiece models",
+            Kind::Pipeline(_) => "a tokenizer.json, or the files of one",
+        }
+    }
+
     /// How many ids there are.
     pub fn vocabulary_size(&self, side: Side) -> usize {
         match &self.kind {

@@ -21,8 +21,11 @@ impl Run {
         settings.check()?;
         std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
         let lock = Lock::take(folder)?;
-        if settings::path(folder).exists() || model_folder::is_model(folder) {
+        if settings::path(folder).exists() {
             return Err(Error::Exists { folder: folder.to_owned() });
+        }
+        if model_folder::is_model(folder) {
+            return Err(Error::ModelExists { folder: folder.to_owned() });
         }
         Run::open(folder, settings, lock, watch)
     }
@@ -30,15 +33,13 @@ impl Run {
     /// Goes on with the run in a folder, from its last checkpoint on; begins it where there is none yet. The settings must
     /// be those that it began with, but for the few that may change.
     pub fn resume(folder: &Path, settings: Settings, watch: &mut dyn FnMut(&Event)) -> Result<Run, Error> {
-        let path = settings::path(folder);
-        if !path.exists() {
+        if !settings::path(folder).exists() {
             return Run::begin(folder, settings, watch);
         }
         let settings = settings.absolute();
         settings.check()?;
         let lock = Lock::take(folder)?;
-        let then = Settings::merge(settings::read(&path)?, toml::Table::new())?;
-        settings.refuse_changes(&then, folder)?;
+        settings.refuse_changes(&settings::load(folder)?, folder)?;
         Run::open(folder, settings, lock, watch)
     }
 
@@ -99,6 +100,7 @@ impl Run {
             learner,
             checkpoints,
             state,
+            samples: Vec::new(),
             _lock: lock,
         };
         if resumes {

@@ -24,6 +24,7 @@ impl Run {
     /// was never put down.
     fn put_down(&mut self) -> Result<Option<ValidationMetric>, Error> {
         self.save_state()?;
+        self.report()?;
         if !model_folder::is_model(&self.folder) {
             let path = model_folder::weights(&self.folder);
             let staged = self.learner.judged(|backend, model| model.stage_weights(&**backend, &path));
@@ -38,6 +39,7 @@ impl Run {
         }
         self.checkpoint()?;
         let averaged = self.average(watch)?;
+        self.report()?;
         Ok(averaged.or_else(|| self.state.best.clone()))
     }
 

@@ -57,7 +57,7 @@ pub struct Run {
     /// The step of the last checkpoint.
     saved: Option<u64>,
     log: Log,
-    /// Translations of the last validation, for the report.
+    /// Translations of the last validation.
     samples: Vec<Sample>,
     clock: Clock,
     _lock: Lock,
@@ -114,7 +114,7 @@ impl Run {
             let validate = reason.is_none()
                 && self.validation.is_some()
                 && step.is_multiple_of(self.settings.validate_every);
-            let save = validate || reason.is_none() && step.is_multiple_of(self.settings.save_every());
+            let save = validate || (reason.is_none() && step.is_multiple_of(self.settings.save_every()));
             if (log || save || reason.is_some())
                 && let Some(problem) = self.astray(log, save || reason.is_some())
             {

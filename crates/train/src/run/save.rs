@@ -21,7 +21,7 @@ impl Run {
         self.report()
     }
 
-    /// Writes the page that shows the course of the run.
+    /// Writes the report of what was logged so far.
     pub(super) fn report(&self) -> Result<(), Error> {
         let written = report::write(&self.folder, &self.beginning(), &self.settings, &self.samples);
         written.map_err(|error| self.unsaved(error))

@@ -15,6 +15,8 @@ impl Settings {
             return Err(Error::setting(name, "no file to learn from was given"));
         }
         self.check_numbers()?;
+        // Another number of tokens would not make it possible.
+        self.model(self.vocab_size)?;
         let schedule = self.schedule;
         if schedule.needs_steps() && self.steps.is_none() {
             let problem = "cosine and linear end at the last step: say how many there are with steps";

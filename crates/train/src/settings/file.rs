@@ -22,6 +22,11 @@ pub fn read(path: &Path) -> Result<Table, Error> {
     Ok(table)
 }
 
+/// The settings of the run in a folder.
+pub fn load(folder: &Path) -> Result<Settings, Error> {
+    Settings::merge(read(&super::path(folder))?, Table::new())
+}
+
 /// Writes settings, every one of them; those that are not set stand there as comments.
 pub fn write(settings: &Settings, path: &Path) -> Result<(), Error> {
     let mut text =

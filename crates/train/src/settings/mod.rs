@@ -7,7 +7,7 @@
 mod check;
 mod file;
 
-pub use file::{read, write};
+pub use file::{load, read, write};
 
 use crate::corpus::{Batching, CorpusFiles, Limits};
 use crate::schedule::{LearningRate, Schedule};

@@ -3,25 +3,18 @@
 //! `expected/` beside the model holds what transformers 5.22 wrote in single precision: greedy search, and a beam of 5 with
 //! length penalty 1.0 and `early_stopping=False`, at most 128 tokens.
 
+mod common;
+
 use attentive_generate::{
-    EarlyStopping, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Request, TransformerSteps,
+    EarlyStopping, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Request, Row, Seq2Seq,
+    TransformerSteps,
 };
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::CpuBackend;
 use attentive_text::tokenizer::{Side, Tokenizer};
+use common::{golden, shared};
+use serde::Deserialize;
 use std::path::{Path, PathBuf};
-
-/// A folder of the shared data, or none with a word about it.
-fn shared(folder: &str) -> Option<PathBuf> {
-    let beside = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared");
-    let shared = std::env::var_os("ATTENTIVE_SHARED").map_or(beside, PathBuf::from);
-    let path = shared.join(folder);
-    if !path.is_dir() {
-        println!("skipped: there is no {}", path.display());
-        return None;
-    }
-    Some(path)
-}
 
 fn lines(path: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
@@ -43,15 +36,14 @@ impl Reference {
         Some(Reference { folder, tokenizer, sources })
     }
 
-    fn generator(&self, options: Options) -> Generator<TransformerSteps> {
+    fn steps(&self) -> TransformerSteps {
         let backend = CpuBackend::from_env().unwrap().shared();
-        let model = Transformer::load(&backend, &self.folder).unwrap();
-        Generator::new(TransformerSteps::new(&backend, &model), options).unwrap()
+        TransformerSteps::new(&backend, &Transformer::load(&backend, &self.folder).unwrap())
     }
 
     /// Compares all lines with those of a file. What differs must be a tie: the score of what was expected is ours.
     fn compare(&self, options: Options, expected: &str) {
-        let mut generator = self.generator(options);
+        let mut generator = Generator::new(self.steps(), options).unwrap();
         let results: Vec<Hypothesis> =
             generator.generate(self.sources.clone()).map(|results| results.unwrap().swap_remove(0)).collect();
         let expected = lines(&self.folder.join("expected").join(expected));
@@ -101,4 +93,34 @@ fn greedy_search_writes_what_transformers_writes() {
 fn a_beam_of_five_writes_what_transformers_writes() {
     let Some(reference) = Reference::open() else { return };
     reference.compare(options(5), "test_2016_flickr.beam5.de");
+}
+
+#[derive(Deserialize)]
+struct FirstStep {
+    source: Vec<u32>,
+    logits: Vec<(usize, f32)>,
+}
+
+#[test]
+fn the_logits_of_the_first_step_are_those_of_transformers() {
+    let Some(reference) = Reference::open() else { return };
+    let text = std::fs::read_to_string(golden("generate_reference.json")).unwrap();
+    let expected: Vec<FirstStep> = serde_json::from_str(&text).unwrap();
+    let mut steps = reference.steps();
+    let sources: Vec<(usize, &[u32])> = expected.iter().map(|step| &step.source[..]).enumerate().collect();
+    steps.admit(&sources);
+    let (start, width) = (steps.spec().start, steps.spec().vocabulary);
+    let rows: Vec<Row> = (0..expected.len()).map(|slot| Row { slot, parent: None, token: start }).collect();
+    let logits = steps.step(&rows);
+    let mut farthest = 0f32;
+    for (row, (expected, line)) in
+        logits.chunks(width).zip(expected.iter().zip(reference.sources.iter().step_by(50)))
+    {
+        assert_eq!(expected.source, *line);
+        for &(token, logit) in &expected.logits {
+            farthest = farthest.max((row[token] - logit).abs());
+        }
+    }
+    println!("the logits differ by at most {farthest:.1e}");
+    assert!(farthest < 1e-4, "{farthest}");
 }

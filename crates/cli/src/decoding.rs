@@ -1,0 +1,156 @@
+//! Options of commands that translate, and the translator that they ask for.
+
+use crate::error::Error;
+use crate::options::{Compute, between};
+use crate::precision::PrecisionChoice;
+use attentive_generate::{
+    EarlyStopping, LengthPenalty, MaxLength, ModelFolder, Options, Sampling, Translator,
+};
+use attentive_tensor::CpuBackend;
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+/// How a command translates.
+#[derive(Args)]
+pub(crate) struct Decoding {
+    /// The model: a folder with config.json, model.safetensors and a tokenizer
+    #[arg(long, value_name = "DIR")]
+    model: PathBuf,
+    #[command(flatten)]
+    compute: Compute,
+    /// What to compute in
+    #[arg(long, value_name = "PRECISION", default_value = "f32")]
+    precision: PrecisionChoice,
+    /// How many lines are translated at once
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = between::<1, 4096>)]
+    batch: usize,
+    /// How many hypotheses are followed at once; 1 is greedy search [default: what the model asks for, or 4]
+    #[arg(long, value_name = "N", value_parser = between::<1, 1024>, help_heading = SEARCH)]
+    beam: Option<usize>,
+    /// Divide scores by ((5 + length) / 6)^ALPHA, as in the paper [default: what the model asks for, or 0.6]
+    #[arg(long, value_name = "ALPHA", value_parser = number, help_heading = SEARCH)]
+    #[arg(allow_negative_numbers = true, conflicts_with = "length_penalty")]
+    alpha: Option<f32>,
+    /// Divide scores by length^P, as transformers does
+    #[arg(long, value_name = "P", value_parser = number, help_heading = SEARCH, allow_negative_numbers = true)]
+    length_penalty: Option<f32>,
+    /// When a search with a beam ends [default: what the model asks for, or no]
+    #[arg(long, value_name = "WHEN", help_heading = SEARCH)]
+    early_stopping: Option<Early>,
+    /// Finish this many times the beam of hypotheses before a search ends
+    #[arg(long, value_name = "FACTOR", value_parser = above_zero, help_heading = SEARCH)]
+    patience: Option<f32>,
+    /// Write no less than this many tokens
+    #[arg(long, value_name = "N", value_parser = between::<0, 1_000_000>, help_heading = SEARCH)]
+    min_length: Option<usize>,
+    /// Write no more than this many tokens [default: what the model asks for, or 50 more than the source has]
+    #[arg(long, value_name = "N", value_parser = between::<1, 1_000_000>, help_heading = SEARCH)]
+    max_length: Option<usize>,
+    /// Divide the scores of tokens that were written before
+    #[arg(long, value_name = "FACTOR", value_parser = above_zero, help_heading = SEARCH)]
+    repetition_penalty: Option<f32>,
+    /// Never write the same N tokens twice; 0 lets them be
+    #[arg(long, value_name = "N", value_parser = between::<0, 1000>, help_heading = SEARCH)]
+    no_repeat_ngram: Option<usize>,
+    /// Draw tokens by their probability instead of searching for the best
+    #[arg(long, help_heading = SAMPLING)]
+    sample: bool,
+    /// Draw with a sharper (below 1) or flatter (above 1) distribution
+    #[arg(long, value_name = "T", value_parser = above_zero, help_heading = SAMPLING)]
+    temperature: Option<f32>,
+    /// Draw among the N most probable tokens; 0 for all
+    #[arg(long, value_name = "N", value_parser = between::<0, 1_000_000>, help_heading = SAMPLING)]
+    top_k: Option<usize>,
+    /// Draw among the most probable tokens that together have this probability
+    #[arg(long, value_name = "P", value_parser = probability, help_heading = SAMPLING)]
+    top_p: Option<f32>,
+    /// Draw among tokens with at least this share of the greatest probability
+    #[arg(long, value_name = "P", value_parser = probability, help_heading = SAMPLING)]
+    min_p: Option<f32>,
+    /// What draws begin with: the same seed draws the same
+    #[arg(long, value_name = "SEED", default_value_t = 0, help_heading = SAMPLING)]
+    seed: u64,
+}
+
+const SEARCH: &str = "Search";
+const SAMPLING: &str = "Sampling";
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Early {
+    /// As soon as a beam of hypotheses is finished
+    Yes,
+    /// When the best that is followed would be no better if it ended now
+    No,
+    /// When nothing better can come
+    Never,
+}
+
+impl Decoding {
+    /// Reads the model and makes a translator of it that gives `n_best` results, if a number is asked for.
+    pub(crate) fn translator(&self, n_best: Option<usize>) -> Result<Translator, Error> {
+        let cpu = self.compute.cpu()?;
+        let precision = self.precision.on(cpu.isa);
+        let backend = CpuBackend::new(cpu).with_precision(precision).shared();
+        let ModelFolder { model, tokenizer, options } = ModelFolder::open(&backend, &self.model)?;
+        Ok(Translator::new(model, tokenizer, self.options(options, n_best))?)
+    }
+
+    /// What the model asks for, changed by what was asked for here.
+    fn options(&self, model: Options, n_best: Option<usize>) -> Options {
+        let alpha = self.alpha.map(LengthPenalty::Paper);
+        let n_best = n_best.unwrap_or(model.n_best);
+        let early_stopping = self.early_stopping.map(|early| match early {
+            Early::Yes => EarlyStopping::Yes,
+            Early::No => EarlyStopping::No,
+            Early::Never => EarlyStopping::Never,
+        });
+        Options {
+            batch: self.batch,
+            // Who asks for more results than the model's beam has, and for no beam, gets a beam that has them.
+            beam: self.beam.unwrap_or(model.beam.max(n_best)),
+            n_best,
+            penalty: alpha.or(self.length_penalty.map(LengthPenalty::Power)).unwrap_or(model.penalty),
+            early_stopping: early_stopping.unwrap_or(model.early_stopping),
+            patience: self.patience.unwrap_or(model.patience),
+            sampling: self.sampling(model.sampling),
+            seed: self.seed,
+            repetition_penalty: self.repetition_penalty.unwrap_or(model.repetition_penalty),
+            no_repeat_ngram: self.no_repeat_ngram.unwrap_or(model.no_repeat_ngram),
+            min_length: self.min_length.unwrap_or(model.min_length),
+            max_length: self.max_length.map_or(model.max_length, MaxLength::Tokens),
+            ..model
+        }
+    }
+
+    /// Any of its options asks for sampling; a beam asks for none.
+    fn sampling(&self, model: Option<Sampling>) -> Option<Sampling> {
+        let asked = self.sample
+            || self.temperature.is_some()
+            || self.top_k.is_some()
+            || self.top_p.is_some()
+            || self.min_p.is_some();
+        if !asked {
+            return model.filter(|_| self.beam.is_none());
+        }
+        let model = model.unwrap_or_default();
+        Some(Sampling {
+            temperature: self.temperature.unwrap_or(model.temperature),
+            top_k: self.top_k.unwrap_or(model.top_k),
+            top_p: self.top_p.unwrap_or(model.top_p),
+            min_p: self.min_p.unwrap_or(model.min_p),
+        })
+    }
+}
+
+fn number(text: &str) -> Result<f32, String> {
+    text.parse().ok().filter(|number: &f32| number.is_finite()).ok_or_else(|| "a number is needed".to_owned())
+}
+
+fn above_zero(text: &str) -> Result<f32, String> {
+    number(text).ok().filter(|number| *number > 0.0).ok_or_else(|| "a number above 0 is needed".to_owned())
+}
+
+fn probability(text: &str) -> Result<f32, String> {
+    let probability = number(text).ok().filter(|number| (0.0..=1.0).contains(number));
+    probability.ok_or_else(|| "a number from 0 to 1 is needed".to_owned())
+}

@@ -1,0 +1,135 @@
+//! `attentive evaluate`: how well and how fast a model translates a file.
+
+use crate::decoding::Decoding;
+use crate::error::Error;
+use crate::interrupt;
+use crate::machine::peak_mb;
+use crate::output;
+use crate::score::{self, Report};
+use attentive_generate::Translation;
+use attentive_model::checkpoint::Staged;
+use attentive_text::score::{Lines, Options, Signatures};
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Evaluate {
+    #[command(flatten)]
+    decoding: Decoding,
+    /// The text to translate, a segment a line
+    #[arg(long, value_name = "FILE")]
+    source: PathBuf,
+    /// The text as it should be translated; several files are several references
+    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    reference: Vec<PathBuf>,
+    /// Write the translations to this file as well
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Print one line of JSON with all digits instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  attentive evaluate --model opus-mt-en-de --source test.en --reference test.de
+  attentive evaluate --model opus-mt-en-de --source test.en --reference test.de --beam 1 --json
+
+Scores are those of `attentive score`. Time is that of translating, tokens included, the reading of \
+the model left out.";
+
+/// What the command says.
+#[derive(Serialize)]
+struct Evaluation {
+    #[serde(flatten)]
+    scores: Report,
+    sentences: usize,
+    source_tokens: usize,
+    target_tokens: usize,
+    seconds: f64,
+    sentences_per_s: f64,
+    target_tokens_per_s: f64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    peak_mb: Option<f64>,
+}
+
+pub(crate) fn run(evaluate: &Evaluate) -> Result<(), Error> {
+    let source = Lines::read(&evaluate.source)?;
+    let references =
+        evaluate.reference.iter().map(|path| Lines::read(path)).collect::<Result<Vec<_>, _>>()?;
+    references.iter().try_for_each(|reference| source.belongs_to(reference))?;
+
+    let (translations, seconds) = translate(evaluate, &source.segments())?;
+    let best = || translations.iter().filter_map(|translation| translation.best.first());
+    let text = best().map(|best| format!("{}\n", best.text)).collect::<String>();
+    if let Some(path) = &evaluate.output {
+        Staged::new(path, text.as_bytes())?.commit()?;
+    }
+    let hypothesis = Lines::new(&PathBuf::from("the translations"), text.into_bytes())?;
+    let options = Options::default();
+    let scores = score::count(&hypothesis, &references, options)?.scores();
+    let target_tokens = best().map(|best| best.tokens.len()).sum();
+    let per_second = |count: usize| count as f64 / seconds;
+    let evaluation = Evaluation {
+        scores: Report::new(&scores, Signatures::new(references.len(), options, None), None),
+        sentences: translations.len(),
+        source_tokens: translations.iter().map(|translation| translation.source_tokens).sum(),
+        target_tokens,
+        seconds,
+        sentences_per_s: per_second(translations.len()),
+        target_tokens_per_s: per_second(target_tokens),
+        peak_mb: peak_mb(),
+    };
+    if evaluate.json { output::json(&evaluation) } else { print(&evaluation) }
+}
+
+/// Translates all lines, and says how long it took.
+fn translate(evaluate: &Evaluate, lines: &[&str]) -> Result<(Vec<Translation>, f64), Error> {
+    let mut translator = evaluate.decoding.translator(None)?;
+    let interrupted = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&interrupted);
+    interrupt::on_signal(move || flag.store(true, Ordering::Relaxed));
+    let progress = output::progress(lines.len());
+    let (begin, mut translations) = (Instant::now(), Vec::with_capacity(lines.len()));
+    let mut rest = lines.iter().enumerate();
+    while translations.len() < lines.len() {
+        while translator.has_room()
+            && let Some((number, line)) = rest.next()
+        {
+            let input = evaluate.source.display().to_string();
+            let problem = |error: attentive_generate::Error| Error::Line {
+                input,
+                line: number + 1,
+                problem: error.to_string(),
+            };
+            translator.push(line).map_err(problem)?;
+        }
+        if interrupted.load(Ordering::Relaxed) {
+            return Err(Error::Interrupted);
+        }
+        translator.step()?;
+        while let Some(translation) = translator.pop()? {
+            translations.push(translation);
+        }
+        progress.set_position(translations.len() as u64);
+    }
+    let seconds = begin.elapsed().as_secs_f64();
+    progress.finish_and_clear();
+    Ok((translations, seconds))
+}
+
+fn print(evaluation: &Evaluation) -> Result<(), Error> {
+    score::print(&evaluation.scores)?;
+    let Evaluation { sentences, seconds, sentences_per_s, target_tokens_per_s, .. } = evaluation;
+    let row = |name: &str, value: String| [name.to_owned(), value];
+    let speed = [
+        row("translated", format!("{sentences} lines in {seconds:.1} s")),
+        row("speed", format!("{sentences_per_s:.1} lines/s, {target_tokens_per_s:.0} tokens/s")),
+    ];
+    output::table(&speed, 2)
+}

@@ -1,0 +1,265 @@
+//! `attentive translate`: line by line, from stdin to stdout or from file to file.
+
+use crate::decoding::Decoding;
+use crate::error::Error;
+use crate::lines::{Line, Lines, Next};
+use crate::options::between;
+use attentive_generate::{Translated, Translation, Translator, pharaoh};
+use attentive_model::checkpoint::Staged;
+use attentive_text::tokenizer::Side;
+use clap::Args;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use serde::Serialize;
+use std::collections::VecDeque;
+use std::fs::File;
+use std::io::{BufReader, BufWriter, Cursor, IsTerminal, Write, stderr, stdin, stdout};
+use std::path::PathBuf;
+use std::time::Instant;
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Translate {
+    #[command(flatten)]
+    decoding: Decoding,
+    /// What to translate, a line each; without it the lines of --input or of stdin
+    #[arg(value_name = "TEXT", conflicts_with = "input")]
+    text: Vec<String>,
+    /// The file to translate
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// The file to write; it is there when all of it is
+    #[arg(long, value_name = "FILE")]
+    output: Option<PathBuf>,
+    /// Write the N best translations of each line: `line ||| translation ||| score`
+    #[arg(long, value_name = "N", value_parser = between::<1, 1024>)]
+    n_best: Option<usize>,
+    /// Begin every translation with this text
+    #[arg(long, value_name = "TEXT")]
+    prefix: Option<String>,
+    /// Write the N most probable ways to go on behind --prefix, each to its end
+    #[arg(long, value_name = "N", value_parser = between::<1, 1024>, conflicts_with_all = ["n_best", "alignments"])]
+    alternatives: Option<usize>,
+    /// Say which word comes from which, counted from 0: `translation ||| 0-0 1-2`
+    #[arg(long)]
+    alignments: bool,
+    /// Write a line of JSON for each line, with scores and tokens
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  attentive translate --model opus-mt-en-de < text.en > text.de
+  attentive translate --model opus-mt-en-de --input text.en --output text.de --beam 1
+  attentive translate --model opus-mt-en-de \"A dog runs.\" --n-best 4
+  attentive translate --model opus-mt-en-de \"A dog runs.\" --prefix \"Der Hund\" --alternatives 3
+  attentive translate --model opus-mt-en-de --alignments --json < text.en
+
+Empty lines stay empty. A line that is longer than the model can read is translated sentence by \
+sentence. Files must be UTF-8.";
+
+pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
+    let mut translator = translate.decoding.translator(translate.n_best)?;
+    if let Some(prefix) = &translate.prefix {
+        translator = translator.with_prefix(prefix)?;
+    }
+    if translate.alignments {
+        translator = translator.with_alignments();
+    }
+    match &translate.output {
+        None => translate_to(translate, translator, stdout().lock()),
+        Some(path) => {
+            let staged =
+                Staged::with(path, |file| translate_to(translate, translator, BufWriter::new(file)))?;
+            Ok(staged.commit()?)
+        }
+    }
+}
+
+/// Translates all there is, and writes it as soon as it can be written.
+fn translate_to(translate: &Translate, translator: Translator, output: impl Write) -> Result<(), Error> {
+    let (lines, size) = translate.lines()?;
+    let progress = progress(translate, size);
+    let work = Work { translate, translator, lines, output, progress, pending: VecDeque::new(), written: 0 };
+    work.run()
+}
+
+impl Translate {
+    /// What is to be translated, and how many bytes that is, if it is known.
+    fn lines(&self) -> Result<(Lines, Option<u64>), Error> {
+        if !self.text.is_empty() {
+            let text = self.text.join("\n");
+            let size = text.len() as u64;
+            return Ok((Lines::read("the arguments".to_owned(), Cursor::new(text)), Some(size)));
+        }
+        let Some(path) = &self.input else {
+            return Ok((Lines::read("standard input".to_owned(), BufReader::new(stdin())), None));
+        };
+        let name = path.display().to_string();
+        let failed = |source| Error::Input { input: name.clone(), source };
+        let file = File::open(path).map_err(failed)?;
+        let size = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
+        Ok((Lines::read(name, BufReader::new(file)), size))
+    }
+}
+
+/// A bar for who watches, but not between the lines of what is written to the same terminal.
+fn progress(translate: &Translate, size: Option<u64>) -> ProgressBar {
+    if translate.output.is_none() && stdout().is_terminal() {
+        return ProgressBar::with_draw_target(size, ProgressDrawTarget::hidden());
+    }
+    let template = if size.is_some() { "{bar:30} {percent} % {msg}" } else { "{spinner} {msg}" };
+    let style = ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar());
+    ProgressBar::with_draw_target(size, ProgressDrawTarget::stderr()).with_style(style)
+}
+
+/// A run of the command.
+struct Work<'a, W> {
+    translate: &'a Translate,
+    translator: Translator,
+    lines: Lines,
+    output: W,
+    progress: ProgressBar,
+    /// The lines whose translations have not been written.
+    pending: VecDeque<Line>,
+    /// How many have been.
+    written: usize,
+}
+
+impl<W: Write> Work<'_, W> {
+    fn run(mut self) -> Result<(), Error> {
+        let begin = Instant::now();
+        let mut tokens = 0;
+        let mut end = Ok(false);
+        loop {
+            if let Ok(false) = end {
+                end = self.fill();
+            }
+            if matches!(end, Err(Error::Interrupted)) {
+                return end.map(drop);
+            }
+            if self.translator.is_empty() {
+                // What came before a line that could not be read has been answered.
+                return end.map(drop);
+            }
+            self.lines.check()?;
+            self.translator.step()?;
+            while let Some(translation) = self.translator.pop()? {
+                tokens += translation.best.first().map_or(0, |best| best.tokens.len());
+                self.write(&translation)?;
+            }
+            self.output.flush()?;
+            let rate = tokens as f64 / begin.elapsed().as_secs_f64();
+            self.progress.set_message(format!("{} lines, {rate:.0} tokens/s", self.written));
+        }
+    }
+
+    /// Takes lines as long as there are any and the translator has room; waits only where there is nothing else to do.
+    /// Returns whether it was the last.
+    fn fill(&mut self) -> Result<bool, Error> {
+        while self.translator.has_room() {
+            match self.lines.next(self.translator.is_empty())? {
+                Next::Nothing => break,
+                Next::End => return Ok(true),
+                Next::Line(line) => match self.translate.alternatives {
+                    Some(count) => self.write_alternatives(&line, count)?,
+                    None => {
+                        let pushed = self.translator.push(&line.text);
+                        pushed.map_err(|error| self.lines.problem(error))?;
+                        self.pending.push_back(line);
+                    }
+                },
+            }
+        }
+        Ok(false)
+    }
+
+    fn write(&mut self, translation: &Translation) -> Result<(), Error> {
+        let line = self.pending.pop_front().expect("a line for each translation");
+        self.progress.inc(line.bytes);
+        self.written += 1;
+        if translation.cut > 0 {
+            self.warn(&format!("{} tokens of a sentence that is too long are left out", translation.cut));
+        }
+        if line.is_cut {
+            self.warn("what is behind the first megabyte is left out");
+        }
+        self.write_best(&line.text, &translation.best, translation.cut)
+    }
+
+    fn write_alternatives(&mut self, line: &Line, count: usize) -> Result<(), Error> {
+        let found = self.translator.alternatives(&line.text, count);
+        let found = found.map_err(|error| self.lines.problem(error))?;
+        self.written += 1;
+        self.write_best(&line.text, &found, 0)?;
+        Ok(self.output.flush()?)
+    }
+
+    fn write_best(&mut self, source: &str, best: &[Translated], cut: usize) -> Result<(), Error> {
+        if self.translate.json {
+            let tokenizer = self.translator.tokenizer();
+            let piece = |&token: &u32| tokenizer.piece(token, Side::Target).unwrap_or_default();
+            let hypothesis = |found: &Translated| Hypothesis {
+                text: found.text.clone(),
+                score: found.score,
+                tokens: found.tokens.iter().map(piece).collect(),
+                token_scores: found.token_scores.clone(),
+                alignment: self.translate.alignments.then(|| pharaoh(&found.alignment)),
+            };
+            let report = Report {
+                line: self.written,
+                source,
+                translation: best.first().map_or("", |best| &best.text),
+                hypotheses: best.iter().map(hypothesis).collect(),
+                cut,
+            };
+            serde_json::to_writer(&mut self.output, &report)?;
+            return Ok(writeln!(self.output)?);
+        }
+        let several = self.translate.n_best.is_some() || self.translate.alternatives.is_some();
+        for found in best {
+            if several {
+                write!(self.output, "{} ||| {} ||| {:.4}", self.written - 1, found.text, found.score)?;
+            } else {
+                write!(self.output, "{}", found.text)?;
+            }
+            if self.translate.alignments {
+                write!(self.output, " ||| {}", pharaoh(&found.alignment))?;
+            }
+            writeln!(self.output)?;
+        }
+        Ok(())
+    }
+
+    /// Says something about the line that is being written.
+    fn warn(&self, problem: &str) {
+        let text = format!("attentive: line {}: {problem}", self.written);
+        // Where nobody reads this, the translation is there all the same.
+        self.progress.suspend(|| drop(writeln!(stderr(), "{text}")));
+    }
+}
+
+/// A line of JSON.
+#[derive(Serialize)]
+struct Report<'a> {
+    line: usize,
+    source: &'a str,
+    translation: &'a str,
+    hypotheses: Vec<Hypothesis>,
+    #[serde(skip_serializing_if = "is_zero")]
+    cut: usize,
+}
+
+#[derive(Serialize)]
+struct Hypothesis {
+    text: String,
+    score: f32,
+    tokens: Vec<String>,
+    token_scores: Vec<f32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    alignment: Option<String>,
+}
+
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}

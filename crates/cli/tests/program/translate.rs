@@ -1,0 +1,383 @@
+//! `attentive translate` and `attentive evaluate`.
+
+use super::{Outcome, finish, program, run};
+use attentive_model::Builder;
+use attentive_model::families::transformer::{Transformer, TransformerConfig};
+use attentive_tensor::CpuBackend;
+use attentive_text::tokenizer::Side;
+use attentive_text::tokenizer::train::{Kind, Trainer};
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+const TEXT: &str =
+    "A dog runs on the grass. Two dogs are running! The old dog sleeps near a river, does it?\n";
+
+/// The longest source of the model, in tokens.
+const LONGEST: usize = 40;
+
+/// A folder for the tests of this file.
+fn folder() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let path = std::env::temp_dir().join(format!("attentive-translate-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        make_model(&path.join("model"));
+        path
+    })
+}
+
+/// A small model with random weights: what it writes makes no sense, but is always the same.
+fn make_model(folder: &Path) {
+    let mut trainer = Trainer::new(Kind::Bpe, 60);
+    trainer.text(&TEXT.repeat(5), Side::Source);
+    let tokenizer = trainer.joint().unwrap();
+    tokenizer.save(folder).unwrap();
+    let preset = TransformerConfig::preset("tiny", tokenizer.vocabulary_size(Side::Target)).unwrap();
+    let config = TransformerConfig {
+        d_model: 16,
+        h: 2,
+        d_ff: 32,
+        encoder_layers: 1,
+        decoder_layers: 1,
+        max_positions: LONGEST,
+        ..preset
+    };
+    let backend = CpuBackend::from_env().unwrap().shared();
+    let model = Transformer::new(&Builder::random(&backend, 3), &config).unwrap();
+    model.save(&*backend, folder).unwrap();
+}
+
+/// The program with the model and further options.
+fn translate(options: &str) -> Command {
+    program(&format!("translate --model {} {options}", folder().join("model").display()))
+}
+
+/// Runs it on an input.
+fn fed(options: &str, input: &[u8]) -> Outcome {
+    let file = file("input", input);
+    let mut program = translate(options);
+    program.stdin(std::fs::File::open(file).unwrap());
+    finish(program)
+}
+
+/// A new file.
+fn file(name: &str, contents: &[u8]) -> PathBuf {
+    static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+    let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+    let path = folder().join(format!("{name}-{number}"));
+    std::fs::write(&path, contents).unwrap();
+    path
+}
+
+#[track_caller]
+fn answered(outcome: &Outcome) -> Vec<&str> {
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+    outcome.stdout.strip_suffix('\n').map_or(vec![], |lines| lines.split('\n').collect())
+}
+
+/// Lines of different lengths.
+fn lines(count: usize) -> String {
+    let words: Vec<&str> = TEXT.split_whitespace().collect();
+    let line = |number: usize| words[number % 5..][..1 + number * 7 % 6].join(" ") + "\n";
+    (0..count).map(line).collect()
+}
+
+#[test]
+fn lines_are_answered_in_order_whatever_is_translated_beside_them() {
+    let input = lines(70);
+    let together = fed("", input.as_bytes());
+    let alone = fed("--batch 1 --threads 1", input.as_bytes());
+    assert_eq!(answered(&together).len(), 70);
+    assert_eq!(together.stdout, alone.stdout);
+    let distinct: std::collections::HashSet<&str> = answered(&alone).into_iter().collect();
+    assert!(distinct.len() > 10, "the lines must be told apart: {distinct:?}");
+}
+
+#[test]
+fn empty_lines_stay_empty() {
+    let outcome = fed("--beam 1", b"\nA dog runs.\n\n  \t \r\nThe old dog\n\n");
+    let found = answered(&outcome);
+    assert_eq!(found.len(), 6);
+    let empty: Vec<bool> = found.iter().map(|line| line.is_empty()).collect();
+    assert_eq!(empty, [true, false, true, true, false, true]);
+    assert_eq!(answered(&fed("", b"")), [""; 0]);
+}
+
+#[test]
+fn arguments_and_files_are_translated_like_lines() {
+    let piped = fed("", b"A dog runs.\nThe old dog");
+    let mut arguments = translate("");
+    arguments.args(["A dog runs.", "The old dog"]);
+    assert_eq!(answered(&finish(arguments)), answered(&piped));
+    let (input, output) = (file("in", b"A dog runs.\nThe old dog"), folder().join("out"));
+    let written = finish(translate(&format!("--input {} --output {}", input.display(), output.display())));
+    assert_eq!(answered(&written), [""; 0]);
+    assert_eq!(std::fs::read_to_string(output).unwrap(), piped.stdout);
+}
+
+#[test]
+fn a_line_is_answered_before_the_next_one_is_written() {
+    let (mut child, mut input, mut output) = talk("--beam 2");
+    for line in ["A dog\n", "The old dog\n", "\n"] {
+        input.write_all(line.as_bytes()).unwrap();
+        let mut answer = String::new();
+        output.read_line(&mut answer).unwrap();
+        assert_eq!(answer, fed("--beam 2", line.as_bytes()).stdout);
+    }
+    drop(input);
+    assert!(child.wait().unwrap().success());
+}
+
+/// The program with both ends open.
+fn talk(options: &str) -> (Child, std::process::ChildStdin, BufReader<std::process::ChildStdout>) {
+    let mut program = translate(options);
+    let mut child =
+        program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (input, output) = (child.stdin.take().unwrap(), BufReader::new(child.stdout.take().unwrap()));
+    (child, input, output)
+}
+
+#[test]
+fn the_best_come_with_their_line_and_score() {
+    let outcome = fed("--n-best 3", b"A dog\nThe old dog\n");
+    let found = answered(&outcome);
+    assert_eq!(found.len(), 6);
+    let fields: Vec<Vec<&str>> = found.iter().map(|line| line.split(" ||| ").collect()).collect();
+    assert_eq!(fields.iter().map(|fields| fields[0]).collect::<Vec<_>>(), ["0", "0", "0", "1", "1", "1"]);
+    let scores: Vec<f32> = fields.iter().map(|fields| fields[2].parse().unwrap()).collect();
+    assert!(scores[0] >= scores[1] && scores[1] >= scores[2] && scores[0] < 0.0, "{scores:?}");
+    assert_eq!(fields[0][1], answered(&fed("", b"A dog\n"))[0]);
+    fed("--n-best 3 --beam 2", b"").failed(&["n_best", "3", "2"]);
+}
+
+#[test]
+fn json_has_everything() {
+    let outcome = fed("--json --n-best 2 --alignments", b"A dog runs\n\n");
+    let found = answered(&outcome);
+    let line: serde_json::Value = serde_json::from_str(found[0]).unwrap();
+    assert_eq!((line["line"].as_u64(), line["source"].as_str()), (Some(1), Some("A dog runs")));
+    let hypotheses = line["hypotheses"].as_array().unwrap();
+    assert_eq!(hypotheses.len(), 2);
+    assert_eq!(hypotheses[0]["text"], line["translation"]);
+    for hypothesis in hypotheses {
+        let [tokens, scores] =
+            ["tokens", "token_scores"].map(|name| hypothesis[name].as_array().unwrap().len());
+        assert_eq!(tokens, scores);
+        let words = hypothesis["text"].as_str().unwrap().split_whitespace().count();
+        assert_eq!(hypothesis["alignment"].as_str().unwrap().split_whitespace().count(), words);
+    }
+    let empty: serde_json::Value = serde_json::from_str(found[1]).unwrap();
+    assert_eq!((empty["translation"].as_str(), empty["line"].as_u64()), (Some(""), Some(2)));
+}
+
+#[test]
+fn alignments_are_links_of_words() {
+    let outcome = fed("--alignments", b"A dog runs on the grass.\n");
+    let (text, links) = answered(&outcome)[0].split_once(" ||| ").unwrap();
+    let words = text.split_whitespace().count();
+    let mut targets = Vec::new();
+    for link in links.split(' ') {
+        let (source, target) = link.split_once('-').unwrap();
+        assert!(source.parse::<usize>().unwrap() < 6, "{links}");
+        targets.push(target.parse::<usize>().unwrap());
+    }
+    targets.sort_unstable();
+    assert_eq!(targets, (0..words).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_prefix_begins_translations_and_has_alternatives() {
+    let mut prefixed = translate("--prefix");
+    prefixed.args(["the river", "A dog", "The old dog"]);
+    let outcome = finish(prefixed);
+    assert!(answered(&outcome).iter().all(|line| line.starts_with("the river")), "{}", outcome.stdout);
+    let mut alternatives = translate("--alternatives 4 --prefix");
+    alternatives.args(["the river", "A dog"]);
+    let outcome = finish(alternatives);
+    let found: Vec<&str> =
+        answered(&outcome).iter().map(|line| line.split(" ||| ").nth(1).unwrap()).collect();
+    assert_eq!(found.len(), 4);
+    assert!(found.iter().all(|line| line.starts_with("the river")), "{found:?}");
+}
+
+#[test]
+fn a_long_line_is_translated_sentence_by_sentence() {
+    let parts = ["A dog runs on the grass.", "Two dogs are running!", "The old dog sleeps near a river."];
+    let whole = parts.repeat(4).join(" ");
+    let outcome = fed("--beam 1", format!("{whole}\nA dog\n").as_bytes());
+    let found = answered(&outcome);
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[1], answered(&fed("--beam 1", b"A dog\n"))[0]);
+    // As many sentences go together as fit.
+    let beginning = fed("--beam 1", format!("{} {}\n", parts[0], parts[1]).as_bytes());
+    assert!(found[0].starts_with(answered(&beginning)[0]), "{found:?}");
+}
+
+#[test]
+fn a_sentence_that_is_too_long_is_cut_with_a_word_about_it() {
+    let long = ["dog runs on the grass near a river and sleeps"; 20].join(" ");
+    let outcome = fed("--beam 1", format!("A dog\n{long}\nThe old dog\n").as_bytes());
+    assert_eq!((outcome.code, outcome.stdout.lines().count()), (Some(0), 3));
+    assert_eq!(outcome.stderr.lines().count(), 1, "{}", outcome.stderr);
+    outcome.says(&["line 2", "too long"]);
+}
+
+#[test]
+fn draws_follow_from_the_seed() {
+    let draw =
+        |options: &str| fed(&format!("--temperature 1.5 --top-k 20 {options}"), lines(5).as_bytes()).stdout;
+    assert_eq!(draw("--seed 1"), draw("--seed 1 --batch 2"));
+    assert_ne!(draw("--seed 1"), draw("--seed 2"));
+}
+
+#[test]
+fn a_file_is_written_whole_or_not_at_all() {
+    let output = file("kept", b"as it was\n");
+    let broken = file("broken", b"A dog\nbad \xFF\n");
+    let options = format!("--input {} --output {}", broken.display(), output.display());
+    finish(translate(&options)).failed(&["broken", "line 2", "UTF-8"]);
+    assert_eq!(std::fs::read_to_string(&output).unwrap(), "as it was\n");
+    let left = || {
+        std::fs::read_dir(folder()).unwrap().filter(|entry| {
+            let name = entry.as_ref().unwrap().file_name().into_string().unwrap();
+            name.contains("kept") && name.ends_with(".part")
+        })
+    };
+    assert_eq!(left().count(), 0);
+    // What was translated before the broken line has been written where it can be.
+    let outcome = fed("", b"A dog\nbad \xFF\n");
+    assert_eq!((outcome.code, outcome.stdout.lines().count()), (Some(1), 1), "{}", outcome.stderr);
+    outcome.says(&["standard input, line 2", "UTF-8"]);
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_failure() {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let mut program = translate("--beam 1");
+    program.stdin(std::fs::File::open(file("many", lines(100).as_bytes())).unwrap()).stdout(writer);
+    let outcome = finish(program);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn ctrl_c_ends_it_with_a_word_and_leaves_no_half_file() {
+    let output = folder().join("interrupted");
+    let (mut child, mut input, _) = talk(&format!("--output {}", output.display()));
+    input.write_all(b"A dog\n").unwrap();
+    let signal =
+        || assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    // Once the file beside is there, the handler is about to be.
+    let beside = || {
+        let names = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with(".interrupted")).count()
+    };
+    while beside() == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    signal();
+    let status = child.wait().unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!((status.code(), said.as_str()), (Some(1), "attentive: interrupted\n"));
+    assert!(!output.exists() && beside() == 0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn an_endless_stream_needs_no_more_memory_than_its_beginning() {
+    let (mut child, mut input, mut output) = talk("--beam 1 --max-length 2");
+    let status = format!("/proc/{}/status", child.id());
+    let peak = || -> usize {
+        let status = std::fs::read_to_string(&status).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().trim_end_matches(" kB").parse().unwrap()
+    };
+    let writer = std::thread::spawn(move || {
+        let lines = lines(1000);
+        (0..8).for_each(|_| input.write_all(lines.as_bytes()).unwrap());
+        input
+    });
+    let mut read =
+        |count: usize| (0..count).for_each(|_| drop(output.read_line(&mut String::new()).unwrap()));
+    read(2000);
+    let early = peak();
+    read(6000);
+    let late = peak();
+    drop(writer.join().unwrap());
+    assert!(child.wait().unwrap().success());
+    assert!(late < early + 8 * 1024, "{early} kB became {late} kB");
+}
+
+#[test]
+fn a_folder_without_a_model_is_told_in_one_sentence() {
+    run("translate --model nowhere hello").failed(&["nowhere"]);
+    let other = folder().join("other");
+    std::fs::create_dir_all(&other).unwrap();
+    for name in ["config.json", "model.safetensors"] {
+        std::fs::copy(folder().join("model").join(name), other.join(name)).unwrap();
+    }
+    run(&format!("translate --model {} hello", other.display())).failed(&["no tokenizer"]);
+    for name in ["source.spm", "target.spm", "vocab.json"] {
+        std::fs::copy(folder().join("model").join(name), other.join(name)).unwrap();
+    }
+    std::fs::write(other.join("generation_config.json"), r#"{"num_beam_groups": 3}"#).unwrap();
+    run(&format!("translate --model {} hello", other.display()))
+        .failed(&["generation_config.json", "num_beam_groups"]);
+}
+
+#[test]
+fn wrong_usage_is_refused() {
+    run("translate").refused(&["--model"]);
+    run("translate --model a --beam 0").refused(&["--beam", "1"]);
+    run("translate --model a --alpha 0.6 --length-penalty 1").refused(&["--alpha", "--length-penalty"]);
+    run("translate --model a --input b text").refused(&["--input", "TEXT"]);
+    run("translate --model a --top-p 2").refused(&["--top-p", "from 0 to 1"]);
+    run("translate --model a --temperature 0").refused(&["--temperature", "above 0"]);
+    run("translate --model a --precision f16").refused(&["f32", "bf16"]);
+    run("evaluate --model a --source b").refused(&["--reference"]);
+}
+
+#[test]
+fn every_example_of_their_help_is_a_valid_command() {
+    for (command, count) in [("translate", 5), ("evaluate", 2)] {
+        let help = run(&format!("{command} --help")).stdout;
+        let examples: Vec<_> = help.lines().filter_map(|line| line.strip_prefix("  attentive ")).collect();
+        assert_eq!(examples.len(), count, "{help}");
+        for example in examples {
+            let line = example.split(" <").next().unwrap().replace(['"', '.'], "");
+            assert_eq!(run(&format!("{line} --help")).code, Some(0), "{line}");
+        }
+    }
+}
+
+#[test]
+fn evaluation_scores_what_translate_writes() {
+    let source = file("source", lines(12).as_bytes());
+    let reference = file("reference", fed("", lines(12).as_bytes()).stdout.as_bytes());
+    let written = folder().join("written");
+    let evaluate = |options: &str| {
+        let model = folder().join("model");
+        let [model, source] = [&model, &source].map(|path| path.display().to_string());
+        run(&format!("evaluate --model {model} --source {source} {options}"))
+    };
+    let options = format!("--reference {} --output {}", reference.display(), written.display());
+    let json = evaluate(&format!("{options} --json")).json();
+    assert!(
+        (json["bleu"].as_f64().unwrap() - 100.0).abs() < 1e-9 && json["ter"].as_f64() == Some(0.0),
+        "{json}"
+    );
+    assert_eq!((json["sentences"].as_u64(), json["signature"]["bleu"].is_string()), (Some(12), true));
+    for name in ["seconds", "sentences_per_s", "target_tokens_per_s", "target_tokens", "source_tokens"] {
+        assert!(json[name].as_f64().unwrap() > 0.0, "{name}");
+    }
+    assert_eq!(std::fs::read(&written).unwrap(), std::fs::read(&reference).unwrap());
+    let table = evaluate(&options).stdout;
+    assert!(table.contains("BLEU") && table.contains("12 lines in"), "{table}");
+    let short = file("short", b"one line\n");
+    evaluate(&format!("--reference {}", short.display())).failed(&["short", "12", "1"]);
+}
