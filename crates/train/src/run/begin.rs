@@ -88,7 +88,6 @@ impl Run {
         let mut run = Run {
             rate: settings.learning_rate(config.d_model),
             log: Log::open(folder, state.log_bytes)?,
-            samples: Vec::new(),
             clock: Clock::start(state.seconds),
             saved: resumes.then_some(state.step),
             folder: folder.to_owned(),

@@ -8,7 +8,6 @@ use crate::{Error, Event, Outcome, Reason, model_folder};
 impl Run {
     pub(super) fn end(&mut self, reason: Reason, watch: &mut dyn FnMut(&Event)) -> Result<Outcome, Error> {
         let best = if reason == Reason::Interrupted { self.put_down()? } else { self.conclude(watch)? };
-        self.report()?;
         Ok(Outcome {
             reason,
             step: self.state.step,
