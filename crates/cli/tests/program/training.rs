@@ -223,6 +223,36 @@ fn the_folder_has_a_model_its_history_and_its_settings() {
 }
 
 #[test]
+fn tables_and_objects_with_both_sides_make_the_same_run_as_two_files() {
+    let corpus = Corpus::new("formats");
+    corpus.trained("pairs", "--steps 4");
+    for part in ["train", "valid"] {
+        let read = |side: &str| std::fs::read_to_string(corpus.path(&format!("{part}.{side}"))).unwrap();
+        let (source, target) = (read("a"), read("b"));
+        let pairs = || source.lines().zip(target.lines());
+        let tsv: String = pairs().map(|(a, b)| format!("{a}\t{b}\n")).collect();
+        let jsonl: String =
+            pairs().map(|(a, b)| format!("{}\n", serde_json::json!({"b": b, "a": a}))).collect();
+        std::fs::write(corpus.path(&format!("{part}.tsv")), tsv).unwrap();
+        std::fs::write(corpus.path(&format!("{part}.jsonl")), jsonl).unwrap();
+    }
+    // The same settings but for the files of targets.
+    let settings = std::fs::read_to_string(corpus.path("pairs/train.toml")).unwrap();
+    let kept: Vec<&str> = settings.lines().filter(|line| !line.contains("target = ")).collect();
+    let config = corpus.path("without.toml");
+    std::fs::write(&config, kept.join("\n")).unwrap();
+    for (format, more) in [("tsv", ""), ("jsonl", "--source-field a --target-field b")] {
+        let at = |name: &str| corpus.path(&format!("{name}.{format}")).display().to_string();
+        let (train, valid, out) = (at("train"), at("valid"), corpus.path(format));
+        let config = config.display();
+        let line = format!("train --config {config} --source {train} --valid-source {valid} {more} --quiet");
+        let outcome = run(&format!("{line} --out {}", out.display()));
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        assert_eq!(Bits::of(&out), Bits::of(&corpus.path("pairs")), "{format}");
+    }
+}
+
+#[test]
 fn settings_of_a_run_make_the_same_run_again_and_flags_win() {
     let corpus = Corpus::new("config");
     corpus.trained("first", "--steps 6");
