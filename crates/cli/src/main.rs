@@ -3,6 +3,7 @@
 //! Here arguments become calls of the library and results become text; one file for each command.
 
 mod bench;
+mod convert;
 mod decoding;
 mod error;
 mod evaluate;
@@ -34,6 +35,8 @@ enum Command {
     Bench(bench::Command),
     /// Cut text into tokens and join them again, or train the tokenizer for it
     Tokenize(tokenize::Command),
+    /// Store a model in another precision or layout
+    Convert(convert::Convert),
     /// Say how good a translation is: BLEU, chrF, chrF++ and TER
     Score(score::Score),
     /// Train a Transformer on two text files
@@ -54,6 +57,7 @@ Examples:
   attentive bench train --preset small --threads 1 --json
   attentive bench kernels                   every kernel beside what the machine can do
   attentive tokenize --model opus-mt-en-de  pieces of the lines of stdin
+  attentive convert --model opus-mt-en-de --out small --precision int8
   attentive score --reference test.de --hypothesis out.de
   attentive translate --model opus-mt-en-de < text.en
   attentive evaluate --model opus-mt-en-de --source test.en --reference test.de
@@ -85,6 +89,7 @@ fn run(command: &Command) -> Result<(), Error> {
     match command {
         Command::Bench(command) => bench::run(command),
         Command::Tokenize(command) => tokenize::run(command),
+        Command::Convert(command) => convert::run(command),
         Command::Score(score) => score::run(score),
         Command::Train(train) => train::run(train),
         Command::Info(info) => info::run(info),
