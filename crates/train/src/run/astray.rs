@@ -32,8 +32,8 @@ impl Course {
 }
 
 impl Run {
-    /// What is wrong with the steps since the last look: at the losses, and before something is saved at the weights, too.
-    /// In between nobody looks, so that the host need not wait for the device.
+    /// What is wrong with the steps since the last look: at the losses, and before something is saved at the
+    /// weights, too. In between nobody looks, so that the host need not wait for the device.
     pub(super) fn astray(&self, due: Due) -> Option<String> {
         if !due.log && !due.checkpoint {
             return None;
@@ -65,7 +65,8 @@ impl Run {
             self.corpus.batches_from(&self.state.position, self.settings.batching(), source, target)?;
         self.log.cut(self.state.log_bytes)?;
         let message = format!(
-            "the loss {problem} at step {failed}: back to step {} with half the learning rate ({} of {RECOVERIES} times)",
+            "the loss {problem} at step {failed}: back to step {} with half the learning rate \
+             ({} of {RECOVERIES} times)",
             self.state.step, self.state.recoveries
         );
         self.notice(message, watch)?;

@@ -111,8 +111,8 @@ impl Run {
         &self.vocabulary
     }
 
-    /// Makes steps until the settings, or `stop`, say that it is enough, and leaves the best model in the folder. What
-    /// happens is told to `watch` as it happens.
+    /// Makes steps until the settings, or `stop`, say that it is enough, and leaves the best model in the
+    /// folder. What happens is told to `watch` as it happens.
     pub fn train(&mut self, stop: &AtomicBool, watch: &mut dyn FnMut(&Event)) -> Result<Outcome, Error> {
         self.clock = Clock::start(self.state.seconds);
         watch(&Event::Begin(self.beginning()));

@@ -11,7 +11,10 @@ const CHANGEABLE: [&str; 6] = ["steps", "epochs", "minutes", "patience", "thread
 impl Settings {
     /// Refuses what cannot be, alone or together, before anything is read or written.
     pub fn check(&self) -> Result<(), Error> {
-        let is_missing = |files: CorpusFiles| matches!(files, CorpusFiles::Pairs { sources, targets } if sources.is_empty() || targets.is_empty());
+        let is_missing = |files: CorpusFiles| match files {
+            CorpusFiles::Pairs { sources, targets } => sources.is_empty() || targets.is_empty(),
+            CorpusFiles::Tsv(_) | CorpusFiles::Jsonl { .. } => false,
+        };
         if is_missing(self.corpus()) {
             let name = if self.source.is_empty() { "source" } else { "target" };
             return Err(Error::setting(name, "no file to learn from was given"));

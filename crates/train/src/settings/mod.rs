@@ -1,8 +1,8 @@
 //! All settings of a run, as `train.toml` has them: one flat table, a key for each.
 //!
-//! What a file does not say has its default, which is the paper's recipe; [`Settings::merge`] lays what was said on the
-//! command line over a file. A run writes its settings into its folder, and goes on only with the same ones, but for
-//! those that say nothing about the steps that were made ([`Settings::refuse_changes`]).
+//! What a file does not say has its default, which is the paper's recipe; [`Settings::merge`] lays what was
+//! said on the command line over a file. A run writes its settings into its folder, and goes on only with the
+//! same ones, but for those that say nothing about the steps that were made ([`Settings::refuse_changes`]).
 
 mod check;
 mod file;
@@ -89,8 +89,8 @@ pub struct Settings {
     pub clip: f64,
     /// ε of label smoothing.
     pub label_smoothing: f64,
-    /// How much of an exponential moving average of the weights stays from step to step; it is what is validated and
-    /// saved. Zero is no average.
+    /// How much of an exponential moving average of the weights stays from step to step; it is what is
+    /// validated and saved. Zero is no average.
     pub ema: f64,
     /// How many of the last checkpoints are averaged at the end. Zero is none.
     pub average: usize,
@@ -304,7 +304,8 @@ impl Settings {
         }
     }
 
-    /// The validations without a better one after which a run stops: a run that nothing else would stop has a limit, too.
+    /// The validations without a better one after which a run stops: a run that nothing else would stop has a
+    /// limit, too.
     pub fn patience(&self) -> Option<u64> {
         let limited = self.steps.is_some() || self.epochs.is_some() || self.minutes.is_some();
         self.patience.or((!limited).then_some(PATIENCE))
