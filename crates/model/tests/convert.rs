@@ -1,4 +1,5 @@
-//! Conversion of model folders: what changes is what was asked for, and what cannot be is refused with the reason.
+//! Conversion of model folders: what changes is what was asked for, and what cannot be is refused with the
+//! reason.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! Files of PyTorch: everything that a tensor in them may be is read, and whatever else is in them is told in one
-//! sentence, without a panic and without running anything.
+//! Files of PyTorch: everything that a tensor in them may be is read, and whatever else is in them is told in
+//! one sentence, without a panic and without running anything.
 
 mod common;
 

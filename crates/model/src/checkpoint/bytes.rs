@@ -1,4 +1,5 @@
-//! Numbers out of bytes that may be anything: what is not there is `None`, and nothing is read beyond the end.
+//! Numbers out of bytes that may be anything: what is not there is `None`, and nothing is read beyond the
+//! end.
 
 /// Bytes from the first that was not read yet.
 pub(super) struct Bytes<'a> {

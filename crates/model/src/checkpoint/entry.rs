@@ -9,7 +9,8 @@ pub(super) struct Entry {
     pub shape: Vec<usize>,
     pub start: u64,
     pub length: usize,
-    /// How many numbers lie between neighbours in each dimension, where rows do not simply lie one after the other.
+    /// How many numbers lie between neighbours in each dimension, where rows do not simply lie one after the
+    /// other.
     pub strides: Option<Vec<usize>>,
 }
 

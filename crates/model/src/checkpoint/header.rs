@@ -1,4 +1,5 @@
-//! The header of a safetensors file: its length, a JSON object with the place of every tensor, and then numbers.
+//! The header of a safetensors file: its length, a JSON object with the place of every tensor, and then
+//! numbers.
 
 use super::entry::Entry;
 use super::zip::read;

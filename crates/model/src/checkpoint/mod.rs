@@ -1,8 +1,8 @@
-//! Weights on disk: safetensors, read with plain reads and written beside the old file before it is replaced; and the
-//! files of PyTorch, which are only read.
+//! Weights on disk: safetensors, read with plain reads and written beside the old file before it is replaced;
+//! and the files of PyTorch, which are only read.
 //!
-//! A matrix in int8 is a tensor of type `I8` with its rows, and another, `<name>.scale`, with an `F32` for each row: a
-//! number is `row · scale`. The largest magnitude of a row is 127.
+//! A matrix in int8 is a tensor of type `I8` with its rows, and another, `<name>.scale`, with an `F32` for
+//! each row: a number is `row · scale`. The largest magnitude of a row is 127.
 
 mod bytes;
 mod entry;
@@ -38,7 +38,8 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
-    /// Opens a `.safetensors` file, or one that PyTorch wrote (`.bin`, `.pt`, `.pth`), of which nothing is executed.
+    /// Opens a `.safetensors` file, or one that PyTorch wrote (`.bin`, `.pt`, `.pth`), of which nothing is
+    /// executed.
     pub fn open(path: impl Into<PathBuf>) -> Result<Checkpoint, Error> {
         let path = path.into();
         let failed = |source| Error::File { path: path.clone(), source };

@@ -1,13 +1,13 @@
 //! The tensors that a Python pickle speaks of, read without running anything.
 //!
-//! A pickle is a program for a machine with a stack and a memo. Its opcodes make numbers, texts and containers, and name
-//! Python objects to be called, which is how a pickle can do whatever it likes to those who load it. This machine knows the
-//! opcodes that `torch.save` writes and the few objects that a state dict needs, for which it has meanings of its own;
-//! everything else is refused by name.
+//! A pickle is a program for a machine with a stack and a memo. Its opcodes make numbers, texts and
+//! containers, and name Python objects to be called, which is how a pickle can do whatever it likes to those
+//! who load it. This machine knows the opcodes that `torch.save` writes and the few objects that a state dict
+//! needs, for which it has meanings of its own; everything else is refused by name.
 //!
-//! Values live in one list and refer to each other by number, so that nothing here recurses however deep they are nested;
-//! every opcode makes at most one of them, of bounded size, and texts stay where they are in the pickle, so that its length
-//! bounds the memory.
+//! Values live in one list and refer to each other by number, so that nothing here recurses however deep they
+//! are nested; every opcode makes at most one of them, of bounded size, and texts stay where they are in the
+//! pickle, so that its length bounds the memory.
 
 use super::bytes::Bytes;
 use safetensors::tensor::Dtype;
@@ -225,7 +225,8 @@ impl<'a> Machine<'a> {
             // Objects.
             b'Q' => self.storage()?,
             b'R' => self.call()?,
-            // Attributes that are set on a dict, such as the versions of the modules, say nothing about its tensors.
+            // Attributes that are set on a dict, such as the versions of the modules, say nothing about its
+            // tensors.
             b'b' => {
                 self.pop()?;
                 matches!(self.values[*self.stack.last()?], Value::Dict(_)).then_some(())?;
@@ -394,10 +395,12 @@ mod tests {
     use attentive_tensor::Random;
 
     /// `{"w": …}` with a tensor of two numbers, as protocol 2 and as protocol 4 have it.
-    const OLD: &[u8] = b"\x80\x02}(X\x01\x00\x00\x00wctorch._utils\n_rebuild_tensor_v2\n((X\x07\x00\x00\x00storagectorch\n\
-FloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x02tQK\x00K\x02\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtRu.";
-    const NEW: &[u8] = b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00}(\x8c\x01w\x8c\x0ctorch._utils\x94\x8c\x12_rebuild_tensor_v2\
-\x93((\x8c\x07storage\x8c\x05torch\x8c\x0cFloatStorage\x93\x8c\x010\x8c\x03cpuK\x02tQK\x00K\x02\x85K\x01\x85\x89NtRu.";
+    const OLD: &[u8] = b"\x80\x02}(X\x01\x00\x00\x00wctorch._utils\n_rebuild_tensor_v2\n\
+((X\x07\x00\x00\x00storagectorch\nFloatStorage\nX\x01\x00\x00\x000X\x03\x00\x00\x00cpuK\x02tQ\
+K\x00K\x02\x85K\x01\x85\x89ccollections\nOrderedDict\n)RtRu.";
+    const NEW: &[u8] = b"\x80\x04\x95\x00\x00\x00\x00\x00\x00\x00\x00}(\x8c\x01w\x8c\x0ctorch._utils\x94\
+\x8c\x12_rebuild_tensor_v2\x93((\x8c\x07storage\x8c\x05torch\x8c\x0cFloatStorage\x93\x8c\x010\x8c\x03cpuK\x02tQ\
+K\x00K\x02\x85K\x01\x85\x89NtRu.";
 
     #[test]
     fn a_state_dict_is_read_in_old_and_new_protocols() {

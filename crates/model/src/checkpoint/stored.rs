@@ -25,7 +25,8 @@ impl StoredType {
     }
 }
 
-/// The numbers of a tensor, row after row, as a file keeps them: what is computed with them need not go by way of `f32`.
+/// The numbers of a tensor, row after row, as a file keeps them: what is computed with them need not go by
+/// way of `f32`.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Stored {
     /// 32-bit floating point; 16-bit floating point of IEEE 754 becomes that, too.
@@ -74,7 +75,8 @@ impl Stored {
         }
     }
 
-    /// The same numbers with row `i` or, if `columns`, column `i` of the new ones being `from[i]` of the old ones.
+    /// The same numbers with row `i` or, if `columns`, column `i` of the new ones being `from[i]` of the old
+    /// ones.
     pub(crate) fn reorder(self, from: &[usize], columns: bool) -> Stored {
         match self {
             Stored::F32(numbers) => Stored::F32(reordered(&numbers, from, columns)),

@@ -1,7 +1,7 @@
 //! `pytorch_model.bin`: a ZIP archive with a pickled state dict and the storages that its tensors lie in.
 //!
-//! `<name>/data.pkl` says which tensors there are, `<name>/data/<key>` has the numbers of a storage, raw. Before any of
-//! them is read, the checksums of all storages are held against their bytes.
+//! `<name>/data.pkl` says which tensors there are, `<name>/data/<key>` has the numbers of a storage, raw.
+//! Before any of them is read, the checksums of all storages are held against their bytes.
 
 use super::entry::Entry;
 use super::pickle::{self, Tensor};
@@ -91,7 +91,8 @@ fn place(tensor: &Tensor, storage: &zip::Entry) -> Result<Entry, String> {
         return Err(format!("{} and {} strides", shape(), tensor.strides.len()));
     }
     let numbers = tensor.shape.iter().try_fold(1u64, |product, &size| product.checked_mul(size));
-    // A tensor may repeat numbers of its storage, but no weights do, and memory for what is repeated has no bound.
+    // A tensor may repeat numbers of its storage, but no weights do, and memory for what is repeated has no
+    // bound.
     let numbers = numbers.filter(|&numbers| numbers <= tensor.numbers).ok_or_else(wrong)?;
     let strided = || tensor.shape.iter().zip(&tensor.strides);
     let reach = strided().try_fold(1u64, |reach, (&size, &stride)| {

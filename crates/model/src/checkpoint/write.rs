@@ -9,7 +9,8 @@ use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Writes parameters, and further tensors by name, as `f32`; they take the place of `path` when they are committed.
+/// Writes parameters, and further tensors by name, as `f32`; they take the place of `path` when they are
+/// committed.
 pub fn stage(
     path: &Path,
     backend: &dyn Backend,
@@ -23,8 +24,8 @@ pub fn stage(
     stage_tensors(path, backend, &parameters.chain(further).collect::<Vec<_>>(), None)
 }
 
-/// Writes tensors by name as `f32`, one after the other, so that no second copy of them all is made; and a note, if there
-/// is something to say about them.
+/// Writes tensors by name as `f32`, one after the other, so that no second copy of them all is made; and a
+/// note, if there is something to say about them.
 pub fn stage_tensors(
     path: &Path,
     backend: &dyn Backend,
@@ -83,8 +84,8 @@ pub(crate) fn stage_items(
     })
 }
 
-/// A file that has reached the disk, whole, under another name, and waits to take the place of the old one: whatever
-/// happens, one of the two is there. Dropped without [`Staged::commit`] it is gone.
+/// A file that has reached the disk, whole, under another name, and waits to take the place of the old one:
+/// whatever happens, one of the two is there. Dropped without [`Staged::commit`] it is gone.
 #[derive(Debug)]
 pub struct Staged {
     path: PathBuf,

@@ -1,8 +1,8 @@
 //! The directory of a ZIP archive whose entries are stored as they are, as PyTorch writes them.
 //!
-//! An archive ends with a record that says where the central directory lies; the directory has the name, the size, the
-//! checksum and the place of every entry. Places and sizes that need more than 32 bits stand in a second record
-//! ("ZIP64"), which PyTorch always writes. Compressed or encrypted entries are refused.
+//! An archive ends with a record that says where the central directory lies; the directory has the name, the
+//! size, the checksum and the place of every entry. Places and sizes that need more than 32 bits stand in a
+//! second record ("ZIP64"), which PyTorch always writes. Compressed or encrypted entries are refused.
 
 use super::bytes::Bytes;
 use std::collections::HashMap;

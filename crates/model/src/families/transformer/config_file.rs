@@ -11,9 +11,9 @@ use std::path::Path;
 /// Its name.
 pub(super) const CONFIG: &str = "config.json";
 
-/// `config.json`. Fields that Marian does not have are left out where Marian needs none. What is missing is what
-/// transformers' `MarianConfig` takes for it, but a missing size or token is a mistake. What only matters to transformers'
-/// own training (dropout of activations, of layers) is not read.
+/// `config.json`. Fields that Marian does not have are left out where Marian needs none. What is missing is
+/// what transformers' `MarianConfig` takes for it, but a missing size or token is a mistake. What only
+/// matters to transformers' own training (dropout of activations, of layers) is not read.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Config {
     model_type: String,
@@ -72,7 +72,8 @@ pub(super) struct Config {
     quantization_config: Option<Quantization>,
 }
 
-/// How weights are stored, if not in floating point: programs that do not know the method are to refuse the model.
+/// How weights are stored, if not in floating point: programs that do not know the method are to refuse the
+/// model.
 #[derive(Debug, Serialize, Deserialize)]
 struct Quantization {
     quant_method: String,

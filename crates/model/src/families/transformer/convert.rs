@@ -1,11 +1,12 @@
 //! From one model folder to another: weights in another type, or in the order that Marian has.
 //!
-//! The paper writes sine and cosine of a frequency beside each other, Marian all sines before all cosines. The two are the
-//! same model with its width in another order: whatever reads the width has its columns reordered, whatever writes it
-//! its rows.
+//! The paper writes sine and cosine of a frequency beside each other, Marian all sines before all cosines.
+//! The two are the same model with its width in another order: whatever reads the width has its columns
+//! reordered, whatever writes it its rows.
 //!
-//! Weights go through memory one tensor at a time. In bf16 and int8 only matrices are stored so: norms and biases are few
-//! and matter. Tables of learned positions, which are never multiplied, stay in f32 where matrices become int8.
+//! Weights go through memory one tensor at a time. In bf16 and int8 only matrices are stored so: norms and
+//! biases are few and matter. Tables of learned positions, which are never multiplied, stay in f32 where
+//! matrices become int8.
 
 use super::config_file::{CONFIG, Config, not_marian};
 use super::folder::{Folder, LOGITS_BIAS, WEIGHTS};
@@ -64,8 +65,8 @@ const COPIED: [&str; 10] = [
     "merges.txt",
 ];
 
-/// Reads the model in the folder `from` and writes what becomes of it, with all that belongs to it, to the folder `to`,
-/// which may not hold a model yet. All files are on the disk before the first takes its place.
+/// Reads the model in the folder `from` and writes what becomes of it, with all that belongs to it, to the
+/// folder `to`, which may not hold a model yet. All files are on the disk before the first takes its place.
 pub fn convert(
     backend: &Arc<dyn Backend>,
     from: &Path,
@@ -113,7 +114,8 @@ fn length(path: &Path) -> Result<u64, Error> {
     Ok(metadata.map_err(|source| Error::File { path: path.to_owned(), source })?.len())
 }
 
-/// The configuration in another layout, and the dimensions of the old width in their new order, if that changes.
+/// The configuration in another layout, and the dimensions of the old width in their new order, if that
+/// changes.
 fn laid_out(
     config: &TransformerConfig,
     layout: Layout,

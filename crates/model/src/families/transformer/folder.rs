@@ -1,5 +1,5 @@
-//! A Transformer as a folder: `config.json` in Marian's words, weights with Marian's names in `model.safetensors` or, as
-//! others wrote them, in `pytorch_model.bin`.
+//! A Transformer as a folder: `config.json` in Marian's words, weights with Marian's names in
+//! `model.safetensors` or, as others wrote them, in `pytorch_model.bin`.
 
 use super::config_file::CONFIG;
 use super::{Transformer, TransformerConfig};
@@ -38,7 +38,8 @@ impl Folder {
     pub fn open(folder: &Path) -> Result<Folder, Error> {
         let mut config = TransformerConfig::load(folder)?;
         let mut checkpoint = open_weights(folder)?;
-        // Without tied weights, newer versions of transformers do not share tables either, whatever they call them.
+        // Without tied weights, newer versions of transformers do not share tables either, whatever they call
+        // them.
         if !config.tied_output && checkpoint.has(SOURCE) && checkpoint.has(TARGET) {
             config.shared_embeddings = false;
         }
@@ -76,6 +77,21 @@ impl Folder {
             }
         }
     }
+
+    /// The model of this folder, with the parameters that `builder` gives it.
+    fn load(&self, builder: Builder) -> Result<Transformer, Error> {
+        let bias = self.logits_bias()?;
+        let mut model = Transformer::new(&builder, &self.config)?;
+        self.refuse_surplus(&model)?;
+        // Padding is never produced, whatever its bias: nothing is to be added where all others are zero.
+        let is_added = |bias: &Vec<f32>| {
+            bias.iter().enumerate().any(|(token, &bias)| bias != 0.0 && Some(token) != self.config.pad)
+        };
+        if let Some(bias) = bias.filter(is_added) {
+            model.head = model.head.with_bias(builder.backend().upload_f32(&bias, [bias.len()]));
+        }
+        Ok(model)
+    }
 }
 
 fn open_weights(folder: &Path) -> Result<Checkpoint, Error> {
@@ -102,7 +118,8 @@ fn tables(config: &TransformerConfig) -> &'static [&'static [&'static str]] {
     }
 }
 
-/// Gives a table the first of its names. Where a file has it under several, they must not contradict each other.
+/// Gives a table the first of its names. Where a file has it under several, they must not contradict each
+/// other.
 fn one_name(checkpoint: &mut Checkpoint, names: &[&str]) -> Result<(), Error> {
     let present: Vec<&str> = names.iter().copied().filter(|name| checkpoint.has(name)).collect();
     let Some((&first, others)) = present.split_first() else { return Ok(()) };
@@ -142,17 +159,13 @@ impl Transformer {
     /// Reads a model folder: one of ours, or one of a Marian model as Hugging Face has it.
     pub fn load(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Transformer, Error> {
         let folder = Folder::open(folder)?;
-        let bias = folder.logits_bias()?;
-        let mut model = Transformer::new(&Builder::checkpoint(backend, &folder.checkpoint), &folder.config)?;
-        folder.refuse_surplus(&model)?;
-        // Padding is never produced, whatever its bias: nothing is to be added where all others are zero.
-        let is_added = |bias: &Vec<f32>| {
-            bias.iter().enumerate().any(|(token, &bias)| bias != 0.0 && Some(token) != folder.config.pad)
-        };
-        if let Some(bias) = bias.filter(is_added) {
-            model.head = model.head.with_bias(backend.upload_f32(&bias, [bias.len()]));
-        }
-        Ok(model)
+        folder.load(Builder::checkpoint(backend, &folder.checkpoint))
+    }
+
+    /// Reads a model folder to decode with: the weights of products are in int8.
+    pub fn load_in_int8(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Transformer, Error> {
+        let folder = Folder::open(folder)?;
+        folder.load(Builder::checkpoint(backend, &folder.checkpoint).in_int8())
     }
 
     /// Writes a model folder; each file is replaced at once or not at all.
