@@ -45,7 +45,7 @@ enum Command {
     /// Say how good a translation is: BLEU, chrF, chrF++ and TER
     Score(score::Score),
     /// Train a Transformer on two text files
-    Train(train::Train),
+    Train(Box<train::Train>),
     /// Say what a model is and how it was trained
     Info(info::Info),
     /// Translate text, line by line
