@@ -3,9 +3,13 @@
 //! Here arguments become calls of the library and results become text; one file for each command.
 
 mod bench;
+mod convert;
 mod decoding;
+mod demo;
 mod error;
 mod evaluate;
+mod heatmap;
+mod info;
 mod interrupt;
 mod lines;
 mod machine;
@@ -13,9 +17,11 @@ mod options;
 mod output;
 mod precision;
 mod score;
+mod terminal;
 mod tokenize;
 mod train;
 mod translate;
+mod words;
 
 use clap::Parser;
 use error::Error;
@@ -27,15 +33,21 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "attentive", version, arg_required_else_help = true, after_help = EXAMPLES)]
 enum Command {
+    /// Watch a Transformer learn to translate numbers, in about a minute
+    Demo(demo::Demo),
     /// Measure speed and memory on this machine
     #[command(subcommand)]
     Bench(bench::Command),
     /// Cut text into tokens and join them again, or train the tokenizer for it
     Tokenize(tokenize::Command),
+    /// Store a model in another precision or layout
+    Convert(convert::Convert),
     /// Say how good a translation is: BLEU, chrF, chrF++ and TER
     Score(score::Score),
     /// Train a Transformer on two text files
-    Train(train::Train),
+    Train(Box<train::Train>),
+    /// Say what a model is and how it was trained
+    Info(info::Info),
     /// Translate text, line by line
     Translate(Box<translate::Translate>),
     /// Say how well and how fast a model translates a file
@@ -44,10 +56,14 @@ enum Command {
 
 const EXAMPLES: &str = "\
 Examples:
+  attentive demo                            a Transformer learns to translate numbers
+  attentive train --source train.en --target train.de --out en-de --minutes 60
+  attentive info en-de                      what a model is and how it was trained
   attentive bench train --preset base       a training step of the paper's base model
   attentive bench train --preset small --threads 1 --json
   attentive bench kernels                   every kernel beside what the machine can do
   attentive tokenize --model opus-mt-en-de  pieces of the lines of stdin
+  attentive convert --model opus-mt-en-de --out small --precision int8
   attentive score --reference test.de --hypothesis out.de
   attentive translate --model opus-mt-en-de < text.en
   attentive evaluate --model opus-mt-en-de --source test.en --reference test.de
@@ -77,10 +93,13 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> Result<(), Error> {
     match command {
+        Command::Demo(demo) => demo::run(demo),
         Command::Bench(command) => bench::run(command),
         Command::Tokenize(command) => tokenize::run(command),
+        Command::Convert(command) => convert::run(command),
         Command::Score(score) => score::run(score),
         Command::Train(train) => train::run(train),
+        Command::Info(info) => info::run(info),
         Command::Translate(translate) => translate::run(translate),
         Command::Evaluate(evaluate) => evaluate::run(evaluate),
     }

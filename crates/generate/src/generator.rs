@@ -6,7 +6,7 @@ use crate::filter::{Banned, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty
 use crate::hypothesis::Hypothesis;
 use crate::options::Options;
 use crate::sampler::Sampler;
-use crate::search::{Next, OnToken, Rules, Search, Sentence, Written};
+use crate::search::{Next, OnToken, Rules, Scores, Search, Sentence, Written};
 use crate::seq2seq::{Row, Seq2Seq, Spec};
 use crate::stop::Stop;
 use crate::walk::Walk;
@@ -33,9 +33,10 @@ impl Request {
         if source.len() > spec.max_source {
             return Err(Error::LongSource { tokens: source.len(), most: spec.max_source });
         }
-        let vocabulary = spec.vocabulary;
-        if let Some(&token) = source.iter().chain(prefix).find(|&&token| token as usize >= vocabulary) {
-            return Err(Error::Token { token, vocabulary });
+        for (tokens, vocabulary) in [(source, spec.source_vocabulary), (prefix, spec.vocabulary)] {
+            if let Some(&token) = tokens.iter().find(|&&token| token as usize >= vocabulary) {
+                return Err(Error::Token { token, vocabulary });
+            }
         }
         let max_length = options.max_length.of(source.len()).min(spec.max_target);
         if prefix.len() >= max_length {
@@ -238,15 +239,23 @@ impl<M: Seq2Seq> Generator<M> {
         if self.rows.is_empty() {
             return;
         }
-        let mut logits = self.model.step(&self.rows);
+        self.model.step(&self.rows);
+        let running = || self.slots.iter().flatten();
+        let count = running().map(|it| if it.rules.want_rows() { 0 } else { it.rules.candidates() }).max();
+        let count = count.unwrap_or(0);
+        let wants_rows = running().any(|it| it.rules.want_rows() || it.search.wants_rows());
+        let best = if count > 0 { self.model.best(count) } else { Vec::new() };
+        let (mut best, mut logits) = (&best[..], if wants_rows { self.model.logits() } else { &mut [] });
+        let width = if wants_rows { self.rules.spec.vocabulary } else { 0 };
         let mut done = Vec::new();
         for (slot, place) in self.slots.iter_mut().enumerate() {
             if let Some(running) = place {
                 let rows = running.search.rows().len();
-                let (own, others) =
-                    std::mem::take(&mut logits).split_at_mut(rows * self.rules.spec.vocabulary);
-                logits = others;
-                running.search.advance(&running.rules, own, on_token);
+                let (own_best, other_best) = best.split_at(rows * count);
+                let (own, others) = std::mem::take(&mut logits).split_at_mut(rows * width);
+                (best, logits) = (other_best, others);
+                let mut scores = Scores { best: own_best, width: count, rows: own };
+                running.search.advance(&running.rules, &mut scores, on_token);
                 if running.search.rows().is_empty() {
                     done.extend(place.take().map(|running| (slot, running)));
                 }

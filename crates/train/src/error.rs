@@ -64,6 +64,12 @@ pub enum Error {
         /// The folder.
         folder: PathBuf,
     },
+    /// The folder has a model that was not made by a run.
+    #[error("there is a model in {} already: take another folder", folder.display())]
+    ModelExists {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// Somebody else trains in the folder.
     #[error("{} is in use by another run{}: wait until it has ended, or take another folder",
         folder.display(), process.map(|id| format!(" (process {id})")).unwrap_or_default())]

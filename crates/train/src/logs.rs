@@ -1,7 +1,9 @@
-//! `metrics.jsonl` as it is written: lines are added, and cut off again when a run goes back to a checkpoint.
+//! `metrics.jsonl` as it is written, with TensorBoard's events beside it: lines are added, and cut off again when a run goes back
+//! to a checkpoint.
 
 use crate::Error;
 use crate::metrics::Metric;
+use crate::tensorboard::EventFile;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -15,6 +17,7 @@ pub(crate) struct Log {
     path: PathBuf,
     file: File,
     bytes: u64,
+    events: EventFile,
 }
 
 impl Log {
@@ -22,7 +25,8 @@ impl Log {
     pub(crate) fn open(folder: &Path, bytes: u64) -> Result<Log, Error> {
         let path = folder.join(FILE_NAME);
         let options = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-        let mut log = Log { file: options.map_err(Error::file(&path))?, path, bytes };
+        let mut log =
+            Log { file: options.map_err(Error::file(&path))?, path, bytes, events: EventFile::open(folder)? };
         log.cut(bytes)?;
         Ok(log)
     }
@@ -32,12 +36,13 @@ impl Log {
         let line = serde_json::to_string(metric).expect("a plain structure") + "\n";
         self.file.write_all(line.as_bytes()).map_err(Error::file(&self.path))?;
         self.bytes += line.len() as u64;
-        Ok(())
+        self.events.write(metric)
     }
 
     /// Lets all lines reach the disk, and says how many bytes they are.
     pub(crate) fn sync(&mut self) -> Result<u64, Error> {
         self.file.sync_data().map_err(Error::file(&self.path))?;
+        self.events.sync()?;
         Ok(self.bytes)
     }
 
@@ -48,7 +53,8 @@ impl Log {
         self.bytes = bytes.min(length);
         self.file.set_len(self.bytes).map_err(Error::file(&self.path))?;
         self.file.seek(SeekFrom::Start(self.bytes)).map_err(Error::file(&self.path))?;
-        Ok(())
+        let kept = std::fs::read(&self.path).map_err(Error::file(&self.path))?;
+        self.events.cut(kept.iter().filter(|&&byte| byte == b'\n').count())
     }
 }
 

@@ -4,11 +4,13 @@ mod flags;
 mod watch;
 
 use crate::error::Error;
+use crate::interrupt::on_signal;
 use crate::output;
 use attentive_train::{Outcome, Reason, Run, Settings, settings};
 use clap::Args;
 use flags::Flags;
 use serde::Serialize;
+use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -57,7 +59,11 @@ Ctrl-C saves and leaves; a second Ctrl-C leaves at once.";
 
 pub(crate) fn run(train: &Train) -> Result<(), Error> {
     let stop = Arc::new(AtomicBool::new(false));
-    stop_on_signal(&stop);
+    let asked = Arc::clone(&stop);
+    on_signal(move || {
+        asked.store(true, Ordering::Relaxed);
+        let _ = writeln!(stderr(), "\nsaving; once more, and it ends at once");
+    });
     let settings = train.settings()?;
     let mut watch = Watch::new(train.quiet);
     let folder = &train.out;
@@ -77,7 +83,8 @@ pub(crate) fn run(train: &Train) -> Result<(), Error> {
 }
 
 impl Train {
-    /// What the folder's run began with if it is to go on, or else the file, or else the defaults; and the flags.
+    /// What the folder's run began with if it is to go on, or else the file, or else the defaults; and the
+    /// flags.
     fn settings(&self) -> Result<Settings, Error> {
         let begun = settings::path(&self.out);
         let file = match (&self.config, self.resume && begun.exists()) {
@@ -87,18 +94,6 @@ impl Train {
         };
         Ok(Settings::merge(file, self.flags.table())?)
     }
-}
-
-/// The first signal asks the run to save and leave, the second does not ask.
-fn stop_on_signal(stop: &Arc<AtomicBool>) {
-    let stop = Arc::clone(stop);
-    let handler = move || {
-        if stop.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
-        }
-    };
-    // Without a handler a signal ends the program at once, which is no harm: the last checkpoint is there.
-    let _ = ctrlc::set_handler(handler);
 }
 
 /// What the command says at the end.

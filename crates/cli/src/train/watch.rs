@@ -1,5 +1,7 @@
-//! What a run shows on the way: a bar with the last numbers on a terminal, plain lines elsewhere, both on stderr.
+//! What a run shows on the way: a bar with the last numbers on a terminal, plain lines elsewhere, both on
+//! stderr.
 
+use crate::words::{duration, scores, thousands};
 use attentive_train::metrics::{StepMetric, ValidationMetric};
 use attentive_train::{Begin, Event, Outcome, Progress, Reason, Sample};
 use indicatif::{ProgressBar, ProgressStyle};
@@ -53,7 +55,8 @@ impl Watch {
         }
         let best = outcome.best.as_ref().map(|best| format!(", {}", scores(best))).unwrap_or_default();
         self.line(&format!(
-            "{reason}: {step} steps, {epoch:.1} epochs, {}{best}; {:.1} % of the steps' time was spent waiting for data",
+            "{reason}: {step} steps, {epoch:.1} epochs, {}{best}; {:.1} % of the steps' time was spent \
+             waiting for data",
             duration(outcome.seconds),
             100.0 * outcome.waited_share(),
         ));
@@ -114,7 +117,9 @@ impl Watch {
         let best = if metric.best { ", the best so far" } else { "" };
         self.line(&format!("step {}: {}{best}", metric.step, scores(metric)));
         for Sample { source, reference, translation } in samples {
-            self.line(&format!("  {source}\n    is       {translation}\n    should be {reference}"));
+            self.line(&format!(
+                "  source     {source}\n  reference  {reference}\n  translated {translation}"
+            ));
         }
     }
 
@@ -132,51 +137,4 @@ impl Watch {
 
 fn style(template: &str) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
-}
-
-fn scores(metric: &ValidationMetric) -> String {
-    let mut text = format!("validation loss {:.4}", metric.loss);
-    for (name, score) in [("BLEU", metric.bleu), ("chrF", metric.chrf)] {
-        if let Some(score) = score {
-            text.push_str(&format!(", {name} {score:.2}"));
-        }
-    }
-    text
-}
-
-/// Seconds as people say them.
-fn duration(seconds: f64) -> String {
-    let seconds = seconds.round() as u64;
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, s) => format!("{s} s"),
-        (0, m, s) => format!("{m} min {s:02} s"),
-        (h, m, _) => format!("{h} h {m:02} min"),
-    }
-}
-
-/// A number with commas between its thousands.
-fn thousands(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn numbers_and_times_are_written_for_people() {
-        assert_eq!([0, 999, 1000, 1234567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
-        assert_eq!(
-            [0.4, 61.0, 3600.0, 7384.0].map(duration),
-            ["0 s", "1 min 01 s", "1 h 00 min", "2 h 03 min"]
-        );
-    }
 }

@@ -1,9 +1,12 @@
 //! The built program, tested from outside: what it prints, and how it ends.
 
+mod convert;
+mod demo;
 mod kernels;
 mod score;
 mod tokenize;
 mod train;
+mod training;
 mod translate;
 mod usage;
 

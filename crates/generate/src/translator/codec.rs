@@ -41,10 +41,11 @@ pub struct WrittenPart<'a> {
 impl Codec {
     /// A tokenizer for a model, if it belongs to it.
     pub fn new(tokenizer: Arc<Tokenizer>, spec: Spec) -> Result<Codec, Error> {
-        let [source, target] = [Side::Source, Side::Target].map(|side| tokenizer.vocabulary_size(side));
-        let (tokens, vocabulary) = (source.max(target), spec.vocabulary);
-        if tokens > vocabulary {
-            return Err(Error::Vocabulary { tokenizer: tokens, model: vocabulary });
+        for (side, vocabulary) in [(Side::Source, spec.source_vocabulary), (Side::Target, spec.vocabulary)] {
+            let tokens = tokenizer.vocabulary_size(side);
+            if tokens > vocabulary {
+                return Err(Error::Vocabulary { tokenizer: tokens, model: vocabulary });
+            }
         }
         Ok(Codec { tokenizer, spec })
     }
@@ -113,23 +114,10 @@ impl Codec {
         Ok(())
     }
 
-    /// The word of each token, counted from 0, none for tokens that are no text.
-    pub fn words(&self, tokens: &[u32], side: Side) -> Vec<Option<usize>> {
-        let mut words = 0;
-        let word = |&token: &u32| {
-            let is_text = |piece: &String| token != self.spec.eos && language(piece).0.is_empty();
-            let piece = self.tokenizer.piece(token, side).filter(is_text)?;
-            if words == 0 || self.tokenizer.starts_word(&piece) {
-                words += 1;
-            }
-            Some(words - 1)
-        };
-        tokens.iter().map(word).collect()
-    }
-
     /// Which word comes from which, by the cross attention of a source and what was written for it.
     pub fn align(&self, attention: &AttentionMatrix, source: &[u32], target: &[u32]) -> Vec<Link> {
-        align(attention, &self.words(source, Side::Source), &self.words(target, Side::Target))
+        let words = |tokens, side| self.tokenizer.words(tokens, side);
+        align(attention, &words(source, Side::Source), &words(target, Side::Target))
     }
 
     /// The languages that a model for several of them can be asked for: `de` of the token `>>de<<`.

@@ -19,7 +19,7 @@ pub(super) struct Token {
 
 /// Tokens of a source or a target.
 pub(super) fn tokens(model: &Model, ids: &[u32], side: Side, scores: Option<&[f32]>) -> Vec<Token> {
-    let words = model.codec.words(ids, side);
+    let words = model.codec.tokenizer().words(ids, side);
     let token = |(place, &id): (usize, &u32)| Token {
         id,
         piece: model.codec.tokenizer().piece(id, side).unwrap_or_default(),

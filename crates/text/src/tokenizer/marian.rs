@@ -184,7 +184,7 @@ impl MarianSide {
 }
 
 /// The language token that a text begins with, and the rest.
-fn language(text: &str) -> (Option<&str>, &str) {
+pub(crate) fn language(text: &str) -> (Option<&str>, &str) {
     match text.starts_with(">>").then(|| text.find("<<")).flatten() {
         Some(at) => (Some(&text[..at + 2]), &text[at + 2..]),
         None => (None, text),

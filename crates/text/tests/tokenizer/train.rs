@@ -1,7 +1,7 @@
 //! Trained tokenizers: what is in the files, and that all of them say the same.
 
 use super::{Folder, nasty, repository};
-use attentive_text::tokenizer::train::{Kind, Trainer};
+use attentive_text::tokenizer::train::{Kind, Trainer, of_pieces};
 use attentive_text::tokenizer::{Side, Tokenizer};
 use serde_json::Value;
 
@@ -68,6 +68,48 @@ fn all_files_of_a_folder_have_the_same_ids() {
             assert_eq!(json.encode(line, Side::Source).unwrap(), ids, "{line:?}");
             assert_eq!([source.encode(line, Side::Source).unwrap(), vec![0]].concat(), ids, "{line:?}");
         }
+    }
+}
+
+#[test]
+fn language_tokens_at_the_beginning_of_lines_are_learned_and_the_same_in_all_files() {
+    for kind in [Kind::Bpe, Kind::Unigram] {
+        let folder = Folder::new(&format!("languages-{kind:?}"));
+        let mut trainer = trainer(kind, 120);
+        trainer.line(">>fra<< A dog runs.", Side::Source);
+        trainer.line(">>deu<< A dog runs.", Side::Source);
+        trainer.joint().unwrap().save(&folder.0).unwrap();
+        let load = |name: &str| Tokenizer::load(folder.0.join(name)).unwrap();
+        let (marian, json, model) = (load("."), load("tokenizer.json"), load("source.spm"));
+        let size = marian.vocabulary_size(Side::Source) as u32;
+        for (id, token) in [(size - 3, ">>deu<<"), (size - 2, ">>fra<<"), (size - 1, "<pad>")] {
+            for tokenizer in [&marian, &json, &model] {
+                assert_eq!(tokenizer.piece(id, Side::Source).as_deref(), Some(token));
+            }
+        }
+        let plain = marian.encode("A dog runs.", Side::Source).unwrap();
+        for (text, id) in [(">>fra<< A dog runs.", size - 2), (">>deu<<A dog runs.", size - 3)] {
+            let expected = [vec![id], plain.clone()].concat();
+            assert_eq!(marian.encode(text, Side::Source).unwrap(), expected);
+            assert_eq!(json.encode(text, Side::Source).unwrap(), expected);
+        }
+    }
+}
+
+#[test]
+fn known_pieces_cut_a_text_into_as_few_as_can_be() {
+    let pieces = ["▁ein", "ein", "eins", "und", "▁zwanzig", "zwanzig", "s", "n", "u", "d"].map(str::to_owned);
+    let made = of_pieces(&pieces, &[">>de<<".to_owned()]);
+    let folder = Folder::new("pieces");
+    made.save(&folder.0).unwrap();
+    let loaded = Tokenizer::load(&folder.0).unwrap();
+    for tokenizer in [made, loaded] {
+        let cut = |text| tokenizer.encode_pieces(text, Side::Source).unwrap();
+        assert_eq!(cut(">>de<< einundzwanzig"), [">>de<<", "▁ein", "und", "zwanzig", "</s>"]);
+        assert_eq!(cut("einseins"), ["▁ein", "s", "eins", "</s>"]);
+        let ids = tokenizer.encode("einundzwanzig zwanzig", Side::Target).unwrap();
+        assert_eq!(tokenizer.decode(&ids).unwrap(), "einundzwanzig zwanzig");
+        assert!(tokenizer.encode("drei", Side::Source).unwrap().contains(&1));
     }
 }
 

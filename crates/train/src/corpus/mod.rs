@@ -33,4 +33,5 @@ pub use fields::FieldNames;
 pub use files::CorpusFiles;
 pub use filter::{LeftOut, Limits};
 pub use pairs::{Corpus, CorpusSize};
+pub(crate) use shuffle::shuffle;
 pub use windows::{Batching, PairBatch};

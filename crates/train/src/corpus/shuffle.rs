@@ -6,7 +6,7 @@ use attentive_tensor::Random;
 ///
 /// # Panics
 /// If there are 2³² of them.
-pub(super) fn shuffle<T>(items: &mut [T], random: Random) {
+pub(crate) fn shuffle<T>(items: &mut [T], random: Random) {
     assert!(u32::try_from(items.len()).is_ok(), "shuffle: {} items", items.len());
     let (high, low) = (random.split(0), random.split(1));
     for last in (1..items.len()).rev() {

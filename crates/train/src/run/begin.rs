@@ -21,24 +21,25 @@ impl Run {
         settings.check()?;
         std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
         let lock = Lock::take(folder)?;
-        if settings::path(folder).exists() || model_folder::is_model(folder) {
+        if settings::path(folder).exists() {
             return Err(Error::Exists { folder: folder.to_owned() });
+        }
+        if model_folder::is_model(folder) {
+            return Err(Error::ModelExists { folder: folder.to_owned() });
         }
         Run::open(folder, settings, lock, watch)
     }
 
-    /// Goes on with the run in a folder, from its last checkpoint on; begins it where there is none yet. The settings must
-    /// be those that it began with, but for the few that may change.
+    /// Goes on with the run in a folder, from its last checkpoint on; begins it where there is none yet. The
+    /// settings must be those that it began with, but for the few that may change.
     pub fn resume(folder: &Path, settings: Settings, watch: &mut dyn FnMut(&Event)) -> Result<Run, Error> {
-        let path = settings::path(folder);
-        if !path.exists() {
+        if !settings::path(folder).exists() {
             return Run::begin(folder, settings, watch);
         }
         let settings = settings.absolute();
         settings.check()?;
         let lock = Lock::take(folder)?;
-        let then = Settings::merge(settings::read(&path)?, toml::Table::new())?;
-        settings.refuse_changes(&then, folder)?;
+        settings.refuse_changes(&settings::load(folder)?, folder)?;
         Run::open(folder, settings, lock, watch)
     }
 
@@ -98,6 +99,7 @@ impl Run {
             learner,
             checkpoints,
             state,
+            samples: Vec::new(),
             _lock: lock,
         };
         if resumes {
@@ -115,7 +117,8 @@ impl Run {
         let device = super::save::device(&self.learner);
         if self.state.device != device {
             let message = format!(
-                "the run goes on with `{device}` and was made with `{}`: from here on it is not the same to the bit",
+                "the run goes on with `{device}` and was made with `{}`: from here on it is not the same to \
+                 the bit",
                 self.state.device
             );
             self.notice(message, watch)?;

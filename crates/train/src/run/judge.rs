@@ -47,6 +47,7 @@ impl Run {
         metric.best =
             self.state.best.as_ref().is_none_or(|best| measure.score(&metric) > measure.score(best));
         self.log.write(&Metric::Validation(metric.clone())).map_err(|error| self.unsaved(error))?;
+        self.samples.clone_from(&samples);
         watch(&Event::Validation(metric.clone(), samples));
         Ok(metric)
     }

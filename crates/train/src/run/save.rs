@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::learner::Learner;
-use crate::{Error, model_folder};
+use crate::{Error, model_folder, report};
 
 impl Run {
     /// Saves the weights of this step, and all that it takes to go on from here.
@@ -17,7 +17,14 @@ impl Run {
         let most = self.settings.keep.max(self.settings.average).max(1);
         kept.drain(..kept.len().saturating_sub(most));
         self.save_state()?;
-        self.publish()
+        self.publish()?;
+        self.report()
+    }
+
+    /// Writes the report of what was logged so far.
+    pub(super) fn report(&self) -> Result<(), Error> {
+        let written = report::write(&self.folder, &self.beginning(), &self.settings, &self.samples);
+        written.map_err(|error| self.unsaved(error))
     }
 
     /// Saves all that it takes to go on from here.

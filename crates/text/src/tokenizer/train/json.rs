@@ -16,7 +16,13 @@ use std::collections::HashSet;
 pub(super) fn of(model: &Model) -> Value {
     let tokens = model.tokens();
     let vocabulary: Value = tokens.iter().zip(0u32..).map(|(token, id)| (token.clone(), json!(id))).collect();
-    let added = added(&vocabulary, &["</s>", "<unk>", "<pad>"]);
+    let mut added = added(&vocabulary, &["</s>", "<unk>", "<pad>"]);
+    // Spaces beside a language token are no part of the text, as Marian has it.
+    added.extend(model.languages.iter().map(|token| {
+        json!({"id": vocabulary[token], "content": token, "single_word": false, "lstrip": true, "rstrip": true,
+               "normalized": false, "special": true})
+    }));
+    added.sort_by_key(|token| token["id"].as_u64());
     let spaces =
         json!({"type": "Metaspace", "replacement": SPACE, "prepend_scheme": "always", "split": true});
     let text = |id: &str| json!({"Sequence": {"id": id, "type_id": 0}});
@@ -62,6 +68,7 @@ fn unigram(model: &Model) -> Value {
     let piece = |(piece, score): &(String, f32)| json!([piece, f64::from(*score)]);
     let mut vocabulary = vec![json!(["</s>", 0.0]), json!(["<unk>", 0.0])];
     vocabulary.extend(model.pieces.iter().map(piece));
+    vocabulary.extend(model.languages.iter().map(|token| json!([token, 0.0])));
     vocabulary.push(json!(["<pad>", 0.0]));
     json!({"type": "Unigram", "unk_id": 1, "vocab": vocabulary, "byte_fallback": false})
 }

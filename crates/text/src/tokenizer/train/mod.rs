@@ -1,7 +1,7 @@
 //! Training of tokenizers: what to learn, from which lines, and the files that come of it.
 //!
 //! BPE and Unigram become SentencePiece models in a Marian folder, with one vocabulary: `</s>` is 0, `<unk>`
-//! 1, then the pieces, `<pad>` last. Where both sides share their pieces, the ids of `source.spm`,
+//! 1, then the pieces, the language tokens that lines begin with (`>>fra<<`), and `<pad>` last. Where both sides share their pieces, the ids of `source.spm`,
 //! `target.spm`, `vocab.json` and `tokenizer.json` are all the same. WordPiece becomes BERT's `vocab.txt`
 //! with its `tokenizer.json`.
 //!
@@ -19,6 +19,7 @@ use super::error::Error;
 use super::marian::{Marian, Vocabulary};
 use super::sentencepiece::SentencePiece;
 use super::{Kind as TokenizerKind, Side, Tokenizer};
+use model::Model;
 use std::io::{BufRead, BufReader, Read};
 use std::num::NonZero;
 use std::path::Path;
@@ -116,22 +117,13 @@ impl Trainer {
     pub fn joint(self) -> Result<Tokenizer, Error> {
         let mut words = self.source;
         words.add(self.target);
-        let words = words.sorted();
         if words.is_empty() {
             return Err(Error::Empty(self.files.join(", ")));
         }
         if self.kind == Kind::WordPiece {
-            return wordpiece::train(&words, self.size, self.coverage);
+            return wordpiece::train(&words.sorted(), self.size, self.coverage);
         }
-        let model = model::train(self.kind, &words, self.size, self.coverage)?;
-        let (json, made) = std::thread::scope(|scope| {
-            let json = scope.spawn(|| json::of(&model).to_string().into_bytes());
-            let made = Arc::new(sentencepiece(&model));
-            (json.join().expect("a model has a JSON"), made)
-        });
-        let marian = marian(Arc::clone(&made), made, model.tokens());
-        let beside = vec![("tokenizer.json", json), config()];
-        Ok(Tokenizer { kind: TokenizerKind::Marian(marian), beside })
+        Ok(shared(&model::train(self.kind, words, self.size, self.coverage)?))
     }
 
     /// Pieces of its own for each side, in one vocabulary.
@@ -139,12 +131,11 @@ impl Trainer {
         if self.kind == Kind::WordPiece {
             return Err(Error::Size("WordPiece has one vocabulary: train one for each side instead".into()));
         }
-        let (source, target) = (self.source.sorted(), self.target.sorted());
-        if source.is_empty() || target.is_empty() {
+        if self.source.is_empty() || self.target.is_empty() {
             return Err(Error::Empty(self.files.join(", ")));
         }
-        let source = model::train(self.kind, &source, self.size, self.coverage)?;
-        let target = model::train(self.kind, &target, self.size, self.coverage)?;
+        let source = model::train(self.kind, self.source, self.size, self.coverage)?;
+        let target = model::train(self.kind, self.target, self.size, self.coverage)?;
         // The padding stays last.
         let mut tokens = source.tokens();
         let pad = tokens.pop();
@@ -157,12 +148,30 @@ impl Trainer {
     }
 }
 
+/// A tokenizer whose pieces are known, one for both sides: a text is cut into as few of them as can be. `▁` at the beginning of a
+/// piece is the space before a word. `languages` are language tokens such as `>>fra<<`. What no piece covers is unknown.
+pub fn of_pieces(pieces: &[String], languages: &[String]) -> Tokenizer {
+    let pieces = pieces.iter().map(|piece| (piece.clone(), -1.0)).collect();
+    shared(&Model { kind: Kind::Unigram, pieces, languages: languages.to_vec() })
+}
+
+/// The tokenizer of a model that both sides share.
+fn shared(model: &Model) -> Tokenizer {
+    let (json, made) = std::thread::scope(|scope| {
+        let json = scope.spawn(|| json::of(model).to_string().into_bytes());
+        let made = Arc::new(sentencepiece(model));
+        (json.join().expect("a model has a JSON"), made)
+    });
+    let marian = marian(Arc::clone(&made), made, model.tokens());
+    Tokenizer { kind: TokenizerKind::Marian(marian), beside: vec![("tokenizer.json", json), config()] }
+}
+
 /// What transformers needs to know a Marian folder.
 fn config() -> (&'static str, Vec<u8>) {
     ("tokenizer_config.json", b"{\n  \"tokenizer_class\": \"MarianTokenizer\"\n}\n".to_vec())
 }
 
-fn sentencepiece(model: &model::Model) -> SentencePiece {
+fn sentencepiece(model: &Model) -> SentencePiece {
     SentencePiece::from_bytes(model.bytes()).expect("a model that was just made")
 }
 

@@ -2,24 +2,28 @@
 
 use super::super::error::Error;
 use super::super::sentencepiece::proto::{ModelProto, ModelType, Piece, PieceType, TrainerSpec};
-use super::{Kind, bpe, charsmap, unigram, words};
+use super::words::{self, WordCounts};
+use super::{Kind, bpe, charsmap, unigram};
 use foldhash::fast::FixedState;
 use prost::Message;
 use std::collections::HashSet;
 
-/// Pieces with their scores, without the special tokens.
+/// Pieces with their scores, without the special tokens, and the language tokens.
 pub(super) struct Model {
     pub(super) kind: Kind,
     pub(super) pieces: Vec<(String, f32)>,
+    pub(super) languages: Vec<String>,
 }
 
 /// `</s>`, `<unk>` and `<pad>`.
 pub(super) const SPECIAL: usize = 3;
 
 /// Learns the pieces of a vocabulary of `size` tokens.
-pub(super) fn train(kind: Kind, words: &[(String, u64)], size: usize, coverage: f64) -> Result<Model, Error> {
-    let alphabet = words::alphabet(words, coverage);
-    let least = SPECIAL + alphabet.len();
+pub(super) fn train(kind: Kind, words: WordCounts, size: usize, coverage: f64) -> Result<Model, Error> {
+    let (languages, words) = (words.languages(), words.sorted());
+    let alphabet = words::alphabet(&words, coverage);
+    let further = SPECIAL + languages.len();
+    let least = further + alphabet.len();
     if size < least {
         return Err(Error::Size(format!(
             "the text has {} characters that need a piece each: the vocabulary must have {least} \
@@ -33,10 +37,10 @@ pub(super) fn train(kind: Kind, words: &[(String, u64)], size: usize, coverage: 
         stretches.into_iter().map(|stretch| (stretch, *count))
     });
     let pieces = match kind {
-        Kind::Unigram => unigram::train(&stretches.collect::<Vec<_>>(), &alphabet, size - SPECIAL),
-        _ => by_merging(stretches, &alphabet, size - SPECIAL),
+        Kind::Unigram => unigram::train(&stretches.collect::<Vec<_>>(), &alphabet, size - further),
+        _ => by_merging(stretches, &alphabet, size - further),
     };
-    Ok(Model { kind, pieces })
+    Ok(Model { kind, pieces, languages })
 }
 
 /// The pieces of BPE: what was merged first has the best score, characters have the least.
@@ -59,6 +63,7 @@ impl Model {
         let special = ["</s>", "<unk>"].map(str::to_owned).into_iter();
         special
             .chain(self.pieces.iter().map(|(piece, _)| piece.clone()))
+            .chain(self.languages.iter().cloned())
             .chain(["<pad>".to_owned()])
             .collect()
     }
@@ -73,6 +78,8 @@ impl Model {
         let special = |text: &str, kind| piece((text.to_owned(), 0.0), kind);
         let mut pieces = vec![special("</s>", PieceType::Control), special("<unk>", PieceType::Unknown)];
         pieces.extend(self.pieces.iter().cloned().map(|text| piece(text, PieceType::Normal)));
+        // Marian sees a language token before the pieces are looked for: this only keeps its place among the ids.
+        pieces.extend(self.languages.iter().map(|language| special(language, PieceType::Control)));
         pieces.push(special("<pad>", PieceType::Control));
         let kind = if self.kind == Kind::Unigram { ModelType::Unigram } else { ModelType::Bpe };
         let trainer_spec = TrainerSpec {

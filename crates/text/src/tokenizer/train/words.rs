@@ -1,12 +1,14 @@
 //! What all trainers learn from: words and how often each occurs.
 //!
 //! Lines are normalised as the trained tokenizer will normalise them and cut into words as it will cut them,
-//! so the text itself need not be kept.
+//! so the text itself need not be kept. A language token that a line begins with, such as `>>fra<<`, is no word: it
+//! becomes a token as it is.
 
+use super::super::marian;
 use super::super::sentencepiece::{self, Normalizer};
 use super::charsmap;
 use foldhash::fast::FixedState;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
 use tokenizers::{
@@ -18,6 +20,8 @@ use unicode_normalization::char::is_combining_mark;
 #[derive(Debug, Default)]
 pub(super) struct WordCounts {
     words: HashMap<Box<[u8]>, u64, FixedState>,
+    /// The language tokens that lines begin with.
+    languages: BTreeSet<String>,
 }
 
 impl WordCounts {
@@ -31,6 +35,7 @@ impl WordCounts {
     }
 
     pub(super) fn add(&mut self, other: WordCounts) {
+        self.languages.extend(other.languages);
         if self.words.is_empty() {
             self.words = other.words;
             return;
@@ -38,6 +43,16 @@ impl WordCounts {
         for (word, count) in other.words {
             *self.words.entry(word).or_default() += count;
         }
+    }
+
+    /// Whether there is no word.
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.is_empty()
+    }
+
+    /// The language tokens, in the order of their letters.
+    pub(super) fn languages(&self) -> Vec<String> {
+        self.languages.iter().cloned().collect()
     }
 
     /// All words, in the order of their letters: what is learned depends on no hash.
@@ -105,7 +120,18 @@ impl Counter {
     pub(super) fn count(&self, line: &str, words: &mut WordCounts) {
         match self {
             Counter::SentencePiece(normalizer) => {
-                let text = normalizer.normalize(line);
+                let (language, text) = marian::language(line);
+                let is_code = |token: &&str| is_language_code(&token[2..token.len() - 2]);
+                let text = match language.filter(is_code) {
+                    Some(language) => {
+                        if !words.languages.contains(language) {
+                            words.languages.insert(language.to_owned());
+                        }
+                        text
+                    }
+                    None => line,
+                };
+                let text = normalizer.normalize(text);
                 sentencepiece::words(&text).for_each(|word| words.count(word));
             }
             Counter::Bert(normalizer) => {
@@ -124,6 +150,13 @@ impl Counter {
             }
         }
     }
+}
+
+/// Whether this can be the code of a language, like `fra`, `zh-TW` or `cmn_Hans`. Marks of quotation around a whole sentence are
+/// no language token, though Marian would read them as one.
+fn is_language_code(code: &str) -> bool {
+    let sign = |character: char| character.is_ascii_alphanumeric() || matches!(character, '-' | '_');
+    (2..=16).contains(&code.len()) && code.chars().all(sign)
 }
 
 /// The kind of a character: a piece holds letters, or digits, or other signs, but no mixture.
@@ -210,13 +243,25 @@ mod tests {
     }
 
     #[test]
+    fn a_language_token_is_no_word() {
+        let mut words = WordCounts::default();
+        for line in [">>fra<< a dog", ">>deu<<a dog", ">>fra<<", ">>a whole sentence<<", "a >>nld<<"] {
+            Counter::sentencepiece().count(line, &mut words);
+        }
+        assert_eq!(words.languages(), [">>deu<<", ">>fra<<"]);
+        let words: Vec<String> = words.sorted().into_iter().map(|(word, _)| word).collect();
+        assert_eq!(words, ["▁>>a", "▁>>nld<<", "▁a", "▁dog", "▁sentence<<", "▁whole"]);
+    }
+
+    #[test]
     fn many_lines_are_counted_as_one_by_one() {
-        let text = "a b\nc\n\nb a c\nÄ\n".repeat(50) + "the end";
+        let text = "a b\nc\n\nb a c\n>>fra<< c\nÄ\n".repeat(50) + "the end";
         for threads in [1, 2, 3, 400] {
             assert_eq!(parts(&text, threads).concat(), text);
             let mut expected = WordCounts::default();
             text.lines().for_each(|line| Counter::sentencepiece().count(line, &mut expected));
             let found = count_lines(&Counter::sentencepiece(), &text, threads);
+            assert_eq!(found.languages(), expected.languages());
             assert_eq!(found.sorted(), expected.sorted());
         }
     }

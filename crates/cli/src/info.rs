@@ -1,0 +1,194 @@
+//! `attentive info`: what a model is, and how it came about.
+
+use crate::error::Error;
+use crate::{output, words};
+use attentive_model::Builder;
+use attentive_model::families::transformer::{Transformer, TransformerConfig};
+use attentive_model::layers::NormPlacement;
+use attentive_tensor::{Activation, CpuBackend};
+use attentive_text::tokenizer::{Side, Tokenizer};
+use attentive_train::metrics::{Metric, ValidationMetric};
+use attentive_train::{logs, settings};
+use clap::Args;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+
+/// The options of `attentive info`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Info {
+    /// The folder of a model
+    #[arg(value_name = "DIR")]
+    folder: PathBuf,
+    /// Print one line of JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  attentive info en-de
+  attentive info en-de --json";
+
+pub(crate) fn run(info: &Info) -> Result<(), Error> {
+    let report = Report::read(&info.folder)?;
+    if info.json { output::json(&report) } else { output::table(&report.rows(), 2) }
+}
+
+/// What there is to say about a model.
+#[derive(Serialize)]
+struct Report {
+    family: &'static str,
+    parameters: usize,
+    d_model: usize,
+    heads: usize,
+    d_ff: usize,
+    encoder_layers: usize,
+    decoder_layers: usize,
+    norm: &'static str,
+    activation: String,
+    max_positions: usize,
+    vocabulary: usize,
+    tokenizer: Option<&'static str>,
+    training: Option<Training>,
+}
+
+/// How it was trained, if that was done here.
+#[derive(Serialize)]
+struct Training {
+    steps: u64,
+    epochs: f64,
+    seconds: f64,
+    loss: Option<f64>,
+    validations: usize,
+    best: Option<ValidationMetric>,
+    source: Vec<String>,
+    target: Vec<String>,
+    /// What happened on the way.
+    events: Vec<String>,
+}
+
+impl Report {
+    fn read(folder: &Path) -> Result<Report, Error> {
+        let config = TransformerConfig::load(folder)?;
+        let backend = CpuBackend::from_env().map_err(attentive_train::Error::from)?.shared();
+        let model = Transformer::new(&Builder::shapes(&backend), &config)?;
+        let tokenizer = match Tokenizer::load(folder) {
+            Ok(tokenizer) => Some(tokenizer),
+            Err(attentive_text::tokenizer::Error::NoTokenizer { .. }) => None,
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Report {
+            family: "the original Transformer",
+            parameters: model.parameter_count(),
+            d_model: config.d_model,
+            heads: config.h,
+            d_ff: config.d_ff,
+            encoder_layers: config.encoder_layers,
+            decoder_layers: config.decoder_layers,
+            norm: match config.norm {
+                NormPlacement::Post => "post",
+                NormPlacement::Pre => "pre",
+            },
+            activation: activation(config.activation).to_owned(),
+            max_positions: config.max_positions,
+            vocabulary: tokenizer
+                .as_ref()
+                .map_or(config.vocab_size, |tokenizer| tokenizer.vocabulary_size(Side::Target)),
+            tokenizer: tokenizer.map(|tokenizer| tokenizer.description()),
+            training: Training::read(folder)?,
+        })
+    }
+
+    fn rows(&self) -> Vec<[String; 2]> {
+        let row = |name: &str, value: String| [name.to_owned(), value];
+        let layers = format!("{} + {}", self.encoder_layers, self.decoder_layers);
+        let mut rows = vec![
+            row("family", self.family.to_owned()),
+            row("layers", format!("{layers} (encoder + decoder), {}-norm", self.norm)),
+            row("d_model", format!("{}, {} heads", self.d_model, self.heads)),
+            row("d_ff", format!("{}, {}", self.d_ff, self.activation)),
+            row("positions", self.max_positions.to_string()),
+            row("parameters", words::thousands(self.parameters)),
+            row(
+                "tokenizer",
+                format!("{}, {} tokens", self.tokenizer.unwrap_or("none in the folder"), self.vocabulary),
+            ),
+        ];
+        rows.extend(self.training.iter().flat_map(Training::rows).map(|(name, value)| row(name, value)));
+        rows
+    }
+}
+
+impl Training {
+    /// The history that a run has left in its folder, if there was one.
+    fn read(folder: &Path) -> Result<Option<Training>, Error> {
+        let metrics = logs::read(folder)?;
+        if !settings::path(folder).exists() {
+            return Ok(None);
+        }
+        let settings = settings::load(folder)?;
+        let mut training = Training {
+            steps: 0,
+            epochs: 0.0,
+            seconds: 0.0,
+            loss: None,
+            validations: 0,
+            best: None,
+            source: names(&settings.source),
+            target: names(&settings.target),
+            events: Vec::new(),
+        };
+        for metric in metrics {
+            training.steps = training.steps.max(metric.step());
+            match metric {
+                Metric::Step(step) => {
+                    training.epochs = step.epoch;
+                    training.seconds = step.seconds;
+                    training.loss = Some(step.loss);
+                }
+                Metric::Validation(validation) => {
+                    training.validations += 1;
+                    training.seconds = validation.seconds;
+                    if validation.best {
+                        training.best = Some(validation);
+                    }
+                }
+                Metric::Event(event) => {
+                    training.events.push(format!("step {}: {}", event.step, event.message))
+                }
+            }
+        }
+        Ok(Some(training))
+    }
+
+    fn rows(&self) -> Vec<(&'static str, String)> {
+        let Training { steps, epochs, validations, .. } = self;
+        let time = words::duration(self.seconds);
+        let loss = self.loss.map(|loss| format!(", loss {loss:.3} at last")).unwrap_or_default();
+        let mut rows = vec![
+            ("trained on", format!("{} and {}", self.source.join(", "), self.target.join(", "))),
+            ("training", format!("{steps} steps, {epochs:.1} epochs, {time}{loss}")),
+        ];
+        if let Some(best) = &self.best {
+            let scores = words::scores(best);
+            rows.push(("best", format!("step {} of {validations} validations: {scores}", best.step)));
+        }
+        rows.extend(self.events.iter().map(|event| ("event", event.clone())));
+        rows
+    }
+}
+
+fn names(files: &[PathBuf]) -> Vec<String> {
+    files.iter().map(|file| file.display().to_string()).collect()
+}
+
+fn activation(activation: Activation) -> &'static str {
+    match activation {
+        Activation::Relu => "ReLU",
+        Activation::Gelu => "GELU",
+        Activation::GeluTanh => "GELU (tanh)",
+        Activation::Silu => "SiLU",
+        Activation::Tanh => "tanh",
+    }
+}

@@ -1,0 +1,444 @@
+//! `attentive train` and `attentive info`: a run from beginning to end, and whatever may come between.
+
+use super::{Outcome, finish, program, run};
+use std::fmt::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// A folder with a corpus, gone when the test ends.
+struct Corpus(PathBuf);
+
+impl Corpus {
+    /// Pairs of which something can be learned in a second: the target is the source backwards, in capitals.
+    fn new(name: &str) -> Corpus {
+        let folder = std::env::temp_dir().join(format!("attentive-train-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let words = ["ab", "cab", "dabba", "abed", "bead", "cede", "add", "deed", "fab", "face"];
+        for (part, pairs) in [("train", 0..300u32), ("valid", 300..320)] {
+            let (mut source, mut target) = (String::new(), String::new());
+            for pair in pairs {
+                let chosen: Vec<&str> = (0..2 + pair % 6)
+                    .map(|i| words[(pair.wrapping_mul(2_654_435_761).rotate_left(5 * i) % 10) as usize])
+                    .collect();
+                writeln!(source, "{}", chosen.join(" ")).unwrap();
+                let backwards: Vec<String> = chosen.iter().rev().map(|word| word.to_uppercase()).collect();
+                writeln!(target, "{}", backwards.join(" ")).unwrap();
+            }
+            std::fs::write(folder.join(format!("{part}.a")), source).unwrap();
+            std::fs::write(folder.join(format!("{part}.b")), target).unwrap();
+        }
+        Corpus(folder)
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// A command that trains a small model in a folder of this one, with these settings unless `more` has
+    /// others.
+    fn train(&self, out: &str, more: &str) -> Command {
+        let at = |name: &str| self.path(name).display().to_string();
+        let (source, target) = (at("train.a"), at("train.b"));
+        let (valid_source, valid_target, out) = (at("valid.a"), at("valid.b"), at(out));
+        let usual = format!(
+            "--source {source} --target {target} --valid-source {valid_source} --valid-target {valid_target} \
+             --out {out} --preset tiny --d-model 16 --heads 2 --d-ff 32 --encoder-layers 1 \
+             --decoder-layers 1 --vocab-size 60 --batch-tokens 400 --learning-rate 0.5 --warmup 20 \
+             --log-every 5 --validate-every 10 --validate-lines 5"
+        );
+        let mut line = format!("train {more}");
+        let words: Vec<&str> = usual.split_whitespace().collect();
+        for flag in words.chunks(2).filter(|flag| !more.split_whitespace().any(|word| word == flag[0])) {
+            line.extend([" ", flag[0], " ", flag[1]]);
+        }
+        program(&line)
+    }
+
+    /// Trains to the end, and says what came of it.
+    #[track_caller]
+    fn trained(&self, out: &str, more: &str) -> Outcome {
+        let outcome = finish(self.train(out, more));
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        outcome
+    }
+}
+
+impl Drop for Corpus {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Everything that must be the same to the bit in the folders of two runs: the model, the weights of all
+/// checkpoints, all tensors that the next step would begin with, and what was logged, but for the time that
+/// it took.
+#[derive(PartialEq)]
+struct Bits(Vec<(String, Vec<u8>)>);
+
+impl Bits {
+    fn of(folder: &Path) -> Bits {
+        let mut files = vec![("model".to_owned(), std::fs::read(folder.join("model.safetensors")).unwrap())];
+        for entry in std::fs::read_dir(folder.join("checkpoints")).unwrap() {
+            let path = entry.unwrap().path();
+            let bytes = std::fs::read(&path).unwrap();
+            // The header of the state has times in it.
+            let header = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+            files
+                .push((path.file_name().unwrap().to_str().unwrap().to_owned(), bytes[8 + header..].to_vec()));
+        }
+        files.push(("log".to_owned(), log_without_times(folder).into_bytes()));
+        files.sort();
+        Bits(files)
+    }
+}
+
+impl std::fmt::Debug for Bits {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (name, bytes) in &self.0 {
+            let sum =
+                bytes.iter().fold(0u64, |sum, byte| sum.wrapping_mul(31).wrapping_add(u64::from(*byte)));
+            writeln!(f, "{name}: {} bytes, {sum:x}", bytes.len())?;
+        }
+        Ok(())
+    }
+}
+
+fn log_without_times(folder: &Path) -> String {
+    let text = std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
+    let mut kept = String::new();
+    for line in text.lines() {
+        let mut value: serde_json::Value = serde_json::from_str(line).unwrap();
+        for field in ["seconds", "tokens_per_second"] {
+            value.as_object_mut().unwrap().remove(field);
+        }
+        writeln!(kept, "{value}").unwrap();
+    }
+    kept
+}
+
+/// Waits until something is so.
+fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !so() {
+        assert!(begin.elapsed() < Duration::from_secs(120), "waited in vain until {what}");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn silently(command: &mut Command) -> Child {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+/// Sends a signal by its name.
+fn signal(child: &Child, name: &str) {
+    let sent = Command::new("kill").args([format!("-{name}"), child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+const EVERYTHING: &str = "--steps 43 --save-every 7 --accumulate 2 --ema 0.9 --average 3 --clip 1";
+
+#[test]
+fn a_run_that_was_killed_at_any_instant_ends_in_the_same_bits() {
+    let corpus = Corpus::new("killed");
+    let begin = Instant::now();
+    corpus.trained("whole", &format!("{EVERYTHING} --threads 2"));
+    let whole = begin.elapsed().as_secs_f64();
+    let expected = Bits::of(&corpus.path("whole"));
+
+    // Three quarters of a run lie between two kills, so that some strike while files are written for the
+    // first time, and some near the end. The instants follow from a counter, and from whatever else the
+    // machine does.
+    let mut killed = 0u32;
+    for round in 0..40u32 {
+        let out = format!("killed-{}", round / 4);
+        let threads = 1 + round % 3;
+        let mut child =
+            silently(&mut corpus.train(&out, &format!("{EVERYTHING} --resume --threads {threads}")));
+        let instant = f64::from(round.wrapping_mul(2_654_435_761) >> 8) / f64::from(1 << 24);
+        std::thread::sleep(Duration::from_secs_f64(0.75 * whole * instant));
+        child.kill().unwrap();
+        killed += u32::from(!child.wait().unwrap().success());
+        if round % 4 == 3 {
+            corpus.trained(&out, &format!("{EVERYTHING} --resume --threads {threads}"));
+            assert_eq!(Bits::of(&corpus.path(&out)), expected, "{out}");
+        }
+        if killed >= 20 && round % 4 == 3 {
+            return;
+        }
+    }
+    assert!(killed >= 10, "only {killed} runs were killed before they ended");
+}
+
+#[test]
+fn any_number_of_threads_gives_the_same_bits() {
+    let corpus = Corpus::new("threads");
+    let bits = [1, 2, 3].map(|threads| {
+        let out = format!("threads-{threads}");
+        corpus.trained(&out, &format!("--steps 12 --threads {threads}"));
+        Bits::of(&corpus.path(&out))
+    });
+    assert_eq!(bits[0], bits[1]);
+    assert_eq!(bits[0], bits[2]);
+}
+
+#[test]
+fn the_seed_decides() {
+    let corpus = Corpus::new("seed");
+    for (out, more) in [("one", "--seed 1"), ("again", "--seed 1"), ("other", "--seed 2")] {
+        corpus.trained(out, &format!("--steps 6 {more}"));
+    }
+    let [one, again, other] = ["one", "again", "other"].map(|out| Bits::of(&corpus.path(out)));
+    assert_eq!(one, again);
+    assert_ne!(one, other);
+}
+
+#[test]
+fn the_folder_has_a_model_its_history_and_its_settings() {
+    let corpus = Corpus::new("folder");
+    let report = corpus.trained("run", "--steps 20 --json --quiet").json();
+    assert_eq!((&report["step"], &report["finished"]), (&20.into(), &true.into()));
+    assert!(report["loss"].as_f64().unwrap() > 0.0 && report["bleu"].as_f64().is_some(), "{report}");
+    assert!(report["waited"].as_f64().unwrap() < 0.5, "{report}");
+    for file in [
+        "config.json",
+        "generation_config.json",
+        "model.safetensors",
+        "source.spm",
+        "target.spm",
+        "vocab.json",
+        "train.toml",
+        "metrics.jsonl",
+        "report.html",
+        "checkpoints/state.safetensors",
+        "checkpoints/step-00000020.safetensors",
+    ] {
+        assert!(corpus.path("run").join(file).is_file(), "{file}");
+    }
+    let folder = corpus.path("run").display().to_string();
+    let info = run(&format!("info {folder} --json")).json();
+    assert_eq!((&info["d_model"], &info["heads"], &info["vocabulary"]), (&16.into(), &2.into(), &60.into()));
+    assert_eq!((&info["training"]["steps"], &info["training"]["validations"]), (&20.into(), &2.into()));
+    let table = run(&format!("info {folder}")).stdout;
+    for word in ["family", "parameters", "20 steps", "validation loss", "train.a"] {
+        assert!(table.contains(word), "`{word}` is not in: {table}");
+    }
+}
+
+#[test]
+fn tables_and_objects_with_both_sides_make_the_same_run_as_two_files() {
+    let corpus = Corpus::new("formats");
+    corpus.trained("pairs", "--steps 4");
+    for part in ["train", "valid"] {
+        let read = |side: &str| std::fs::read_to_string(corpus.path(&format!("{part}.{side}"))).unwrap();
+        let (source, target) = (read("a"), read("b"));
+        let pairs = || source.lines().zip(target.lines());
+        let tsv: String = pairs().map(|(a, b)| format!("{a}\t{b}\n")).collect();
+        let jsonl: String =
+            pairs().map(|(a, b)| format!("{}\n", serde_json::json!({"b": b, "a": a}))).collect();
+        std::fs::write(corpus.path(&format!("{part}.tsv")), tsv).unwrap();
+        std::fs::write(corpus.path(&format!("{part}.jsonl")), jsonl).unwrap();
+    }
+    // The same settings but for the files of targets.
+    let settings = std::fs::read_to_string(corpus.path("pairs/train.toml")).unwrap();
+    let kept: Vec<&str> = settings.lines().filter(|line| !line.contains("target = ")).collect();
+    let config = corpus.path("without.toml");
+    std::fs::write(&config, kept.join("\n")).unwrap();
+    for (format, more) in [("tsv", ""), ("jsonl", "--source-field a --target-field b")] {
+        let at = |name: &str| corpus.path(&format!("{name}.{format}")).display().to_string();
+        let (train, valid, out) = (at("train"), at("valid"), corpus.path(format));
+        let config = config.display();
+        let line = format!("train --config {config} --source {train} --valid-source {valid} {more} --quiet");
+        let outcome = run(&format!("{line} --out {}", out.display()));
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        assert_eq!(Bits::of(&out), Bits::of(&corpus.path("pairs")), "{format}");
+    }
+}
+
+#[test]
+fn settings_of_a_run_make_the_same_run_again_and_flags_win() {
+    let corpus = Corpus::new("config");
+    corpus.trained("first", "--steps 6");
+    let config = corpus.path("first").join("train.toml");
+    for (out, more, same) in [("second", "", true), ("third", "--seed 2", false)] {
+        let out = corpus.path(out);
+        let line = format!("train --config {} --out {} --quiet {more}", config.display(), out.display());
+        assert_eq!(run(&line).code, Some(0));
+        assert_eq!(Bits::of(&out) == Bits::of(&corpus.path("first")), same, "{more}");
+    }
+}
+
+#[test]
+fn an_unknown_key_is_refused_with_the_nearest_one_and_a_wrong_value_by_name() {
+    let corpus = Corpus::new("keys");
+    for (text, words) in [
+        ("warm_up = 100\n", &["a.toml", "`warm_up`", "`warmup`"][..]),
+        ("steps = \"many\"\n", &["a.toml", "`steps`"]),
+        ("steps = 1\nsteps =\n", &["a.toml", "line 2"]),
+    ] {
+        let config = corpus.path("a.toml");
+        std::fs::write(&config, text).unwrap();
+        finish(corpus.train("run", &format!("--config {}", config.display()))).failed(words);
+    }
+    assert!(!corpus.path("run").exists());
+}
+
+#[test]
+fn resuming_with_other_settings_is_refused_by_name_but_for_those_that_may_change() {
+    let corpus = Corpus::new("changed");
+    corpus.trained("run", "--steps 5");
+    let out = corpus.path("run").display().to_string();
+    let words = ["dropout", "0.3", "not set", "another folder"];
+    run(&format!("train --out {out} --resume --dropout 0.3")).failed(&words);
+    run(&format!("train --out {out} --resume --seed 2")).failed(&["seed", "2", "began with 1"]);
+    let more = run(&format!("train --out {out} --resume --steps 8 --threads 1 --json --quiet")).json();
+    assert_eq!(more["step"], 8);
+    corpus.trained("whole", "--steps 8");
+    let weights = |out: &str| std::fs::read(corpus.path(out).join("checkpoints/step-00000008.safetensors"));
+    assert_eq!(weights("run").unwrap(), weights("whole").unwrap());
+}
+
+#[test]
+fn a_folder_with_a_run_or_a_model_is_not_written_over() {
+    let corpus = Corpus::new("exists");
+    corpus.trained("run", "--steps 2");
+    finish(corpus.train("run", "--steps 2")).failed(&["there is a run in", "--resume"]);
+    std::fs::remove_file(corpus.path("run").join("train.toml")).unwrap();
+    finish(corpus.train("run", "--steps 2")).failed(&["there is a model in"]);
+}
+
+#[test]
+fn settings_that_make_no_sense_are_told_in_one_sentence() {
+    let corpus = Corpus::new("settings");
+    for (more, words) in [
+        ("--schedule cosine --minutes 1", &["schedule", "steps"][..]),
+        ("--steps 0", &["steps", "at least 1"]),
+        ("--heads 3 --steps 1", &["3 heads do not divide d_model 16"]),
+        ("--ema 1 --steps 1", &["ema", "below 1"]),
+        ("--clip -1 --steps 1", &["clip", "0 or above"]),
+        ("--tokenizer nowhere --steps 1", &["nowhere"]),
+    ] {
+        finish(corpus.train("run", &format!("{more} --quiet"))).failed(words);
+        let _ = std::fs::remove_dir_all(corpus.path("run"));
+    }
+    let (source, out) = (corpus.path("train.a"), corpus.path("run"));
+    let line = format!("train --source {} --out {}", source.display(), out.display());
+    run(&line).failed(&["target", "no file"]);
+    let target = corpus.path("train.b");
+    run(&format!("{line} --target {}", target.display())).failed(&["steps", "nothing says when to stop"]);
+    run(&format!("{line} --target {} --steps 1 --quiet", corpus.path("valid.b").display()))
+        .failed(&["train.a has 300 lines", "valid.b has 20"]);
+    run(&format!("train --out {} --preset huge", out.display())).refused(&["huge", "tiny, small, base, big"]);
+}
+
+#[test]
+fn one_folder_has_one_run_at_a_time() {
+    let corpus = Corpus::new("lock");
+    let mut first = silently(&mut corpus.train("run", "--minutes 5"));
+    wait_until("the run has begun", || corpus.path("run/checkpoints/state.safetensors").exists());
+    let process = first.id().to_string();
+    finish(corpus.train("run", "--minutes 5 --resume")).failed(&["in use by another run", &process]);
+    first.kill().unwrap();
+    first.wait().unwrap();
+    corpus.trained("run", "--minutes 0.01 --resume");
+}
+
+#[test]
+#[cfg(unix)]
+fn the_first_interrupt_saves_and_the_run_goes_on_to_the_same_bits() {
+    let corpus = Corpus::new("interrupt");
+    corpus.trained("whole", "--steps 60");
+    for name in ["INT", "TERM"] {
+        let mut command = corpus.train(name, "--steps 60");
+        let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let log = corpus.path(name).join("metrics.jsonl");
+        wait_until("steps were made", || std::fs::metadata(&log).is_ok_and(|log| log.len() > 0));
+        signal(&child, name);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert_eq!(output.status.code(), Some(0), "{said}");
+        // A run that was faster than the signal has nothing to resume; both are well.
+        assert!(said.contains("--resume") || said.contains("all steps are made"), "{said}");
+        assert!(corpus.path(name).join("model.safetensors").is_file());
+        corpus.trained(name, "--steps 60 --resume");
+        assert_eq!(Bits::of(&corpus.path(name)), Bits::of(&corpus.path("whole")), "{name}");
+    }
+}
+
+#[test]
+fn a_loss_that_explodes_goes_back_three_times_and_is_then_given_up() {
+    let corpus = Corpus::new("diverged");
+    let outcome =
+        finish(corpus.train("run", "--schedule constant --learning-rate 1e38 --warmup 0 --steps 50"));
+    assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
+    for time in 1..=3 {
+        outcome.says(&[&format!("half the learning rate ({time} of 3 times)")]);
+    }
+    let last = outcome.stderr.lines().last().unwrap();
+    assert!(last.starts_with("attentive: the loss ") && last.contains("3 times"), "{last}");
+}
+
+#[test]
+fn early_stopping_ends_a_run_that_gets_no_better() {
+    let corpus = Corpus::new("patience");
+    // With a rate this small nothing is learned, so that rounding decides, and soon nothing is better than
+    // the best.
+    let still = "--schedule constant --learning-rate 1e-12 --warmup 0 --dropout 0";
+    let more = "--patience 2 --early-stopping bleu --steps 500 --json --quiet";
+    let report = corpus.trained("run", &format!("{still} {more}")).json();
+    assert_eq!(report["reason"], "it does not get better any more");
+    assert!(report["step"].as_u64().unwrap() < 500, "{report}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_ends_the_run_with_a_sentence_and_leaves_the_last_checkpoint() {
+    let corpus = Corpus::new("full");
+    const SETTINGS: &str = "--steps 30 --save-every 2 --keep 99 --quiet";
+    corpus.trained("whole", SETTINGS);
+    // There is room for all but for the weights of most checkpoints: they come last.
+    let size = |name: &str| std::fs::metadata(corpus.path("whole").join(name)).unwrap().len();
+    let pages = |bytes: u64| bytes.next_multiple_of(4096);
+    let files =
+        std::fs::read_dir(corpus.path("whole")).unwrap().map(|file| file.unwrap().metadata().unwrap());
+    let fixed: u64 = files.map(|file| pages(file.len())).sum();
+    let (state, weights) = (pages(size("checkpoints/state.safetensors")), pages(size("model.safetensors")));
+    let room = fixed + 2 * state + 5 * weights;
+    // A file system of its own, which only this process and its children see.
+    let mount = corpus.path("small");
+    std::fs::create_dir(&mount).unwrap();
+    let command = corpus.train("small/run", SETTINGS);
+    let arguments: Vec<String> =
+        command.get_args().map(|argument| argument.to_str().unwrap().to_owned()).collect();
+    let script = format!(
+        "mount -t tmpfs -o size={room} tmpfs {mount} || exit 99
+         {program} {arguments}; code=$?
+         ls {mount}/run/checkpoints; ls -A {mount}/run
+         [ $code = 1 ] || exit 98
+         mount -o remount,size=100m {mount} || exit 97
+         {program} {arguments} --resume || exit 96
+         cp -r {mount}/run {kept}",
+        mount = mount.display(),
+        program = env!("CARGO_BIN_EXE_attentive"),
+        arguments = arguments.join(" "),
+        kept = corpus.path("resumed").display(),
+    );
+    let outcome = Command::new("unshare").args(["--mount", "sh", "-c", &script]).output();
+    let Ok(outcome) = outcome else { return eprintln!("skipped: there is no `unshare`") };
+    let said =
+        String::from_utf8_lossy(&outcome.stderr).into_owned() + &String::from_utf8_lossy(&outcome.stdout);
+    if matches!(outcome.status.code(), Some(1 | 99))
+        && !corpus.path("resumed").exists()
+        && !said.contains("attentive:")
+    {
+        return eprintln!("skipped: this user may not mount a file system: {said}");
+    }
+    assert_eq!(outcome.status.code(), Some(0), "{said}");
+    assert!(said.contains("cannot save step") && said.contains("No space left"), "{said}");
+    assert!(said.contains("unharmed") && said.contains("--resume"), "{said}");
+    assert!(!said.contains(".part"), "{said}");
+    assert_eq!(
+        std::fs::read(corpus.path("resumed/model.safetensors")).unwrap(),
+        std::fs::read(corpus.path("whole/model.safetensors")).unwrap()
+    );
+}

@@ -1,0 +1,108 @@
+//! A step of learning: several batches are as good as one, and moving averages follow.
+
+use attentive_model::Sequences;
+use attentive_tensor::{Backend, CpuBackend, Precision, Random};
+use attentive_train::corpus::PairBatch;
+use attentive_train::{Learner, Settings};
+use std::sync::Arc;
+
+const TOKENS: u32 = 30;
+
+/// Pairs of random tokens, of lengths that go up and down.
+fn pairs(count: usize) -> Vec<(Vec<i32>, Vec<i32>)> {
+    let random = Random::new(5);
+    let side = |number: usize, length: usize| {
+        let random = random.split(number as u64);
+        (0..length as u32).map(|i| (random.bits(i) % (TOKENS - 1)) as i32).collect()
+    };
+    (0..count).map(|i| (side(2 * i, 1 + i * 7 % 5), side(2 * i + 1, 1 + i * 3 % 8))).collect()
+}
+
+fn batch(pairs: &[(Vec<i32>, Vec<i32>)]) -> PairBatch {
+    PairBatch {
+        source: pairs.iter().flat_map(|(source, _)| source).copied().collect(),
+        source_sequences: Sequences::new(pairs.iter().map(|(source, _)| source.len())),
+        target: pairs.iter().flat_map(|(_, target)| target).copied().collect(),
+        target_sequences: Sequences::new(pairs.iter().map(|(_, target)| target.len())),
+    }
+}
+
+/// With ε this large Adam's step is as long as the gradient, so that nothing hides how large it was.
+fn settings(dropout: f64) -> Settings {
+    let (d_model, heads, d_ff) = (Some(16), Some(2), Some(32));
+    Settings { d_model, heads, d_ff, dropout: Some(dropout), epsilon: 1.0, ..Settings::default() }
+}
+
+fn backend(precision: Precision) -> Arc<dyn Backend> {
+    CpuBackend::from_env().unwrap().with_precision(precision).shared()
+}
+
+/// All weights after some steps, and the sum of the losses.
+fn learned(precision: Precision, settings: &Settings, steps: &[Vec<PairBatch>]) -> (Vec<f32>, f64) {
+    let backend = backend(precision);
+    let config = settings.model(TOKENS as usize).unwrap();
+    let mut learner = Learner::new(&backend, &config, settings).unwrap();
+    for (batches, step) in steps.iter().zip(1..) {
+        learner.step(settings, step, 0.1, batches, false);
+    }
+    let parameters = learner.model().parameters();
+    let weights = parameters.iter().flat_map(|parameter| backend.download_f32(&parameter.value())).collect();
+    (weights, learner.loss())
+}
+
+/// How far apart two lists of numbers are, relative to how far the first is from a third.
+fn apart(one: &[f32], other: &[f32], origin: &[f32]) -> f64 {
+    let distance = |a: &[f32], b: &[f32]| {
+        a.iter().zip(b).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum::<f64>().sqrt()
+    };
+    distance(one, other) / distance(one, origin)
+}
+
+#[test]
+fn accumulated_batches_are_one_batch_of_their_tokens_to_rounding() {
+    let pairs = pairs(40);
+    let settings = settings(0.0);
+    let (origin, _) = learned(Precision::F32, &settings, &[]);
+    let (whole, whole_loss) = learned(Precision::F32, &settings, &[vec![batch(&pairs)], vec![batch(&pairs)]]);
+    // Of very different sizes, so that a mean of means would be far off.
+    for cuts in [vec![1], vec![20], vec![1, 5, 39], vec![3, 4, 5, 6]] {
+        let ends = cuts.iter().copied().chain([pairs.len()]);
+        let begins = [0].into_iter().chain(cuts.iter().copied());
+        let parts: Vec<PairBatch> = begins.zip(ends).map(|(begin, end)| batch(&pairs[begin..end])).collect();
+        let (accumulated, loss) = learned(Precision::F32, &settings, &[parts.clone(), parts]);
+        let apart = apart(&whole, &accumulated, &origin);
+        assert!(apart < 1e-5, "{cuts:?}: {apart}");
+        assert!((loss / whole_loss - 1.0).abs() < 1e-5, "{cuts:?}: {loss} {whole_loss}");
+    }
+}
+
+#[test]
+fn every_step_and_every_batch_of_it_drops_out_anew() {
+    let pairs = pairs(20);
+    let settings = settings(0.3);
+    let loss = |steps: &[Vec<PairBatch>]| learned(Precision::F32, &settings, steps).1;
+    let one = || batch(&pairs);
+    assert_eq!(loss(&[vec![one()]]), loss(&[vec![one()]]));
+    // Were the same dropped again, two equal batches would have twice the loss of one.
+    assert_ne!(loss(&[vec![one(), one()]]), 2.0 * loss(&[vec![one()]]));
+}
+
+#[test]
+fn what_is_judged_is_the_moving_average_and_learning_goes_on_from_the_weights() {
+    let settings = Settings { ema: 0.9, ..settings(0.0) };
+    let backend = backend(Precision::F32);
+    let config = settings.model(TOKENS as usize).unwrap();
+    let mut learner = Learner::new(&backend, &config, &settings).unwrap();
+    let table = |learner: &Learner| backend.download_f32(&learner.model().parameters()[0].value());
+    let before = table(&learner);
+    learner.step(&settings, 1, 0.1, &[batch(&pairs(10))], false);
+    let after = table(&learner);
+    let judged = learner.judged(|backend, model| backend.download_f32(&model.parameters()[0].value()));
+    // After the first step the mean has gone 9/11 of the way.
+    for ((before, after), judged) in before.iter().zip(&after).zip(&judged) {
+        let expected = before + 9.0 / 11.0 * (after - before);
+        assert!((judged - expected).abs() < 1e-6, "{before} {after} {judged}");
+    }
+    assert_ne!(before, after);
+    assert_eq!(table(&learner), after);
+}
