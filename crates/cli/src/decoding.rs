@@ -6,7 +6,6 @@ use crate::precision::DecodingPrecision;
 use attentive_generate::{
     EarlyStopping, LengthPenalty, MaxLength, ModelFolder, Options, Sampling, Translator,
 };
-use attentive_tensor::{Cpu, CpuBackend, Threads};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -94,11 +93,7 @@ impl Decoding {
 
     /// Reads the model, to be decoded with on each thread.
     pub(crate) fn open(&self) -> Result<ModelFolder, Error> {
-        let Cpu { isa, threads } = self.compute.cpu()?;
-        let (precision, int8) = self.precision.on(isa);
-        let backend =
-            |_| CpuBackend::new(Cpu { isa, threads: Threads::new(1) }).with_precision(precision).shared();
-        let backends: Vec<_> = (0..threads.count()).map(backend).collect();
+        let (backends, int8) = self.compute.decoders(self.precision)?;
         Ok(ModelFolder::open_on(&backends, int8, &self.model)?)
     }
 

@@ -35,6 +35,12 @@ pub(crate) enum Error {
     /// Nothing can be generated, or not so.
     #[error(transparent)]
     Generate(#[from] attentive_generate::Error),
+    /// The server does not run.
+    #[error(transparent)]
+    Serve(#[from] attentive_serve::Error),
+    /// A sentence cannot be looked into, or not be drawn.
+    #[error("{0}")]
+    Inspect(String),
     /// Somebody pressed Ctrl-C.
     #[error("interrupted")]
     Interrupted,

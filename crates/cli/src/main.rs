@@ -10,6 +10,7 @@ mod error;
 mod evaluate;
 mod heatmap;
 mod info;
+mod inspect;
 mod interrupt;
 mod lines;
 mod machine;
@@ -17,6 +18,7 @@ mod options;
 mod output;
 mod precision;
 mod score;
+mod serve;
 mod terminal;
 mod tokenize;
 mod train;
@@ -52,6 +54,10 @@ enum Command {
     Translate(Box<translate::Translate>),
     /// Say how well and how fast a model translates a file
     Evaluate(Box<evaluate::Evaluate>),
+    /// Translate for others, over HTTP, with a page that shows what a model looks at
+    Serve(Box<serve::Serve>),
+    /// Draw what a model looks at
+    Inspect(inspect::Inspect),
 }
 
 const EXAMPLES: &str = "\
@@ -67,6 +73,8 @@ Examples:
   attentive score --reference test.de --hypothesis out.de
   attentive translate --model opus-mt-en-de < text.en
   attentive evaluate --model opus-mt-en-de --source test.en --reference test.de
+  attentive serve                           a server and a page at http://127.0.0.1:8080
+  attentive inspect --model opus-mt-en-de "A dog runs." --out attention.html
 
 Environment:
   ATTENTIVE_ISA=portable|avx2|avx512|avx512bf16|amx
@@ -102,6 +110,8 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Info(info) => info::run(info),
         Command::Translate(translate) => translate::run(translate),
         Command::Evaluate(evaluate) => evaluate::run(evaluate),
+        Command::Serve(serve) => serve::run(serve),
+        Command::Inspect(inspect) => inspect::run(inspect),
     }
 }
 

@@ -1,8 +1,11 @@
 //! Options that several commands share.
 
 use crate::error::Error;
+use crate::precision::DecodingPrecision;
 use attentive_kernels::{Cpu, Isa, Threads};
+use attentive_tensor::{Backend, CpuBackend};
 use clap::Args;
+use std::sync::Arc;
 
 /// On what a command computes.
 #[derive(Args)]
@@ -17,6 +20,16 @@ impl Compute {
     pub(crate) fn cpu(&self) -> Result<Cpu, Error> {
         let isa = Isa::from_env()?;
         Ok(Cpu { isa, threads: self.threads.map_or_else(Threads::all, Threads::new) })
+    }
+
+    /// A processor of one thread for each thread, on which copies of a model decode side by side; and whether their weights
+    /// are to be in int8.
+    pub(crate) fn decoders(&self, precision: DecodingPrecision) -> Result<(Vec<Arc<dyn Backend>>, bool), Error> {
+        let Cpu { isa, threads } = self.cpu()?;
+        let (precision, int8) = precision.on(isa);
+        let backend =
+            |_| CpuBackend::new(Cpu { isa, threads: Threads::new(1) }).with_precision(precision).shared();
+        Ok(((0..threads.count()).map(backend).collect(), int8))
     }
 
     /// How many threads compute.

@@ -4,9 +4,8 @@ use crate::error::Error;
 use crate::interrupt;
 use crate::options::{Compute, between};
 use crate::output;
-use crate::precision::PrecisionChoice;
-use attentive_serve::{Limits, ModelPlace, Server, Settings};
-use attentive_tensor::CpuBackend;
+use crate::precision::DecodingPrecision;
+use attentive_serve::{Engine, Limits, ModelPlace, Server, Settings};
 use clap::{Args, ValueEnum};
 use std::io::stderr;
 use std::net::{IpAddr, SocketAddr};
@@ -31,10 +30,10 @@ pub(crate) struct Serve {
     port: u16,
     #[command(flatten)]
     compute: Compute,
-    /// The precision to compute in
-    #[arg(long, value_enum, default_value = "f32")]
-    precision: PrecisionChoice,
-    /// How many sentences are translated at once
+    /// What to compute in
+    #[arg(long, value_name = "PRECISION", default_value = "f32")]
+    precision: DecodingPrecision,
+    /// How many sentences each thread translates at once
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = between::<1, 4096>)]
     batch: usize,
     /// How many sentences may wait or be translated; whoever comes with more is told to come again
@@ -98,11 +97,12 @@ enum LogFormat {
 
 pub(crate) fn run(serve: &Serve) -> Result<(), Error> {
     begin_log(serve.log);
-    let models = serve.model.iter().map(|model| place(model)).collect();
+    let mut models: Vec<ModelPlace> = serve.model.iter().map(|model| place(model)).collect();
+    if models.is_empty() {
+        models.push(ModelPlace::numbers());
+    }
     let server = Server::bind(SocketAddr::new(serve.host, serve.port), serve.settings()?)?;
-    let cpu = serve.compute.cpu()?;
-    let precision = serve.precision.on(cpu.isa);
-    let backend = CpuBackend::new(cpu).with_precision(precision).shared();
+    let (backends, int8) = serve.compute.decoders(serve.precision)?;
     let (leave, left) = oneshot::channel();
     let leave = Mutex::new(Some(leave));
     interrupt::on_signal(move || {
@@ -111,7 +111,7 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Error> {
         }
     });
     output::write(&format!("http://{}\n", server.address()))?;
-    Ok(server.run(backend, models, async { drop(left.await) })?)
+    Ok(server.run(Engine { backends, int8 }, models, async { drop(left.await) })?)
 }
 
 impl Serve {

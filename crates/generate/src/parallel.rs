@@ -6,7 +6,8 @@
 
 use crate::attention::{AttentionMatrix, Look};
 use crate::error::Error;
-use crate::seq2seq::{Row, Seq2Seq, Spec};
+use crate::inspection::Inspection;
+use crate::seq2seq::{Row, Seq2Seq, Sizes, Spec};
 use attentive_tensor::{Best, Threads};
 use std::sync::{Mutex, MutexGuard};
 
@@ -123,5 +124,13 @@ impl<M: Seq2Seq + Send> Seq2Seq for Parallel<M> {
 
     fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error> {
         self.copy(0).model.attention(pairs, look)
+    }
+
+    fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection {
+        self.copy(0).model.inspect(source, target)
+    }
+
+    fn sizes(&self) -> Sizes {
+        self.copy(0).model.sizes()
     }
 }

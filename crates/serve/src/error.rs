@@ -24,6 +24,9 @@ pub enum Error {
         /// Why not.
         source: attentive_generate::Error,
     },
+    /// The model that comes with the program has to be a folder for a moment.
+    #[error("the model that comes with the program cannot be unpacked into {}: {0}", std::env::temp_dir().display())]
+    Unpack(std::io::Error),
     /// Two models with one name.
     #[error("two models are called `{0}`: name one of them otherwise, with NAME=DIR")]
     SameName(String),

@@ -5,18 +5,19 @@
 //! full at some point, and whoever comes then is told so at once.
 //!
 //! ```no_run
-//! use attentive_serve::{ModelPlace, Server, Settings};
+//! use attentive_serve::{Engine, ModelPlace, Server, Settings};
 //! use attentive_tensor::CpuBackend;
 //!
-//! let backend = CpuBackend::from_env()?.shared();
+//! let engine = Engine { backends: vec![CpuBackend::from_env()?.shared()], int8: false };
 //! let models = vec![ModelPlace::folder("opus-mt-en-de")];
 //! let server = Server::bind("127.0.0.1:8080".parse()?, Settings::default())?;
 //! println!("http://{}", server.address());
-//! server.run(backend, models, std::future::pending())?; // until that future ends
+//! server.run(engine, models, std::future::pending())?; // until that future ends
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
 mod app;
+pub mod attention;
 mod auth;
 mod body;
 mod connection;
@@ -29,19 +30,26 @@ mod html;
 mod languages;
 mod metrics;
 mod model;
+mod numbers;
 mod openapi;
 mod options;
 pub mod page;
 mod patient;
+pub mod picture;
 mod queue;
 mod refusal;
 mod routes;
 mod server;
 mod settings;
 mod sse;
+mod standalone;
+mod token;
 mod worker;
 
 pub use error::Error;
 pub use model::ModelPlace;
 pub use server::Server;
+pub use standalone::standalone;
 pub use settings::{Limits, Settings};
+pub use token::Token;
+pub use worker::Engine;

@@ -2,18 +2,18 @@
 
 use crate::error::Error;
 use crate::languages::{Language, Languages};
+use crate::numbers;
+use crate::worker::Engine;
 use attentive_generate::{Codec, ModelFolder, Options, Seq2Seq, Sizes};
-use attentive_tensor::Backend;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Where a model comes from, and what it is called.
 #[derive(Debug, Clone)]
 pub struct ModelPlace {
     /// The name that clients ask for.
     pub name: String,
-    /// Its folder.
-    pub folder: PathBuf,
+    /// Its folder; none for the model that comes with the program.
+    folder: Option<PathBuf>,
 }
 
 impl ModelPlace {
@@ -22,7 +22,17 @@ impl ModelPlace {
         let folder = folder.into();
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.clone());
         let name = whole.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned());
-        ModelPlace { name, folder }
+        ModelPlace { name, folder: Some(folder) }
+    }
+
+    /// A folder, called otherwise.
+    pub fn named(name: impl Into<String>, folder: impl Into<PathBuf>) -> ModelPlace {
+        ModelPlace { name: name.into(), folder: Some(folder.into()) }
+    }
+
+    /// The small model that comes with the program and translates numbers in words: that of `attentive demo`.
+    pub fn numbers() -> ModelPlace {
+        ModelPlace { name: "numbers".to_owned(), folder: None }
     }
 }
 
@@ -48,16 +58,26 @@ pub(crate) struct Example {
 
 impl Model {
     /// Reads a model; it comes together with what decodes.
-    pub fn load(backend: &Arc<dyn Backend>, place: &ModelPlace) -> Result<(Model, Box<dyn Seq2Seq>), Error> {
-        let ModelPlace { name, folder } = place;
-        let failed = |source| Error::Model { name: name.clone(), source };
-        let ModelFolder { model: steps, tokenizer, options } =
-            ModelFolder::open(backend, folder).map_err(failed)?;
+    pub fn load(engine: &Engine, place: &ModelPlace) -> Result<(Model, Box<dyn Seq2Seq>), Error> {
+        match &place.folder {
+            Some(folder) => Model::open(engine, &place.name, folder),
+            None => {
+                let unpacked = numbers::unpack().map_err(Error::Unpack)?;
+                let (mut model, steps) = Model::open(engine, &place.name, unpacked.path())?;
+                model.examples = numbers::examples();
+                Ok((model, steps))
+            }
+        }
+    }
+
+    fn open(engine: &Engine, name: &str, folder: &Path) -> Result<(Model, Box<dyn Seq2Seq>), Error> {
+        let failed = |source| Error::Model { name: name.to_owned(), source };
+        let ModelFolder { model: steps, tokenizer, options, .. } =
+            ModelFolder::open_on(&engine.backends, engine.int8, folder).map_err(failed)?;
         let codec = Codec::new(tokenizer, steps.spec()).map_err(failed)?;
         let languages = Languages::of(name, folder, &codec);
-        let model =
-            Model { name: name.clone(), codec, options, sizes: steps.sizes(), languages, examples: Vec::new() };
-        Ok((model, steps))
+        let (name, sizes) = (name.to_owned(), steps.sizes());
+        Ok((Model { name, codec, options, sizes, languages, examples: Vec::new() }, steps))
     }
 
     /// What stands before a line that is to be translated into a language: nothing for most models.

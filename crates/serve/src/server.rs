@@ -8,8 +8,7 @@ use crate::model::ModelPlace;
 use crate::queue::Queue;
 use crate::routes;
 use crate::settings::Settings;
-use crate::worker::{self, Job};
-use attentive_tensor::Backend;
+use crate::worker::{self, Engine, Job};
 use axum::Router;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -52,7 +51,7 @@ impl Server {
     /// Reads the models and serves them until `leave` is there; then answers what it has accepted.
     pub fn run(
         self,
-        backend: Arc<dyn Backend>,
+        engine: Engine,
         models: Vec<ModelPlace>,
         leave: impl Future<Output = ()>,
     ) -> Result<(), Error> {
@@ -67,7 +66,7 @@ impl Server {
         let worker = std::thread::Builder::new().name("attentive-worker".to_owned()).spawn({
             let app = Arc::clone(&app);
             move || {
-                let result = worker::run(&app, &backend, models, jobs);
+                let result = worker::run(&app, &engine, &models, jobs);
                 // Who waits for a model that cannot be read need not wait any longer.
                 let _ = ended.send(());
                 result

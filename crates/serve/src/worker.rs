@@ -82,18 +82,28 @@ pub(crate) struct Inspected {
     pub vectors: Option<HeadVectors>,
 }
 
+/// What computes.
+#[derive(Debug, Clone)]
+pub struct Engine {
+    /// On each of them a copy of every model decodes; they share their memory.
+    pub backends: Vec<Arc<dyn Backend>>,
+    /// Whether weights are rounded to int8.
+    pub int8: bool,
+}
+
 /// Reads the models, tells the server about them, and computes until nobody can ask any more.
 pub(crate) fn run(
     app: &Arc<App>,
-    backend: &Arc<dyn Backend>,
-    places: Vec<ModelPlace>,
+    engine: &Engine,
+    places: &[ModelPlace],
     mut jobs: UnboundedReceiver<Job>,
 ) -> Result<(), crate::Error> {
     let mut desks = Vec::new();
     let mut models = Vec::new();
     for place in places {
-        let (model, steps) = Model::load(backend, &place)?;
-        let options = Options { batch: app.settings.batch, ..model.options.clone() };
+        let (model, steps) = Model::load(engine, place)?;
+        let batch = app.settings.batch * engine.backends.len();
+        let options = Options { batch, ..model.options.clone() };
         let generator = Generator::new(steps, options)
             .map_err(|source| crate::Error::Model { name: model.name.clone(), source })?;
         let model = Arc::new(model);

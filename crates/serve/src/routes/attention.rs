@@ -1,16 +1,15 @@
 //! Our own `POST /v1/attention`: who looks at whom, and with which queries, keys and values.
 
-use super::tokens::{Token, tokens};
 use crate::app::{App, Chosen};
+use crate::attention::{Attention, Kind};
 use crate::body::json;
 use crate::cut::Cut;
 use crate::decode::Order;
 use crate::refusal::Refusal;
-use attentive_generate::{AttentionKind, HeadVectors, Look, Options, Sizes};
-use attentive_text::tokenizer::Side;
+use attentive_generate::{AttentionKind, Look, Options, Sizes};
 use axum::Json;
 use axum::extract::{Request, State};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use std::sync::Arc;
 
 /// The request.
@@ -31,15 +30,7 @@ pub(super) struct Ask {
     vectors: Option<VectorsAsk>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Kind {
-    Encoder,
-    Decoder,
-    Cross,
-}
-
-#[derive(Debug, Deserialize, Serialize, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct VectorsAsk {
     kind: Kind,
@@ -47,46 +38,10 @@ struct VectorsAsk {
     head: usize,
 }
 
-/// The answer.
-#[derive(Debug, Serialize)]
-pub(super) struct Answer {
-    model: String,
-    source: Vec<Token>,
-    target: Vec<Token>,
-    /// What the decoder was shown: the start token, and the target without its last token.
-    shown: Vec<Token>,
-    attention: Vec<Matrix>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    vectors: Option<Vectors>,
-}
-
-#[derive(Debug, Serialize)]
-struct Matrix {
-    kind: Kind,
-    layer: usize,
-    head: Option<usize>,
-    rows: usize,
-    columns: usize,
-    /// Whether what lies behind the diagonal is masked.
-    causal: bool,
-    weights: Vec<Vec<f32>>,
-}
-
-#[derive(Debug, Serialize)]
-struct Vectors {
-    #[serde(flatten)]
-    of: VectorsAsk,
-    scale: f32,
-    causal: bool,
-    queries: Vec<Vec<f32>>,
-    keys: Vec<Vec<f32>>,
-    values: Vec<Vec<f32>>,
-}
-
 /// Weights that one answer may have: as many as a hundred tokens in all heads of a large model.
 const MOST: usize = 4_000_000;
 
-pub(super) async fn attention(State(app): State<Arc<App>>, request: Request) -> Result<Json<Answer>, Refusal> {
+pub(super) async fn attention(State(app): State<Arc<App>>, request: Request) -> Result<Json<Attention>, Refusal> {
     let ask: Ask = json(&app, request).await?;
     let chosen = app.model(ask.model.as_deref(), ask.target.as_deref())?;
     let wanted = looks(&ask, &chosen.model.sizes)?;
@@ -96,39 +51,23 @@ pub(super) async fn attention(State(app): State<Arc<App>>, request: Request) -> 
     }
     let source = source(&app, &chosen, &ask.text)?;
     let target = target(&app, &chosen, &ask).await?;
-    let weights = wanted.iter().map(|(kind, _)| {
-        let [rows, columns] = shape(*kind, source.len(), target.len());
-        rows * columns
-    });
-    let weights: usize = weights.sum();
+    let weights = |look: &Look| match look.kind {
+        AttentionKind::Encoder => source.len() * source.len(),
+        AttentionKind::Decoder => target.len() * target.len(),
+        AttentionKind::Cross => target.len() * source.len(),
+    };
+    let weights: usize = wanted.iter().map(weights).sum();
     if weights > MOST {
         let problem = format!("{weights} weights are too many, {MOST} are given at once: ask for fewer layers or heads");
         return Err(Refusal::too_large("text", problem));
     }
-    let looks = wanted.iter().map(|(_, look)| *look).collect();
-    let seen = app.inspect(chosen.place, [source.clone(), target.clone()], looks, vectors).await?;
-    let matrix = |((kind, look), seen): (&(Kind, Look), attentive_generate::AttentionMatrix)| {
-        let [rows, columns] = shape(*kind, source.len(), target.len());
-        Matrix {
-            kind: *kind,
-            layer: look.layer,
-            head: look.head,
-            rows,
-            columns,
-            causal: *kind == Kind::Decoder,
-            weights: (0..rows).map(|row| seen.row(row).iter().map(|weight| rounded(*weight)).collect()).collect(),
-        }
-    };
+    let seen = app.inspect(chosen.place, [source.clone(), target.clone()], wanted.clone(), vectors).await?;
     let model = &chosen.model;
-    let shown: Vec<u32> =
-        [model.codec.spec().start].into_iter().chain(target.iter().copied()).take(target.len()).collect();
-    Ok(Json(Answer {
-        model: model.name.clone(),
-        source: tokens(model, &source, Side::Source, None),
-        target: tokens(model, &target, Side::Target, None),
-        shown: tokens(model, &shown, Side::Target, None),
-        attention: wanted.iter().zip(seen.weights).map(matrix).collect(),
-        vectors: ask.vectors.zip(seen.vectors).map(|(of, vectors)| vectors_of(of, vectors)),
+    let weights = wanted.into_iter().zip(seen.weights);
+    let attention = Attention::new(&model.name, &model.codec, [&source, &target], weights);
+    Ok(Json(match vectors.zip(seen.vectors) {
+        Some((look, vectors)) => attention.with_vectors(look, vectors),
+        None => attention,
     }))
 }
 
@@ -179,7 +118,7 @@ async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, 
 }
 
 /// The attentions that are asked for, layer by layer; in each the heads, and then their mean.
-fn looks(ask: &Ask, sizes: &Sizes) -> Result<Vec<(Kind, Look)>, Refusal> {
+fn looks(ask: &Ask, sizes: &Sizes) -> Result<Vec<Look>, Refusal> {
     let kinds = ask.kinds.clone().unwrap_or_else(|| vec![Kind::Encoder, Kind::Decoder, Kind::Cross]);
     let heads = ask.heads.clone().unwrap_or_else(|| (0..sizes.h).map(Some).chain([None]).collect());
     let mut looks = Vec::new();
@@ -195,7 +134,7 @@ fn looks(ask: &Ask, sizes: &Sizes) -> Result<Vec<(Kind, Look)>, Refusal> {
             for &head in &heads {
                 let look = look(kind, layer, head);
                 check(look, sizes, "")?;
-                looks.push((kind, look));
+                looks.push(look);
             }
         }
     }
@@ -203,12 +142,7 @@ fn looks(ask: &Ask, sizes: &Sizes) -> Result<Vec<(Kind, Look)>, Refusal> {
 }
 
 fn look(kind: Kind, layer: usize, head: Option<usize>) -> Look {
-    let kind = match kind {
-        Kind::Encoder => AttentionKind::Encoder,
-        Kind::Decoder => AttentionKind::Decoder,
-        Kind::Cross => AttentionKind::Cross,
-    };
-    Look { kind, layer, head }
+    Look { kind: kind.into(), layer, head }
 }
 
 /// Whether a model has such a layer and head; `inside` is the field that they are in.
@@ -230,22 +164,4 @@ fn check(look: Look, sizes: &Sizes, inside: &str) -> Result<(), Refusal> {
 
 fn layer_count(kind: Kind, sizes: &Sizes) -> usize {
     if kind == Kind::Encoder { sizes.encoder_layers } else { sizes.decoder_layers }
-}
-
-fn shape(kind: Kind, source: usize, target: usize) -> [usize; 2] {
-    match kind {
-        Kind::Encoder => [source, source],
-        Kind::Decoder => [target, target],
-        Kind::Cross => [target, source],
-    }
-}
-
-fn vectors_of(of: VectorsAsk, vectors: HeadVectors) -> Vectors {
-    let HeadVectors { queries, keys, values, scale, causal } = vectors;
-    Vectors { of, scale, causal, queries, keys, values }
-}
-
-/// Enough digits for any picture, and half the bytes.
-fn rounded(weight: f32) -> f32 {
-    (weight * 1e5).round() / 1e5
 }

@@ -5,10 +5,9 @@ mod chat;
 mod completions;
 mod health;
 mod languages;
+mod libretranslate;
 mod models;
 mod openai;
-mod libretranslate;
-mod tokens;
 mod translate;
 
 use crate::app::App;

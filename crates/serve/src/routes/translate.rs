@@ -1,7 +1,6 @@
 //! Our own `POST /v1/translate`: n-best lists, scores, alignments, prefixes, alternatives, and drafts as they are written.
 
 use super::libretranslate::OneOrMany;
-use super::tokens::{Token, finite, tokens};
 use crate::app::App;
 use crate::body::json;
 use crate::decode::{Done, Order, Pending};
@@ -9,6 +8,7 @@ use crate::model::Model;
 use crate::options::{SamplingAsk, SearchAsk, within};
 use crate::refusal::Refusal;
 use crate::sse::{Events, Gone};
+use crate::token::{Token, finite, tokens};
 use attentive_text::tokenizer::Side;
 use axum::Json;
 use axum::extract::{Request, State};
@@ -176,14 +176,14 @@ fn answer(model: &Model, done: Vec<Done>, align: bool) -> Answer {
     let translation = |done: Done| {
         let source: Vec<u32> = done.cut.parts.iter().flat_map(|part| part.source.iter().copied()).collect();
         let hypothesis = |(found, ended): (attentive_generate::Translated, bool)| Hypothesis {
-            tokens: tokens(model, &found.tokens, Side::Target, Some(&found.token_scores)),
+            tokens: tokens(&model.codec, &found.tokens, Side::Target, Some(&found.token_scores)),
             text: found.text,
             score: finite(found.score),
             ended,
             alignment: align.then_some(found.alignment),
         };
         Translation {
-            source: tokens(model, &source, Side::Source, None),
+            source: tokens(&model.codec, &source, Side::Source, None),
             parts: done.cut.parts.len(),
             cut: done.cut.parts.iter().map(|part| part.cut).sum(),
             hypotheses: done.best.into_iter().zip(done.ended).map(hypothesis).collect(),

@@ -1,28 +1,30 @@
 //! Tokens as answers have them.
 
-use crate::model::Model;
+use attentive_generate::Codec;
 use attentive_text::tokenizer::Side;
 use serde::Serialize;
 
 /// One token.
-#[derive(Debug, Clone, Serialize)]
-pub(super) struct Token {
-    id: u32,
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Token {
+    /// Its number in the vocabulary.
+    pub id: u32,
     /// The piece of text, as the tokenizer writes it.
-    piece: String,
+    pub piece: String,
     /// Which word it belongs to, counted from 0; none for what is no text.
-    word: Option<usize>,
-    /// The log of its probability.
+    pub word: Option<usize>,
+    /// The log of its probability, where it was written.
     #[serde(skip_serializing_if = "Option::is_none")]
-    logprob: Option<f32>,
+    pub logprob: Option<f32>,
 }
 
 /// Tokens of a source or a target.
-pub(super) fn tokens(model: &Model, ids: &[u32], side: Side, scores: Option<&[f32]>) -> Vec<Token> {
-    let words = model.codec.tokenizer().words(ids, side);
+pub(crate) fn tokens(codec: &Codec, ids: &[u32], side: Side, scores: Option<&[f32]>) -> Vec<Token> {
+    let tokenizer = codec.tokenizer();
+    let words = tokenizer.words(ids, side);
     let token = |(place, &id): (usize, &u32)| Token {
         id,
-        piece: model.codec.tokenizer().piece(id, side).unwrap_or_default(),
+        piece: tokenizer.piece(id, side).unwrap_or_default(),
         word: words[place],
         logprob: scores.map(|scores| finite(scores[place])),
     };
@@ -30,6 +32,6 @@ pub(super) fn tokens(model: &Model, ids: &[u32], side: Side, scores: Option<&[f3
 }
 
 /// JSON has no infinities: the log of 0 is a very small number.
-pub(super) fn finite(score: f32) -> f32 {
+pub(crate) fn finite(score: f32) -> f32 {
     if score.is_finite() { score } else { f32::MIN }
 }

@@ -1,0 +1,185 @@
+//! `attentive inspect`: what a model looks at, as a page or a picture.
+
+mod png;
+
+use crate::error::Error;
+use crate::options::Compute;
+use crate::precision::DecodingPrecision;
+use attentive_generate::{AttentionKind, Codec, Generator, Look, ModelFolder, Options, Request, Seq2Seq};
+use attentive_model::checkpoint::Staged;
+use attentive_serve::attention::Attention;
+use attentive_serve::{picture, standalone};
+use clap::{Args, ValueEnum};
+use std::path::PathBuf;
+
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Inspect {
+    /// The sentence to look into
+    #[arg(value_name = "TEXT")]
+    text: String,
+    /// The model: a folder with config.json, model.safetensors and a tokenizer
+    #[arg(long, value_name = "DIR")]
+    model: PathBuf,
+    /// The file to write: .html is a page to look around in, .svg and .png are pictures
+    #[arg(long, value_name = "FILE", value_parser = format)]
+    out: (PathBuf, Format),
+    /// What the sentence was translated to; otherwise the model translates it
+    #[arg(long, value_name = "TEXT")]
+    translation: Option<String>,
+    /// Only attention from these tokens to those; all kinds if not given
+    #[arg(long)]
+    kind: Option<Kind>,
+    /// Only this layer, counted from 1
+    #[arg(long, value_name = "L", value_parser = crate::options::between::<1, 1000>)]
+    layer: Option<usize>,
+    /// Only this head, counted from 1, or `mean` for the mean of all
+    #[arg(long, value_name = "H", value_parser = head)]
+    head: Option<Head>,
+    #[command(flatten)]
+    compute: Compute,
+    /// What to compute in
+    #[arg(long, value_name = "PRECISION", default_value = "f32")]
+    precision: DecodingPrecision,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  attentive inspect --model opus-mt-en-de \"A dog runs.\" --out attention.html
+  attentive inspect --model opus-mt-en-de \"A dog runs.\" --out heads.svg --kind cross
+  attentive inspect --model opus-mt-en-de \"A dog runs.\" --out head.png --kind cross --layer 5 --head 3
+
+The page needs no server and no network. A picture of one layer and one head (or the mean) is large and has the tokens \
+on its axes; otherwise all heads are drawn small, beside each other.";
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Format {
+    Html,
+    Svg,
+    Png,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Kind {
+    /// From the source to the source
+    Encoder,
+    /// From each step to what was written before
+    Decoder,
+    /// From each step to the source
+    Cross,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Head {
+    Mean,
+    Number(usize),
+}
+
+pub(crate) fn run(inspect: &Inspect) -> Result<(), Error> {
+    let (path, format) = &inspect.out;
+    let attention = inspect.look()?;
+    let contents = match format {
+        Format::Html => standalone(&attention).into_bytes(),
+        Format::Svg => inspect.draw(&attention).into_bytes(),
+        Format::Png => png::from_svg(&inspect.draw(&attention))?,
+    };
+    Ok(Staged::new(path, &contents)?.commit()?)
+}
+
+impl Inspect {
+    /// Translates the sentence if need be, and looks into it.
+    fn look(&self) -> Result<Attention, Error> {
+        let (backends, int8) = self.compute.decoders(self.precision)?;
+        let ModelFolder { model, tokenizer, options, .. } = ModelFolder::open_on(&backends, int8, &self.model)?;
+        let codec = Codec::new(tokenizer, model.spec())?;
+        let source = self.source(&codec)?;
+        let mut generator = Generator::new(model, Options { n_best: 1, ..options })?;
+        let target = match &self.translation {
+            Some(text) => {
+                let mut tokens = codec.prefix(text)?;
+                tokens.push(codec.spec().eos);
+                tokens
+            }
+            None => {
+                let request = Request { source: source.clone(), prefix: Vec::new() };
+                let best = generator.generate([request]).next().transpose()?.unwrap_or_default();
+                best.into_iter().next().map(|best| best.tokens).unwrap_or_default()
+            }
+        };
+        if target.len() > codec.spec().max_target {
+            return Err(Error::Inspect(format!("--translation has more than {} tokens", codec.spec().max_target)));
+        }
+        let inspection = generator.model().inspect(&source, &target);
+        let looks = self.looks(generator.model());
+        let seen = looks.into_iter().map(|look| Ok((look, inspection.weights(look)?)));
+        let seen = seen.collect::<Result<Vec<_>, attentive_generate::Error>>()?;
+        let name = self.model.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        Ok(Attention::new(&name, &codec, [&source, &target], seen))
+    }
+
+    /// The tokens of the sentence, which must be one that the model reads at once.
+    fn source(&self, codec: &Codec) -> Result<Vec<u32>, Error> {
+        let text = self.text.trim();
+        if text.is_empty() {
+            return Err(Error::Inspect("there is nothing in the text to look into".to_owned()));
+        }
+        let mut parts = codec.parts(text)?;
+        match parts.len() {
+            1 => Ok(parts.swap_remove(0).source),
+            count => Err(Error::Inspect(format!(
+                "the model reads this text in {count} parts: look into one sentence at a time"
+            ))),
+        }
+    }
+
+    /// What is to be looked at, kind by kind and layer by layer: heads, and then their mean. What the model does not have is
+    /// refused when it is looked at.
+    fn looks(&self, model: &impl Seq2Seq) -> Vec<Look> {
+        let sizes = model.sizes();
+        let kinds = match self.kind {
+            None => vec![AttentionKind::Encoder, AttentionKind::Decoder, AttentionKind::Cross],
+            Some(Kind::Encoder) => vec![AttentionKind::Encoder],
+            Some(Kind::Decoder) => vec![AttentionKind::Decoder],
+            Some(Kind::Cross) => vec![AttentionKind::Cross],
+        };
+        let heads: Vec<Option<usize>> = match self.head {
+            None => (0..sizes.h).map(Some).chain([None]).collect(),
+            Some(Head::Mean) => vec![None],
+            Some(Head::Number(head)) => vec![Some(head - 1)],
+        };
+        let layers = |kind| match self.layer {
+            Some(layer) => layer - 1..layer,
+            None if kind == AttentionKind::Encoder => 0..sizes.encoder_layers,
+            None => 0..sizes.decoder_layers,
+        };
+        let of_layer = |kind, layer| heads.iter().map(move |&head| Look { kind, layer, head });
+        kinds.into_iter().flat_map(|kind| layers(kind).flat_map(move |layer| of_layer(kind, layer))).collect()
+    }
+
+    /// One attention large, or all of them small.
+    fn draw(&self, attention: &Attention) -> String {
+        match &attention.attention[..] {
+            [only] => picture::heatmap(attention, only),
+            _ => picture::grid(attention),
+        }
+    }
+}
+
+fn format(text: &str) -> Result<(PathBuf, Format), String> {
+    let path = PathBuf::from(text);
+    let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
+    let format = match ending.as_deref() {
+        Some("html" | "htm") => Format::Html,
+        Some("svg") => Format::Svg,
+        Some("png") => Format::Png,
+        _ => return Err("the name must end in .html, .svg or .png".to_owned()),
+    };
+    Ok((path, format))
+}
+
+fn head(text: &str) -> Result<Head, String> {
+    if text == "mean" {
+        return Ok(Head::Mean);
+    }
+    crate::options::between::<1, 1000>(text).map(Head::Number).map_err(|problem| format!("{problem}, or `mean`"))
+}

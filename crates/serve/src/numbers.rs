@@ -1,0 +1,67 @@
+//! The model that comes with the program: numbers in words, from English into German and French.
+//!
+//! Its files are in `crates/serve/model`, with the commands that make them. For the moment of loading they are a
+//! folder on the disk, since that is what models are read from.
+
+use crate::model::Example;
+use std::path::{Path, PathBuf};
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        [$(($name, include_bytes!(concat!("../model/", $name)).as_slice())),*]
+    };
+}
+
+static FILES: [(&str, &[u8]); 7] = files![
+    "config.json",
+    "generation_config.json",
+    "model.safetensors",
+    "source.spm",
+    "target.spm",
+    "tokenizer_config.json",
+    "vocab.json",
+];
+
+/// A folder that goes when it is dropped.
+pub(crate) struct Unpacked(PathBuf);
+
+impl Unpacked {
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Unpacked {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Writes the model into a new folder, whose name nobody else has.
+pub(crate) fn unpack() -> std::io::Result<Unpacked> {
+    use std::sync::atomic::{AtomicU64, Ordering};
+    static NUMBER: AtomicU64 = AtomicU64::new(0);
+    let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+    let path = std::env::temp_dir().join(format!("attentive-numbers-{}-{number}", std::process::id()));
+    // One that is there belongs to somebody else, and is not written to.
+    std::fs::create_dir(&path)?;
+    let folder = Unpacked(path);
+    for (name, bytes) in FILES {
+        std::fs::write(folder.path().join(name), bytes)?;
+    }
+    Ok(folder)
+}
+
+/// Numbers whose translations have something to show: words that cross, words that become several.
+pub(crate) fn examples() -> Vec<Example> {
+    let example = |(text, target): (&str, &str)| Example { text: text.to_owned(), target: Some(target.to_owned()) };
+    [
+        ("twenty-one", "de"),
+        ("ninety-seven", "fr"),
+        ("four thousand three hundred and twenty-one", "de"),
+        ("seventy-one thousand two hundred", "fr"),
+        ("seven hundred and seventy-seven thousand seven hundred and seventy-seven", "de"),
+    ]
+    .map(example)
+    .into()
+}

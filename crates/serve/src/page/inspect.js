@@ -1,0 +1,26 @@
+// A page with the attention of one sentence and nothing else, which needs no server: `attentive inspect` writes it.
+
+import * as attention from "./attention.js";
+import { byId } from "./dom.js";
+import { change, state } from "./state.js";
+import * as theme from "./theme.js";
+
+const data = JSON.parse(byId("data").textContent);
+const kinds = [...new Set(data.attention.map(({ kind }) => kind))];
+
+/** The part of the data that has one kind of attention. */
+const fetchAttention = async (kind) => ({ ...data, attention: data.attention.filter((matrix) => matrix.kind === kind) });
+
+document.querySelectorAll("input[name=kind]").forEach((input) => {
+  input.disabled = !kinds.includes(input.value);
+  input.closest("label").hidden = input.disabled;
+  input.checked = input.value === kinds.at(-1);
+});
+theme.start();
+attention.start(fetchAttention, (error) => {
+  byId("trouble").textContent = error.message;
+  byId("trouble").hidden = false;
+});
+const [first] = data.attention.filter(({ kind }) => kind === kinds.at(-1));
+state.look = { kind: first.kind, layer: first.layer, head: first.head };
+change("translation", { number: 1 });

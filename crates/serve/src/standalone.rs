@@ -1,0 +1,81 @@
+//! A page with the attention of one sentence, in one file that needs no server: the modules of the page are in it as they are.
+
+use crate::attention::Attention;
+use crate::page::FILES;
+use serde_json::{Map, Value};
+use std::fmt::Write;
+
+const TEMPLATE: &str = include_str!("page/inspect.html");
+const BEGIN: &str = include_str!("page/inspect.js");
+
+/// The page.
+pub fn standalone(attention: &Attention) -> String {
+    let words = |tokens: &[crate::Token]| tokens.iter().map(|token| token.piece.replace('▁', " ")).collect::<String>();
+    let title = format!("{} → {}", words(&attention.source).trim(), words(&attention.target).trim());
+    let style: String = FILES.iter().filter(|file| file.name.ends_with(".css")).map(|file| file.text).collect();
+    let own = [("inspect.js", BEGIN)];
+    let modules = FILES.iter().map(|file| (file.name, file.text)).chain(own).filter(|(name, _)| name.ends_with(".js"));
+    // Each module is an address of its own; what they call each other leads there.
+    let address = |(name, text): (&str, &str)| (name.to_owned(), Value::from(data_url(&text.replace("\"./", "\""))));
+    let modules: Map<String, Value> = modules.map(address).collect();
+    let part = |name: &str| match name {
+        "title" => escape(&title),
+        "style" => style.clone(),
+        "modules" => serde_json::json!({ "imports": modules }).to_string(),
+        "section" => section().to_owned(),
+        _ => serde_json::to_string(attention).unwrap_or_default().replace("</", "<\\/"),
+    };
+    // In one pass, so that nothing that was put in is looked at again.
+    let mut page = String::new();
+    let mut rest = TEMPLATE;
+    while let Some((before, (name, behind))) = rest.split_once('{').and_then(|(a, b)| Some((a, b.split_once('}')?))) {
+        page.push_str(before);
+        page.push_str(&part(name));
+        rest = behind;
+    }
+    page.push_str(rest);
+    page
+}
+
+/// The part of the page that shows attention.
+fn section() -> &'static str {
+    let page = FILES[0].text;
+    let begin = page.find("<section id=\"attention\"").unwrap_or(0);
+    let end = page[begin..].find("</section>").map_or(page.len(), |end| begin + end + "</section>".len());
+    &page[begin..end]
+}
+
+/// A script as an address that is the script.
+fn data_url(script: &str) -> String {
+    let mut url = "data:text/javascript;charset=utf-8,".to_owned();
+    for byte in script.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-_.!~*'()".contains(&byte) {
+            url.push(char::from(byte));
+        } else {
+            let _ = write!(url, "%{byte:02X}");
+        }
+    }
+    url
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attention::Kind;
+    use crate::picture::tests::small;
+
+    #[test]
+    fn a_page_of_its_own_has_everything_in_it_and_no_text_breaks_out() {
+        let mut attention = small(Kind::Cross);
+        attention.source[0].piece = "</script><b>{data}".to_owned();
+        let page = standalone(&attention);
+        assert_eq!(page.matches("</script>").count(), 3);
+        assert!(page.contains("<\\/script><b>{data}"));
+        assert!(page.contains("id=\"grid\"") && page.contains("\"attention.js\":\"data:text/javascript"));
+        assert!(!page.contains("{section}") && !page.contains("src="));
+    }
+}
