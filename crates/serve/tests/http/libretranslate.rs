@@ -1,0 +1,79 @@
+//! What clients of LibreTranslate ask.
+
+use super::Running;
+use attentive_serve::{Limits, Settings};
+use serde_json::json;
+
+#[test]
+fn a_text_is_translated_and_a_list_in_its_order() {
+    let server = Running::start(Settings::default());
+    let answer = server.post("/translate", &json!({"q": "twenty-one", "source": "en", "target": "de"})).ok();
+    assert_eq!(answer, json!({"translatedText": "einundzwanzig"}));
+    let many = json!({"q": ["seven", "ninety-seven"], "source": "auto", "target": "fr", "format": "text"});
+    let answer = server.post("/translate", &many).ok();
+    assert_eq!(answer["translatedText"], json!(["sept", "quatre-vingt-dix-sept"]));
+    assert_eq!(answer["detectedLanguage"]["language"], "en");
+}
+
+#[test]
+fn a_form_is_as_good_as_json() {
+    let server = Running::start(Settings::default());
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let body = b"q=two+hundred+and+one&source=en&target=de&format=text&alternatives=2";
+    let answer = server.client().send("POST", "/translate", &form, body).ok();
+    assert_eq!(answer["translatedText"], "zweihunderteins");
+    let alternatives = answer["alternatives"].as_array().unwrap();
+    assert!(!alternatives.is_empty() && alternatives.len() <= 2, "{alternatives:?}");
+    assert!(alternatives.iter().all(|other| *other != "zweihunderteins"));
+}
+
+#[test]
+fn lines_stay_lines_and_tags_stay_tags() {
+    let server = Running::start(Settings::default());
+    let text = json!({"q": "\none\n\n two \n", "source": "en", "target": "de"});
+    assert_eq!(server.post("/translate", &text).ok()["translatedText"], "\neins\n\nzwei\n");
+    let html = json!({
+        "q": "<p class=\"a>b\">twenty-one <b>two</b><script>one</script></p>", "source": "en", "target": "fr", "format": "html",
+    });
+    let expected = "<p class=\"a>b\">vingt et un <b>deux</b><script>one</script></p>";
+    assert_eq!(server.post("/translate", &html).ok()["translatedText"], expected);
+    let empty = json!({"q": " ", "source": "en", "target": "de"});
+    assert_eq!(server.post("/translate", &empty).ok()["translatedText"], "");
+}
+
+#[test]
+fn refusals_are_in_libretranslates_form_and_name_the_field() {
+    let limits = Limits { characters: 20, texts: 2, results: 3, ..Limits::default() };
+    let server = Running::start(Settings { limits, ..Settings::default() });
+    for (status, field, ask) in [
+        (400, "q", json!({"source": "en", "target": "de"})),
+        (400, "q", json!({"q": 5, "source": "en", "target": "de"})),
+        (400, "q", json!({"q": ["one", 2], "source": "en", "target": "de"})),
+        (400, "target", json!({"q": "one", "source": "en", "target": "xx"})),
+        (400, "source", json!({"q": "one", "source": "de", "target": "fr"})),
+        (400, "format", json!({"q": "one", "source": "en", "target": "de", "format": "pdf"})),
+        (400, "alternatives", json!({"q": "one", "source": "en", "target": "de", "alternatives": 3})),
+        (400, "alternatives", json!({"q": "one", "source": "en", "target": "de", "alternatives": -1})),
+        (413, "q", json!({"q": "one one one one one one", "source": "en", "target": "de"})),
+        (413, "q", json!({"q": ["one", "two", "three"], "source": "en", "target": "de"})),
+        (413, "q", json!({"q": ["one", "two", "three"], "source": "en", "target": "de", "format": "html"})),
+    ] {
+        let answer = server.post("/translate", &ask);
+        let message = answer.json()["error"].as_str().unwrap_or_else(|| panic!("{}", answer.text())).to_owned();
+        assert!(answer.status == status && message.contains(&format!("`{field}`")), "{} {message} {ask}", answer.status);
+    }
+    let answer = server.client().send("POST", "/translate", &[("Content-Type", "text/plain")], b"one");
+    assert_eq!((answer.status, answer.json()["error"].is_string()), (415, true));
+    let answer = server.get("/translate");
+    assert_eq!((answer.status, answer.json()["error"].is_string()), (405, true));
+}
+
+#[test]
+fn languages_and_settings_are_what_a_client_expects() {
+    let server = Running::start(Settings::default());
+    let languages = server.get("/languages").ok();
+    assert_eq!(languages, json!([{"code": "en", "name": "English", "targets": ["de", "fr"]}]));
+    let settings = server.get("/frontend/settings").ok();
+    assert_eq!((&settings["charLimit"], &settings["keyRequired"]), (&json!(5000), &json!(false)));
+    assert_eq!(settings["language"]["source"], json!({"code": "en", "name": "English"}));
+}

@@ -1,0 +1,126 @@
+//! Our own way to ask for translations.
+
+use super::Running;
+use attentive_serve::{Limits, Settings};
+use serde_json::{Value, json};
+
+fn hypotheses(answer: &Value) -> &Vec<Value> {
+    answer["translations"][0]["hypotheses"].as_array().unwrap()
+}
+
+#[test]
+fn an_answer_has_tokens_scores_and_alignments() {
+    let server = Running::start(Settings::default());
+    let ask = json!({"text": "twenty-one", "target": "de", "n_best": 3, "alignments": true});
+    let answer = server.post("/v1/translate", &ask).ok();
+    let translation = &answer["translations"][0];
+    let pieces = |tokens: &Value| {
+        tokens.as_array().unwrap().iter().map(|token| token["piece"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(pieces(&translation["source"]), [">>de<<", "▁twenty", "-", "one", "</s>"]);
+    let words: Vec<Value> = translation["source"].as_array().unwrap().iter().map(|token| token["word"].clone()).collect();
+    assert_eq!(words, [json!(null), json!(0), json!(0), json!(0), json!(null)]);
+    let best = hypotheses(&answer);
+    assert_eq!((best.len(), &best[0]["text"], &best[0]["ended"]), (3, &json!("einundzwanzig"), &json!(true)));
+    assert_eq!(pieces(&best[0]["tokens"]), ["▁ein", "und", "zwanzig", "</s>"]);
+    let scores: Vec<f64> = best.iter().map(|one| one["score"].as_f64().unwrap()).collect();
+    assert!(scores.is_sorted_by(|a, b| a >= b) && scores[0] <= 0.0, "{scores:?}");
+    assert!(best[0]["tokens"].as_array().unwrap().iter().all(|token| token["logprob"].as_f64().unwrap() <= 0.0));
+    assert_eq!(best[0]["alignment"], json!([[0, 0]]));
+    assert!(server.post("/v1/translate", &json!({"text": "one"})).ok()["translations"][0]["hypotheses"][0].get("alignment").is_none());
+}
+
+#[test]
+fn drafts_come_before_the_answer_and_what_is_settled_stays() {
+    let server = Running::start(Settings::default());
+    let text = "seven hundred and seventy-seven thousand seven hundred and seventy-seven";
+    let ask = json!({"text": [text, "one"], "beam": 4, "n_best": 2});
+    let mut streamed = ask.clone();
+    streamed["stream"] = json!(true);
+    let mut events = server.post("/v1/translate", &streamed).events();
+    let (name, done) = events.pop().unwrap();
+    assert_eq!(name, "done");
+    let done: Value = serde_json::from_str(&done).unwrap();
+    assert_eq!(done, server.post("/v1/translate", &ask).ok());
+    let whole = hypotheses(&done)[0]["text"].as_str().unwrap();
+    assert!(events.len() > 3, "{events:?}");
+    for (name, data) in events {
+        let draft: Value = serde_json::from_str(&data).unwrap();
+        let settled = draft["settled"].as_u64().unwrap() as usize;
+        let certain: String = draft["text"].as_str().unwrap().chars().take(settled).collect();
+        assert_eq!(name, "written");
+        if draft["index"] == 0 {
+            assert!(whole.starts_with(&certain), "{certain} is not how {whole} begins");
+        }
+    }
+}
+
+#[test]
+fn a_prefix_is_kept_and_alternatives_go_on_from_it() {
+    let server = Running::start(Settings::default());
+    let whole = server.post("/v1/translate", &json!({"text": "twenty-one"})).ok();
+    let ids: Vec<u64> =
+        hypotheses(&whole)[0]["tokens"].as_array().unwrap().iter().map(|token| token["id"].as_u64().unwrap()).collect();
+    let ask = json!({"text": "twenty-one", "prefix_tokens": ids[..2], "alternatives": 4});
+    let answer = server.post("/v1/translate", &ask).ok();
+    let found = hypotheses(&answer);
+    let third: Vec<&Value> = found.iter().map(|one| &one["tokens"][2]).collect();
+    assert_eq!((found.len(), &third[0]["piece"]), (4, &json!("zwanzig")));
+    let chances: Vec<f64> = third.iter().map(|token| token["logprob"].as_f64().unwrap()).collect();
+    assert!(chances.is_sorted_by(|a, b| a >= b), "{chances:?}");
+    assert!(found.iter().all(|one| one["text"].as_str().unwrap().starts_with("einund")));
+    let forced = server.post("/v1/translate", &json!({"text": "twenty-one", "prefix": "zwei"})).ok();
+    assert!(hypotheses(&forced)[0]["text"].as_str().unwrap().starts_with("zwei"));
+}
+
+#[test]
+fn the_same_seed_draws_the_same_whatever_else_is_asked() {
+    let server = Running::start(Settings::default());
+    let ask = |seed: u64| {
+        let sampling = json!({"temperature": 3.0, "seed": seed});
+        server.post("/v1/translate", &json!({"text": "nine hundred", "n_best": 4, "sampling": sampling})).ok()
+    };
+    let first = ask(1);
+    std::thread::scope(|scope| {
+        let others: Vec<_> = (0..6).map(|_| scope.spawn(|| ask(1))).collect();
+        for other in others {
+            assert_eq!(other.join().unwrap(), first);
+        }
+    });
+    assert_ne!(ask(2), first);
+}
+
+#[test]
+fn what_is_wrong_is_refused_by_name() {
+    let limits = Limits { characters: 30, texts: 3, beam: 5, results: 5, ..Limits::default() };
+    let server = Running::start(Settings { limits, queue: 8, ..Settings::default() });
+    for (status, field, ask) in [
+        (400, None, json!({})),
+        (400, None, json!([])),
+        (400, Some("txet"), json!({"text": "one", "txet": "one"})),
+        (400, Some("text"), json!({"text": null})),
+        (413, Some("text"), json!({"text": "x".repeat(31)})),
+        (413, Some("text"), json!({"text": ["one", "one", "one", "one"]})),
+        (413, Some("text"), json!({"text": "a\na\na\na\na\na\na\na\na"})),
+        (404, Some("model"), json!({"text": "one", "model": "nothing"})),
+        (400, Some("target"), json!({"text": "one", "target": "it"})),
+        (400, Some("beam"), json!({"text": "one", "beam": 6})),
+        (400, Some("beam"), json!({"text": "one", "beam": 1.5})),
+        (400, Some("n_best"), json!({"text": "one", "n_best": 0})),
+        (400, Some("max_length"), json!({"text": "one", "max_length": 0})),
+        (400, Some("sampling.temperature"), json!({"text": "one", "sampling": {"temperature": 0}})),
+        (400, Some("sampling.topp"), json!({"text": "one", "sampling": {"topp": 0.5}})),
+        (400, Some("prefix"), json!({"text": "one", "prefix": "a", "prefix_tokens": [1]})),
+        (400, Some("prefix_tokens"), json!({"text": "one", "prefix_tokens": [4_000_000]})),
+        (400, Some("alternatives"), json!({"text": ["one", "two"], "alternatives": 2})),
+        (400, Some("stream"), json!({"text": "one", "alternatives": 2, "stream": true})),
+        (400, Some("text"), json!({"text": " ", "alternatives": 2})),
+    ] {
+        let answer = server.post("/v1/translate", &ask);
+        let json = answer.json();
+        let found = (answer.status, json["error"]["param"].as_str());
+        // A field that should not be there may be told without its place.
+        assert!(found == (status, field) || (found.0 == status && field == Some("txet")), "{ask}: {json}");
+    }
+    assert_eq!(server.metric("attentive_queue_sentences"), 0.0);
+}
