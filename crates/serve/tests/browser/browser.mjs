@@ -1,0 +1,155 @@
+// A server, a browser, and the words that the tests are written in.
+
+import { spawn } from "node:child_process";
+import { mkdirSync, mkdtempSync, readFileSync, writeFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { Browser, Builder, By, logging } from "selenium-webdriver";
+import chrome from "selenium-webdriver/chrome.js";
+
+const require = createRequire(import.meta.url);
+const SHOTS = new URL("../../../../target/screenshots/", import.meta.url).pathname;
+
+/** The server of the built program, with the model that comes with it. */
+export async function startServer(...more) {
+  const server = spawn(process.env.ATTENTIVE, ["serve", "--port", "0", "--log", "off", ...more], { stdio: ["ignore", "pipe", "inherit"] });
+  const [address] = await new Promise((resolve, reject) => {
+    createInterface({ input: server.stdout }).once("line", (line) => resolve([line]));
+    server.once("exit", (code) => reject(new Error(`the server ended with ${code}`)));
+  });
+  while (!(await fetch(`${address}/readyz`)).ok) await new Promise((resolve) => setTimeout(resolve, 20));
+  const post = async (path, body) => {
+    const response = await fetch(address + path, {
+      method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body),
+    });
+    return response.json();
+  };
+  const stop = () => new Promise((resolve) => {
+    server.once("exit", resolve);
+    server.kill("SIGTERM");
+  });
+  return { address, post, stop };
+}
+
+/** Chromium without a screen, and where it saves what is saved. */
+export async function startBrowser() {
+  const downloads = mkdtempSync(join(tmpdir(), "attentive-page-"));
+  const preferences = new logging.Preferences();
+  preferences.setLevel(logging.Type.BROWSER, logging.Level.ALL);
+  const options = new chrome.Options()
+    .addArguments("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--hide-scrollbars")
+    .setUserPreferences({ "download.default_directory": downloads, "download.prompt_for_download": false })
+    .setLoggingPrefs(preferences);
+  options.setChromeBinaryPath("/usr/bin/chromium");
+  const driver = await new Builder()
+    .forBrowser(Browser.CHROME)
+    .setChromeOptions(options)
+    .setChromeService(new chrome.ServiceBuilder("/usr/bin/chromedriver"))
+    .build();
+  await driver.sendDevToolsCommand("Browser.setDownloadBehavior", { behavior: "allow", downloadPath: downloads });
+  return new Page(driver, downloads);
+}
+
+export class Page {
+  constructor(driver, downloads) {
+    this.driver = driver;
+    this.downloads = downloads;
+  }
+
+  /** Makes the window so wide, and the system light or dark. */
+  async be({ width = 1280, height = 900, theme = "light" }) {
+    const metrics = { width, height, deviceScaleFactor: 1, mobile: width < 600 };
+    await this.driver.sendDevToolsCommand("Emulation.setDeviceMetricsOverride", metrics);
+    const features = [{ name: "prefers-color-scheme", value: theme }];
+    await this.driver.sendDevToolsCommand("Emulation.setEmulatedMedia", { features });
+  }
+
+  async open(address) {
+    await this.driver.get(address);
+    await this.until("the examples are there", () => this.run(`return document.querySelectorAll("#examples .chip").length > 0`));
+  }
+
+  run(script, ...values) {
+    return this.driver.executeScript(script, ...values);
+  }
+
+  find(selector) {
+    return this.driver.findElement(By.css(selector));
+  }
+
+  all(selector) {
+    return this.driver.findElements(By.css(selector));
+  }
+
+  async click(selector) {
+    const element = typeof selector === "string" ? await this.find(selector) : selector;
+    await this.run(`arguments[0].scrollIntoView({ block: "center", behavior: "instant" })`, element);
+    await element.click();
+  }
+
+  text(selector) {
+    return this.run(`return document.querySelector(arguments[0]).textContent`, selector);
+  }
+
+  texts(selector) {
+    return this.run(`return [...document.querySelectorAll(arguments[0])].map((element) => element.textContent)`, selector);
+  }
+
+  /** Moves a slider as a hand would, and tells the page. */
+  slide(id, value) {
+    return this.run(`const input = document.getElementById(arguments[0]); input.value = arguments[1];
+      input.dispatchEvent(new Event("input", { bubbles: true }))`, id, value);
+  }
+
+  async until(what, so) {
+    await this.driver.wait(async () => {
+      try {
+        return await so();
+      } catch (error) {
+        // An element may have been replaced just now.
+        if (error.name === "StaleElementReferenceError" || error.name === "JavascriptError") return false;
+        throw error;
+      }
+    }, 20_000, what);
+  }
+
+  /** Translates by typing. */
+  async translate(text, target) {
+    if (target) await this.run(`document.getElementById("target").value = arguments[0]`, target);
+    const field = await this.find("#text");
+    await field.clear();
+    await field.sendKeys(text, "\n");
+    await this.until("the translation is there", () => this.run(
+      `return !document.querySelector("#answer").hidden && !document.querySelector("#answer").classList.contains("busy")
+        && document.querySelectorAll("#translation .piece").length > 0`));
+  }
+
+  /** Chooses a radio button. */
+  choose(name, value) {
+    return this.run(`document.querySelector(\`input[name="\${arguments[0]}"][value="\${arguments[1]}"]\`).click()`, name, value);
+  }
+
+  /** A picture of the whole page. */
+  async shoot(name, width) {
+    const height = await this.run(`return document.documentElement.scrollHeight`);
+    const clip = { x: 0, y: 0, width, height, scale: 1 };
+    const { data } = await this.driver.sendAndGetDevToolsCommand("Page.captureScreenshot", { captureBeyondViewport: true, clip });
+    mkdirSync(SHOTS, { recursive: true });
+    writeFileSync(join(SHOTS, `${name}.png`), Buffer.from(data, "base64"));
+  }
+
+  /** What axe-core finds wrong, one line each. */
+  async axe() {
+    await this.run(readFileSync(require.resolve("axe-core/axe.min.js"), "utf8"));
+    const { violations } = await this.driver.executeAsyncScript(`axe.run(document).then(arguments[0])`);
+    return violations.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${id}: ${html.slice(0, 120)}`));
+  }
+
+  /** What the page complained about since the last call. */
+  async complaints() {
+    const entries = await this.driver.manage().logs().get(logging.Type.BROWSER);
+    return entries.filter(({ level }) => level.value >= logging.Level.WARNING.value).map(({ message }) => message);
+  }
+}

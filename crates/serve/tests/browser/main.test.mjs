@@ -1,0 +1,22 @@
+// All tests of the page, with one server and one browser.
+
+import { after, before, describe } from "node:test";
+import { startBrowser, startServer } from "./browser.mjs";
+import { attention } from "./attention.mjs";
+import { everybody } from "./everybody.mjs";
+import { figures } from "./figures.mjs";
+import { steps } from "./steps.mjs";
+import { translate } from "./translate.mjs";
+
+describe("the page", () => {
+  const its = {};
+  before(async () => {
+    its.server = await startServer();
+    its.page = await startBrowser();
+  });
+  after(async () => {
+    await its.page?.driver.quit();
+    await its.server?.stop();
+  });
+  for (const part of [translate, attention, steps, figures, everybody]) part(its);
+});

@@ -1,0 +1,84 @@
+// Translating: examples, typing, searching, sampling, the list of the best, alternatives, refusals.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Key } from "selenium-webdriver";
+
+const percent = (text) => Number(text.replace("%", "").replace("<", "").trim());
+
+export function translate(its) {
+  test("an empty page offers examples, and a click translates one", async () => {
+    const { page, server } = its;
+    await page.be({});
+    await page.open(server.address);
+    assert.deepEqual(await page.texts("#target option"), ["German", "French"]);
+    await page.click("#examples .chip:nth-of-type(2)");
+    await page.until("it is translated", async () => (await page.texts("#translation .piece")).length > 3);
+    assert.equal(await page.run(`return document.getElementById("text").value`), "ninety-seven");
+    assert.equal((await page.texts("#n-best-list .text"))[0], "quatre-vingt-dix-sept");
+  });
+
+  test("the list of the best has the scores of the server", async () => {
+    const { page, server } = its;
+    await page.translate("four thousand three hundred and twenty-one", "de");
+    const answer = await server.post("/v1/translate", { text: "four thousand three hundred and twenty-one", target: "de", n_best: 4, beam: 4 });
+    const { hypotheses } = answer.translations[0];
+    assert.deepEqual(await page.texts("#n-best-list .text"), hypotheses.map(({ text }) => text));
+    const scores = (await page.texts("#n-best-list .score")).map((score) => Number(score.replace("score ", "").replace("−", "-")));
+    hypotheses.forEach(({ score }, i) => assert.ok(Math.abs(score - scores[i]) < 1e-4, `${score} ${scores[i]}`));
+    await page.click("#n-best-list li:nth-child(2) button");
+    const pieces = await page.texts("#translation .piece");
+    assert.equal(pieces.length, hypotheses[1].tokens.length);
+    assert.equal(await page.run(`return document.querySelectorAll("#n-best-list [aria-pressed=true]").length`), 1);
+  });
+
+  test("a piece of the translation shows what else could stand there, and takes it", async () => {
+    const { page, server } = its;
+    await page.translate("twenty-one", "de");
+    await page.click("#translation .piece:nth-of-type(2)");
+    await page.until("alternatives are there", async () => (await page.texts("#alternatives .next")).length > 1);
+    const whole = await server.post("/v1/translate", { text: "twenty-one", target: "de" });
+    const prefix_tokens = [whole.translations[0].hypotheses[0].tokens[0].id];
+    const answer = await server.post("/v1/translate", { text: "twenty-one", target: "de", prefix_tokens, alternatives: 6 });
+    const { hypotheses } = answer.translations[0];
+    assert.deepEqual(await page.texts("#alternatives .text"), hypotheses.map(({ text }) => text));
+    const chances = (await page.texts("#alternatives .score")).map(percent);
+    hypotheses.forEach(({ tokens }, i) => assert.ok(Math.abs(100 * Math.exp(tokens[1].logprob) - chances[i]) <= 0.06));
+    await page.click("#alternatives li:nth-child(2) button");
+    await page.until("it is taken", async () => (await page.texts("#n-best-list .text"))[0] === hypotheses[1].text);
+    assert.equal(await page.run(`return document.getElementById("alternatives").hidden`), true);
+  });
+
+  test("pieces can be reached and opened with the keyboard alone", async () => {
+    const { page } = its;
+    await page.translate("twenty-one", "de");
+    await page.run(`document.querySelector("#translation .piece").focus()`);
+    const active = () => page.driver.switchTo().activeElement();
+    await (await active()).sendKeys(Key.ARROW_RIGHT, Key.ARROW_RIGHT);
+    assert.equal(await (await active()).getText(), "zwanzig");
+    await (await active()).sendKeys(Key.ENTER);
+    await page.until("alternatives are there", async () => (await page.texts("#alternatives .next")).length > 1);
+    assert.equal((await page.texts("#alternatives .next"))[0], "zwanzig");
+  });
+
+  test("sampling draws", async () => {
+    const { page } = its;
+    await page.choose("search", "sample");
+    await page.slide("temperature", "2");
+    await page.slide("n-best", "8");
+    await page.translate("nine hundred and ninety-nine", "de");
+    assert.equal((await page.texts("#n-best-list .text")).length, 8);
+    assert.equal(await page.text("#best-title"), "What was drawn");
+    await page.choose("search", "beam");
+    await page.slide("n-best", "4");
+  });
+
+  test("what the server refuses is said in its own words", async () => {
+    const { page } = its;
+    await page.run(`document.getElementById("text").removeAttribute("maxlength"); document.getElementById("text").value = "one ".repeat(2000)`);
+    await page.click("#go");
+    await page.until("it is said", async () => (await page.text("#trouble")).includes("characters are too many"));
+    await page.translate("one", "de");
+    assert.equal(await page.run(`return document.getElementById("trouble").hidden`), true);
+  });
+}

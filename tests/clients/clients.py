@@ -1,0 +1,92 @@
+"""LibreTranslate's and OpenAI's own Python clients, as they are, against the server."""
+
+import sys
+import tempfile
+
+import openai
+from libretranslatepy import LibreTranslateAPI
+from server import Server
+
+TEXT = "four thousand three hundred and twenty-one"
+GERMAN = "viertausenddreihunderteinundzwanzig"
+
+
+def libretranslate(server):
+    client = LibreTranslateAPI(server.address + "/")
+    assert client.translate("twenty-one", "en", "de") == "einundzwanzig"
+    assert client.translate("ninety-seven", "en", "fr") == "quatre-vingt-dix-sept"
+    [english] = client.languages()
+    assert english["code"] == "en" and sorted(english["targets"]) == ["de", "fr"], english
+
+
+def completions(client):
+    names = [model.id for model in client.models.list()]
+    assert names == ["numbers", "numbers:de", "numbers:fr"], names
+    assert client.models.retrieve("numbers").owned_by == "attentive"
+    answer = client.completions.create(model="numbers:de", prompt=[TEXT, "one"])
+    assert [choice.text for choice in answer.choices] == [GERMAN, "eins"], answer
+    assert answer.usage.total_tokens == answer.usage.prompt_tokens + answer.usage.completion_tokens
+    pieces = [chunk.choices[0].text for chunk in client.completions.create(model="numbers:de", prompt=TEXT, stream=True)]
+    assert "".join(pieces) == GERMAN and len(pieces) > 3, pieces
+
+
+def chat(client):
+    messages = [{"role": "system", "content": "Translate."}, {"role": "user", "content": TEXT}]
+    answer = client.chat.completions.create(model="numbers:de", messages=messages)
+    assert answer.choices[0].message.content == GERMAN, answer
+    assert answer.choices[0].finish_reason == "stop"
+    options = {"stream": True, "stream_options": {"include_usage": True}}
+    chunks = list(client.chat.completions.create(model="numbers:de", messages=messages, **options))
+    text = "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices)
+    assert text == GERMAN and len(chunks) > 4, chunks
+    assert chunks[-1].usage.completion_tokens == answer.usage.completion_tokens
+    drawn = client.chat.completions.create(model="numbers:de", messages=messages, temperature=2.0, n=4, seed=3)
+    again = client.chat.completions.create(model="numbers:de", messages=messages, temperature=2.0, n=4, seed=3)
+    texts = [choice.message.content for choice in drawn.choices]
+    assert texts == [choice.message.content for choice in again.choices] and len(texts) == 4
+
+
+def refusals(client):
+    for error, ask in [
+        (openai.NotFoundError, {"model": "gpt-4", "prompt": "one"}),
+        (openai.BadRequestError, {"model": "numbers", "prompt": "one", "n": 1000}),
+    ]:
+        try:
+            client.completions.create(**ask)
+        except error as refused:
+            assert refused.body["param"] in ("model", "n"), refused.body
+        else:
+            raise AssertionError(f"{ask} was not refused")
+
+
+def keys(program):
+    with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+        file.write("# keys\nsecret\n")
+        file.flush()
+        with Server(program, "--api-keys", file.name) as server:
+            client = openai.OpenAI(base_url=f"{server.address}/v1", api_key="secret")
+            assert client.completions.create(model="numbers", prompt="one").choices[0].text == "eins"
+            wrong = openai.OpenAI(base_url=f"{server.address}/v1", api_key="wrong", max_retries=0)
+            try:
+                wrong.models.list()
+            except openai.AuthenticationError:
+                pass
+            else:
+                raise AssertionError("a wrong key was let in")
+            client = LibreTranslateAPI(server.address + "/", api_key="secret")
+            assert client.translate("one", "en", "de") == "eins"
+
+
+def main(program):
+    with Server(program) as server:
+        libretranslate(server)
+        client = openai.OpenAI(base_url=f"{server.address}/v1", api_key="any")
+        completions(client)
+        chat(client)
+        refusals(client)
+    keys(program)
+    print("libretranslatepy and openai work as they are")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

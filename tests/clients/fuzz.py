@@ -1,0 +1,27 @@
+"""schemathesis against the description: no 5xx, and no answer that is not described."""
+
+import subprocess
+import sys
+
+from server import Server
+
+CHECKS = [
+    "not_a_server_error",
+    "status_code_conformance",
+    "content_type_conformance",
+    "response_headers_conformance",
+    "response_schema_conformance",
+    "negative_data_rejection",
+]
+
+
+def main(program, schemathesis):
+    with Server(program, "--max-characters", "300") as server:
+        command = [schemathesis, "run", f"{server.address}/openapi.json", "--url", server.address]
+        command += ["--checks", ",".join(CHECKS), "--max-examples", "60", "--workers", "2", "--seed", "1"]
+        code = subprocess.run(command, check=False).returncode
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
