@@ -45,7 +45,7 @@ pub(crate) async fn serve(app: Arc<App>, router: Router, listener: TcpListener, 
         };
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => accept(stream, place),
+                Ok((stream, _)) => accept(stream, place.ok()),
                 Err(error) => {
                     // Out of files, mostly: it gets better when connections end.
                     tracing::warn!(%error, "a connection cannot be accepted");
@@ -56,8 +56,8 @@ pub(crate) async fn serve(app: Arc<App>, router: Router, listener: TcpListener, 
         }
     }
     app.leave();
-    while let Ok(Ok((stream, _))) = tokio::time::timeout(Duration::from_millis(20), listener.accept()).await {
-        accept(stream, Arc::clone(&places).try_acquire_owned());
+    while let Ok(Ok((stream, _))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await {
+        accept(stream, Arc::clone(&places).try_acquire_owned().ok());
     }
     drop(listener);
     tokio::time::sleep(GRACE).await;

@@ -5,7 +5,9 @@ use crate::cors::Origins;
 use crate::refusal::Refusal;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::{CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{
+    ALLOW, CONNECTION, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE, X_CONTENT_TYPE_OPTIONS,
+};
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
@@ -33,14 +35,7 @@ pub(crate) async fn finish(State(finish): State<Finish>, request: Request, next:
         Some(response) => response,
         None => next.run(request).await,
     };
-    if response.status() == StatusCode::METHOD_NOT_ALLOWED {
-        let allow = response.headers().get("allow").cloned();
-        response.extensions_mut().insert(Refusal::method());
-        response = write_refusal(&path, response);
-        allow.map(|allow| response.headers_mut().insert("allow", allow));
-    } else {
-        response = write_refusal(&path, response);
-    }
+    response = write_refusal(&path, response);
     origins.allow(&headers, &mut response);
     response.headers_mut().insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     if app.is_leaving() {
@@ -61,12 +56,20 @@ pub(crate) async fn finish(State(finish): State<Finish>, request: Request, next:
 
 /// Gives a refusal its body; all other answers stay as they are.
 fn write_refusal(path: &str, response: Response) -> Response {
-    let Some(refusal) = response.extensions().get::<Refusal>().cloned() else { return response };
+    let status = response.status();
+    let known = response.extensions().get::<Refusal>().cloned();
+    // What is refused before a handler sees it has no sentence of its own.
+    let general = (status.is_client_error() || status.is_server_error()).then(|| Refusal::general(status));
+    let Some(refusal) = known.or(general) else { return response };
+    let allow = response.headers().get(ALLOW).cloned();
     let body = if LIBRETRANSLATE.contains(&path) { refusal.libretranslate() } else { refusal.openai() };
     let mut response = Response::new(Body::from(body.to_string()));
     *response.status_mut() = refusal.status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(allow) = allow {
+        headers.insert(ALLOW, allow);
+    }
     if let Some(seconds) = refusal.retry_after {
         headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
     }

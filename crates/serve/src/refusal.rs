@@ -52,9 +52,14 @@ impl Refusal {
         Refusal::new(StatusCode::NOT_FOUND, "there is nothing here; /openapi.json says what there is")
     }
 
-    /// The address is right, but not the method.
-    pub fn method() -> Refusal {
-        Refusal::new(StatusCode::METHOD_NOT_ALLOWED, "this address does not take this method; see /openapi.json")
+    /// What has no reason but its status.
+    pub fn general(status: StatusCode) -> Refusal {
+        let message = match status {
+            StatusCode::METHOD_NOT_ALLOWED => "this address does not take this method; see /openapi.json",
+            StatusCode::BAD_REQUEST => "the address makes no sense",
+            status => status.canonical_reason().unwrap_or("refused"),
+        };
+        Refusal::new(status, message)
     }
 
     /// The body is of a type that is not read here.

@@ -10,33 +10,53 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 #[test]
-fn every_request_that_was_accepted_is_answered() {
+fn what_is_under_way_is_answered() {
     let mut server = Running::start(Settings::default());
-    let (stop, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
+    let ask = json!({"text": vec!["ninety-nine thousand nine hundred and ninety-nine"; 8], "min_length": 200}).to_string();
+    let mut clients: Vec<super::Client> = (0..8).map(|_| server.client()).collect();
+    for client in &mut clients {
+        client.write_request("POST", "/v1/translate", &[("Content-Type", "application/json")], ask.as_bytes());
+    }
+    while server.metric("attentive_queue_sentences") < 64.0 {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    std::thread::scope(|scope| {
+        scope.spawn(|| server.leave());
+        for client in clients {
+            let answer = client.read();
+            assert_eq!(answer.ok()["translations"].as_array().unwrap().len(), 8);
+        }
+    });
+}
+
+#[test]
+fn every_request_that_was_accepted_is_answered_in_the_middle_of_load() {
+    let mut server = Running::start(Settings::default());
+    let (leaves, answered) = (AtomicBool::new(false), AtomicUsize::new(0));
     std::thread::scope(|scope| {
         for number in 0..16 {
-            let (server, stop, answered) = (&server.address, &stop, &answered);
+            let (address, leaves, answered) = (server.address, &leaves, &answered);
             scope.spawn(move || {
                 let text = ["one", "ninety-nine thousand and nine", "two hundred"][number % 3];
                 let ask = json!({"q": text, "source": "en", "target": "de"}).to_string();
-                // Whoever still gets a connection gets an answer.
-                while let Ok(stream) = TcpStream::connect(server) {
-                    let mut client = super::Client(stream);
+                // Whoever comes when the server is leaving already may find the door closed; nobody before.
+                while !leaves.load(Ordering::SeqCst) {
+                    let mut client = super::Client(TcpStream::connect(address).unwrap());
                     client.write_request("POST", "/translate", &[("Content-Type", "application/json")], ask.as_bytes());
+                    if leaves.load(Ordering::SeqCst) {
+                        break;
+                    }
                     let answer = client.read();
                     assert_eq!(answer.status, 200, "{}", answer.text());
                     answered.fetch_add(1, Ordering::Relaxed);
-                    if stop.load(Ordering::Relaxed) {
-                        break;
-                    }
                 }
             });
         }
         while answered.load(Ordering::Relaxed) < 50 {
             std::thread::sleep(Duration::from_millis(2));
         }
+        leaves.store(true, Ordering::SeqCst);
         server.leave();
-        stop.store(true, Ordering::Relaxed);
     });
 }
 
