@@ -24,7 +24,10 @@ impl Compute {
 
     /// A processor of one thread for each thread, on which copies of a model decode side by side; and whether their weights
     /// are to be in int8.
-    pub(crate) fn decoders(&self, precision: DecodingPrecision) -> Result<(Vec<Arc<dyn Backend>>, bool), Error> {
+    pub(crate) fn decoders(
+        &self,
+        precision: DecodingPrecision,
+    ) -> Result<(Vec<Arc<dyn Backend>>, bool), Error> {
         let Cpu { isa, threads } = self.cpu()?;
         let (precision, int8) = precision.on(isa);
         let backend =

@@ -138,7 +138,9 @@ impl Serve {
 /// `DIR` or `NAME=DIR`; a folder may have `=` in its own name.
 fn place(model: &str) -> ModelPlace {
     match model.split_once('=') {
-        Some((name, folder)) if !name.is_empty() && !Path::new(model).exists() => ModelPlace::named(name, folder),
+        Some((name, folder)) if !name.is_empty() && !Path::new(model).exists() => {
+            ModelPlace::named(name, folder)
+        }
         _ => ModelPlace::folder(model),
     }
 }
@@ -146,7 +148,8 @@ fn place(model: &str) -> ModelPlace {
 /// The keys of a file: a line each, without empty ones and those that begin with `#`.
 fn read_keys(path: &Path) -> Result<Vec<String>, Error> {
     let name = path.display().to_string();
-    let text = std::fs::read_to_string(path).map_err(|source| Error::Input { input: name.clone(), source })?;
+    let text =
+        std::fs::read_to_string(path).map_err(|source| Error::Input { input: name.clone(), source })?;
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let keys: Vec<String> = lines.map(str::to_owned).collect();
     if keys.is_empty() {

@@ -83,7 +83,9 @@ impl App {
         };
         let place = name.map_or(Some(0), |name| models.iter().position(|model| model.name == name));
         let names = || models.iter().map(|model| format!("`{}`", model.name)).collect::<Vec<_>>().join(", ");
-        let place = place.ok_or_else(|| Refusal::missing("model", format!("there is none of this name, only {}", names())))?;
+        let place = place.ok_or_else(|| {
+            Refusal::missing("model", format!("there is none of this name, only {}", names()))
+        })?;
         self.chosen(place, target.or(named_target))
     }
 
@@ -94,7 +96,8 @@ impl App {
             Some(place) => self.chosen(place, Some(target)),
             None => {
                 let known = models.iter().any(|model| model.languages.translate(None, Some(target)));
-                let (field, asked) = if known { ("source", source.unwrap_or_default()) } else { ("target", target) };
+                let (field, asked) =
+                    if known { ("source", source.unwrap_or_default()) } else { ("target", target) };
                 Err(Refusal::field(field, format!("{asked:?} is not supported; /languages has what is")))
             }
         }
@@ -103,10 +106,12 @@ impl App {
     fn chosen(&self, place: usize, target: Option<&str>) -> Result<Chosen, Refusal> {
         let model = Arc::clone(&self.models()?[place]);
         let languages = &model.languages;
-        let known = || languages.targets.iter().map(|one| format!("`{}`", one.code)).collect::<Vec<_>>().join(", ");
+        let known =
+            || languages.targets.iter().map(|one| format!("`{}`", one.code)).collect::<Vec<_>>().join(", ");
         let target = match target {
             Some(asked) if !languages.targets.is_empty() => {
-                let problem = || Refusal::field("target", format!("`{}` translates into {} only", model.name, known()));
+                let problem =
+                    || Refusal::field("target", format!("`{}` translates into {} only", model.name, known()));
                 Some(languages.target(asked).ok_or_else(problem)?.clone())
             }
             _ => languages.targets.first().cloned(),

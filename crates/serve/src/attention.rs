@@ -99,7 +99,10 @@ impl Attention {
     pub fn with_vectors(self, look: Look, vectors: HeadVectors) -> Attention {
         let HeadVectors { queries, keys, values, scale, causal } = vectors;
         let (kind, layer, head) = (look.kind.into(), look.layer, look.head.unwrap_or(0));
-        Attention { vectors: Some(Vectors { kind, layer, head, scale, causal, queries, keys, values }), ..self }
+        Attention {
+            vectors: Some(Vectors { kind, layer, head, scale, causal, queries, keys, values }),
+            ..self
+        }
     }
 
     /// The tokens on both axes of an attention: who looks, and what is looked at.
@@ -129,7 +132,8 @@ impl Matrix {
 
     /// What it is, for people, who count from 1.
     pub fn name(&self) -> String {
-        let head = self.head.map_or_else(|| "mean of all heads".to_owned(), |head| format!("head {}", head + 1));
+        let head =
+            self.head.map_or_else(|| "mean of all heads".to_owned(), |head| format!("head {}", head + 1));
         format!("layer {}, {head}", self.layer + 1)
     }
 }

@@ -53,8 +53,9 @@ fn media_type(headers: &HeaderMap) -> String {
 /// The bytes of a body.
 async fn read(app: &App, request: Request<Body>) -> Result<Vec<u8>, Refusal> {
     let limits = &app.settings.limits;
-    let too_large =
-        || Refusal::too_large("body", format!("it is larger than {} bytes, which is the most here", limits.body));
+    let too_large = || {
+        Refusal::too_large("body", format!("it is larger than {} bytes, which is the most here", limits.body))
+    };
     let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     // Whoever announces too much need not send it.
     if length.is_some_and(|length: u64| length > limits.body as u64) {

@@ -22,7 +22,12 @@ use tokio::task::JoinSet;
 const GRACE: Duration = Duration::from_millis(500);
 
 /// Serves until `leave` says so, and then until all are answered.
-pub(crate) async fn serve(app: Arc<App>, router: Router, listener: TcpListener, leave: impl Future<Output = ()>) {
+pub(crate) async fn serve(
+    app: Arc<App>,
+    router: Router,
+    listener: TcpListener,
+    leave: impl Future<Output = ()>,
+) {
     let places = Arc::new(Semaphore::new(app.settings.limits.connections));
     // Tells connections to end when they are idle.
     let (closing, closes) = watch::channel(false);

@@ -88,7 +88,8 @@ mod tests {
 
     #[test]
     fn what_is_no_origin_is_refused() {
-        for wrong in ["example.org", "https://a.org/path", "https://a.org/", "ftp://a.org", "", "https://a\n"] {
+        for wrong in ["example.org", "https://a.org/path", "https://a.org/", "ftp://a.org", "", "https://a\n"]
+        {
             assert!(Origins::new(&[wrong.to_owned()]).is_err(), "{wrong}");
         }
     }

@@ -73,8 +73,10 @@ impl App {
         for text in texts {
             let characters = text.as_ref().chars().count();
             if characters > limits.characters {
-                let problem =
-                    format!("{characters} characters are too many, {} are taken in a text", limits.characters);
+                let problem = format!(
+                    "{characters} characters are too many, {} are taken in a text",
+                    limits.characters
+                );
                 return Err(Refusal::too_large(field, problem));
             }
             cuts.push(Cut::new(model, &language, text.as_ref())?);
@@ -126,7 +128,8 @@ impl App {
         let Order { chosen, options, prefix, .. } = order;
         let model = &chosen.model;
         let cut = Cut::new(model, &model.language_token(chosen.target.as_ref()), text)?;
-        let first = cut.parts.first().ok_or_else(|| Refusal::field(field, "there is nothing to translate"))?;
+        let first =
+            cut.parts.first().ok_or_else(|| Refusal::field(field, "there is nothing to translate"))?;
         let request = Request { source: first.source.clone(), prefix: prefix.clone() };
         let mut search = Alternatives::new(request, options.clone(), count, model.codec.spec())?;
         let until = Instant::now() + self.settings.limits.time;
@@ -157,7 +160,14 @@ impl App {
         let (reply, receiver) = oneshot::channel();
         let sentence = |request| Sentence { request, options: options.clone(), stream: 0 };
         let sentences = requests.into_iter().map(sentence).collect();
-        self.queue.push(Job::Decode(Decode { model, sentences, align: false, progress: None, reply, places }))?;
+        self.queue.push(Job::Decode(Decode {
+            model,
+            sentences,
+            align: false,
+            progress: None,
+            reply,
+            places,
+        }))?;
         Ok(self.answer(receiver, until).await?.hypotheses)
     }
 
@@ -186,7 +196,9 @@ impl App {
             Ok(Err(_)) => Err(Refusal::fault()),
             Err(_) => {
                 let seconds = self.settings.limits.time.as_secs_f64();
-                let message = format!("this took longer than {seconds} s: ask for less at a time, or for a smaller beam");
+                let message = format!(
+                    "this took longer than {seconds} s: ask for less at a time, or for a smaller beam"
+                );
                 Err(Refusal::time(message))
             }
         }
@@ -203,7 +215,10 @@ impl Pending {
         let count = decoded.hypotheses.iter().map(Vec::len).max().unwrap_or(1);
         let best = (0..count).map(|rank| cut.join(model, &decoded, rank)).collect::<Result<Vec<_>, _>>()?;
         let ended = |rank: usize| {
-            decoded.hypotheses.iter().all(|found| found.get(rank).or(found.last()).is_none_or(|one| one.ended))
+            decoded
+                .hypotheses
+                .iter()
+                .all(|found| found.get(rank).or(found.last()).is_none_or(|one| one.ended))
         };
         let ended = (0..count).map(ended).collect();
         Ok(Done { cut, best, ended })

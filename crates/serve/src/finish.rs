@@ -28,7 +28,8 @@ const LIBRETRANSLATE: [&str; 3] = ["/translate", "/languages", "/frontend/settin
 pub(crate) async fn finish(State(finish): State<Finish>, request: Request, next: Next) -> Response {
     let begin = Instant::now();
     let Finish { app, origins } = finish;
-    let (method, headers, path) = (request.method().clone(), request.headers().clone(), request.uri().path().to_owned());
+    let (method, headers, path) =
+        (request.method().clone(), request.headers().clone(), request.uri().path().to_owned());
     // Only routes that exist are counted: others are as many as there are strings.
     let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
     let mut response = match origins.preflight(&method, &headers) {

@@ -16,8 +16,10 @@ pub(crate) enum Piece<'a> {
 const OPAQUE: [&str; 6] = ["script", "style", "code", "pre", "textarea", "svg"];
 
 /// Elements that have no end.
-const EMPTY: [&str; 14] =
-    ["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr", "param"];
+const EMPTY: [&str; 14] = [
+    "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr",
+    "param",
+];
 
 /// Cuts HTML into pieces.
 pub(crate) fn pieces(html: &str) -> Vec<Piece<'_>> {
@@ -36,7 +38,9 @@ pub(crate) fn pieces(html: &str) -> Vec<Piece<'_>> {
                 false if !tag.is_empty => *depth += 1,
                 false => {}
             },
-            (None, Some(tag)) if tag.is_opaque && !tag.closes && !tag.is_empty => opaque = Some((tag.name, 0)),
+            (None, Some(tag)) if tag.is_opaque && !tag.closes && !tag.is_empty => {
+                opaque = Some((tag.name, 0))
+            }
             _ => {}
         }
         if opaque.is_some() || piece.starts_with('<') {
@@ -45,7 +49,8 @@ pub(crate) fn pieces(html: &str) -> Vec<Piece<'_>> {
         }
         let text = piece.trim();
         let start = piece.len() - piece.trim_start().len();
-        let around = [Piece::Markup(&piece[..start]), Piece::Text(text), Piece::Markup(&piece[start + text.len()..])];
+        let around =
+            [Piece::Markup(&piece[..start]), Piece::Text(text), Piece::Markup(&piece[start + text.len()..])];
         let is_something = |piece: &Piece| !matches!(piece, Piece::Markup("") | Piece::Text(""));
         pieces.extend(around.into_iter().filter(is_something));
     }
@@ -77,7 +82,8 @@ fn next(html: &str) -> usize {
 
 fn is_tag(html: &str) -> bool {
     let mut characters = html.chars();
-    characters.next() == Some('<') && characters.next().is_some_and(|c| c.is_ascii_alphabetic() || "/!?".contains(c))
+    characters.next() == Some('<')
+        && characters.next().is_some_and(|c| c.is_ascii_alphabetic() || "/!?".contains(c))
 }
 
 struct Tag {
@@ -98,7 +104,8 @@ impl Tag {
             return None;
         }
         let attributes = inner[end..].to_ascii_lowercase().replace(['"', '\''], "");
-        let says_no = attributes.split_whitespace().any(|word| word.trim_end_matches(['>', '/']) == "translate=no");
+        let says_no =
+            attributes.split_whitespace().any(|word| word.trim_end_matches(['>', '/']) == "translate=no");
         let is_opaque = OPAQUE.contains(&&*name) || says_no;
         let is_empty = EMPTY.contains(&&*name) || piece.ends_with("/>");
         Some(Tag { name, closes, is_empty, is_opaque })
@@ -128,7 +135,10 @@ mod tests {
         let pieces = pieces(html);
         let all: String = pieces.iter().map(|(Piece::Markup(text) | Piece::Text(text))| *text).collect();
         assert_eq!(all, html);
-        pieces.into_iter().filter_map(|piece| if let Piece::Text(text) = piece { Some(text) } else { None }).collect()
+        pieces
+            .into_iter()
+            .filter_map(|piece| if let Piece::Text(text) = piece { Some(text) } else { None })
+            .collect()
     }
 
     #[test]

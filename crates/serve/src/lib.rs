@@ -49,7 +49,7 @@ mod worker;
 pub use error::Error;
 pub use model::ModelPlace;
 pub use server::Server;
-pub use standalone::standalone;
 pub use settings::{Limits, Settings};
+pub use standalone::standalone;
 pub use token::Token;
 pub use worker::Engine;

@@ -74,16 +74,31 @@ impl Metrics {
         head(&mut text, "attentive_requests_total", "counter", "Requests by route and status.");
         let requests = self.requests.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         for ((route, status), count) in requests {
-            let _ = writeln!(text, "attentive_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}");
+            let _ =
+                writeln!(text, "attentive_requests_total{{route=\"{route}\",status=\"{status}\"}} {count}");
         }
-        self.seconds.write(&mut text, "attentive_request_seconds", "How long answers took, up to their first byte.");
+        self.seconds.write(
+            &mut text,
+            "attentive_request_seconds",
+            "How long answers took, up to their first byte.",
+        );
         let seconds = get(&self.step_nanoseconds) as f64 / 1e9;
         for (name, kind, help, value) in [
             ("source_tokens_total", "counter", "Tokens that were read.", get(&self.source_tokens) as f64),
-            ("target_tokens_total", "counter", "Tokens of the best translations.", get(&self.target_tokens) as f64),
+            (
+                "target_tokens_total",
+                "counter",
+                "Tokens of the best translations.",
+                get(&self.target_tokens) as f64,
+            ),
             ("sentences_total", "counter", "Sentences that were decoded.", get(&self.sentences) as f64),
             ("steps_total", "counter", "Steps of decoding.", get(&self.steps) as f64),
-            ("step_sentences_total", "counter", "Sentences in all steps: divided by the steps, the mean batch.", get(&self.rows) as f64),
+            (
+                "step_sentences_total",
+                "counter",
+                "Sentences in all steps: divided by the steps, the mean batch.",
+                get(&self.rows) as f64,
+            ),
             ("step_seconds_total", "counter", "Time spent in steps.", seconds),
             ("queue_sentences", "gauge", "Sentences that wait or are being decoded.", queue.len() as f64),
             ("queue_size", "gauge", "How many of them there can be.", queue.size() as f64),
@@ -112,7 +127,8 @@ impl Histogram {
         }
         sum += get(&self.counts[BUCKETS.len()]);
         let seconds = get(&self.microseconds) as f64 / 1e6;
-        let _ = writeln!(text, "{name}_bucket{{le=\"+Inf\"}} {sum}\n{name}_sum {seconds}\n{name}_count {sum}");
+        let _ =
+            writeln!(text, "{name}_bucket{{le=\"+Inf\"}} {sum}\n{name}_sum {seconds}\n{name}_count {sum}");
     }
 }
 

@@ -21,7 +21,8 @@ impl ModelPlace {
     pub fn folder(folder: impl Into<PathBuf>) -> ModelPlace {
         let folder = folder.into();
         let whole = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-        let name = whole.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned());
+        let name =
+            whole.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned());
         ModelPlace { name, folder: Some(folder) }
     }
 

@@ -54,7 +54,8 @@ pub(crate) fn unpack() -> std::io::Result<Unpacked> {
 
 /// Numbers whose translations have something to show: words that cross, words that become several.
 pub(crate) fn examples() -> Vec<Example> {
-    let example = |(text, target): (&str, &str)| Example { text: text.to_owned(), target: Some(target.to_owned()) };
+    let example =
+        |(text, target): (&str, &str)| Example { text: text.to_owned(), target: Some(target.to_owned()) };
     [
         ("twenty-one", "de"),
         ("ninety-seven", "fr"),

@@ -16,7 +16,9 @@ const LIMITS: [(&str, fn(&Limits) -> usize); 12] = [
     ("/components/schemas/TranslateRequest/properties/beam/maximum", |limits| limits.beam),
     ("/components/schemas/TranslateRequest/properties/n_best/maximum", |limits| limits.results),
     ("/components/schemas/TranslateRequest/properties/alternatives/maximum", |limits| limits.results),
-    ("/components/schemas/LibreTranslateRequest/properties/alternatives/maximum", |limits| limits.results - 1),
+    ("/components/schemas/LibreTranslateRequest/properties/alternatives/maximum", |limits| {
+        limits.results - 1
+    }),
     ("/components/schemas/LibreTranslateForm/properties/alternatives/maximum", |limits| limits.results - 1),
     ("/components/schemas/CompletionRequest/properties/n/maximum", |limits| limits.results),
     ("/components/schemas/ChatRequest/properties/n/maximum", |limits| limits.results),

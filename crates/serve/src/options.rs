@@ -81,7 +81,9 @@ impl SamplingAsk {
 pub(crate) fn within(field: &str, asked: usize, most: usize) -> Result<usize, Refusal> {
     match asked {
         0 => Err(Refusal::field(field, "must be at least 1, not 0")),
-        _ if asked > most => Err(Refusal::field(field, format!("{asked} is too much, {most} is the most here"))),
+        _ if asked > most => {
+            Err(Refusal::field(field, format!("{asked} is too much, {most} is the most here")))
+        }
         _ => Ok(asked),
     }
 }
@@ -118,8 +120,14 @@ mod tests {
             ("n_best", SearchAsk { n_best: Some(17), ..SearchAsk::default() }),
             ("max_length", SearchAsk { max_length: Some(0), ..SearchAsk::default() }),
             ("alpha", SearchAsk { alpha: Some(1.0), length_penalty: Some(1.0), ..SearchAsk::default() }),
-            ("sampling.temperature", sampling(SamplingAsk { temperature: Some(0.0), ..SamplingAsk::default() })),
-            ("sampling.temperature", sampling(SamplingAsk { temperature: Some(f32::NAN), ..SamplingAsk::default() })),
+            (
+                "sampling.temperature",
+                sampling(SamplingAsk { temperature: Some(0.0), ..SamplingAsk::default() }),
+            ),
+            (
+                "sampling.temperature",
+                sampling(SamplingAsk { temperature: Some(f32::NAN), ..SamplingAsk::default() }),
+            ),
             ("sampling.top_p", sampling(SamplingAsk { top_p: Some(1.5), ..SamplingAsk::default() })),
             ("sampling.min_p", sampling(SamplingAsk { min_p: Some(-0.1), ..SamplingAsk::default() })),
         ] {

@@ -22,7 +22,11 @@ impl<S> Patient<S> {
     }
 
     /// Lets a write go on, or ends it when patience does.
-    fn within<T>(&mut self, context: &mut Context<'_>, written: Poll<Result<T, Error>>) -> Poll<Result<T, Error>> {
+    fn within<T>(
+        &mut self,
+        context: &mut Context<'_>,
+        written: Poll<Result<T, Error>>,
+    ) -> Poll<Result<T, Error>> {
         if written.is_ready() {
             self.waits = false;
             return written;
@@ -47,7 +51,11 @@ impl<S: Read + Unpin> Read for Patient<S> {
 }
 
 impl<S: Write + Unpin> Write for Patient<S> {
-    fn poll_write(mut self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<Result<usize, Error>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<Result<usize, Error>> {
         let written = Pin::new(&mut self.stream).poll_write(context, bytes);
         self.within(context, written)
     }

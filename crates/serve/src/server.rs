@@ -31,7 +31,9 @@ impl Server {
     pub fn bind(address: SocketAddr, settings: Settings) -> Result<Server, Error> {
         let origins = Origins::new(&settings.origins)?;
         if settings.keys.iter().any(|key| key.trim().is_empty() || !key.is_ascii()) {
-            return Err(Error::Setting("an API key must not be empty, and of ASCII characters only".to_owned()));
+            return Err(Error::Setting(
+                "an API key must not be empty, and of ASCII characters only".to_owned(),
+            ));
         }
         let (queue, jobs) = Queue::new(settings.queue.clamp(1, u32::MAX as usize));
         let app = Arc::new(App::new(settings, queue));

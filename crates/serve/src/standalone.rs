@@ -10,13 +10,18 @@ const BEGIN: &str = include_str!("page/inspect.js");
 
 /// The page.
 pub fn standalone(attention: &Attention) -> String {
-    let words = |tokens: &[crate::Token]| tokens.iter().map(|token| token.piece.replace('▁', " ")).collect::<String>();
+    let words = |tokens: &[crate::Token]| {
+        tokens.iter().map(|token| token.piece.replace('▁', " ")).collect::<String>()
+    };
     let title = format!("{} → {}", words(&attention.source).trim(), words(&attention.target).trim());
-    let style: String = FILES.iter().filter(|file| file.name.ends_with(".css")).map(|file| file.text).collect();
+    let style: String =
+        FILES.iter().filter(|file| file.name.ends_with(".css")).map(|file| file.text).collect();
     let own = [("inspect.js", BEGIN)];
-    let modules = FILES.iter().map(|file| (file.name, file.text)).chain(own).filter(|(name, _)| name.ends_with(".js"));
+    let modules =
+        FILES.iter().map(|file| (file.name, file.text)).chain(own).filter(|(name, _)| name.ends_with(".js"));
     // Each module is an address of its own; what they call each other leads there.
-    let address = |(name, text): (&str, &str)| (name.to_owned(), Value::from(data_url(&text.replace("\"./", "\""))));
+    let address =
+        |(name, text): (&str, &str)| (name.to_owned(), Value::from(data_url(&text.replace("\"./", "\""))));
     let modules: Map<String, Value> = modules.map(address).collect();
     let part = |name: &str| match name {
         "title" => escape(&title),
@@ -28,7 +33,9 @@ pub fn standalone(attention: &Attention) -> String {
     // In one pass, so that nothing that was put in is looked at again.
     let mut page = String::new();
     let mut rest = TEMPLATE;
-    while let Some((before, (name, behind))) = rest.split_once('{').and_then(|(a, b)| Some((a, b.split_once('}')?))) {
+    while let Some((before, (name, behind))) =
+        rest.split_once('{').and_then(|(a, b)| Some((a, b.split_once('}')?)))
+    {
         page.push_str(before);
         page.push_str(&part(name));
         rest = behind;

@@ -107,7 +107,12 @@ pub(crate) fn run(
         let generator = Generator::new(steps, options)
             .map_err(|source| crate::Error::Model { name: model.name.clone(), source })?;
         let model = Arc::new(model);
-        desks.push(Desk { model: Arc::clone(&model), generator, jobs: HashMap::new(), sentences: HashMap::new() });
+        desks.push(Desk {
+            model: Arc::clone(&model),
+            generator,
+            jobs: HashMap::new(),
+            sentences: HashMap::new(),
+        });
         models.push(model);
     }
     app.set_models(models);
@@ -188,7 +193,8 @@ impl Desk {
         };
         if let Some(progress) = &job.progress {
             progress.send_replace(vec![Draft::default(); results.len()]);
-            self.sentences.extend(results.iter().enumerate().map(|(place, (number, _))| (*number, (first, place))));
+            self.sentences
+                .extend(results.iter().enumerate().map(|(place, (number, _))| (*number, (first, place))));
         }
         self.jobs.insert(first, Open { job, results });
     }
@@ -273,7 +279,8 @@ impl Desk {
             let source = &sentence.request.source[..];
             let pairs: Vec<(&[u32], &[u32])> = found.iter().map(|one| (source, &one.tokens[..])).collect();
             let matrices = steps.attention(&pairs, look)?;
-            let links = |(matrix, one): (&AttentionMatrix, &Hypothesis)| codec.align(matrix, source, &one.tokens);
+            let links =
+                |(matrix, one): (&AttentionMatrix, &Hypothesis)| codec.align(matrix, source, &one.tokens);
             Ok(matrices.iter().zip(found).map(links).collect())
         };
         sentences.iter().zip(hypotheses).map(of_sentence).collect()

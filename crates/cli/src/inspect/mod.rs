@@ -90,7 +90,8 @@ impl Inspect {
     /// Translates the sentence if need be, and looks into it.
     fn look(&self) -> Result<Attention, Error> {
         let (backends, int8) = self.compute.decoders(self.precision)?;
-        let ModelFolder { model, tokenizer, options, .. } = ModelFolder::open_on(&backends, int8, &self.model)?;
+        let ModelFolder { model, tokenizer, options, .. } =
+            ModelFolder::open_on(&backends, int8, &self.model)?;
         let codec = Codec::new(tokenizer, model.spec())?;
         let source = self.source(&codec)?;
         let mut generator = Generator::new(model, Options { n_best: 1, ..options })?;
@@ -107,7 +108,10 @@ impl Inspect {
             }
         };
         if target.len() > codec.spec().max_target {
-            return Err(Error::Inspect(format!("--translation has more than {} tokens", codec.spec().max_target)));
+            return Err(Error::Inspect(format!(
+                "--translation has more than {} tokens",
+                codec.spec().max_target
+            )));
         }
         let inspection = generator.model().inspect(&source, &target);
         let looks = self.looks(generator.model());
@@ -181,5 +185,7 @@ fn head(text: &str) -> Result<Head, String> {
     if text == "mean" {
         return Ok(Head::Mean);
     }
-    crate::options::between::<1, 1000>(text).map(Head::Number).map_err(|problem| format!("{problem}, or `mean`"))
+    crate::options::between::<1, 1000>(text)
+        .map(Head::Number)
+        .map_err(|problem| format!("{problem}, or `mean`"))
 }

@@ -11,7 +11,8 @@ const LONGEST: f32 = 8_000.0;
 
 /// Draws a picture. Letters come from the fonts of the system; for those that it lacks there is a font in the program.
 pub(super) fn from_svg(svg: &str) -> Result<Vec<u8>, Error> {
-    let failed = |problem: &dyn std::fmt::Display| Error::Inspect(format!("the picture cannot be drawn: {problem}"));
+    let failed =
+        |problem: &dyn std::fmt::Display| Error::Inspect(format!("the picture cannot be drawn: {problem}"));
     let mut options = Options::default();
     let fonts = options.fontdb_mut();
     fonts.load_font_data(include_bytes!("../../font/DejaVuSans-Latin.ttf").to_vec());

@@ -23,7 +23,8 @@ pub fn grid(attention: &Attention) -> String {
     let sentence = |tokens: &[crate::Token]| tokens.iter().map(label).collect::<Vec<_>>().join(" ");
     let title = format!("{}  →  {}", sentence(&attention.source), sentence(&attention.target));
     let width = LEFT + columns as f32 * (SIDE + GAP) + GAP;
-    let mut svg = Svg::new(width.max(text_width(&title, 13.0) + 30.0), 40.0 + kinds.iter().map(height).sum::<f32>());
+    let mut svg =
+        Svg::new(width.max(text_width(&title, 13.0) + 30.0), 40.0 + kinds.iter().map(height).sum::<f32>());
     svg.text([14.0, 26.0], &format!(r#"font-size="13" fill="{SOFT}""#), &title);
     let mut y = 40.0;
     for group in &kinds {

@@ -10,11 +10,13 @@ pub fn heatmap(attention: &Attention, matrix: &Matrix) -> String {
     let most = rows.len().max(columns.len()).max(1) as f32;
     let cell = (640.0 / most).clamp(9.0, 42.0);
     let size = (cell * 0.95).min(15.0);
-    let widest = |tokens: &[Token]| tokens.iter().map(|token| text_width(&label(token), size)).fold(20.0, f32::max);
+    let widest =
+        |tokens: &[Token]| tokens.iter().map(|token| text_width(&label(token), size)).fold(20.0, f32::max);
     let slanted = columns.len() <= 24;
     let left = widest(rows) + 30.0;
     let above = 44.0 + size + widest(columns) * if slanted { 0.72 } else { 1.0 };
-    let overhang = if slanted { widest(&columns[columns.len().saturating_sub(1)..]) * 0.72 + 8.0 } else { 8.0 };
+    let overhang =
+        if slanted { widest(&columns[columns.len().saturating_sub(1)..]) * 0.72 + 8.0 } else { 8.0 };
     let (w, h) = (columns.len() as f32 * cell, rows.len() as f32 * cell);
     let title = format!("{}, {}", name(matrix.kind), matrix.name());
     let width = (left + w + overhang).max(text_width(&title, 15.0) + 24.0).max(left + 280.0);
@@ -33,7 +35,8 @@ pub fn heatmap(attention: &Attention, matrix: &Matrix) -> String {
     for (column, (token, shade)) in columns.iter().zip(shades(columns)).enumerate() {
         let x = left + (column as f32 + 0.5) * cell + if slanted { 0.0 } else { size * 0.35 };
         let style = format!(r#"font-size="{size:.1}" fill="{shade}""#);
-        let text = if matrix.kind == Kind::Decoder && column == 0 { "(start)".to_owned() } else { label(token) };
+        let text =
+            if matrix.kind == Kind::Decoder && column == 0 { "(start)".to_owned() } else { label(token) };
         svg.turned_text([x, above - 7.0], if slanted { -45 } else { -90 }, &style, &text);
     }
     legend(&mut svg, [left, above + h + 18.0], matrix.causal);

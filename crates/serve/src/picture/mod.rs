@@ -41,7 +41,8 @@ fn label(token: &Token) -> String {
     if token.word.is_none() {
         return token.piece.clone();
     }
-    let text = ["▁", "Ġ", "##"].iter().find_map(|mark| token.piece.strip_prefix(mark)).unwrap_or(&token.piece);
+    let text =
+        ["▁", "Ġ", "##"].iter().find_map(|mark| token.piece.strip_prefix(mark)).unwrap_or(&token.piece);
     if text.is_empty() { "␣".to_owned() } else { text.to_owned() }
 }
 
@@ -52,7 +53,10 @@ fn text_width(text: &str, size: f32) -> f32 {
         'm' | 'w' | 'M' | 'W' => 0.95,
         character if character.is_uppercase() => 0.72,
         // Chinese, Japanese and Korean letters are as wide as high.
-        '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{9fff}' | '\u{ac00}'..='\u{d7af}' | '\u{ff00}'..='\u{ff60}' => 1.0,
+        '\u{1100}'..='\u{11ff}'
+        | '\u{2e80}'..='\u{9fff}'
+        | '\u{ac00}'..='\u{d7af}'
+        | '\u{ff00}'..='\u{ff60}' => 1.0,
         _ => 0.6,
     };
     text.chars().map(width).sum::<f32>() * size
@@ -75,7 +79,10 @@ impl Svg {
     }
 
     fn rectangle(&mut self, [x, y]: [f32; 2], [width, height]: [f32; 2], style: &str) {
-        let _ = writeln!(self.body, r#"<rect x="{x:.2}" y="{y:.2}" width="{width:.2}" height="{height:.2}" {style}/>"#);
+        let _ = writeln!(
+            self.body,
+            r#"<rect x="{x:.2}" y="{y:.2}" width="{width:.2}" height="{height:.2}" {style}/>"#
+        );
     }
 
     fn text(&mut self, [x, y]: [f32; 2], style: &str, text: &str) {

@@ -41,7 +41,10 @@ struct VectorsAsk {
 /// Weights that one answer may have: as many as a hundred tokens in all heads of a large model.
 const MOST: usize = 4_000_000;
 
-pub(super) async fn attention(State(app): State<Arc<App>>, request: Request) -> Result<Json<Attention>, Refusal> {
+pub(super) async fn attention(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Json<Attention>, Refusal> {
     let ask: Ask = json(&app, request).await?;
     let chosen = app.model(ask.model.as_deref(), ask.target.as_deref())?;
     let wanted = looks(&ask, &chosen.model.sizes)?;
@@ -58,7 +61,9 @@ pub(super) async fn attention(State(app): State<Arc<App>>, request: Request) -> 
     };
     let weights: usize = wanted.iter().map(weights).sum();
     if weights > MOST {
-        let problem = format!("{weights} weights are too many, {MOST} are given at once: ask for fewer layers or heads");
+        let problem = format!(
+            "{weights} weights are too many, {MOST} are given at once: ask for fewer layers or heads"
+        );
         return Err(Refusal::too_large("text", problem));
     }
     let seen = app.inspect(chosen.place, [source.clone(), target.clone()], wanted.clone(), vectors).await?;
@@ -82,7 +87,8 @@ fn source(app: &App, chosen: &Chosen, text: &str) -> Result<Vec<u32>, Refusal> {
         0 => Err(Refusal::field("text", "there is nothing in it")),
         1 => Ok(cut.parts.swap_remove(0).source),
         parts => {
-            let problem = format!("the model reads it in {parts} parts: look into one line or sentence at a time");
+            let problem =
+                format!("the model reads it in {parts} parts: look into one line or sentence at a time");
             Err(Refusal::field("text", problem))
         }
     }
@@ -92,7 +98,9 @@ fn source(app: &App, chosen: &Chosen, text: &str) -> Result<Vec<u32>, Refusal> {
 async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, Refusal> {
     let spec = chosen.model.codec.spec();
     let target = match (&ask.translation, &ask.translation_tokens) {
-        (Some(_), Some(_)) => return Err(Refusal::field("translation", "there are `translation_tokens` as well")),
+        (Some(_), Some(_)) => {
+            return Err(Refusal::field("translation", "there are `translation_tokens` as well"));
+        }
         (Some(text), None) => {
             let mut tokens = chosen.model.codec.prefix(text)?;
             tokens.push(spec.eos);
@@ -147,8 +155,11 @@ fn look(kind: Kind, layer: usize, head: Option<usize>) -> Look {
 
 /// Whether a model has such a layer and head; `inside` is the field that they are in.
 fn check(look: Look, sizes: &Sizes, inside: &str) -> Result<(), Refusal> {
-    let layers = if look.kind == AttentionKind::Encoder { sizes.encoder_layers } else { sizes.decoder_layers };
-    let field = |alone: &str, many: &str| if inside.is_empty() { many.to_owned() } else { format!("{inside}.{alone}") };
+    let layers =
+        if look.kind == AttentionKind::Encoder { sizes.encoder_layers } else { sizes.decoder_layers };
+    let field = |alone: &str, many: &str| {
+        if inside.is_empty() { many.to_owned() } else { format!("{inside}.{alone}") }
+    };
     if look.layer >= layers {
         let problem = format!("there is no layer {}; there are {layers}, counted from 0", look.layer);
         return Err(Refusal::field(field("layer", "layers"), problem));

@@ -54,7 +54,10 @@ fn last_words(messages: Vec<Message>) -> Result<String, Refusal> {
         Content::Parts(parts) => {
             let text = |part: super::openai::Part| match part.text {
                 Some(text) if part.r#type == "text" => Ok(text),
-                _ => Err(Refusal::field("messages", format!("`{}` cannot be translated, only text", part.r#type))),
+                _ => Err(Refusal::field(
+                    "messages",
+                    format!("`{}` cannot be translated, only text", part.r#type),
+                )),
             };
             Ok(parts.into_iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n"))
         }

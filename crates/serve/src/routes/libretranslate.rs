@@ -63,7 +63,10 @@ struct Detected {
     language: String,
 }
 
-pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> Result<Json<Answer>, Refusal> {
+pub(super) async fn translate(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Json<Answer>, Refusal> {
     let headers = request.headers().clone();
     // A key in the headers is looked at before anything is read.
     if headers.contains_key("authorization") {
@@ -140,7 +143,9 @@ async fn translate_html(
         let problem = format!("{} texts are too many, {} are taken at once", documents.len(), limits.texts);
         return Err(Refusal::too_large("q", problem));
     }
-    if let Some(long) = documents.iter().map(|text| text.chars().count()).find(|count| *count > limits.characters) {
+    if let Some(long) =
+        documents.iter().map(|text| text.chars().count()).find(|count| *count > limits.characters)
+    {
         let problem = format!("{long} characters are too many, {} are taken in a text", limits.characters);
         return Err(Refusal::too_large("q", problem));
     }

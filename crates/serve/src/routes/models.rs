@@ -57,12 +57,20 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Json<List>, Refu
 pub(super) async fn one(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Json<Entry>, Refusal> {
     let mut all = app.models()?.iter().flat_map(|model| entries(&app, model));
     let found = all.find(|entry| entry.id == id);
-    found.map(Json).ok_or_else(|| Refusal::missing("id", "there is no model of this name; /v1/models has all"))
+    found
+        .map(Json)
+        .ok_or_else(|| Refusal::missing("id", "there is no model of this name; /v1/models has all"))
 }
 
 /// A model; and for each of its languages, where a request must say which, a name that says it.
 fn entries(app: &App, model: &Arc<Model>) -> Vec<Entry> {
-    let entry = |id: String, details| Entry { id, object: "model", created: app.since, owned_by: "attentive", details };
+    let entry = |id: String, details| Entry {
+        id,
+        object: "model",
+        created: app.since,
+        owned_by: "attentive",
+        details,
+    };
     let mut entries = vec![entry(model.name.clone(), Some(details(model)))];
     if model.languages.are_chosen_by_token {
         let targets = model.languages.targets.iter();

@@ -92,14 +92,24 @@ pub(super) trait Style: Send + Sync + 'static {
 pub(super) async fn read(app: &App, request: Request) -> Result<Ask, Refusal> {
     let ask: Ask = json(app, request).await?;
     let asks = |value: &Option<Value>| {
-        value.as_ref().is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)) && *value != json!([]))
+        value
+            .as_ref()
+            .is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)) && *value != json!([]))
     };
     let refused = [
         ("stop", asks(&ask.stop), "a translation ends where it ends"),
         ("logprobs", asks(&ask.logprobs), "/v1/translate gives the log-probability of every token"),
         ("echo", ask.echo == Some(true), "the text is not part of its translation"),
-        ("suffix", ask.suffix.as_ref().is_some_and(|suffix| !suffix.is_empty()), "nothing can follow a translation"),
-        ("best_of", ask.best_of.is_some_and(|best_of| best_of != ask.n.unwrap_or(1)), "only as many as `n` are made"),
+        (
+            "suffix",
+            ask.suffix.as_ref().is_some_and(|suffix| !suffix.is_empty()),
+            "nothing can follow a translation",
+        ),
+        (
+            "best_of",
+            ask.best_of.is_some_and(|best_of| best_of != ask.n.unwrap_or(1)),
+            "only as many as `n` are made",
+        ),
     ];
     match refused.into_iter().find(|(_, is_asked, _)| *is_asked) {
         Some((field, _, reason)) => Err(Refusal::field(field, format!("this cannot be had: {reason}"))),
@@ -115,7 +125,8 @@ pub(super) async fn answer<S: Style>(
     texts: &[String],
 ) -> Result<Response, Refusal> {
     let chosen = app.model(ask.model.as_deref(), None)?;
-    let options = search(ask).options(&chosen.model.options, &app.settings.limits).map_err(in_openais_words)?;
+    let options =
+        search(ask).options(&chosen.model.options, &app.settings.limits).map_err(in_openais_words)?;
     if app.settings.log_texts {
         tracing::info!(?texts, "to be translated");
     }
@@ -162,7 +173,12 @@ fn search(ask: &Ask) -> SearchAsk {
 
 /// A refusal by the name that the field has here.
 fn in_openais_words(refusal: Refusal) -> Refusal {
-    let words = [("n_best", "n"), ("sampling.temperature", "temperature"), ("sampling.top_p", "top_p"), ("max_length", "max_tokens")];
+    let words = [
+        ("n_best", "n"),
+        ("sampling.temperature", "temperature"),
+        ("sampling.top_p", "top_p"),
+        ("max_length", "max_tokens"),
+    ];
     let word = refusal.field.as_deref().and_then(|field| words.iter().find(|(ours, _)| *ours == field));
     match word {
         Some((ours, theirs)) => Refusal {
@@ -260,7 +276,9 @@ async fn stream_one<S: Style>(
         }
     };
     for (rank, (best, ended)) in done.best.iter().zip(&done.ended).take(order.options.n_best).enumerate() {
-        if rank > 0 && let Some(opening) = S::opening(first + rank) {
+        if rank > 0
+            && let Some(opening) = S::opening(first + rank)
+        {
             events.data(&chunk(opening)).await?;
         }
         let rest = best.text.strip_prefix(&told).unwrap_or(&best.text);

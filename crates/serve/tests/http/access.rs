@@ -9,7 +9,16 @@ fn with_keys_nobody_translates_without_one() {
     let server = Running::start(Settings { keys: vec!["secret".to_owned()], ..Settings::default() });
     let json = ("Content-Type", "application/json");
     let ask = json!({"q": "one", "source": "en", "target": "de"});
-    let open = ["/", "/page/main.js", "/healthz", "/readyz", "/metrics", "/languages", "/frontend/settings", "/openapi.json"];
+    let open = [
+        "/",
+        "/page/main.js",
+        "/healthz",
+        "/readyz",
+        "/metrics",
+        "/languages",
+        "/frontend/settings",
+        "/openapi.json",
+    ];
     for path in open {
         assert_eq!(server.get(path).status, 200, "{path}");
     }

@@ -16,7 +16,8 @@ fn every_head_of_every_layer_can_be_seen_and_rows_sum_to_one() {
     let answer = server.post("/v1/attention", &json!({"text": "twenty-one", "target": "de"})).ok();
     let matrices = answer["attention"].as_array().unwrap();
     assert_eq!(matrices.len(), (count("encoder_layers") + 2 * count("decoder_layers")) * (count("h") + 1));
-    let (source, target) = (answer["source"].as_array().unwrap().len(), answer["target"].as_array().unwrap().len());
+    let (source, target) =
+        (answer["source"].as_array().unwrap().len(), answer["target"].as_array().unwrap().len());
     assert_eq!((source, target, answer["shown"].as_array().unwrap().len()), (5, 4, 4));
     for matrix in matrices {
         let (rows, columns) = match matrix["kind"].as_str().unwrap() {
@@ -25,10 +26,16 @@ fn every_head_of_every_layer_can_be_seen_and_rows_sum_to_one() {
             _ => (target, source),
         };
         let weights = matrix["weights"].as_array().unwrap();
-        assert_eq!((&matrix["rows"], &matrix["columns"], weights.len()), (&json!(rows), &json!(columns), rows));
+        assert_eq!(
+            (&matrix["rows"], &matrix["columns"], weights.len()),
+            (&json!(rows), &json!(columns), rows)
+        );
         for (row, weights) in weights.iter().enumerate() {
             let weights = numbers(weights);
-            assert!((weights.iter().sum::<f64>() - 1.0).abs() < 1e-3 && weights.len() == columns, "{weights:?}");
+            assert!(
+                (weights.iter().sum::<f64>() - 1.0).abs() < 1e-3 && weights.len() == columns,
+                "{weights:?}"
+            );
             assert!(matrix["causal"] == false || weights[row + 1..].iter().all(|weight| *weight == 0.0));
         }
     }

@@ -68,7 +68,8 @@ impl Answer {
             (name.to_lowercase(), value.to_owned())
         };
         let headers: Vec<(String, String)> = lines.map(header).collect();
-        let is_chunked = headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
+        let is_chunked =
+            headers.iter().any(|(name, value)| name == "transfer-encoding" && value == "chunked");
         let rest = &bytes[end + 4..];
         let body = if is_chunked { unchunked(rest) } else { rest.to_vec() };
         Answer { status, headers, body }
@@ -106,7 +107,8 @@ impl Answer {
     pub fn events(&self) -> Vec<(String, String)> {
         let text = self.text();
         let event = |event: &str| {
-            let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("").to_owned();
+            let field =
+                |name: &str| event.lines().find_map(|line| line.strip_prefix(name)).unwrap_or("").to_owned();
             (field("event: "), field("data: "))
         };
         text.split("\n\n").filter(|event| !event.is_empty()).map(event).collect()

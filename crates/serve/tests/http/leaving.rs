@@ -12,10 +12,17 @@ use std::time::Duration;
 #[test]
 fn what_is_under_way_is_answered() {
     let mut server = Running::start(Settings::default());
-    let ask = json!({"text": vec!["ninety-nine thousand nine hundred and ninety-nine"; 8], "min_length": 200}).to_string();
+    let ask =
+        json!({"text": vec!["ninety-nine thousand nine hundred and ninety-nine"; 8], "min_length": 200})
+            .to_string();
     let mut clients: Vec<super::Client> = (0..8).map(|_| server.client()).collect();
     for client in &mut clients {
-        client.write_request("POST", "/v1/translate", &[("Content-Type", "application/json")], ask.as_bytes());
+        client.write_request(
+            "POST",
+            "/v1/translate",
+            &[("Content-Type", "application/json")],
+            ask.as_bytes(),
+        );
     }
     while server.metric("attentive_queue_sentences") < 64.0 {
         std::thread::sleep(Duration::from_millis(1));
@@ -42,7 +49,12 @@ fn every_request_that_was_accepted_is_answered_in_the_middle_of_load() {
                 // Whoever comes when the server is leaving already may find the door closed; nobody before.
                 while !leaves.load(Ordering::SeqCst) {
                     let mut client = super::Client(TcpStream::connect(address).unwrap());
-                    client.write_request("POST", "/translate", &[("Content-Type", "application/json")], ask.as_bytes());
+                    client.write_request(
+                        "POST",
+                        "/translate",
+                        &[("Content-Type", "application/json")],
+                        ask.as_bytes(),
+                    );
                     if leaves.load(Ordering::SeqCst) {
                         break;
                     }
@@ -76,7 +88,9 @@ fn a_connection_that_is_kept_open_is_told_and_closed() {
 fn a_model_that_is_not_there_ends_the_server_with_its_name() {
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), Settings::default()).unwrap();
     let engine = Engine { backends: vec![CpuBackend::from_env().unwrap().shared()], int8: false };
-    let error = server.run(engine, vec![ModelPlace::named("mine", "no/such/folder")], std::future::pending()).unwrap_err();
+    let error = server
+        .run(engine, vec![ModelPlace::named("mine", "no/such/folder")], std::future::pending())
+        .unwrap_err();
     assert!(error.to_string().starts_with("model `mine`: no/such/folder"), "{error}");
 }
 

@@ -59,8 +59,13 @@ fn refusals_are_in_libretranslates_form_and_name_the_field() {
         (413, "q", json!({"q": ["one", "two", "three"], "source": "en", "target": "de", "format": "html"})),
     ] {
         let answer = server.post("/translate", &ask);
-        let message = answer.json()["error"].as_str().unwrap_or_else(|| panic!("{}", answer.text())).to_owned();
-        assert!(answer.status == status && message.contains(&format!("`{field}`")), "{} {message} {ask}", answer.status);
+        let message =
+            answer.json()["error"].as_str().unwrap_or_else(|| panic!("{}", answer.text())).to_owned();
+        assert!(
+            answer.status == status && message.contains(&format!("`{field}`")),
+            "{} {message} {ask}",
+            answer.status
+        );
     }
     let answer = server.client().send("POST", "/translate", &[("Content-Type", "text/plain")], b"one");
     assert_eq!((answer.status, answer.json()["error"].is_string()), (415, true));

@@ -62,7 +62,10 @@ impl Running {
     fn metric(&self, name: &str) -> f64 {
         let text = self.get("/metrics").text();
         let line = text.lines().find(|line| line.starts_with(&format!("{name} "))).unwrap_or_default();
-        line.rsplit(' ').next().and_then(|number| number.parse().ok()).unwrap_or_else(|| panic!("{name} in {text}"))
+        line.rsplit(' ')
+            .next()
+            .and_then(|number| number.parse().ok())
+            .unwrap_or_else(|| panic!("{name} in {text}"))
     }
 
     /// Asks it to leave, and waits until it has.

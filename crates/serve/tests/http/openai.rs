@@ -17,7 +17,8 @@ fn data(answer: &super::Answer) -> Vec<Value> {
 fn models_are_listed_by_name_and_by_language() {
     let server = Running::start(Settings::default());
     let list = server.get("/v1/models").ok();
-    let ids: Vec<&str> = list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
+    let ids: Vec<&str> =
+        list["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["numbers", "numbers:de", "numbers:fr"]);
     assert_eq!(list["data"][0]["details"]["targets"][1]["name"], "French");
     assert_eq!(server.get("/v1/models/numbers:fr").ok()["object"], "model");
@@ -27,9 +28,12 @@ fn models_are_listed_by_name_and_by_language() {
 #[test]
 fn a_prompt_is_completed_by_its_translation() {
     let server = Running::start(Settings::default());
-    let answer = server.post("/v1/completions", &json!({"model": "numbers:fr", "prompt": ["one", "ninety-seven"]})).ok();
+    let answer = server
+        .post("/v1/completions", &json!({"model": "numbers:fr", "prompt": ["one", "ninety-seven"]}))
+        .ok();
     assert_eq!(answer["object"], "text_completion");
-    let texts: Vec<&Value> = answer["choices"].as_array().unwrap().iter().map(|choice| &choice["text"]).collect();
+    let texts: Vec<&Value> =
+        answer["choices"].as_array().unwrap().iter().map(|choice| &choice["text"]).collect();
     assert_eq!(texts, ["un", "quatre-vingt-dix-sept"]);
     assert_eq!(answer["choices"][1]["index"], 1);
     let usage = &answer["usage"];
@@ -47,28 +51,38 @@ fn the_last_message_of_the_user_is_translated() {
         {"role": "user", "content": [{"type": "text", "text": "twenty"}, {"type": "text", "text": "two"}]},
     ]);
     let answer = server.post("/v1/chat/completions", &json!({"model": "numbers", "messages": messages})).ok();
-    assert_eq!(answer["choices"][0]["message"], json!({"role": "assistant", "content": "zwanzig\nzwei", "refusal": null}));
+    assert_eq!(
+        answer["choices"][0]["message"],
+        json!({"role": "assistant", "content": "zwanzig\nzwei", "refusal": null})
+    );
     assert_eq!(answer["choices"][0]["finish_reason"], "stop");
 }
 
 #[test]
 fn a_stream_has_the_same_text_as_an_answer_at_once() {
     let server = Running::start(Settings::default());
-    for search in [json!({}), json!({"temperature": 1.3, "seed": 5}), json!({"n": 3}), json!({"max_tokens": 3})] {
-        let mut ask = json!({"model": "numbers", "prompt": TEXT, "messages": [{"role": "user", "content": TEXT}]});
+    for search in
+        [json!({}), json!({"temperature": 1.3, "seed": 5}), json!({"n": 3}), json!({"max_tokens": 3})]
+    {
+        let mut ask =
+            json!({"model": "numbers", "prompt": TEXT, "messages": [{"role": "user", "content": TEXT}]});
         ask.as_object_mut().unwrap().extend(search.as_object().unwrap().clone());
         let mut streamed = ask.clone();
         streamed["stream"] = json!(true);
         streamed["stream_options"] = json!({"include_usage": true});
-        for (path, text, piece) in
-            [("/v1/completions", "/text", "/text"), ("/v1/chat/completions", "/message/content", "/delta/content")]
-        {
+        for (path, text, piece) in [
+            ("/v1/completions", "/text", "/text"),
+            ("/v1/chat/completions", "/message/content", "/delta/content"),
+        ] {
             let whole = server.post(path, &ask).ok();
             let chunks = data(&server.post(path, &streamed));
             let (usage, chunks) = chunks.split_last().unwrap();
             assert_eq!((&usage["usage"], &usage["choices"]), (&whole["usage"], &json!([])));
             for choice in whole["choices"].as_array().unwrap() {
-                let own = chunks.iter().map(|chunk| &chunk["choices"][0]).filter(|own| own["index"] == choice["index"]);
+                let own = chunks
+                    .iter()
+                    .map(|chunk| &chunk["choices"][0])
+                    .filter(|own| own["index"] == choice["index"]);
                 let joined: String = own.clone().filter_map(|own| own.pointer(piece)?.as_str()).collect();
                 assert_eq!(Some(joined.as_str()), choice.pointer(text).unwrap().as_str());
                 assert_eq!(own.last().unwrap()["finish_reason"], choice["finish_reason"]);
@@ -79,7 +93,8 @@ fn a_stream_has_the_same_text_as_an_answer_at_once() {
     let chunks = data(&server.post("/v1/chat/completions", &chat));
     assert_eq!(chunks[0]["choices"][0]["delta"]["role"], "assistant");
     assert!(chunks.len() > 4, "{chunks:?}");
-    let text: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
+    let text: String =
+        chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str()).collect();
     assert_eq!(text, TRANSLATION);
 }
 
@@ -104,10 +119,13 @@ fn what_cannot_be_had_is_refused_by_the_name_it_has_here() {
         ask.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
         server.post("/v1/completions", &ask).refused(status, Some(field));
     }
-    for messages in [json!([]), json!([{"role": "assistant", "content": "one"}]), json!([{"role": "user"}]), json!(null)] {
+    for messages in
+        [json!([]), json!([{"role": "assistant", "content": "one"}]), json!([{"role": "user"}]), json!(null)]
+    {
         server.post("/v1/chat/completions", &json!({"messages": messages})).refused(400, Some("messages"));
     }
     let image = json!([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]);
-    let message = server.post("/v1/chat/completions", &json!({"messages": image})).refused(400, Some("messages"));
+    let message =
+        server.post("/v1/chat/completions", &json!({"messages": image})).refused(400, Some("messages"));
     assert!(message.contains("image_url"), "{message}");
 }

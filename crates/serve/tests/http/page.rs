@@ -31,7 +31,10 @@ fn every_address_is_described_and_every_description_has_an_address() {
     let paths = description["paths"].as_object().unwrap();
     for (path, methods) in paths {
         for method in methods.as_object().unwrap().keys() {
-            let status = server.client().send(&method.to_uppercase(), &path.replace("{id}", "numbers"), &[], b"").status;
+            let status = server
+                .client()
+                .send(&method.to_uppercase(), &path.replace("{id}", "numbers"), &[], b"")
+                .status;
             // A request without a body is wrong, but it arrives.
             assert!([200, 415].contains(&status), "{method} {path}: {status}");
         }

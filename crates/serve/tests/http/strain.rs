@@ -34,7 +34,8 @@ fn a_sentence_gets_the_same_answer_whatever_shares_its_batch() {
         .collect();
     let alone: Vec<_> = asks.iter().map(|ask| server.post("/v1/translate", ask).ok()).collect();
     std::thread::scope(|scope| {
-        let together: Vec<_> = asks.iter().map(|ask| scope.spawn(|| server.post("/v1/translate", ask).ok())).collect();
+        let together: Vec<_> =
+            asks.iter().map(|ask| scope.spawn(|| server.post("/v1/translate", ask).ok())).collect();
         for (alone, together) in alone.iter().zip(together) {
             assert_eq!(*alone, together.join().unwrap());
         }
@@ -45,7 +46,12 @@ fn a_sentence_gets_the_same_answer_whatever_shares_its_batch() {
 fn past_the_queue_there_is_a_refusal_at_once_and_room_again_later() {
     let server = Running::start(Settings { queue: 40, ..Settings::default() });
     let mut first = server.client();
-    first.write_request("POST", "/v1/translate", &[("Content-Type", "application/json")], slow().to_string().as_bytes());
+    first.write_request(
+        "POST",
+        "/v1/translate",
+        &[("Content-Type", "application/json")],
+        slow().to_string().as_bytes(),
+    );
     eventually("the queue fills", || server.metric("attentive_queue_sentences") == 40.0);
     let refused = server.post("/translate", &json!({"q": "one", "source": "en", "target": "de"}));
     assert_eq!(refused.status, 503);
@@ -62,7 +68,12 @@ fn a_client_that_leaves_a_stream_stops_costing() {
     let mut ask = slow();
     ask["stream"] = json!(true);
     let mut client = server.client();
-    client.write_request("POST", "/v1/translate", &[("Content-Type", "application/json")], ask.to_string().as_bytes());
+    client.write_request(
+        "POST",
+        "/v1/translate",
+        &[("Content-Type", "application/json")],
+        ask.to_string().as_bytes(),
+    );
     let mut some = [0; 2000];
     client.0.read_exact(&mut some).unwrap();
     assert!(server.metric("attentive_queue_sentences") > 0.0);
@@ -99,10 +110,17 @@ fn bodies_that_make_no_sense_are_refused_and_the_next_is_served() {
         for (status, body) in bodies {
             let answer = server.post_bytes(path, body);
             let expected = if path == "/translate" { status } else { 400 };
-            assert_eq!(answer.status, expected, "{path}: {} {}", String::from_utf8_lossy(&body[..body.len().min(50)]), answer.text());
+            assert_eq!(
+                answer.status,
+                expected,
+                "{path}: {} {}",
+                String::from_utf8_lossy(&body[..body.len().min(50)]),
+                answer.text()
+            );
         }
     }
-    for text in ["\u{0}", "\u{feff}", "🙂🙂", "‮", "</s>", "<pad> <unk>", ">>de<<", ">>xx<< one", "a\u{301}"] {
+    for text in ["\u{0}", "\u{feff}", "🙂🙂", "‮", "</s>", "<pad> <unk>", ">>de<<", ">>xx<< one", "a\u{301}"]
+    {
         let ask = json!({"q": text, "source": "en", "target": "de"});
         assert_eq!(server.post("/translate", &ask).status, 200, "{text:?}");
         assert!(server.post("/v1/attention", &json!({"text": text})).status < 500, "{text:?}");

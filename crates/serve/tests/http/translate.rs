@@ -15,19 +15,31 @@ fn an_answer_has_tokens_scores_and_alignments() {
     let answer = server.post("/v1/translate", &ask).ok();
     let translation = &answer["translations"][0];
     let pieces = |tokens: &Value| {
-        tokens.as_array().unwrap().iter().map(|token| token["piece"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        tokens
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|token| token["piece"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     assert_eq!(pieces(&translation["source"]), [">>de<<", "▁twenty", "-", "one", "</s>"]);
-    let words: Vec<Value> = translation["source"].as_array().unwrap().iter().map(|token| token["word"].clone()).collect();
+    let words: Vec<Value> =
+        translation["source"].as_array().unwrap().iter().map(|token| token["word"].clone()).collect();
     assert_eq!(words, [json!(null), json!(0), json!(0), json!(0), json!(null)]);
     let best = hypotheses(&answer);
     assert_eq!((best.len(), &best[0]["text"], &best[0]["ended"]), (3, &json!("einundzwanzig"), &json!(true)));
     assert_eq!(pieces(&best[0]["tokens"]), ["▁ein", "und", "zwanzig", "</s>"]);
     let scores: Vec<f64> = best.iter().map(|one| one["score"].as_f64().unwrap()).collect();
     assert!(scores.is_sorted_by(|a, b| a >= b) && scores[0] <= 0.0, "{scores:?}");
-    assert!(best[0]["tokens"].as_array().unwrap().iter().all(|token| token["logprob"].as_f64().unwrap() <= 0.0));
+    assert!(
+        best[0]["tokens"].as_array().unwrap().iter().all(|token| token["logprob"].as_f64().unwrap() <= 0.0)
+    );
     assert_eq!(best[0]["alignment"], json!([[0, 0]]));
-    assert!(server.post("/v1/translate", &json!({"text": "one"})).ok()["translations"][0]["hypotheses"][0].get("alignment").is_none());
+    assert!(
+        server.post("/v1/translate", &json!({"text": "one"})).ok()["translations"][0]["hypotheses"][0]
+            .get("alignment")
+            .is_none()
+    );
 }
 
 #[test]
@@ -59,8 +71,12 @@ fn drafts_come_before_the_answer_and_what_is_settled_stays() {
 fn a_prefix_is_kept_and_alternatives_go_on_from_it() {
     let server = Running::start(Settings::default());
     let whole = server.post("/v1/translate", &json!({"text": "twenty-one"})).ok();
-    let ids: Vec<u64> =
-        hypotheses(&whole)[0]["tokens"].as_array().unwrap().iter().map(|token| token["id"].as_u64().unwrap()).collect();
+    let ids: Vec<u64> = hypotheses(&whole)[0]["tokens"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|token| token["id"].as_u64().unwrap())
+        .collect();
     let ask = json!({"text": "twenty-one", "prefix_tokens": ids[..2], "alternatives": 4});
     let answer = server.post("/v1/translate", &ask).ok();
     let found = hypotheses(&answer);
