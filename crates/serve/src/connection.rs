@@ -75,7 +75,7 @@ pub(crate) async fn serve(
 }
 
 /// Serves one connection to its end.
-async fn connection(app: &App, router: Router, stream: TcpStream, mut closes: watch::Receiver<bool>) {
+async fn connection(app: &App, router: Router, stream: TcpStream, closes: watch::Receiver<bool>) {
     let _ = stream.set_nodelay(true);
     let patience = app.settings.limits.patience;
     let io = Patient::new(TokioIo::new(stream), patience);
@@ -85,7 +85,7 @@ async fn connection(app: &App, router: Router, stream: TcpStream, mut closes: wa
     tokio::pin!(served);
     let ended = tokio::select! {
         ended = served.as_mut() => ended,
-        _ = closes.wait_for(|closes| *closes) => {
+        () = closing(closes) => {
             served.as_mut().graceful_shutdown();
             served.await
         }
@@ -93,4 +93,10 @@ async fn connection(app: &App, router: Router, stream: TcpStream, mut closes: wa
     if let Err(error) = ended {
         tracing::debug!(%error, "a connection was cut");
     }
+}
+
+/// Waits until connections are to end.
+async fn closing(mut closes: watch::Receiver<bool>) {
+    // Where nobody can say so any more, it is time as well.
+    let _ = closes.wait_for(|closes| *closes).await;
 }

@@ -5,7 +5,7 @@
 
 use crate::model::Model;
 use crate::refusal::Refusal;
-use crate::worker::Decoded;
+use crate::worker::{Decoded, Draft};
 use attentive_generate::{Part, Translated, WrittenPart};
 
 /// A text in parts.
@@ -41,6 +41,11 @@ impl Cut {
         Ok(cut)
     }
 
+    /// A text that is one part.
+    pub fn of_part(part: Part) -> Cut {
+        Cut { parts: vec![part], gaps: vec![String::new(); 2] }
+    }
+
     /// The translation of this rank: of each part the one of this rank, or else the last.
     pub fn join(&self, model: &Model, decoded: &Decoded, rank: usize) -> Result<Translated, Refusal> {
         let mut whole = Translated::default();
@@ -61,7 +66,7 @@ impl Cut {
 
     /// What is certain of a text while its parts are being written, and what is likely: the text of both together, and how
     /// many of its characters are certain. Behind a part that is not finished nothing is told.
-    pub fn draft(&self, model: &Model, drafts: &[crate::worker::Draft]) -> Result<(String, usize), Refusal> {
+    pub fn draft(&self, model: &Model, drafts: &[Draft]) -> Result<(String, usize), Refusal> {
         let eos = model.codec.spec().eos;
         let mut text = String::new();
         for (draft, gap) in drafts.iter().zip(&self.gaps) {

@@ -67,20 +67,8 @@ impl App {
             let problem = format!("{} texts are too many, {} are taken at once", texts.len(), limits.texts);
             return Err(Refusal::too_large(field, problem));
         }
-        let model = &order.chosen.model;
-        let language = model.language_token(order.chosen.target.as_ref());
-        let mut cuts = Vec::with_capacity(texts.len());
-        for text in texts {
-            let characters = text.as_ref().chars().count();
-            if characters > limits.characters {
-                let problem = format!(
-                    "{characters} characters are too many, {} are taken in a text",
-                    limits.characters
-                );
-                return Err(Refusal::too_large(field, problem));
-            }
-            cuts.push(Cut::new(model, &language, text.as_ref())?);
-        }
+        let cut = |text: &_| self.cut(&order.chosen, field, AsRef::as_ref(text));
+        let cuts = texts.iter().map(cut).collect::<Result<Vec<Cut>, Refusal>>()?;
         let mut places = self.queue.enter(cuts.iter().map(|cut| cut.parts.len()).sum())?;
         let until = Instant::now() + limits.time;
         let begin = |(number, cut): (usize, Cut)| {
@@ -93,7 +81,7 @@ impl App {
                     prefix: if place == 0 { order.prefix.clone() } else { Vec::new() },
                 },
                 options: order.options.clone(),
-                stream: (number as u64) << 32 | place as u64,
+                stream: ((number as u64) << 32) | place as u64,
             };
             let sentences = cut.parts.iter().enumerate().map(sentence).collect();
             let (model, align) = (order.chosen.place, order.align);
@@ -101,6 +89,16 @@ impl App {
             Ok(Pending { order: order.clone(), cut, reply: receiver, progress: drafts, until })
         };
         cuts.into_iter().enumerate().map(begin).collect()
+    }
+
+    /// Cuts a text for the model that it is for, if it is not too long. `field` is what it is called in the request.
+    pub fn cut(&self, chosen: &Chosen, field: &str, text: &str) -> Result<Cut, Refusal> {
+        let (characters, most) = (text.chars().count(), self.settings.limits.characters);
+        if characters > most {
+            let problem = format!("{characters} characters are too many, {most} are taken in a text");
+            return Err(Refusal::too_large(field, problem));
+        }
+        Cut::new(&chosen.model, &chosen.model.language_token(chosen.target.as_ref()), text)
     }
 
     /// Translates texts.
@@ -127,7 +125,7 @@ impl App {
     ) -> Result<Done, Refusal> {
         let Order { chosen, options, prefix, .. } = order;
         let model = &chosen.model;
-        let cut = Cut::new(model, &model.language_token(chosen.target.as_ref()), text)?;
+        let cut = self.cut(chosen, field, text)?;
         let first =
             cut.parts.first().ok_or_else(|| Refusal::field(field, "there is nothing to translate"))?;
         let request = Request { source: first.source.clone(), prefix: prefix.clone() };
@@ -141,8 +139,7 @@ impl App {
         let ended = found.iter().map(|one| one.ended).collect();
         let whole = |hypothesis| {
             let decoded = Decoded { hypotheses: vec![vec![hypothesis]], links: Vec::new() };
-            let alone = Cut::new(model, "", "").map(|empty| Cut { parts: vec![first.clone()], ..empty })?;
-            alone.join(model, &decoded, 0)
+            Cut::of_part(first.clone()).join(model, &decoded, 0)
         };
         let best = found.into_iter().map(whole).collect::<Result<Vec<_>, _>>()?;
         Ok(Done { cut, best, ended })

@@ -58,6 +58,9 @@ impl Server {
         leave: impl Future<Output = ()>,
     ) -> Result<(), Error> {
         let Server { listener, app, router, jobs, .. } = self;
+        if models.is_empty() {
+            return Err(Error::Setting("there is no model to be served".to_owned()));
+        }
         for (place, model) in models.iter().enumerate() {
             if models[..place].iter().any(|other| other.name == model.name) {
                 return Err(Error::SameName(model.name.clone()));

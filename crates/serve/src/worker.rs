@@ -207,8 +207,8 @@ impl Desk {
         let weights = looks.into_iter().map(|look| inspection.weights(look)).collect::<Result<Vec<_>, _>>();
         let vectors = vectors.map(|look| inspection.vectors(look)).transpose();
         let seen = weights.and_then(|weights| Ok(Inspected { weights, vectors: vectors? }));
-        let _ = reply.send(seen.map_err(Refusal::from));
         drop(places);
+        let _ = reply.send(seen.map_err(Refusal::from));
     }
 
     /// Gives up what nobody waits for any more.
@@ -263,8 +263,9 @@ impl Desk {
         let hypotheses: Vec<Vec<Hypothesis>> =
             results.into_iter().map(|(_, result)| result.unwrap_or_default()).collect();
         let links = if job.align { self.align(&job.sentences, &hypotheses) } else { Ok(Vec::new()) };
-        let _ = job.reply.send(links.map(|links| Decoded { hypotheses, links }));
+        // Whoever reads the answer and asks again at once must find the places free.
         drop(job.places);
+        let _ = job.reply.send(links.map(|links| Decoded { hypotheses, links }));
     }
 
     /// The alignments of all hypotheses of all sentences.
@@ -275,14 +276,16 @@ impl Desk {
     ) -> Result<Vec<Vec<Vec<Link>>>, Refusal> {
         let (steps, codec) = (self.generator.model(), &self.model.codec);
         let look = Look::for_alignment(&steps.spec());
-        let of_sentence = |(sentence, found): (&Sentence, &Vec<Hypothesis>)| {
-            let source = &sentence.request.source[..];
-            let pairs: Vec<(&[u32], &[u32])> = found.iter().map(|one| (source, &one.tokens[..])).collect();
-            let matrices = steps.attention(&pairs, look)?;
-            let links =
-                |(matrix, one): (&AttentionMatrix, &Hypothesis)| codec.align(matrix, source, &one.tokens);
-            Ok(matrices.iter().zip(found).map(links).collect())
-        };
+        let of_sentence =
+            |(sentence, found): (&Sentence, &Vec<Hypothesis>)| -> Result<Vec<Vec<Link>>, Refusal> {
+                let source = &sentence.request.source[..];
+                let pairs: Vec<(&[u32], &[u32])> =
+                    found.iter().map(|one| (source, &one.tokens[..])).collect();
+                let matrices = steps.attention(&pairs, look)?;
+                let links =
+                    |(matrix, one): (&AttentionMatrix, &Hypothesis)| codec.align(matrix, source, &one.tokens);
+                Ok(matrices.iter().zip(found).map(links).collect())
+            };
         sentences.iter().zip(hypotheses).map(of_sentence).collect()
     }
 }

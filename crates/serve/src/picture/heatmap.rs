@@ -62,7 +62,7 @@ fn axis_titles(kind: Kind) -> [&'static str; 2] {
 
 /// Tokens that go on with a word, and those that are no text, stand back a little.
 fn shades(tokens: &[Token]) -> impl Iterator<Item = &'static str> {
-    (0..tokens.len()).map(|place| {
+    (0..tokens.len()).map(move |place| {
         let goes_on = place > 0 && tokens[place].word == tokens[place - 1].word;
         if goes_on || tokens[place].word.is_none() { SOFT } else { INK }
     })

@@ -3,7 +3,6 @@
 use crate::app::{App, Chosen};
 use crate::attention::{Attention, Kind};
 use crate::body::json;
-use crate::cut::Cut;
 use crate::decode::Order;
 use crate::refusal::Refusal;
 use attentive_generate::{AttentionKind, Look, Options, Sizes};
@@ -78,11 +77,7 @@ pub(super) async fn attention(
 
 /// The tokens of the source, which must be one that the model reads at once.
 fn source(app: &App, chosen: &Chosen, text: &str) -> Result<Vec<u32>, Refusal> {
-    let limit = app.settings.limits.characters;
-    if text.chars().count() > limit {
-        return Err(Refusal::too_large("text", format!("it has more than {limit} characters")));
-    }
-    let mut cut = Cut::new(&chosen.model, &chosen.model.language_token(chosen.target.as_ref()), text)?;
+    let mut cut = app.cut(chosen, "text", text)?;
     match cut.parts.len() {
         0 => Err(Refusal::field("text", "there is nothing in it")),
         1 => Ok(cut.parts.swap_remove(0).source),
