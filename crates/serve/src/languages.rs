@@ -99,7 +99,7 @@ const NAMES: [(&str, &str, &str); 66] = [
 
 impl Language {
     /// A language as a model calls it: two letters, three letters, or anything.
-    fn called(token: &str) -> Language {
+    pub fn called(token: &str) -> Language {
         let known = NAMES.iter().find(|(two, three, _)| [*two, *three].contains(&token));
         let (code, name) = known.map_or((token, token), |(two, _, name)| (*two, *name));
         Language { code: code.to_owned(), name: name.to_owned(), token: token.to_owned() }

@@ -65,6 +65,7 @@ impl Model {
             None => {
                 let unpacked = numbers::unpack().map_err(Error::Unpack)?;
                 let (mut model, steps) = Model::open(engine, &place.name, unpacked.path())?;
+                model.languages.source = Some(Language::called("en"));
                 model.examples = numbers::examples();
                 Ok((model, steps))
             }

@@ -2,8 +2,10 @@
 
 mod convert;
 mod demo;
+mod inspect;
 mod kernels;
 mod score;
+mod serve;
 mod tokenize;
 mod train;
 mod training;

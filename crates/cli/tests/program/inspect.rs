@@ -1,0 +1,75 @@
+//! `attentive inspect`: a page and pictures of what a model looks at.
+
+use super::{Outcome, finish, program, run};
+use std::path::PathBuf;
+
+/// The model that comes with the program, as a folder.
+const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../serve/model");
+
+fn out(name: &str) -> PathBuf {
+    let folder = std::env::temp_dir().join(format!("attentive-inspect-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    folder.join(name)
+}
+
+fn inspect(text: &str, options: &str, name: &str) -> (Outcome, Vec<u8>) {
+    let path = out(name);
+    let mut program = program(&format!("inspect --model {MODEL} --out {} {options}", path.display()));
+    program.arg(text);
+    let outcome = finish(program);
+    let contents = std::fs::read(&path).unwrap_or_default();
+    let _ = std::fs::remove_file(path);
+    (outcome, contents)
+}
+
+#[track_caller]
+fn text((outcome, contents): (Outcome, Vec<u8>)) -> String {
+    assert_eq!((outcome.code, outcome.stdout.as_str(), outcome.stderr.as_str()), (Some(0), "", ""));
+    String::from_utf8(contents).unwrap()
+}
+
+#[test]
+fn a_page_has_all_attentions_and_needs_nothing_else() {
+    let page = text(inspect(">>de<< twenty-one", "", "all.html"));
+    assert!(page.contains("\"kind\":\"encoder\"") && page.contains("\"kind\":\"cross\""));
+    assert!(page.contains("zwanzig") && !page.contains("<script src") && !page.contains("<link"));
+}
+
+#[test]
+fn one_head_is_large_and_has_its_tokens_and_many_are_small() {
+    let large = text(inspect(">>de<< twenty-one", "--kind cross --layer 2 --head 3", "head.svg"));
+    assert!(large.starts_with("<svg") && large.contains("cross attention, layer 2, head 3"));
+    assert!(large.contains(">zwanzig</text>") && large.contains(">twenty</text>"));
+    let mean = text(inspect(">>de<< twenty-one", "--kind decoder --layer 1 --head mean", "mean.svg"));
+    assert!(mean.contains("mean of all heads") && mean.contains("url(#masked)"));
+    let small = text(inspect(">>fr<< ninety-seven", "--kind encoder", "heads.svg"));
+    assert!(
+        small.contains(">head 4</text>")
+            && small.contains(">layer 2</text>")
+            && !small.contains("cross attention")
+    );
+}
+
+#[test]
+fn a_translation_can_be_given() {
+    let picture =
+        text(inspect(">>de<< one", "--translation zwei --kind cross --layer 1 --head 1", "given.svg"));
+    assert!(picture.contains(">zwei</text>"), "{picture}");
+}
+
+#[test]
+fn pixels_have_letters_in_them() {
+    let (outcome, png) = inspect(">>de<< twenty-one", "--kind cross --layer 1 --head 1", "head.png");
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+    assert!(png.starts_with(b"\x89PNG") && png.len() > 5_000, "{} bytes", png.len());
+}
+
+#[test]
+fn what_cannot_be_drawn_is_refused_in_one_sentence() {
+    run("inspect text --model m --out picture.gif").refused(&[".html, .svg or .png"]);
+    run("inspect text --model m --out a.svg --head none").refused(&["--head", "mean"]);
+    run("inspect text --model no/such --out a.svg").failed(&["no/such"]);
+    inspect("one", "--layer 3 --kind cross", "x.svg").0.failed(&["layer", "2"]);
+    inspect("one", "--head 9", "x.svg").0.failed(&["head", "8"]);
+    inspect(" ", "", "x.svg").0.failed(&["nothing in the text"]);
+}

@@ -1,0 +1,97 @@
+//! `attentive serve`: how it begins and ends; what it answers is tested in its own crate.
+
+use super::{program, run};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, Stdio};
+use std::time::Duration;
+
+/// A server of the built program.
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(options: &str) -> Server {
+        let mut program = program(&format!("serve --port 0 {options}"));
+        let mut process = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("http://").unwrap_or_else(|| panic!("{line}")).to_owned();
+        let server = Server { process, address };
+        while !server.ask("GET", "/readyz", "").starts_with("HTTP/1.1 200") {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        server
+    }
+
+    fn ask(&self, method: &str, path: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        let head = "Host: x\r\nConnection: close\r\nContent-Type: application/json\r\n";
+        write!(stream, "{method} {path} HTTP/1.1\r\n{head}Content-Length: {length}\r\n\r\n{body}").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+
+    /// Sends a signal and waits for the end; returns the exit code and what was logged.
+    fn end(mut self, signal: &str) -> (Option<i32>, String) {
+        let id = self.process.id().to_string();
+        assert!(std::process::Command::new("kill").args([signal, &id]).status().unwrap().success());
+        let mut log = String::new();
+        self.process.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        (self.process.wait().unwrap().code(), log)
+    }
+}
+
+const ASK: &str = r#"{"q": "twenty-one", "source": "en", "target": "de"}"#;
+
+#[test]
+fn without_a_model_it_serves_numbers_and_leaves_when_it_is_asked_to() {
+    for signal in ["-TERM", "-INT"] {
+        let server = Server::start("--log off");
+        assert!(server.ask("POST", "/translate", ASK).ends_with(r#"{"translatedText":"einundzwanzig"}"#));
+        assert_eq!(server.end(signal), (Some(0), String::new()));
+    }
+}
+
+#[test]
+fn a_log_has_a_line_for_every_request_but_no_text_unless_asked() {
+    let server = Server::start("--log json");
+    server.ask("POST", "/translate", ASK);
+    let (code, log) = server.end("-TERM");
+    let lines: Vec<serde_json::Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let asked = lines.iter().find(|line| line["route"] == "/translate").unwrap_or_else(|| panic!("{log}"));
+    assert_eq!((code, &asked["status"], &asked["method"]), (Some(0), &200.into(), &"POST".into()));
+    assert!(!log.contains("twenty"), "{log}");
+    let server = Server::start("--log-texts");
+    server.ask("POST", "/translate", ASK);
+    assert!(server.end("-TERM").1.contains("twenty-one"));
+}
+
+#[test]
+fn models_have_names_of_their_own_or_those_that_they_are_given() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../serve/model");
+    let server = Server::start(&format!("--log off --model {folder} --model mine={folder} --precision bf16"));
+    let models = server.ask("GET", "/v1/models", "");
+    assert!(models.contains(r#""id":"model""#) && models.contains(r#""id":"mine:fr""#), "{models}");
+    server.end("-TERM");
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_in_one_sentence() {
+    run("serve --port 99999").refused(&["--port"]);
+    run("serve --host nowhere").refused(&["--host"]);
+    run("serve --queue 0").refused(&["--queue"]);
+    for (options, words) in [
+        ("--model no/such", ["model `such`", "no/such"]),
+        ("--cors example.org", ["`example.org`", "origin"]),
+        ("--api-keys no/such", ["no/such", "No such file"]),
+    ] {
+        let outcome = run(&format!("serve --port 0 --log off {options}"));
+        assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
+        outcome.says(&words);
+    }
+}
