@@ -6,7 +6,7 @@ let key = null;
 export const useKey = (text) => (key = text || null);
 
 /** An answer that is no result: the server's own sentence, and its status. */
-export class Refused extends Error {
+class Refused extends Error {
   constructor(message, status) {
     super(message);
     this.status = status;

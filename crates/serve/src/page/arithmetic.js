@@ -1,10 +1,10 @@
 // The numbers of attention, as the formula has them.
 
 /** The dot product of two vectors. */
-export const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
+const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
 
 /** eˣ / Σ eˣ; what is masked has the score -∞ and the weight 0. */
-export function softmax(scores) {
+function softmax(scores) {
   const greatest = Math.max(...scores);
   const powers = scores.map((score) => Math.exp(score - greatest));
   const sum = powers.reduce((a, b) => a + b, 0);
@@ -12,7 +12,7 @@ export function softmax(scores) {
 }
 
 /** Σ weight · vector. */
-export const weightedSum = (weights, vectors) =>
+const weightedSum = (weights, vectors) =>
   vectors[0].map((_, i) => weights.reduce((sum, weight, j) => sum + weight * vectors[j][i], 0));
 
 /** One query against all keys: every step on the way. Keys from `visible` on are masked. */

@@ -85,7 +85,7 @@ function layout(width, names) {
 }
 
 /** A vector as a strip of cells; `range` is the greatest number there is. */
-export function strip(vector, x, y, width, height, opacity, range) {
+function strip(vector, x, y, width, height, opacity, range) {
   const drawn = cells({
     rows: 1, columns: vector.length, x, y, width, height, scale: diverging, range: [-1, 1],
     value: (_, column) => vector[column] / range,
