@@ -105,6 +105,17 @@ fn without_a_question_examples_and_the_attention_of_one_are_shown_without_colour
     assert!(!shown.stdout.contains('\x1b') && !shown.stdout.contains("Your turn"), "{}", shown.stdout);
 }
 
+/// The longest test of all, about a minute: it is what the program promises first.
+#[test]
+fn it_learns_to_translate_numbers_that_it_has_never_seen() {
+    let scratch = Folder::new("learns");
+    let report = demo(&["--json", "4321"], &scratch).json();
+    assert!(report["accuracy"].as_f64().unwrap() >= 0.99, "{report}");
+    for answer in report["translations"].as_array().unwrap() {
+        assert_eq!(answer["translation"], answer["reference"]);
+    }
+}
+
 #[test]
 fn what_is_no_number_below_a_million_is_wrong_usage() {
     run("demo 1000000").refused(&["1000000", "below a million"]);
