@@ -2,11 +2,11 @@
 
 use crate::error::Error;
 use crate::options::{Compute, between};
-use crate::precision::PrecisionChoice;
+use crate::precision::DecodingPrecision;
 use attentive_generate::{
     EarlyStopping, LengthPenalty, MaxLength, ModelFolder, Options, Sampling, Translator,
 };
-use attentive_tensor::CpuBackend;
+use attentive_tensor::{Cpu, CpuBackend, Threads};
 use clap::{Args, ValueEnum};
 use std::path::PathBuf;
 
@@ -20,8 +20,8 @@ pub(crate) struct Decoding {
     compute: Compute,
     /// What to compute in
     #[arg(long, value_name = "PRECISION", default_value = "f32")]
-    precision: PrecisionChoice,
-    /// How many lines are translated at once
+    precision: DecodingPrecision,
+    /// How many lines each thread translates at once
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = between::<1, 4096>)]
     batch: usize,
     /// How many hypotheses are followed at once; 1 is greedy search [default: what the model asks for, or 4]
@@ -88,15 +88,22 @@ enum Early {
 impl Decoding {
     /// Reads the model and makes a translator of it that gives `n_best` results, if a number is asked for.
     pub(crate) fn translator(&self, n_best: Option<usize>) -> Result<Translator, Error> {
-        let cpu = self.compute.cpu()?;
-        let precision = self.precision.on(cpu.isa);
-        let backend = CpuBackend::new(cpu).with_precision(precision).shared();
-        let ModelFolder { model, tokenizer, options } = ModelFolder::open(&backend, &self.model)?;
+        let ModelFolder { model, tokenizer, options } = self.open()?;
         Ok(Translator::new(model, tokenizer, self.options(options, n_best))?)
     }
 
+    /// Reads the model, to be decoded with on each thread.
+    pub(crate) fn open(&self) -> Result<ModelFolder, Error> {
+        let Cpu { isa, threads } = self.compute.cpu()?;
+        let (precision, int8) = self.precision.on(isa);
+        let backend =
+            |_| CpuBackend::new(Cpu { isa, threads: Threads::new(1) }).with_precision(precision).shared();
+        let backends: Vec<_> = (0..threads.count()).map(backend).collect();
+        Ok(ModelFolder::open_on(&backends, int8, &self.model)?)
+    }
+
     /// What the model asks for, changed by what was asked for here.
-    fn options(&self, model: Options, n_best: Option<usize>) -> Options {
+    pub(crate) fn options(&self, model: Options, n_best: Option<usize>) -> Options {
         let alpha = self.alpha.map(LengthPenalty::Paper);
         let n_best = n_best.unwrap_or(model.n_best);
         let early_stopping = self.early_stopping.map(|early| match early {
@@ -105,7 +112,7 @@ impl Decoding {
             Early::Never => EarlyStopping::Never,
         });
         Options {
-            batch: self.batch,
+            batch: self.batch * self.compute.threads(),
             // Who asks for more results than the model's beam has, and for no beam, gets a beam that has them.
             beam: self.beam.unwrap_or(model.beam.max(n_best)),
             n_best,

@@ -3,6 +3,7 @@
 //! Here arguments become calls of the library and results become text; one file for each command.
 
 mod bench;
+mod convert;
 mod decoding;
 mod demo;
 mod error;
@@ -39,10 +40,12 @@ enum Command {
     Bench(bench::Command),
     /// Cut text into tokens and join them again, or train the tokenizer for it
     Tokenize(tokenize::Command),
+    /// Store a model in another precision or layout
+    Convert(convert::Convert),
     /// Say how good a translation is: BLEU, chrF, chrF++ and TER
     Score(score::Score),
     /// Train a Transformer on two text files
-    Train(train::Train),
+    Train(Box<train::Train>),
     /// Say what a model is and how it was trained
     Info(info::Info),
     /// Translate text, line by line
@@ -60,6 +63,7 @@ Examples:
   attentive bench train --preset small --threads 1 --json
   attentive bench kernels                   every kernel beside what the machine can do
   attentive tokenize --model opus-mt-en-de  pieces of the lines of stdin
+  attentive convert --model opus-mt-en-de --out small --precision int8
   attentive score --reference test.de --hypothesis out.de
   attentive translate --model opus-mt-en-de < text.en
   attentive evaluate --model opus-mt-en-de --source test.en --reference test.de
@@ -92,6 +96,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Demo(demo) => demo::run(demo),
         Command::Bench(command) => bench::run(command),
         Command::Tokenize(command) => tokenize::run(command),
+        Command::Convert(command) => convert::run(command),
         Command::Score(score) => score::run(score),
         Command::Train(train) => train::run(train),
         Command::Info(info) => info::run(info),

@@ -18,6 +18,11 @@ impl Compute {
         let isa = Isa::from_env()?;
         Ok(Cpu { isa, threads: self.threads.map_or_else(Threads::all, Threads::new) })
     }
+
+    /// How many threads compute.
+    pub(crate) fn threads(&self) -> usize {
+        self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+    }
 }
 
 /// Parses a number from `MIN` to `MAX`.

@@ -25,6 +25,31 @@ impl PrecisionChoice {
     }
 }
 
+/// What `--precision` takes where nothing is learned.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum DecodingPrecision {
+    /// Single precision throughout
+    F32,
+    /// Operands of matrix products rounded to bf16, sums in f32
+    Bf16,
+    /// Weights and operands of matrix products rounded to int8
+    Int8,
+    /// int8 on processors with a tile unit (AMX), else f32
+    Auto,
+}
+
+impl DecodingPrecision {
+    /// The precision of activations, and whether weights are in int8, on an instruction set.
+    pub(crate) fn on(self, isa: Isa) -> (Precision, bool) {
+        match self {
+            DecodingPrecision::F32 => (Precision::F32, false),
+            DecodingPrecision::Bf16 => (Precision::Bf16, false),
+            DecodingPrecision::Int8 => (Precision::F32, true),
+            DecodingPrecision::Auto => (Precision::F32, Precision::fastest(isa) == Precision::Bf16),
+        }
+    }
+}
+
 /// Its name on the command line.
 pub(crate) fn name(precision: Precision) -> &'static str {
     match precision {

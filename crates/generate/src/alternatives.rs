@@ -5,7 +5,8 @@ use crate::generator::{Generator, Request};
 use crate::hypothesis::Hypothesis;
 use crate::search::Path;
 use crate::seq2seq::{Row, Seq2Seq};
-use crate::top::{Candidate, top};
+use crate::top::top;
+use attentive_tensor::Best;
 
 impl<M: Seq2Seq> Generator<M> {
     /// The `count` most probable tokens behind the prefix of a request, the most probable first, each with the best that can
@@ -19,7 +20,7 @@ impl<M: Seq2Seq> Generator<M> {
         let request = request.into();
         let (prefix, first) = self.first_tokens(&request, count)?;
         let sentence = self.sentence(request.clone())?;
-        let with = |candidate: &Candidate| {
+        let with = |candidate: &Best| {
             let mut path = prefix.clone();
             path.push(*candidate);
             path
@@ -49,13 +50,14 @@ impl<M: Seq2Seq> Generator<M> {
     }
 
     /// The prefix with its scores, and the best tokens behind it with their log-probabilities.
-    fn first_tokens(&mut self, request: &Request, count: usize) -> Result<(Path, Vec<Candidate>), Error> {
+    fn first_tokens(&mut self, request: &Request, count: usize) -> Result<(Path, Vec<Best>), Error> {
         let sentence = self.sentence(request.clone())?;
         let (rules, mut path, mut best) = (&self.rules, Path::default(), Vec::new());
         self.model.admit(&[(0, &request.source)]);
         let mut row = Row { slot: 0, parent: None, token: rules.spec.start };
         loop {
-            let logits = self.model.step(&[row]);
+            self.model.step(&[row]);
+            let logits = self.model.logits();
             if let Some(token) = sentence.force(&mut path, logits) {
                 row = Row { slot: 0, parent: Some(0), token };
                 continue;

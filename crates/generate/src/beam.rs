@@ -7,8 +7,9 @@
 
 use crate::hypothesis::Hypothesis;
 use crate::options::EarlyStopping;
-use crate::search::{Next, Path, Rules, Search, Sentence, Written};
-use crate::top::{Candidate, top};
+use crate::search::{Next, Path, Rules, Scores, Search, Sentence, Written};
+use crate::top::top;
+use attentive_tensor::Best;
 
 /// The search for one sentence.
 pub(crate) struct BeamSearch {
@@ -21,7 +22,7 @@ pub(crate) struct BeamSearch {
     n_best: usize,
     // What is kept from step to step only for its memory.
     spare: Vec<Path>,
-    best: Vec<Candidate>,
+    best: Vec<Best>,
     continuations: Vec<Continuation>,
 }
 
@@ -29,7 +30,7 @@ pub(crate) struct BeamSearch {
 #[derive(Debug, Clone, Copy)]
 struct Continuation {
     path: usize,
-    candidate: Candidate,
+    candidate: Best,
     /// Of the log-probabilities, this token included.
     sum: f32,
 }
@@ -49,18 +50,20 @@ impl BeamSearch {
     }
 
     /// The best continuations of all hypotheses, best first.
-    fn collect(&mut self, rules: &Rules, logits: &mut [f32]) {
-        let count = 2 * rules.options.beam;
+    fn collect(&mut self, rules: &Rules, scores: &mut Scores) {
+        let (count, width) = (rules.candidates(), rules.spec.vocabulary);
         self.continuations.clear();
-        for (path, row) in logits.chunks_exact_mut(rules.spec.vocabulary).enumerate() {
+        for path in 0..self.paths.len() {
             let tokens = &self.paths[path].tokens;
             if self.sentence.must_end(rules, tokens) {
                 self.best.clear();
-                self.best.push(Candidate { score: 0.0, token: rules.spec.eos });
-            } else if rules.filters.is_empty() {
-                let log_sum = top(row, count, &mut self.best);
-                self.best.iter_mut().for_each(|candidate| candidate.score -= log_sum);
+                self.best.push(Best { score: 0.0, token: rules.spec.eos });
+            } else if !rules.want_rows() {
+                let best = &scores.best[path * count..][..count];
+                self.best.clear();
+                self.best.extend(best.iter().filter(|best| **best != Best::NONE));
             } else {
+                let row = &mut scores.rows[path * width..][..width];
                 // What is forbidden has had its share of the probability: the rest is not made to sum to 1 again.
                 let log_sum = top(row, 0, &mut self.best);
                 row.iter_mut().for_each(|x| *x -= log_sum);
@@ -69,7 +72,7 @@ impl BeamSearch {
             }
             let before = self.paths[path].sum;
             let continuation =
-                |&candidate: &Candidate| Continuation { path, candidate, sum: before + candidate.score };
+                |&candidate: &Best| Continuation { path, candidate, sum: before + candidate.score };
             self.continuations.extend(self.best.iter().map(continuation));
         }
         // Stable: of equals the one of the better hypothesis comes first.
@@ -135,14 +138,18 @@ impl Search for BeamSearch {
         &self.rows
     }
 
-    fn advance(&mut self, rules: &Rules, logits: &mut [f32], on_token: &mut dyn FnMut(&Written)) {
+    fn wants_rows(&self) -> bool {
+        self.paths.first().is_some_and(|path| self.sentence.forces(path))
+    }
+
+    fn advance(&mut self, rules: &Rules, scores: &mut Scores, on_token: &mut dyn FnMut(&Written)) {
         if let [path] = &mut self.paths[..]
-            && let Some(token) = self.sentence.force(path, logits)
+            && let Some(token) = self.sentence.force(path, scores.rows)
         {
             self.rows = vec![Next { parent: 0, token }];
             return;
         }
-        self.collect(rules, logits);
+        self.collect(rules, scores);
         self.part(rules);
         if let Some(Path { tokens, scores, .. }) = self.paths.first() {
             let score = scores[scores.len() - 1];

@@ -38,6 +38,7 @@ struct Config {
     max_new_tokens: Option<usize>,
     eos_token_id: Option<OneOrMany>,
     forced_eos_token_id: Option<OneOrMany>,
+    renormalize_logits: Option<bool>,
     decoder_start_token_id: Option<OneOrMany>,
 }
 
@@ -65,7 +66,7 @@ impl OneOrMany {
 }
 
 /// Words that would change what is written, and cannot be had, with the values at which they do not.
-const REFUSED: [(&str, &[f64]); 20] = [
+const REFUSED: [(&str, &[f64]); 19] = [
     ("num_beam_groups", &[1.0]),
     ("diversity_penalty", &[0.0]),
     ("typical_p", &[1.0]),
@@ -83,7 +84,6 @@ const REFUSED: [(&str, &[f64]); 20] = [
     ("forced_decoder_ids", &[]),
     ("begin_suppress_tokens", &[]),
     ("exponential_decay_length_penalty", &[]),
-    ("renormalize_logits", &[]),
     ("stop_strings", &[]),
     ("watermarking_config", &[]),
 ];
@@ -119,8 +119,23 @@ impl Options {
                 ));
             }
         }
-        config.options()
+        let renormalise = config.renormalize_logits == Some(true);
+        let options = config.options()?;
+        if renormalise && changes_sums(&options, spec) {
+            return Err(
+                "`renormalize_logits` is not supported beside words that forbid or punish tokens".to_owned()
+            );
+        }
+        Ok(options)
     }
+}
+
+/// Whether probabilities no longer add up to one after filters: not if all that is forbidden is what is never written, which
+/// has no probability from the beginning.
+fn changes_sums(options: &Options, spec: &Spec) -> bool {
+    let never = |sequence: &Vec<u32>| sequence.as_slice() == spec.never.as_slice();
+    let rules = options.no_repeat_ngram > 0 || options.min_length > 0 || options.repetition_penalty != 1.0;
+    rules || !options.banned.iter().all(never)
 }
 
 /// Whether a value asks for something.
@@ -180,6 +195,7 @@ mod tests {
     use serde_json::json;
 
     const SPEC: Spec = Spec {
+        source_vocabulary: 10,
         vocabulary: 10,
         start: 9,
         eos: 0,
@@ -197,7 +213,7 @@ mod tests {
     fn a_file_of_opus_mt_is_a_search_as_in_transformers() {
         let options = read(json!({
             "_from_model_config": true, "bad_words_ids": [[9]], "decoder_start_token_id": 9, "eos_token_id": 0,
-            "forced_eos_token_id": 0, "max_length": 512, "num_beams": 6, "pad_token_id": 9, "renormalize_logits": false,
+            "forced_eos_token_id": 0, "max_length": 512, "num_beams": 6, "pad_token_id": 9, "renormalize_logits": true,
         }));
         let expected = Options {
             beam: 6,
@@ -247,7 +263,6 @@ mod tests {
             ("typical_p", json!(0.9)),
             ("forced_bos_token_id", json!(5)),
             ("sequence_bias", json!([[[1], 2.0]])),
-            ("renormalize_logits", json!(true)),
             ("early_stopping", json!("sometimes")),
             ("eos_token_id", json!([0, 1])),
             ("decoder_start_token_id", json!(1)),
@@ -256,5 +271,7 @@ mod tests {
             assert!(problem.contains(word), "{problem}");
         }
         assert!(read(json!({"num_beams": "many"})).is_err());
+        let renormalised = read(json!({"renormalize_logits": true, "bad_words_ids": [[3]]})).unwrap_err();
+        assert!(renormalised.contains("renormalize_logits"), "{renormalised}");
     }
 }

@@ -6,7 +6,7 @@ use crate::filter::{Banned, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty
 use crate::hypothesis::Hypothesis;
 use crate::options::Options;
 use crate::sampler::Sampler;
-use crate::search::{Next, OnToken, Rules, Search, Sentence, Written};
+use crate::search::{Next, OnToken, Rules, Scores, Search, Sentence, Written};
 use crate::seq2seq::{Row, Seq2Seq, Spec};
 use crate::stop::Stop;
 use crate::walk::Walk;
@@ -171,15 +171,22 @@ impl<M: Seq2Seq> Generator<M> {
         if self.rows.is_empty() {
             return;
         }
-        let mut logits = self.model.step(&self.rows);
+        self.model.step(&self.rows);
+        let count = if self.rules.want_rows() { 0 } else { self.rules.candidates() };
+        let best = if count > 0 { self.model.best(count) } else { Vec::new() };
+        let wants_rows = |slot: &Option<Running>| slot.as_ref().is_some_and(|it| it.search.wants_rows());
+        let wants_rows = self.rules.want_rows() || self.slots.iter().any(wants_rows);
+        let (mut best, mut logits) = (&best[..], if wants_rows { self.model.logits() } else { &mut [] });
+        let width = if wants_rows { self.rules.spec.vocabulary } else { 0 };
         let mut done = Vec::new();
         for (slot, place) in self.slots.iter_mut().enumerate() {
             if let Some(running) = place {
                 let rows = running.search.rows().len();
-                let (own, others) =
-                    std::mem::take(&mut logits).split_at_mut(rows * self.rules.spec.vocabulary);
-                logits = others;
-                running.search.advance(&self.rules, own, &mut *self.on_token);
+                let (own_best, other_best) = best.split_at(rows * count);
+                let (own, others) = std::mem::take(&mut logits).split_at_mut(rows * width);
+                (best, logits) = (other_best, others);
+                let mut scores = Scores { best: own_best, rows: own };
+                running.search.advance(&self.rules, &mut scores, &mut *self.on_token);
                 if running.search.rows().is_empty() {
                     done.extend(place.take().map(|running| (slot, running)));
                 }
@@ -239,9 +246,10 @@ impl<M: Seq2Seq> Generator<M> {
         if source.len() > spec.max_source {
             return Err(Error::LongSource { tokens: source.len(), most: spec.max_source });
         }
-        let vocabulary = spec.vocabulary;
-        if let Some(&token) = source.iter().chain(&prefix).find(|&&token| token as usize >= vocabulary) {
-            return Err(Error::Token { token, vocabulary });
+        for (tokens, vocabulary) in [(&source, spec.source_vocabulary), (&prefix, spec.vocabulary)] {
+            if let Some(&token) = tokens.iter().find(|&&token| token as usize >= vocabulary) {
+                return Err(Error::Token { token, vocabulary });
+            }
         }
         let max_length = self.rules.options.max_length.of(source.len()).min(spec.max_target);
         if prefix.len() >= max_length {

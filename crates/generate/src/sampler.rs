@@ -1,7 +1,8 @@
 //! Drawing tokens instead of searching for the best.
 
 use crate::error::Error;
-use crate::top::{Candidate, top};
+use crate::top::top;
+use attentive_tensor::Best;
 use attentive_tensor::Random;
 
 /// Chooses the next token.
@@ -62,17 +63,17 @@ impl Sampling {
     }
 
     /// The tokens that may be drawn with their probabilities, which need not sum to 1, the most probable first.
-    fn candidates(&self, logits: &[f32]) -> Vec<Candidate> {
+    fn candidates(&self, logits: &[f32]) -> Vec<Best> {
         let count = if self.top_k == 0 { logits.len() } else { self.top_k.min(logits.len()) };
         let mut best = Vec::new();
         if count < logits.len() {
             top(logits, count, &mut best);
         } else {
             let all = logits.iter().enumerate().filter(|(_, x)| x.is_finite());
-            best.extend(all.map(|(token, &score)| Candidate { score, token: token as u32 }));
+            best.extend(all.map(|(token, &score)| Best { score, token: token as u32 }));
             best.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.token.cmp(&b.token)));
         }
-        let Some(&Candidate { score: greatest, .. }) = best.first() else { return best };
+        let Some(&Best { score: greatest, .. }) = best.first() else { return best };
         for candidate in &mut best {
             candidate.score = ((candidate.score - greatest) / self.temperature).exp();
         }

@@ -6,7 +6,8 @@ use crate::options::Options;
 use crate::sampler::Sampler;
 use crate::seq2seq::Spec;
 use crate::stop::Stop;
-use crate::top::{Candidate, top};
+use crate::top::top;
+use attentive_tensor::Best;
 
 /// What filters and stopping rules may look at.
 #[derive(Debug, Clone, Copy)]
@@ -65,13 +66,37 @@ pub(crate) struct Next {
     pub token: u32,
 }
 
+/// What the model says of the rows of one sentence.
+pub(crate) struct Scores<'a> {
+    /// The best tokens of each row with their log-probabilities, [`Rules::candidates`] of them, unless
+    /// [`Rules::want_rows`].
+    pub best: &'a [Best],
+    /// The logits of each row, where somebody wants them.
+    pub rows: &'a mut [f32],
+}
+
+impl Rules {
+    /// Whether tokens are chosen from whole rows, which filters may change and samplers draw from.
+    pub fn want_rows(&self) -> bool {
+        !self.filters.is_empty() || self.sampler.is_some()
+    }
+
+    /// How many tokens of a row may matter otherwise.
+    pub fn candidates(&self) -> usize {
+        if self.options.beam == 1 { 1 } else { 2 * self.options.beam }
+    }
+}
+
 /// One sentence on its way.
 pub(crate) trait Search {
     /// The rows of the next step; none when it is done.
     fn rows(&self) -> &[Next];
 
-    /// Takes the logits of these rows.
-    fn advance(&mut self, rules: &Rules, logits: &mut [f32], on_token: &mut dyn FnMut(&Written));
+    /// Whether the next [`Search::advance`] cannot do with the best tokens alone, whatever the rules.
+    fn wants_rows(&self) -> bool;
+
+    /// Takes what the model says of these rows.
+    fn advance(&mut self, rules: &Rules, scores: &mut Scores, on_token: &mut dyn FnMut(&Written));
 
     /// What came of it, best first.
     fn results(self: Box<Self>) -> Vec<Hypothesis>;
@@ -101,7 +126,7 @@ impl Clone for Path {
 
 impl Path {
     /// Goes on with a token that counts.
-    pub fn push(&mut self, candidate: Candidate) {
+    pub fn push(&mut self, candidate: Best) {
         self.tokens.push(candidate.token);
         self.scores.push(candidate.score);
         self.sum += candidate.score;
@@ -124,6 +149,11 @@ impl Path {
 }
 
 impl Sentence {
+    /// Whether a path goes on with the prefix, and wants to know what the model thinks of it.
+    pub fn forces(&self, path: &Path) -> bool {
+        path.tokens.len() < self.prefix.len()
+    }
+
     /// Lets a path go on with the next token of the prefix, if it is not through it yet.
     pub fn force(&self, path: &mut Path, row: &[f32]) -> Option<u32> {
         let &token = self.prefix.get(path.tokens.len())?;

@@ -2,6 +2,7 @@
 
 use crate::attention::{AttentionMatrix, Look};
 use crate::error::Error;
+use attentive_tensor::Best;
 
 /// A model that reads a source and writes a target, one token after the other.
 ///
@@ -17,9 +18,16 @@ pub trait Seq2Seq {
     /// Reads sources, all at once, into slots that are free: `(slot, tokens)` each.
     fn admit(&mut self, sources: &[(usize, &[u32])]);
 
-    /// Takes one token for each row and gives the logits of the token after it: [`Spec::vocabulary`] numbers for each row,
-    /// one row after the other, for search to change as it likes. Tokens that are never to be written have `-∞`.
-    fn step(&mut self, rows: &[Row]) -> &mut [f32];
+    /// Takes one token for each row and computes the logits of the token after it.
+    fn step(&mut self, rows: &[Row]);
+
+    /// The `count` best tokens of each row of the last step and their log-probabilities, best first; where there are not so
+    /// many, [`Best::NONE`] fills the row.
+    fn best(&mut self, count: usize) -> Vec<Best>;
+
+    /// All logits of the last step: [`Spec::vocabulary`] numbers for each row, one row after the other, for search to change as
+    /// it likes. Tokens that are never to be written have `-∞`.
+    fn logits(&mut self) -> &mut [f32];
 
     /// Forgets the sentence in a slot, which is then free. No row may follow any of its rows afterwards.
     fn release(&mut self, slot: usize);
@@ -36,8 +44,14 @@ impl<M: Seq2Seq + ?Sized> Seq2Seq for Box<M> {
     fn admit(&mut self, sources: &[(usize, &[u32])]) {
         (**self).admit(sources);
     }
-    fn step(&mut self, rows: &[Row]) -> &mut [f32] {
-        (**self).step(rows)
+    fn step(&mut self, rows: &[Row]) {
+        (**self).step(rows);
+    }
+    fn best(&mut self, count: usize) -> Vec<Best> {
+        (**self).best(count)
+    }
+    fn logits(&mut self) -> &mut [f32] {
+        (**self).logits()
     }
     fn release(&mut self, slot: usize) {
         (**self).release(slot);
@@ -61,7 +75,9 @@ pub struct Row {
 /// What search knows of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spec {
-    /// How many logits a row has.
+    /// How many tokens a source can be made of.
+    pub source_vocabulary: usize,
+    /// How many tokens can be written, and so how many logits a row has.
     pub vocabulary: usize,
     /// The token that a target begins with, before anything is written.
     pub start: u32,

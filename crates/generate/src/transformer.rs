@@ -6,16 +6,18 @@ use crate::seq2seq::{Row, Seq2Seq, Spec};
 use attentive_model::Sequences;
 use attentive_model::families::transformer::{Batch, Transformer};
 use attentive_model::layers::{Branch, BranchCache};
-use attentive_tensor::{Backend, Tape};
+use attentive_tensor::{Backend, Best, Tape, Tensor};
 use std::fmt;
 use std::sync::Arc;
 
 /// A [`Transformer`] in the middle of decoding: its weights, as they are at each step, and what it remembers.
 pub struct TransformerSteps {
     model: Transformer,
-    tape: Tape,
+    backend: Arc<dyn Backend>,
     cache: BranchCache,
-    logits: Vec<f32>,
+    /// Of the last step, and the same for the host once somebody asked for it.
+    logits: Option<Tensor>,
+    rows: Vec<f32>,
 }
 
 impl TransformerSteps {
@@ -23,9 +25,10 @@ impl TransformerSteps {
     pub fn new(backend: &Arc<dyn Backend>, model: &Transformer) -> TransformerSteps {
         TransformerSteps {
             model: model.clone(),
-            tape: Tape::inference(backend),
+            backend: Arc::clone(backend),
             cache: BranchCache::default(),
-            logits: Vec::new(),
+            logits: None,
+            rows: Vec::new(),
         }
     }
 }
@@ -34,7 +37,8 @@ impl Seq2Seq for TransformerSteps {
     fn spec(&self) -> Spec {
         let config = self.model.config();
         Spec {
-            vocabulary: config.vocab_size,
+            source_vocabulary: config.vocab_size,
+            vocabulary: config.target_vocabulary(),
             start: config.start as u32,
             eos: config.eos as u32,
             never: config.pad.map(|pad| pad as u32),
@@ -50,23 +54,37 @@ impl Seq2Seq for TransformerSteps {
         let tokens: Vec<i32> =
             sources.iter().flat_map(|(_, tokens)| tokens.iter().map(|&token| token as i32)).collect();
         let sequences = Sequences::new(sources.iter().map(|(_, tokens)| tokens.len()));
-        let ids = self.tape.backend().upload_i32(&tokens);
-        self.model.admit(&self.tape, &ids, &sequences, &slots, &mut self.cache);
+        let tape = Tape::inference(&self.backend);
+        let ids = self.backend.upload_i32(&tokens);
+        self.model.admit(&tape, &ids, &sequences, &slots, &mut self.cache);
     }
 
-    fn step(&mut self, rows: &[Row]) -> &mut [f32] {
+    fn step(&mut self, rows: &[Row]) {
         let branches: Vec<Branch> =
             rows.iter().map(|row| Branch { slot: row.slot, parent: row.parent }).collect();
         let tokens: Vec<i32> = rows.iter().map(|row| row.token as i32).collect();
-        let (tape, backend) = (&self.tape, self.tape.backend());
-        let hidden = self.model.step_branches(tape, &backend.upload_i32(&tokens), &branches, &mut self.cache);
-        self.logits = backend.download_f32(self.model.logits(tape, &hidden).value());
+        let (tape, ids) = (Tape::inference(&self.backend), self.backend.upload_i32(&tokens));
+        let hidden = self.model.step_branches(&tape, &ids, &branches, &mut self.cache);
+        self.logits = Some(self.model.logits(&tape, &hidden).value().clone());
+    }
+
+    fn best(&mut self, count: usize) -> Vec<Best> {
+        let Some(logits) = &self.logits else { return Vec::new() };
+        let (mut best, log_sums) = self.backend.top(logits, self.model.config().pad, count);
+        for (best, log_sum) in best.chunks_exact_mut(count).zip(log_sums) {
+            best.iter_mut().for_each(|best| best.score -= log_sum);
+        }
+        best
+    }
+
+    fn logits(&mut self) -> &mut [f32] {
+        self.rows = self.logits.as_ref().map_or(Vec::new(), |logits| self.backend.download_f32(logits));
         if let Some(pad) = self.model.config().pad {
-            for row in self.logits.chunks_exact_mut(self.model.config().vocab_size) {
+            for row in self.rows.chunks_exact_mut(self.model.config().target_vocabulary()) {
                 row[pad] = f32::NEG_INFINITY;
             }
         }
-        &mut self.logits
+        &mut self.rows
     }
 
     fn release(&mut self, slot: usize) {
@@ -74,7 +92,7 @@ impl Seq2Seq for TransformerSteps {
     }
 
     fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error> {
-        let (config, backend) = (self.model.config(), self.tape.backend());
+        let (config, backend) = (self.model.config(), &self.backend);
         look.check([config.encoder_layers, config.decoder_layers], config.h)?;
         let tape = Tape::inference(backend).watching();
         let signed = |tokens: &[u32]| tokens.iter().map(|&token| token as i32).collect::<Vec<i32>>();

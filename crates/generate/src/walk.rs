@@ -4,8 +4,9 @@
 //! the first token behind the prefix.
 
 use crate::hypothesis::Hypothesis;
-use crate::search::{Next, Path, Rules, Search, Sentence, Written};
-use crate::top::{Candidate, top};
+use crate::search::{Next, Path, Rules, Scores, Search, Sentence, Written};
+use crate::top::top;
+use attentive_tensor::Best;
 use attentive_tensor::Random;
 
 /// The walks of one sentence.
@@ -16,7 +17,7 @@ pub(crate) struct Walk {
     rows: Vec<Next>,
     done: Vec<Hypothesis>,
     /// The best token of a row.
-    best: Vec<Candidate>,
+    best: Vec<Best>,
 }
 
 impl Walk {
@@ -26,10 +27,7 @@ impl Walk {
     }
 
     /// The next token of a walk, if there is any.
-    fn choose(&mut self, rules: &Rules, walk: usize, tokens: &[u32], row: &mut [f32]) -> Option<Candidate> {
-        if self.sentence.must_end(rules, tokens) {
-            return Some(Candidate { score: 0.0, token: rules.spec.eos });
-        }
+    fn choose(&mut self, rules: &Rules, walk: usize, tokens: &[u32], row: &mut [f32]) -> Option<Best> {
         self.sentence.filter(rules, tokens, row);
         let log_sum = top(row, 1, &mut self.best);
         let token = match &rules.sampler {
@@ -39,7 +37,36 @@ impl Walk {
                 sampler.sample(row, random.split(tokens.len() as u64))?
             }
         };
-        Some(Candidate { score: row[token as usize] - log_sum, token })
+        Some(Best { score: row[token as usize] - log_sum, token })
+    }
+
+    /// Lets a walk go on with a token, which the rules may overrule, or end where there is none.
+    fn go_on(
+        &mut self,
+        rules: &Rules,
+        (walk, mut path): (usize, Path),
+        parent: usize,
+        candidate: Option<Best>,
+        on_token: &mut dyn FnMut(&Written),
+    ) {
+        let candidate = if self.sentence.must_end(rules, &path.tokens) {
+            Best { score: 0.0, token: rules.spec.eos }
+        } else if let Some(candidate) = candidate {
+            candidate
+        } else {
+            // Every token is forbidden, or the model has gone mad: what there is, is the result.
+            self.done.push(path.finish(rules, &self.sentence));
+            return;
+        };
+        path.push(candidate);
+        let (sentence, tokens) = (self.sentence.number, &path.tokens);
+        on_token(&Written { sentence, draw: walk, tokens, score: candidate.score });
+        if self.sentence.complete(rules, tokens) {
+            self.done.push(path.finish(rules, &self.sentence));
+        } else {
+            self.rows.push(Next { parent, token: candidate.token });
+            self.paths.push((walk, path));
+        }
     }
 }
 
@@ -48,12 +75,16 @@ impl Search for Walk {
         &self.rows
     }
 
-    fn advance(&mut self, rules: &Rules, logits: &mut [f32], on_token: &mut dyn FnMut(&Written)) {
+    fn wants_rows(&self) -> bool {
+        self.paths.first().is_some_and(|(_, path)| self.sentence.forces(path))
+    }
+
+    fn advance(&mut self, rules: &Rules, scores: &mut Scores, on_token: &mut dyn FnMut(&Written)) {
         self.rows.clear();
         let width = rules.spec.vocabulary;
         let mut paths = std::mem::take(&mut self.paths);
         if let [(_, path)] = &mut paths[..]
-            && let Some(token) = self.sentence.force(path, logits)
+            && let Some(token) = self.sentence.force(path, scores.rows)
         {
             self.rows.push(Next { parent: 0, token });
             self.paths = paths;
@@ -62,34 +93,20 @@ impl Search for Walk {
         // Where the prefix ends, draws part; each has a row of its own from then on.
         let parted = paths[0].1.tokens.len() > self.sentence.prefix.len();
         let draws = if parted || rules.sampler.is_none() { 1 } else { rules.options.n_best };
-        for (parent, ((walk, path), row)) in paths.into_iter().zip(logits.chunks_exact_mut(width)).enumerate()
-        {
+        for (parent, (walk, path)) in paths.into_iter().enumerate() {
+            if !rules.want_rows() {
+                let best = scores.best[parent];
+                self.go_on(rules, (walk, path), parent, (best != Best::NONE).then_some(best), on_token);
+                continue;
+            }
+            let row = &mut scores.rows[parent * width..][..width];
             let fresh = if draws > 1 { row.to_vec() } else { Vec::new() };
             for draw in 0..draws {
                 if draw > 0 {
                     row.copy_from_slice(&fresh);
                 }
-                let (walk, mut path) = (walk + draw, path.clone());
-                match self.choose(rules, walk, &path.tokens, row) {
-                    Some(candidate) => {
-                        path.push(candidate);
-                        let tokens = &path.tokens;
-                        on_token(&Written {
-                            sentence: self.sentence.number,
-                            draw: walk,
-                            tokens,
-                            score: candidate.score,
-                        });
-                        if self.sentence.complete(rules, tokens) {
-                            self.done.push(path.finish(rules, &self.sentence));
-                        } else {
-                            self.rows.push(Next { parent, token: candidate.token });
-                            self.paths.push((walk, path));
-                        }
-                    }
-                    // Every token is forbidden, or the model has gone mad: what there is, is the result.
-                    None => self.done.push(path.finish(rules, &self.sentence)),
-                }
+                let candidate = self.choose(rules, walk + draw, &path.tokens, row);
+                self.go_on(rules, (walk + draw, path.clone()), parent, candidate, on_token);
             }
         }
     }

@@ -99,6 +99,17 @@ fn the_best_are_sorted_and_distinct() {
 }
 
 #[test]
+fn a_beam_may_be_wider_than_the_vocabulary() {
+    let backend = backend(Precision::F32, 2);
+    let model = unsure(&backend);
+    let options = Options { beam: 30, n_best: 30, max_length: MaxLength::Tokens(6), ..Options::default() };
+    for results in results(&mut generator(&backend, &model, options), sources(17, 4, &model)) {
+        let distinct: HashSet<&Vec<u32>> = results.iter().map(|result| &result.tokens).collect();
+        assert_eq!((results.len(), distinct.len()), (30, 30));
+    }
+}
+
+#[test]
 fn results_keep_to_their_lengths_and_end_once() {
     let backend = backend(Precision::F32, 2);
     for model in models(&backend) {
@@ -198,7 +209,8 @@ fn branches_have_the_bits_of_whole_sequences() {
                 history
             });
             histories = next.collect();
-            let logits = steps.step(&rows).to_vec();
+            steps.step(&rows);
+            let logits = steps.logits().to_vec();
             for ((row, history), found) in rows.iter().zip(&histories).zip(logits.chunks(width)) {
                 // The target behind the start token, and any token for the step to come.
                 let target: Vec<u32> = history[1..].iter().copied().chain([1]).collect();

@@ -1,6 +1,6 @@
 //! The output projection together with its loss, some tokens at a time.
 //!
-//! Logits are `hidden · tableᵀ`: for each slice of tokens they are computed, turned into losses and, in place, into
+//! Logits are `hidden · tableᵀ + bias`: for each slice of tokens they are computed, turned into losses and, in place, into
 //! their own gradient, which goes into the hidden rows and into the table; then the next slice takes their memory.
 //! The size of a slice cannot be seen in losses and hidden rows. In f32 the table's gradient goes on from slice to slice
 //! as one chain of sums, so that it cannot be seen there either; in bf16 each slice is a sum of its own, added in f32.
@@ -15,18 +15,20 @@ const SLICE: usize = 1 << 23;
 
 /// The sizes and the rule of a projection with loss.
 #[derive(Debug, Clone, Copy)]
-pub struct Projection {
+pub struct Projection<'a> {
     /// The width of a hidden row and of a row of the table.
     pub d: usize,
     /// How many rows of the table, from the first, are classes.
     pub classes: usize,
+    /// What is added to the logits, a number for each class at least; it is not learned.
+    pub bias: Option<&'a [f32]>,
     /// ε of label smoothing.
     pub smoothing: f32,
     /// What the sum of all losses is multiplied by.
     pub scale: f32,
 }
 
-/// `scale · Σ` of the label-smoothed cross-entropy of each row of logits `hidden · tableᵀ`.
+/// `scale · Σ` of the label-smoothed cross-entropy of each row of logits `hidden · tableᵀ + bias`.
 ///
 /// `hidden: [tokens, d]`, `table: [rows, d]`, `targets: [tokens]` (negative: left out). `gradients`, the memory for
 /// `dhidden` and `dtable`, is overwritten; rows of the table that are no class get zeros.
@@ -52,11 +54,12 @@ fn in_slices<T: Operand>(
     targets: &[i32],
     mut gradients: Option<(&mut [T], &mut [f32])>,
 ) -> f32 {
-    let &Projection { d, classes, smoothing, scale } = rule;
+    let &Projection { d, classes, bias, smoothing, scale } = rule;
     let tokens = targets.len();
     assert_eq!(hidden.len(), tokens * d, "projection_loss: {tokens} targets for {} numbers", hidden.len());
     assert!(table.len() >= classes * d, "projection_loss: {classes} classes in a table of {}", table.len());
     let table = Matrix::new(&table[..classes * d], classes, d);
+    let shifted = Epilogue { bias: bias.map(|bias| &bias[..classes]), ..Epilogue::default() };
     if let Some((_, dtable)) = &mut gradients {
         // The first slice overwrites the classes; what no slice reaches is zero.
         dtable[if tokens == 0 { 0 } else { classes * d }..].fill(0.0);
@@ -68,7 +71,7 @@ fn in_slices<T: Operand>(
         let here = start * d..(start + rows) * d;
         let hidden = Matrix::new(&hidden[here.clone()], rows, d);
         let logits = &mut logits[..rows * classes];
-        T::times_weights(cpu, hidden, table.t(), logits, Epilogue::default());
+        T::times_weights(cpu, hidden, table.t(), logits, shifted);
         let (targets, losses) = (&targets[start..start + rows], &mut losses[start..start + rows]);
         cross_entropy(cpu, logits, classes, targets, smoothing, scale, losses, gradients.is_some());
         if let Some((dhidden, dtable)) = &mut gradients {
@@ -95,12 +98,14 @@ mod tests {
         table: &[f64],
         targets: &[i32],
     ) -> (f64, Vec<f64>, Vec<f64>) {
-        let &Projection { d, classes, smoothing, scale } = rule;
+        let &Projection { d, classes, bias, smoothing, scale } = rule;
         let (smoothing, scale) = (smoothing as f64, scale as f64);
         let (mut loss, mut dhidden, mut dtable) = (0.0, vec![0.0; hidden.len()], vec![0.0; table.len()]);
         for (t, &target) in targets.iter().enumerate().filter(|(_, target)| **target >= 0) {
             let at = |c: usize, j: usize| (t * d + j, c * d + j);
-            let logit = |c: usize| (0..d).map(|j| hidden[at(c, j).0] * table[at(c, j).1]).sum::<f64>();
+            let shift = |c: usize| bias.map_or(0.0, |bias| bias[c] as f64);
+            let product = |c: usize| (0..d).map(|j| hidden[at(c, j).0] * table[at(c, j).1]).sum::<f64>();
+            let logit = |c: usize| product(c) + shift(c);
             let logits: Vec<f64> = (0..classes).map(logit).collect();
             let denominator = logits.iter().map(|x| x.exp()).sum::<f64>().ln();
             for (c, logit) in logits.iter().enumerate() {
@@ -135,7 +140,10 @@ mod tests {
             for (tokens, d, rows, classes) in [(1, 1, 2, 1), (0, 4, 5, 5), (7, 33, 50, 49), (40, 8, 3, 3)] {
                 let (hidden, table) = (normals::<T>(1, tokens * d), normal(2, rows * d));
                 let targets = targets(tokens, classes);
-                let rule = Projection { d, classes, smoothing: 0.1, scale: 0.3 };
+                // With and without a bias, in turns.
+                let bias = normal(3, rows);
+                let bias = (d != 33).then_some(&bias[..]);
+                let rule = Projection { d, classes, bias, smoothing: 0.1, scale: 0.3 };
                 let (loss, dhidden, dtable) = reference(&rule, &wide(&hidden), &wide(&table), &targets);
                 for isa in Isa::present() {
                     let cpu = Cpu { isa, threads: Threads::new(2) };
@@ -161,7 +169,7 @@ mod tests {
             let (tokens, d, classes) = (67, 40, 300);
             let (hidden, table) = (normals::<T>(1, tokens * d), normal(2, classes * d));
             let targets = targets(tokens, classes);
-            let rule = Projection { d, classes, smoothing: 0.1, scale: 1.0 };
+            let rule = Projection { d, classes, bias: None, smoothing: 0.1, scale: 1.0 };
             for isa in Isa::present() {
                 let cpu = Cpu { isa, threads: Threads::new(2) };
                 let run = |slice| {

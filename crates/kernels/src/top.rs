@@ -24,11 +24,20 @@ impl Best {
 }
 
 /// The `count` greatest numbers of each row, greatest first, of equals the one that comes first, and `log Σ e^x` over the
-/// whole row. What is `-∞` or not a number is never among the best; [`Best::NONE`] stands where there are too few.
+/// whole row. What is `-∞` or not a number is never among the best; [`Best::NONE`] stands where there are too few. The
+/// number in the place `never`, if there is one, counts for nothing: it stands for a token that is never written.
 ///
 /// # Shapes
 /// `x: [rows, width]`, `best: [rows, count]`, `log_sums: [rows]`
-pub fn top(cpu: &Cpu, x: &[f32], width: usize, count: usize, best: &mut [Best], log_sums: &mut [f32]) {
+pub fn top(
+    cpu: &Cpu,
+    x: &[f32],
+    width: usize,
+    never: Option<usize>,
+    count: usize,
+    best: &mut [Best],
+    log_sums: &mut [f32],
+) {
     let rows = log_sums.len();
     assert!(
         x.len() == rows * width && best.len() == rows * count,
@@ -40,17 +49,20 @@ pub fn top(cpu: &Cpu, x: &[f32], width: usize, count: usize, best: &mut [Best], 
     cpu.threads.for_pieces(log_sums, 1, |row, log_sum| {
         // Safety: a row belongs to one task.
         let best = unsafe { best.slice(row * count, count) };
-        log_sum[0] = top_of_row(cpu.isa, &x[row * width..][..width], best);
+        log_sum[0] = top_of_row(cpu.isa, &x[row * width..][..width], never, best);
     });
 }
 
 /// [`top`] of one row.
-pub fn top_of_row(isa: Isa, x: &[f32], best: &mut [Best]) -> f32 {
-    isa.dispatch(Row { x, best })
+pub fn top_of_row(isa: Isa, x: &[f32], never: Option<usize>, best: &mut [Best]) -> f32 {
+    let never = never.unwrap_or(x.len()).min(x.len());
+    let parts = [(0, &x[..never]), (never + 1, x.get(never + 1..).unwrap_or(&[]))];
+    isa.dispatch(Row { parts, best })
 }
 
+/// A row in two parts, each with the place where it begins.
 struct Row<'a> {
-    x: &'a [f32],
+    parts: [(usize, &'a [f32]); 2],
     best: &'a mut [Best],
 }
 
@@ -59,8 +71,8 @@ impl Kernel for Row<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> f32 {
-        let Row { x, best } = self;
-        let greatest = greatest(s, x);
+        let Row { parts, best } = self;
+        let greatest = parts.iter().fold(f32::NEG_INFINITY, |most, (_, x)| most.max(greatest(s, x)));
         if greatest == f32::NEG_INFINITY {
             best.fill(Best::NONE);
             return greatest;
@@ -69,12 +81,21 @@ impl Kernel for Row<'_> {
             [] => {}
             // Searching for the one is quicker than keeping a list.
             [one] => {
-                let token = x.iter().position(|&x| x == greatest).unwrap_or(0) as u32;
+                let place = |(first, x): &(usize, &[f32])| {
+                    x.iter().position(|&x| x == greatest).map(|place| first + place)
+                };
+                let token = parts.iter().find_map(place).unwrap_or(0) as u32;
                 *one = Best { score: greatest, token };
             }
-            _ => select(s, x, best),
+            _ => {
+                best.fill(Best::NONE);
+                for (first, x) in parts {
+                    select(s, first, x, best);
+                }
+            }
         }
-        log_sum_exp(s, x, greatest)
+        let sum: f32 = parts.iter().map(|(_, x)| sum_exp(s, x, greatest)).sum();
+        greatest + sum.ln()
     }
 }
 
@@ -96,10 +117,9 @@ fn greatest<S: Simd>(s: S, x: &[f32]) -> f32 {
     s.greatest(most).max(rest)
 }
 
-/// The list of the best, kept in order.
+/// Puts what belongs among the best into its place.
 #[inline(always)]
-fn select<S: Simd>(s: S, x: &[f32], best: &mut [Best]) {
-    best.fill(Best::NONE);
+fn select<S: Simd>(s: S, first: usize, x: &[f32], best: &mut [Best]) {
     let last = best.len() - 1;
     let step = 4 * S::LANES;
     for at in (0..x.len()).step_by(step) {
@@ -117,14 +137,15 @@ fn select<S: Simd>(s: S, x: &[f32], best: &mut [Best]) {
             if score > best[last].score {
                 let place = best.partition_point(|other| other.score >= score);
                 best[place..].rotate_right(1);
-                best[place] = Best { score, token: (at + i) as u32 };
+                best[place] = Best { score, token: (first + at + i) as u32 };
             }
         }
     }
 }
 
+/// `Σ e^(x - greatest)`.
 #[inline(always)]
-fn log_sum_exp<S: Simd>(s: S, x: &[f32], greatest: f32) -> f32 {
+fn sum_exp<S: Simd>(s: S, x: &[f32], greatest: f32) -> f32 {
     let base = s.splat(greatest);
     let mut sums = [s.splat(0.0); 4];
     let mut at = 0;
@@ -142,7 +163,7 @@ fn log_sum_exp<S: Simd>(s: S, x: &[f32], greatest: f32) -> f32 {
         sum += lanes[..n].iter().sum::<f32>();
         at += n;
     }
-    greatest + sum.ln()
+    sum
 }
 
 #[cfg(test)]
@@ -170,7 +191,7 @@ mod tests {
                 for (count, threads) in [(0, 1), (1, 2), (2, 1), (10, 3), (40, 2)] {
                     let cpu = Cpu { isa, threads: Threads::new(threads) };
                     let (mut best, mut log_sums) = (vec![Best::NONE; rows * count], vec![0.0; rows]);
-                    top(&cpu, &x, width, count, &mut best, &mut log_sums);
+                    top(&cpu, &x, width, None, count, &mut best, &mut log_sums);
                     for (i, row) in x.chunks_exact(width).enumerate() {
                         assert_eq!(
                             best[i * count..][..count],
@@ -194,14 +215,32 @@ mod tests {
                     let mut best = vec![Best::NONE; count];
                     for broken in [f32::NEG_INFINITY, f32::NAN] {
                         let mut row = vec![broken; width];
-                        assert!(!(top_of_row(isa, &row, &mut best) > f32::NEG_INFINITY), "{isa}");
+                        assert_eq!(top_of_row(isa, &row, None, &mut best), f32::NEG_INFINITY, "{isa}");
                         assert_eq!(best, vec![Best::NONE; count], "{isa}");
                         row[width / 2] = 3.0;
-                        top_of_row(isa, &row, &mut best);
+                        top_of_row(isa, &row, None, &mut best);
                         assert_eq!(best[0], Best { score: 3.0, token: width as u32 / 2 }, "{isa}");
                         assert!(best[1..].iter().all(|best| *best == Best::NONE), "{isa}");
                     }
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_never_written_counts_for_nothing() {
+        for isa in Isa::present() {
+            let mut row = normal(5, 100);
+            for never in [0, 31, 99] {
+                let without = row[never];
+                row[never] = 50.0;
+                let (mut best, mut expected) = ([Best::NONE; 5], [Best::NONE; 5]);
+                let sum = top_of_row(isa, &row, Some(never), &mut best);
+                row[never] = f32::NEG_INFINITY;
+                let expected_sum = top_of_row(isa, &row, None, &mut expected);
+                assert_eq!(best, expected, "{isa}");
+                assert!((sum - expected_sum).abs() < 1e-5, "{isa}: {sum} and {expected_sum}");
+                row[never] = without;
             }
         }
     }

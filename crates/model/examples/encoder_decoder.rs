@@ -10,7 +10,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let backend = CpuBackend::from_env()?.shared();
     let builder = Builder::random(&backend, 1);
     // A hundred tokens, of which the last is padding, from which decoding starts.
-    let tokens = EmbeddingConfig { vocab_size: 100, d_emb: 64, d_model: 64, padding: true };
+    let tokens = EmbeddingConfig { vocab_size: 100, d_emb: 64, d_model: 64, padding: Some(99), scaled: true };
     let stack = StackConfig::new(2, MultiHeadConfig::new(64, 4)?, 256);
     let embedding = Embedding::new(&builder.at("shared"), &tokens)?;
     let encoder = Encoder::new(&builder.at("encoder"), &stack)?;

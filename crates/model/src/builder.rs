@@ -1,6 +1,6 @@
 //! How layers get their parameters: by name, fresh from a random generator or from a checkpoint.
 
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, Stored};
 use crate::error::Error;
 use attentive_tensor::{Backend, Buffer, DType, Parameter, Random, Shape, Tensor};
 use std::cell::RefCell;
@@ -105,24 +105,48 @@ impl<'a> Builder<'a> {
         Ok(parameter)
     }
 
-    /// Weights as products take them: `parameter` itself, or its weights in int8 where these are asked for.
-    pub fn product_weights(&self, parameter: Parameter) -> Parameter {
-        match self.source {
-            Source::Random(_) | Source::Checkpoint(_) if self.int8 => {
-                Parameter::new(parameter.name(), self.backend.quantise(&parameter.value()))
+    /// Weights as products take them: `parameter` itself, or its weights in int8 where these are asked for. A checkpoint
+    /// that has them in int8 gives them as they are.
+    pub fn product_weights(&self, parameter: Parameter) -> Result<Parameter, Error> {
+        let weights = match self.source {
+            Source::Shapes => None,
+            Source::Random(_) | Source::Checkpoint(_) if !self.int8 => None,
+            Source::Random(_) => Some(self.backend.quantise(&parameter.value())),
+            Source::Checkpoint(_) => {
+                let stored = self.stored_int8(parameter.name(), parameter.value().shape())?;
+                Some(stored.unwrap_or_else(|| self.backend.quantise(&parameter.value())))
             }
-            _ => parameter,
-        }
+        };
+        Ok(weights.map_or(parameter.clone(), |weights| Parameter::new(parameter.name(), weights)))
     }
 
     /// The weights of a dense layer, which nothing but products takes.
     pub fn dense_weights(&self, inputs: usize, outputs: usize) -> Result<Parameter, Error> {
-        let weights = self.product_weights(self.parameter("weight", [outputs, inputs], Init::Xavier)?);
+        let (name, shape) = (format!("{}weight", self.prefix), Shape::from([outputs, inputs]));
+        if let Some(weights) = self.stored_int8(&name, shape)? {
+            let weights = Parameter::new(name, weights);
+            self.made.borrow_mut().push(weights.clone());
+            return Ok(weights);
+        }
+        let weights = self.product_weights(self.parameter("weight", shape, Init::Xavier)?)?;
         if let Some(last) = self.made.borrow_mut().last_mut() {
             // So that the weights before rounding are not kept.
             *last = weights.clone();
         }
         Ok(weights)
+    }
+
+    /// Weights in int8, where they are asked for and the checkpoint has them: nothing is made of them but their order.
+    fn stored_int8(&self, name: &str, shape: Shape) -> Result<Option<Tensor>, Error> {
+        match self.source {
+            Source::Checkpoint(checkpoint) if self.int8 && checkpoint.is_int8(name) => {
+                let Stored::Int8 { rows, scales } = checkpoint.stored_as(name, shape)? else {
+                    return Ok(None);
+                };
+                Ok(Some(self.backend.upload_int8(&rows, &scales, shape)))
+            }
+            _ => Ok(None),
+        }
     }
 
     /// A tensor that is not learned, of this shape.

@@ -54,8 +54,12 @@ fn a_mistake_is_told_in_one_sentence_that_names_the_field() {
         ),
         (TransformerConfig { pad: Some(100), ..base.clone() }, "pad: token 100 is not below vocab_size 100"),
         (
-            TransformerConfig { pad: Some(3), ..base.clone() },
-            "pad: token 3 is not the last of the vocabulary, 99, which padding must be",
+            TransformerConfig { target_vocab_size: Some(80), ..base.clone() },
+            "target_vocab_size: 80 tokens cannot share the table of the source's 100",
+        ),
+        (
+            TransformerConfig { target_vocab_size: Some(80), shared_embeddings: false, ..base.clone() },
+            "pad: token 99 is not below vocab_size 80",
         ),
         (TransformerConfig { eos: 101, ..base.clone() }, "eos: token 101 is not below vocab_size 100"),
         (TransformerConfig { start: 500, ..base.clone() }, "start: token 500 is not below vocab_size 100"),

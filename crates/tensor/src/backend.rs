@@ -58,6 +58,8 @@ pub struct ProjectionTarget<'a> {
     pub tokens: &'a Tensor,
     /// How many rows of the table are classes: all, or all but a padding row at the end.
     pub classes: usize,
+    /// What is added to the logits and not learned, `[rows of the table]`.
+    pub bias: Option<&'a Tensor>,
     /// ε of label smoothing.
     pub smoothing: f32,
     /// What the sum of the rows' losses is multiplied by: one over the number of tokens makes it their mean.
@@ -133,6 +135,8 @@ pub trait Backend: Debug + Send + Sync {
     /// Weights in int8 with a scale for each output, to be used by [`Backend::linear`] and [`Backend::logits`], whose
     /// activations are then rounded to int8 row by row, and by nothing else. There is no way back.
     fn quantise(&self, w: &Tensor) -> Tensor;
+    /// The same from weights `[out, in]` that [`quantise`](crate::quantise) has rounded before, with their scales.
+    fn upload_int8(&self, rows: &[i8], scales: &[f32], shape: Shape) -> Tensor;
     /// `x · wᵀ + bias` in f32, whatever `x` is stored in: rounded logits would make ties that are none.
     fn logits(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Tensor;
     /// `dx = dy · w`.
@@ -226,13 +230,13 @@ pub trait Backend: Debug + Send + Sync {
 
     // The end of decoding.
 
-    /// The `count` greatest numbers of each row, greatest first, and `log Σ e^x` of the whole row: all of the best, row
-    /// after row, and all of the sums. Like [`Backend::download`], this is where the host waits.
-    fn top(&self, x: &Tensor, count: usize) -> (Vec<Best>, Vec<f32>);
+    /// The `count` greatest numbers of each row, greatest first, and `log Σ e^x` of the whole row, but for the place `never`:
+    /// all of the best, row after row, and all of the sums. Like [`Backend::download`], this is where the host waits.
+    fn top(&self, x: &Tensor, never: Option<usize>, count: usize) -> (Vec<Best>, Vec<f32>);
 
     // The loss.
 
-    /// Label-smoothed cross-entropy of the logits `hidden · tableᵀ`, which never exist as a whole, and its gradients if
+    /// Label-smoothed cross-entropy of the logits `hidden · tableᵀ + bias`, which never exist as a whole, and its gradients if
     /// they are wanted.
     fn projection_loss(
         &self,

@@ -29,8 +29,8 @@ impl Adam {
         self.step
     }
 
-    /// The mean of the gradients and that of their squares, of each parameter in the order that they were given in: what a
-    /// checkpoint needs, beside [`Adam::steps`], to go on from here.
+    /// The mean of the gradients and that of their squares, of each parameter in the order that they were
+    /// given in: what a checkpoint needs, beside [`Adam::steps`], to go on from here.
     pub fn moments(&self) -> &[[Tensor; 2]] {
         &self.moments
     }
@@ -47,8 +47,8 @@ impl Adam {
         (self.step, self.moments) = (step, moments);
     }
 
-    /// One step against the gradients, which are scaled down to a global norm of `clip` where they exceed it. A
-    /// parameter without a gradient stays as it is.
+    /// One step against the gradients, which are scaled down to a global norm of `clip` where they exceed it.
+    /// A parameter without a gradient stays as it is.
     pub fn step(&mut self, backend: &dyn Backend, rule: &Rule, clip: Option<f32>, gradients: &Gradients) {
         self.step += 1;
         let factor = clip.map(|limit| {

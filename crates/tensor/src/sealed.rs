@@ -141,6 +141,9 @@ impl Backend for SealedBackend {
     fn quantise(&self, w: &Tensor) -> Tensor {
         seal(self.inner.quantise(&open(w)))
     }
+    fn upload_int8(&self, rows: &[i8], scales: &[f32], shape: Shape) -> Tensor {
+        seal(self.inner.upload_int8(rows, scales, shape))
+    }
     fn logits(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Tensor {
         seal(self.inner.logits(&open(x), &open(w), bias.map(open).as_ref()))
     }
@@ -241,9 +244,9 @@ impl Backend for SealedBackend {
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {
         change(y, |y| self.inner.write_rows(y, &open(rows), &open(x)));
     }
-    fn top(&self, x: &Tensor, count: usize) -> (Vec<Best>, Vec<f32>) {
+    fn top(&self, x: &Tensor, never: Option<usize>, count: usize) -> (Vec<Best>, Vec<f32>) {
         self.downloads.fetch_add(1, Ordering::Relaxed);
-        self.inner.top(&open(x), count)
+        self.inner.top(&open(x), never, count)
     }
     fn projection_loss(
         &self,
@@ -253,7 +256,8 @@ impl Backend for SealedBackend {
         gradient: bool,
     ) -> ProjectionLoss {
         let tokens = open(target.tokens);
-        let target = ProjectionTarget { tokens: &tokens, ..*target };
+        let bias = target.bias.map(open);
+        let target = ProjectionTarget { tokens: &tokens, bias: bias.as_ref(), ..*target };
         let result = self.inner.projection_loss(&open(hidden), &open(table), &target, gradient);
         let gradients = result.gradients.map(|(dhidden, dtable)| (seal(dhidden), seal(dtable)));
         ProjectionLoss { loss: seal(result.loss), gradients }

@@ -4,8 +4,8 @@
 //! mean = mean + share · (weights - mean),   share = 1 - min(decay, (1 + step) / (10 + step))
 //! ```
 //!
-//! The second term lets the mean follow closely while the weights still change much; it is the usual warm-up of such
-//! means. Both lie on the device, and training does not wait for them.
+//! The second term lets the mean follow closely while the weights still change much; it is the usual warm-up
+//! of such means. Both lie on the device, and training does not wait for them.
 
 use attentive_model::Error;
 use attentive_model::checkpoint::Checkpoint;

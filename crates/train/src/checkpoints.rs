@@ -1,13 +1,13 @@
 //! The checkpoints of a run, from which it goes on to the same bits.
 //!
 //! ```text
-//! checkpoints/state.safetensors            all that the next step needs: weights, moments, means and a note in JSON
+//! checkpoints/state.safetensors            all that the next step needs: weights, moments, means, a note
 //! checkpoints/step-00000500.safetensors    weights as a model folder has them: the last ones, and the best
 //! ```
 //!
-//! The state is one file, so that it is replaced at once. It names the files of weights that belong to it; these are
-//! written before it and removed after it, so that whenever the process is killed, the files that the state on disk
-//! names are there. Whatever else is there was made by a step that will be made again.
+//! The state is one file, so that it is replaced at once. It names the files of weights that belong to it;
+//! these are written before it and removed after it, so that whenever the process is killed, the files that
+//! the state on disk names are there. Whatever else is there was made by a step that will be made again.
 
 use crate::Error;
 use crate::average::MovingAverage;

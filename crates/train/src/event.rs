@@ -46,7 +46,8 @@ pub struct Progress {
     pub epoch: f64,
     /// Seconds of training so far, over all sessions.
     pub seconds: f64,
-    /// How much of the run is done, from 0 to 1, by the limit that comes first; none where only early stopping ends it.
+    /// How much of the run is done, from 0 to 1, by the limit that comes first; none where only early
+    /// stopping ends it.
     pub share: Option<f64>,
 }
 

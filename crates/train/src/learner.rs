@@ -1,8 +1,8 @@
 //! A model and its optimizer: one step of learning, on the device.
 //!
-//! A step takes one or more batches, whose gradients add up. Each batch counts as much as it has target tokens, so that
-//! several batches are as good as one of all their tokens. Dropout draws from (seed, step, batch): nothing has to be
-//! remembered to draw the same again.
+//! A step takes one or more batches, whose gradients add up. Each batch counts as much as it has target
+//! tokens, so that several batches are as good as one of all their tokens. Dropout draws from (seed, step,
+//! batch): nothing has to be remembered to draw the same again.
 
 use crate::average::MovingAverage;
 use crate::corpus::PairBatch;
@@ -56,7 +56,8 @@ impl Learner {
         self.model.parameters()
     }
 
-    /// One step, counted from 1, with the given learning rate. Returns the norm of the gradient, squared, if it is wanted.
+    /// One step, counted from 1, with the given learning rate. Returns the norm of the gradient, squared, if
+    /// it is wanted.
     pub fn step(
         &mut self,
         settings: &Settings,

@@ -1,9 +1,10 @@
 //! From a corpus to a trained model.
 //!
-//! [`Run`] is the whole of it: [`Settings`] and an empty folder in, [`Event`]s on the way, a model in the folder at
-//! the end. Its parts, in the order in which a step meets them: [`corpus`] makes batches, [`Learner`] learns from them at
-//! the rate of a [`schedule`], [`average`] follows the weights, [`Validation`] judges them, and checkpoints let all of
-//! it go on to the same bits after it was killed. This crate never prints.
+//! [`Run`] is the whole of it: [`Settings`] and an empty folder in, [`Event`]s on the way, a model in the
+//! folder at the end. Its parts, in the order in which a step meets them: [`corpus`] makes batches,
+//! [`Learner`] learns from them at the rate of a [`schedule`], [`average`] follows the weights,
+//! [`Validation`] judges them, and checkpoints let all of it go on to the same bits after it was killed. This
+//! crate never prints.
 #![forbid(unsafe_code)]
 
 pub mod average;

@@ -1,7 +1,7 @@
 //! A lock that keeps two runs out of one folder.
 //!
-//! The system gives it back when the process ends, however it ends, so that nothing has to be cleaned up after
-//! `kill -9`.
+//! The system gives it back when the process ends, however it ends, so that nothing has to be cleaned up
+//! after `kill -9`.
 
 use crate::Error;
 use std::fs::{File, OpenOptions, TryLockError};

@@ -33,8 +33,8 @@ pub(crate) fn write_configs(folder: &Path, config: &TransformerConfig) -> Result
     Ok(config.stage(folder)?.commit()?)
 }
 
-/// Lets the weights in `file` be those of the folder: a second name for the same file, where the system has such, or else
-/// a copy. The old ones are replaced at once.
+/// Lets the weights in `file` be those of the folder: a second name for the same file, where the system has
+/// such, or else a copy. The old ones are replaced at once.
 pub(crate) fn publish(folder: &Path, file: &Path) -> Result<(), Error> {
     let path = weights(folder);
     let beside = folder.join(format!(".model.safetensors.{}.link.part", std::process::id()));

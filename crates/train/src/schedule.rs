@@ -6,7 +6,8 @@
 //! rate = factor · d_model^-0.5 · min(step^-0.5, step · warmup^-1.5)
 //! ```
 //!
-//! All others rise to their peak, the learning rate, along a line over the warm-up, and then go their own way.
+//! All others rise to their peak, the learning rate, along a line over the warm-up, and then go their own
+//! way.
 
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;

@@ -9,7 +9,8 @@ use attentive_text::tokenizer::{Side, Tokenizer};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Pairs that a tokenizer is trained on: so many, spread evenly over the corpus, tell as much as all of ten million.
+/// Pairs that a tokenizer is trained on: so many, spread evenly over the corpus, tell as much as all of ten
+/// million.
 const SAMPLE: usize = 1_000_000;
 /// Pairs that are read at once for it.
 const CHUNK: usize = 50_000;
@@ -47,7 +48,8 @@ impl Vocabulary {
             ));
         };
         let size = source.max(target);
-        // Padding is the last row of the table, and starts the decoder. A tokenizer without it there gets one more row.
+        // Padding is the last row of the table, and starts the decoder. A tokenizer without it there gets one
+        // more row.
         let pad = if special.pad == Some(size as u32 - 1) { size - 1 } else { size };
         Ok(Vocabulary { tokenizer: Arc::new(tokenizer), size: pad + 1, eos, pad })
     }

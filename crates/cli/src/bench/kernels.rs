@@ -400,7 +400,8 @@ fn losses<T: Operand>(bench: &mut Bench) {
     });
     let (hidden, table) = (random::<T>(TOKENS * D_MODEL, 2), random(VOCAB * D_MODEL, 3));
     let (mut dhidden, mut dtable) = (zeros::<T>(TOKENS * D_MODEL), zeros(VOCAB * D_MODEL));
-    let rule = Projection { d: D_MODEL, classes: VOCAB, smoothing: 0.1, scale: 1.0 / TOKENS as f32 };
+    let rule =
+        Projection { d: D_MODEL, classes: VOCAB, bias: None, smoothing: 0.1, scale: 1.0 / TOKENS as f32 };
     // Logits, and the gradients of both operands: three products.
     let work = Work::Product(6 * TOKENS * D_MODEL * VOCAB, operands::<T>());
     bench.measure("projection loss", format!("{TOKENS}×{D_MODEL}×{VOCAB}"), work, |cpu| {

@@ -2,6 +2,7 @@
 
 mod kernels;
 mod train;
+mod translate;
 
 use crate::error::Error;
 use clap::Subcommand;
@@ -13,12 +14,15 @@ pub(crate) enum Command {
     Train(train::Train),
     /// Each kernel alone, beside the limit that it runs into
     Kernels(kernels::Kernels),
+    /// Translate a file with a model, reading and tokenizing left out
+    Translate(Box<translate::Translate>),
 }
 
 pub(crate) fn run(command: &Command) -> Result<(), Error> {
     match command {
         Command::Train(train) => train::run(train),
         Command::Kernels(kernels) => kernels::run(kernels),
+        Command::Translate(translate) => translate::run(translate),
     }
 }
 

@@ -9,7 +9,8 @@ use toml::Table;
 /// A flag for each setting; the names are those of `train.toml`, with `-` for `_`.
 #[derive(Args, Serialize)]
 pub(super) struct Flags {
-    /// Text to learn from, a sentence a line; .gz and .zst are unpacked
+    /// Text to learn from, a sentence a line; or files with both sides, .tsv or .jsonl. All may be packed
+    /// as .gz or .zst
     #[arg(long, value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     source: Vec<PathBuf>,
@@ -25,6 +26,12 @@ pub(super) struct Flags {
     #[arg(long, value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     valid_target: Vec<PathBuf>,
+    /// The field of the source in .jsonl [default: source]
+    #[arg(long, value_name = "NAME", help_heading = "Data")]
+    source_field: Option<String>,
+    /// The field of the target in .jsonl [default: target]
+    #[arg(long, value_name = "NAME", help_heading = "Data")]
+    target_field: Option<String>,
     /// The most tokens of a sentence; longer ones are left out [default: 256]
     #[arg(long, value_name = "N", help_heading = "Data")]
     longest: Option<usize>,
@@ -108,7 +115,8 @@ pub(super) struct Flags {
     /// ε of label smoothing [default: 0.1]
     #[arg(long, value_name = "X", help_heading = "Learning")]
     label_smoothing: Option<f64>,
-    /// Validate and save a moving average of the weights, of which so much stays from step to step, say 0.999 [default: 0]
+    /// Validate and save a moving average of the weights, of which so much stays from step to step, say
+    /// 0.999 [default: 0]
     #[arg(long, value_name = "X", help_heading = "Learning")]
     ema: Option<f64>,
     /// Average so many of the last checkpoints at the end [default: 0]

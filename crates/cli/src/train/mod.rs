@@ -83,7 +83,8 @@ pub(crate) fn run(train: &Train) -> Result<(), Error> {
 }
 
 impl Train {
-    /// What the folder's run began with if it is to go on, or else the file, or else the defaults; and the flags.
+    /// What the folder's run began with if it is to go on, or else the file, or else the defaults; and the
+    /// flags.
     fn settings(&self) -> Result<Settings, Error> {
         let begun = settings::path(&self.out);
         let file = match (&self.config, self.resume && begun.exists()) {

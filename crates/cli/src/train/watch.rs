@@ -1,4 +1,5 @@
-//! What a run shows on the way: a bar with the last numbers on a terminal, plain lines elsewhere, both on stderr.
+//! What a run shows on the way: a bar with the last numbers on a terminal, plain lines elsewhere, both on
+//! stderr.
 
 use crate::words::{duration, scores, thousands};
 use attentive_train::metrics::{StepMetric, ValidationMetric};
@@ -54,7 +55,8 @@ impl Watch {
         }
         let best = outcome.best.as_ref().map(|best| format!(", {}", scores(best))).unwrap_or_default();
         self.line(&format!(
-            "{reason}: {step} steps, {epoch:.1} epochs, {}{best}; {:.1} % of the steps' time was spent waiting for data",
+            "{reason}: {step} steps, {epoch:.1} epochs, {}{best}; {:.1} % of the steps' time was spent \
+             waiting for data",
             duration(outcome.seconds),
             100.0 * outcome.waited_share(),
         ));

@@ -35,16 +35,17 @@ impl Corpus {
         self.0.join(name)
     }
 
-    /// A command that trains a small model in a folder of this one, with these settings unless `more` has others.
+    /// A command that trains a small model in a folder of this one, with these settings unless `more` has
+    /// others.
     fn train(&self, out: &str, more: &str) -> Command {
         let at = |name: &str| self.path(name).display().to_string();
         let (source, target) = (at("train.a"), at("train.b"));
         let (valid_source, valid_target, out) = (at("valid.a"), at("valid.b"), at(out));
         let usual = format!(
             "--source {source} --target {target} --valid-source {valid_source} --valid-target {valid_target} \
-             --out {out} --preset tiny --d-model 16 --heads 2 --d-ff 32 --encoder-layers 1 --decoder-layers 1 \
-             --vocab-size 60 --batch-tokens 400 --learning-rate 0.5 --warmup 20 --log-every 5 --validate-every 10 \
-             --validate-lines 5"
+             --out {out} --preset tiny --d-model 16 --heads 2 --d-ff 32 --encoder-layers 1 \
+             --decoder-layers 1 --vocab-size 60 --batch-tokens 400 --learning-rate 0.5 --warmup 20 \
+             --log-every 5 --validate-every 10 --validate-lines 5"
         );
         let mut line = format!("train {more}");
         let words: Vec<&str> = usual.split_whitespace().collect();
@@ -69,8 +70,9 @@ impl Drop for Corpus {
     }
 }
 
-/// Everything that must be the same to the bit in the folders of two runs: the model, the weights of all checkpoints, all
-/// tensors that the next step would begin with, and what was logged, but for the time that it took.
+/// Everything that must be the same to the bit in the folders of two runs: the model, the weights of all
+/// checkpoints, all tensors that the next step would begin with, and what was logged, but for the time that
+/// it took.
 #[derive(PartialEq)]
 struct Bits(Vec<(String, Vec<u8>)>);
 
@@ -144,8 +146,9 @@ fn a_run_that_was_killed_at_any_instant_ends_in_the_same_bits() {
     let whole = begin.elapsed().as_secs_f64();
     let expected = Bits::of(&corpus.path("whole"));
 
-    // Three quarters of a run lie between two kills, so that some strike while files are written for the first time, and some
-    // near the end. The instants follow from a counter, and from whatever else the machine does.
+    // Three quarters of a run lie between two kills, so that some strike while files are written for the
+    // first time, and some near the end. The instants follow from a counter, and from whatever else the
+    // machine does.
     let mut killed = 0u32;
     for round in 0..40u32 {
         let out = format!("killed-{}", round / 4);
@@ -219,6 +222,36 @@ fn the_folder_has_a_model_its_history_and_its_settings() {
     let table = run(&format!("info {folder}")).stdout;
     for word in ["family", "parameters", "20 steps", "validation loss", "train.a"] {
         assert!(table.contains(word), "`{word}` is not in: {table}");
+    }
+}
+
+#[test]
+fn tables_and_objects_with_both_sides_make_the_same_run_as_two_files() {
+    let corpus = Corpus::new("formats");
+    corpus.trained("pairs", "--steps 4");
+    for part in ["train", "valid"] {
+        let read = |side: &str| std::fs::read_to_string(corpus.path(&format!("{part}.{side}"))).unwrap();
+        let (source, target) = (read("a"), read("b"));
+        let pairs = || source.lines().zip(target.lines());
+        let tsv: String = pairs().map(|(a, b)| format!("{a}\t{b}\n")).collect();
+        let jsonl: String =
+            pairs().map(|(a, b)| format!("{}\n", serde_json::json!({"b": b, "a": a}))).collect();
+        std::fs::write(corpus.path(&format!("{part}.tsv")), tsv).unwrap();
+        std::fs::write(corpus.path(&format!("{part}.jsonl")), jsonl).unwrap();
+    }
+    // The same settings but for the files of targets.
+    let settings = std::fs::read_to_string(corpus.path("pairs/train.toml")).unwrap();
+    let kept: Vec<&str> = settings.lines().filter(|line| !line.contains("target = ")).collect();
+    let config = corpus.path("without.toml");
+    std::fs::write(&config, kept.join("\n")).unwrap();
+    for (format, more) in [("tsv", ""), ("jsonl", "--source-field a --target-field b")] {
+        let at = |name: &str| corpus.path(&format!("{name}.{format}")).display().to_string();
+        let (train, valid, out) = (at("train"), at("valid"), corpus.path(format));
+        let config = config.display();
+        let line = format!("train --config {config} --source {train} --valid-source {valid} {more} --quiet");
+        let outcome = run(&format!("{line} --out {}", out.display()));
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        assert_eq!(Bits::of(&out), Bits::of(&corpus.path("pairs")), "{format}");
     }
 }
 
@@ -348,9 +381,11 @@ fn a_loss_that_explodes_goes_back_three_times_and_is_then_given_up() {
 #[test]
 fn early_stopping_ends_a_run_that_gets_no_better() {
     let corpus = Corpus::new("patience");
-    // With a rate this small nothing is learned, so that rounding decides, and soon nothing is better than the best.
-    let more = "--schedule constant --learning-rate 1e-12 --warmup 0 --dropout 0 --patience 2 --steps 500 --json --quiet";
-    let report = corpus.trained("run", &format!("{more} --early-stopping bleu")).json();
+    // With a rate this small nothing is learned, so that rounding decides, and soon nothing is better than
+    // the best.
+    let still = "--schedule constant --learning-rate 1e-12 --warmup 0 --dropout 0";
+    let more = "--patience 2 --early-stopping bleu --steps 500 --json --quiet";
+    let report = corpus.trained("run", &format!("{still} {more}")).json();
     assert_eq!(report["reason"], "it does not get better any more");
     assert!(report["step"].as_u64().unwrap() < 500, "{report}");
 }

@@ -15,7 +15,7 @@ fn help_names_the_commands_and_gives_examples() {
 fn every_example_of_the_help_is_a_valid_command() {
     let help = run("--help").stdout;
     let examples: Vec<_> = help.lines().filter_map(|line| line.strip_prefix("  attentive ")).collect();
-    assert_eq!(examples.len(), 10, "{help}");
+    assert!(examples.len() > 5, "{help}");
     for example in examples {
         // What follows after two spaces explains. With `--help`, arguments are parsed and nothing is run.
         let line = example.split("  ").next().unwrap().split(" <").next().unwrap();

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::options::Options;
+use crate::parallel::Parallel;
 use crate::seq2seq::Seq2Seq;
 use crate::transformer::TransformerSteps;
 use attentive_model::families::transformer::Transformer;
@@ -23,9 +24,21 @@ pub struct ModelFolder {
 impl ModelFolder {
     /// Reads a folder.
     pub fn open(backend: &Arc<dyn Backend>, folder: &Path) -> Result<ModelFolder, Error> {
-        let model = TransformerSteps::new(backend, &Transformer::load(backend, folder)?);
+        ModelFolder::open_on(std::slice::from_ref(backend), false, folder)
+    }
+
+    /// Reads a folder once, to be decoded with on several backends side by side, whose memory is the same; with weights in
+    /// int8, if these are asked for. The options then have room for as many sentences on each backend as the folder asks for.
+    ///
+    /// # Panics
+    /// If there is no backend.
+    pub fn open_on(backends: &[Arc<dyn Backend>], int8: bool, folder: &Path) -> Result<ModelFolder, Error> {
+        let load = if int8 { Transformer::load_in_int8 } else { Transformer::load };
+        let transformer = load(&backends[0], folder)?;
         let tokenizer = Arc::new(Tokenizer::load(folder)?);
-        let options = Options::load(folder, &model.spec())?;
-        Ok(ModelFolder { model: Box::new(model), tokenizer, options })
+        let copies: Vec<_> =
+            backends.iter().map(|backend| TransformerSteps::new(backend, &transformer)).collect();
+        let options = Options::load(folder, &copies[0].spec())?;
+        Ok(ModelFolder { model: Box::new(Parallel::new(copies)), tokenizer, options })
     }
 }

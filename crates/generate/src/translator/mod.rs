@@ -79,10 +79,12 @@ impl Translator {
         tokenizer: Arc<Tokenizer>,
         options: Options,
     ) -> Result<Translator, Error> {
-        let [source, target] = [Side::Source, Side::Target].map(|side| tokenizer.vocabulary_size(side));
-        let (tokens, vocabulary) = (source.max(target), model.spec().vocabulary);
-        if tokens > vocabulary {
-            return Err(Error::Vocabulary { tokenizer: tokens, model: vocabulary });
+        let spec = model.spec();
+        for (side, vocabulary) in [(Side::Source, spec.source_vocabulary), (Side::Target, spec.vocabulary)] {
+            let tokens = tokenizer.vocabulary_size(side);
+            if tokens > vocabulary {
+                return Err(Error::Vocabulary { tokenizer: tokens, model: vocabulary });
+            }
         }
         let generator = Generator::new(model, options)?;
         Ok(Translator { generator, tokenizer, prefix: Vec::new(), look: None, parts: VecDeque::new() })
@@ -273,7 +275,8 @@ impl Translator {
             .collect();
         let matrices = self.generator.model().attention(&pairs, look)?;
         let links = pairs.iter().zip(&matrices).map(|((source, target), matrix)| {
-            align(matrix, &self.words(source, Side::Source), &self.words(target, Side::Target))
+            let words = |tokens, side| self.tokenizer.words(tokens, side);
+            align(matrix, &words(source, Side::Source), &words(target, Side::Target))
         });
         let mut links = links.collect::<Vec<_>>().into_iter();
         for &place in places {
@@ -281,21 +284,6 @@ impl Translator {
             self.parts[place].alignments = links.by_ref().take(count).collect();
         }
         Ok(())
-    }
-
-    /// The word of each token, none for those that are no text.
-    fn words(&self, tokens: &[u32], side: Side) -> Vec<Option<usize>> {
-        let eos = self.generator.model().spec().eos;
-        let mut words = 0;
-        let word = |&token: &u32| {
-            let is_text = |piece: &String| token != eos && language(piece).0.is_empty();
-            let piece = self.tokenizer.piece(token, side).filter(is_text)?;
-            if words == 0 || self.tokenizer.starts_word(&piece) {
-                words += 1;
-            }
-            Some(words - 1)
-        };
-        tokens.iter().map(word).collect()
     }
 }
 

@@ -169,24 +169,22 @@ impl<T: Real> Query<'_, T> {
         let mut edge = [0f32; MOST_LANES * MOST_LANES];
         for (vector, keys) in keys.chunks(S::LANES).enumerate() {
             let last = keys.len() - 1;
-            let row = |i: usize| self.k.row(keys[i.min(last)] as usize, (head + 1) * d_k);
             let mut sum = s.splat(0.0);
             for at in (0..d_k).step_by(S::LANES) {
                 let n = S::LANES.min(d_k - at);
-                let start = head * d_k + at;
-                // Safety: every row has a whole vector from `start` on, in the matrix or in `edge`; `square` has room for
-                // the transpose.
+                // Safety: `attention_to_lists` checked that every row in the lists has all heads.
+                let row = |i: usize| unsafe {
+                    let row = keys[i.min(last)] as usize;
+                    self.k.data.as_ptr().add(row * self.k.stride + head * d_k + at)
+                };
+                // Safety: every row has a whole vector from there on, in the matrix or in `edge`; `square` has room for the
+                // transpose.
                 unsafe {
                     if n == S::LANES {
-                        s.transpose_rows(
-                            #[inline(always)]
-                            |i| row(i)[start..].as_ptr(),
-                            square.as_mut_ptr(),
-                            S::LANES,
-                        );
+                        s.transpose_rows(row, square.as_mut_ptr(), S::LANES);
                     } else {
                         for i in 0..S::LANES {
-                            store(s, &mut edge, i * S::LANES, S::LANES, load(s, row(i), start, n));
+                            store(s, &mut edge, i * S::LANES, S::LANES, T::load_first(s, row(i), n));
                         }
                         s.transpose(edge.as_ptr(), S::LANES, square.as_mut_ptr(), S::LANES);
                     }
@@ -202,15 +200,55 @@ impl<T: Real> Query<'_, T> {
     /// `o += p · v` over some keys, in their order.
     #[inline(always)]
     fn add_values<S: Simd>(&self, s: S, head: usize, keys: &[u32], p: &Scores, o: &mut [f32]) {
-        let d_v = self.attention.d_v;
-        for at in (0..d_v).step_by(S::LANES) {
-            let n = S::LANES.min(d_v - at);
+        let whole = self.attention.d_v / S::LANES;
+        let mut done = 0;
+        while done < whole {
+            // Several vectors at a time, since each sum waits for itself.
+            done += match whole - done {
+                4.. => self.add_vectors::<S, 4>(s, head, keys, p, o, done),
+                2 | 3 => self.add_vectors::<S, 2>(s, head, keys, p, o, done),
+                _ => self.add_vectors::<S, 1>(s, head, keys, p, o, done),
+            };
+        }
+        let (d_v, at) = (self.attention.d_v, whole * S::LANES);
+        if at < d_v {
             let mut sum = load(s, o, at, S::LANES);
             for (&key, &p) in keys.iter().zip(&p.0) {
                 let row = self.v.row(key as usize, (head + 1) * d_v);
-                sum = s.fma(s.splat(p), load(s, row, head * d_v + at, n), sum);
+                sum = s.fma(s.splat(p), load(s, row, head * d_v + at, d_v - at), sum);
             }
             store(s, o, at, S::LANES, sum);
         }
+    }
+
+    /// `V` whole vectors of the values, from vector `first` on; returns `V`.
+    #[inline(always)]
+    fn add_vectors<S: Simd, const V: usize>(
+        &self,
+        s: S,
+        head: usize,
+        keys: &[u32],
+        p: &Scores,
+        o: &mut [f32],
+        first: usize,
+    ) -> usize {
+        let at = |v: usize| (first + v) * S::LANES;
+        let mut sums = [s.splat(0.0); V];
+        for v in 0..V {
+            sums[v] = load(s, o, at(v), S::LANES);
+        }
+        for (&key, &p) in keys.iter().zip(&p.0) {
+            // Safety: `attention_to_lists` checked that every row in the lists has all heads.
+            let row =
+                unsafe { self.v.data.as_ptr().add(key as usize * self.v.stride + head * self.attention.d_v) };
+            for v in 0..V {
+                // Safety: vectors inside of the head.
+                sums[v] = s.fma(s.splat(p), unsafe { T::load(s, row.add(at(v))) }, sums[v]);
+            }
+        }
+        for v in 0..V {
+            store(s, o, at(v), S::LANES, sums[v]);
+        }
+        V
     }
 }

@@ -14,7 +14,7 @@ mod pack;
 mod tile;
 
 pub use bf16::gemm_bf16;
-pub use int8::{Int8Weights, gemm_int8};
+pub use int8::{Int8Weights, gemm_int8, quantise};
 
 use crate::activation::Activation;
 use crate::isa::Kernel;

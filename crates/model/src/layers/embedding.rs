@@ -14,8 +14,10 @@ pub struct EmbeddingConfig {
     pub d_emb: usize,
     /// The width of the model; where it differs, a dense layer leads from one to the other.
     pub d_model: usize,
-    /// Whether the last token is padding: its row starts as zeros and takes no gradient, and it is never produced.
-    pub padding: bool,
+    /// The token of padding, if there is one: its row starts as zeros and takes no gradient.
+    pub padding: Option<usize>,
+    /// Whether rows are multiplied by √d_emb, as in the paper.
+    pub scaled: bool,
 }
 
 /// `√d_emb` times the row of each token: √d_model in section 3.4 of the paper, where the two widths are the same.
@@ -30,10 +32,9 @@ pub struct Embedding {
 impl Embedding {
     /// An embedding with rows drawn from N(0, d_emb^-1/2), so that they leave with variance one.
     pub fn new(builder: &Builder, config: &EmbeddingConfig) -> Result<Embedding, Error> {
-        let &EmbeddingConfig { vocab_size, d_emb, d_model, padding } = config;
+        let &EmbeddingConfig { vocab_size, d_emb, d_model, padding, scaled } = config;
         let table =
             builder.parameter("weight", [vocab_size, d_emb], Init::Normal((d_emb as f32).powf(-0.5)))?;
-        let padding = padding.then(|| vocab_size - 1);
         if let Some(padding) = padding.filter(|_| builder.is_random()) {
             let backend = builder.backend();
             let (row, zeros) =
@@ -44,7 +45,8 @@ impl Embedding {
             });
         }
         let dense = (d_emb != d_model).then(|| Linear::new(&builder.at("dense"), d_emb, d_model));
-        Ok(Embedding { table, dense: dense.transpose()?, scale: (d_emb as f32).sqrt(), padding })
+        let scale = if scaled { (d_emb as f32).sqrt() } else { 1.0 };
+        Ok(Embedding { table, dense: dense.transpose()?, scale, padding })
     }
 
     /// `[tokens]` of `i32` to `[tokens, d_model]`.

@@ -1,29 +1,52 @@
-//! The output: from the last hidden state to tokens, with the table of the embedding.
+//! The output: from the last hidden state to tokens, with the table of the embedding or one of its own.
 
 use super::{Embedding, EmbeddingConfig, Linear};
-use crate::builder::Builder;
+use crate::builder::{Builder, Init};
 use crate::error::Error;
 use attentive_tensor::{Parameter, ProjectionTarget, Tape, Tensor, Var};
 
-/// Logits as dot products with the rows of the embedding table, to which it is tied.
+/// Logits as dot products with the rows of a table, which is that of an embedding if the two are tied, and a bias that is
+/// not learned, if the model has one.
 #[derive(Debug, Clone)]
 pub struct Head {
     table: Parameter,
+    bias: Option<Tensor>,
     dense: Option<Linear>,
     classes: usize,
 }
 
 impl Head {
-    /// The output that belongs to an embedding. Padding is no class: it is never produced.
+    /// The output that belongs to an embedding. Padding at the end of the vocabulary is no class: it is never produced.
     pub fn tied(builder: &Builder, embedding: &Embedding, config: &EmbeddingConfig) -> Result<Head, Error> {
-        let &EmbeddingConfig { vocab_size, d_emb, d_model, padding } = config;
-        let dense =
-            (d_emb != d_model).then(|| Linear::new(&builder.at("dense"), d_model, d_emb)).transpose()?;
-        let classes = vocab_size - usize::from(padding);
-        Ok(Head { table: builder.product_weights(embedding.table().clone()), dense, classes })
+        Head::new(builder, embedding.table().clone(), config)
     }
 
-    /// How many tokens can be produced: the first ones of the vocabulary.
+    /// An output like that of an embedding, with a table of its own.
+    pub fn untied(builder: &Builder, config: &EmbeddingConfig) -> Result<Head, Error> {
+        let &EmbeddingConfig { vocab_size, d_emb, .. } = config;
+        let init = Init::Normal((d_emb as f32).powf(-0.5));
+        Head::new(builder, builder.parameter("weight", [vocab_size, d_emb], init)?, config)
+    }
+
+    fn new(builder: &Builder, table: Parameter, config: &EmbeddingConfig) -> Result<Head, Error> {
+        let &EmbeddingConfig { vocab_size, d_emb, d_model, padding, .. } = config;
+        let dense =
+            (d_emb != d_model).then(|| Linear::new(&builder.at("dense"), d_model, d_emb)).transpose()?;
+        let classes = vocab_size - usize::from(padding.is_some_and(|padding| padding + 1 == vocab_size));
+        Ok(Head { table: builder.product_weights(table)?, bias: None, dense, classes })
+    }
+
+    /// The same output with this added to the logits, `[vocab_size]`.
+    pub fn with_bias(self, bias: Tensor) -> Head {
+        Head { bias: Some(bias), ..self }
+    }
+
+    /// What is added to the logits.
+    pub fn bias(&self) -> Option<&Tensor> {
+        self.bias.as_ref()
+    }
+
+    /// How many tokens are told apart: the first ones of the vocabulary.
     pub fn classes(&self) -> usize {
         self.classes
     }
@@ -31,7 +54,8 @@ impl Head {
     /// `[tokens, d_model]` to `[tokens, vocab_size]` in f32; only the first [`Head::classes`] columns are classes. They are
     /// to be read: what is learned from goes through [`Head::loss`].
     pub fn logits(&self, tape: &Tape, hidden: &Var) -> Var {
-        tape.logits(&self.reach(tape, hidden), &tape.parameter(&self.table), None)
+        let bias = self.bias.clone().map(|bias| tape.constant(bias));
+        tape.logits(&self.reach(tape, hidden), &tape.parameter(&self.table), bias.as_ref())
     }
 
     /// The mean of the label-smoothed cross-entropy over the target tokens, a scalar; logits never exist as a whole.
@@ -49,7 +73,8 @@ impl Head {
         of: usize,
     ) -> Var {
         let scale = 1.0 / of.max(1) as f32;
-        let target = ProjectionTarget { tokens: targets, classes: self.classes, smoothing, scale };
+        let (classes, bias) = (self.classes, self.bias.as_ref());
+        let target = ProjectionTarget { tokens: targets, classes, bias, smoothing, scale };
         tape.projection_loss(&self.reach(tape, hidden), &tape.parameter(&self.table), &target)
     }
 

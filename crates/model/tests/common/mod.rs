@@ -138,9 +138,9 @@ pub fn random_model(backend: &Arc<dyn Backend>, config: &TransformerConfig) -> T
     Transformer::new(&Builder::random(backend, 1), config).unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// Random tokens that all have a class.
+/// Random tokens that all have a class, on both sides.
 pub fn sentence(seed: u64, length: usize, config: &TransformerConfig) -> Vec<i32> {
-    let token = |i| (Random::new(seed).bits(i) as usize % (config.vocab_size - 1)) as i32;
+    let token = |i| (Random::new(seed).bits(i) as usize % (config.target_vocabulary() - 1)) as i32;
     (0..length as u32).map(token).collect()
 }
 

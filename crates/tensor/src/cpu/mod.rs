@@ -366,6 +366,11 @@ impl Backend for CpuBackend {
         Tensor::new(Buffer::new(Int8Weights::new(f32s(w), n, k)), w.shape(), DType::I8)
     }
 
+    fn upload_int8(&self, rows: &[i8], scales: &[f32], shape: Shape) -> Tensor {
+        let weights = Int8Weights::from_rows(rows, scales, shape.rows(), shape.cols());
+        Tensor::new(Buffer::new(weights), shape, DType::I8)
+    }
+
     fn logits(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Tensor {
         let shape = linear_shape("logits", x, w);
         let epilogue = Epilogue { accumulate: false, bias: bias.map(f32s), activation: None };
@@ -622,11 +627,11 @@ impl Backend for CpuBackend {
         });
     }
 
-    fn top(&self, x: &Tensor, count: usize) -> (Vec<Best>, Vec<f32>) {
+    fn top(&self, x: &Tensor, never: Option<usize>, count: usize) -> (Vec<Best>, Vec<f32>) {
         let (rows, width) = (x.shape().rows(), x.shape().cols());
         let (mut best, mut log_sums) = (vec![Best::NONE; rows * count], vec![0.0; rows]);
         self.profile.time(Share::Loss, || {
-            top::top(&self.cpu, f32s(x), width, count, &mut best, &mut log_sums);
+            top::top(&self.cpu, f32s(x), width, never, count, &mut best, &mut log_sums);
         });
         (best, log_sums)
     }
@@ -643,6 +648,7 @@ impl Backend for CpuBackend {
         let rule = projection::Projection {
             d: h.cols(),
             classes: target.classes,
+            bias: target.bias.map(f32s),
             smoothing: target.smoothing,
             scale: target.scale,
         };
@@ -753,7 +759,8 @@ mod tests {
                 let w = tape.parameter(&w);
                 let q = tape.linear(&x, &w, None, Some(Activation::Gelu));
                 let y = tape.residual(&x, &tape.attention(&rule(), 0.1, &spans, &q, &x, &x), 0.1);
-                let target = ProjectionTarget { tokens: &ids, classes: 50, smoothing: 0.1, scale: 0.1 };
+                let target =
+                    ProjectionTarget { tokens: &ids, classes: 50, bias: None, smoothing: 0.1, scale: 0.1 };
                 let loss = tape.projection_loss(&y, &tape.parameter(&table), &target);
                 let mut gradients = Gradients::default();
                 tape.backward(&loss, &mut gradients);

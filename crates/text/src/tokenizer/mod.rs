@@ -21,13 +21,14 @@ mod pipeline;
 mod sentencepiece;
 mod special;
 pub mod train;
+mod words;
 
 pub use error::Error;
 pub use special::Special;
 
 use marian::Marian;
 use pipeline::Pipeline;
-use sentencepiece::{SPACE, SentencePiece};
+use sentencepiece::SentencePiece;
 use std::path::Path;
 
 /// A tokenizer of any kind.
@@ -190,18 +191,6 @@ impl Tokenizer {
             Kind::SentencePiece(model) => model.piece(id).map(str::to_owned),
             Kind::Marian(marian) => marian.vocabulary(side).token(id).map(str::to_owned),
             Kind::Pipeline(pipeline) => pipeline.piece(id),
-        }
-    }
-
-    /// Whether a word begins with this piece of a text. The first piece of a text begins one in any case.
-    pub fn starts_word(&self, piece: &str) -> bool {
-        match &self.kind {
-            Kind::SentencePiece(_) | Kind::Marian(_) => piece.starts_with(SPACE),
-            Kind::Pipeline(pipeline) => {
-                // A space is a letter of GPT-2's alphabet; BERT marks the pieces that begin no word.
-                let mark = ["▁", "Ġ"].into_iter().find(|mark| pipeline.id(mark).is_some());
-                mark.map_or_else(|| !piece.starts_with("##"), |mark| piece.starts_with(mark))
-            }
         }
     }
 

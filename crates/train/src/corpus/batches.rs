@@ -87,8 +87,8 @@ impl Batches {
         &self.position
     }
 
-    /// How often the corpus was gone through, with the fraction of the epoch that is under way. Before the first batch after
-    /// a saved position, the fraction is that of whole windows.
+    /// How often the corpus was gone through, with the fraction of the epoch that is under way. Before the
+    /// first batch after a saved position, the fraction is that of whole windows.
     pub fn epochs(&self) -> f64 {
         let Position { epoch, window, batch, .. } = self.position;
         let in_window = batch as f64 / (batch + self.current.len()).max(1) as f64;

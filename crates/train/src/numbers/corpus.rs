@@ -84,10 +84,10 @@ impl NumberCorpus {
         std::fs::create_dir_all(folder).map_err(|source| Error::File { path: folder.to_owned(), source })?;
         let mut staged = Vec::new();
         for (name, pairs) in [("train", &self.train), ("valid", &self.validation), ("test", &self.test)] {
-            let sides: [(&str, fn(&NumberPair) -> &str); 2] =
-                [("source", |pair| &pair.source), ("target", |pair| &pair.target)];
-            for (side, text) in sides {
-                let lines: String = pairs.iter().flat_map(|pair| [text(pair), "\n"]).collect();
+            for side in ["source", "target"] {
+                let text =
+                    |pair: &NumberPair| if side == "source" { &pair.source } else { &pair.target }.clone();
+                let lines: String = pairs.iter().map(|pair| text(pair) + "\n").collect();
                 staged.push(Staged::new(&folder.join(format!("{name}.{side}")), lines.as_bytes())?);
             }
         }

@@ -1,6 +1,6 @@
 //! A loss that is no number any more, or that climbs, and the way back.
 
-use super::Run;
+use super::{Due, Run};
 use crate::checkpoints::Course;
 use crate::{Error, Event};
 use attentive_text::tokenizer::Side;
@@ -32,16 +32,21 @@ impl Course {
 }
 
 impl Run {
-    /// What is wrong with the steps since the last look: at the losses, and before something is saved at the weights, too.
-    pub(super) fn astray(&self, logs: bool, saves: bool) -> Option<String> {
+    /// What is wrong with the steps since the last look: at the losses, and before something is saved at the
+    /// weights, too. In between nobody looks, so that the host need not wait for the device.
+    pub(super) fn astray(&self, due: Due) -> Option<String> {
+        if !due.log && !due.checkpoint {
+            return None;
+        }
         let loss = self.learner.loss() / self.state.unlogged.targets.max(1) as f64;
         if !loss.is_finite() {
             return Some("is no number any more".to_owned());
         }
-        if logs && self.state.course.climbs(loss, self.settings.log_every) {
+        if due.log && self.state.course.climbs(loss, self.settings.log_every) {
             return Some(format!("has climbed to {loss:.2}"));
         }
-        (saves && !self.learner.is_finite()).then(|| "has made weights that are no numbers".to_owned())
+        (due.checkpoint && !self.learner.is_finite())
+            .then(|| "has made weights that are no numbers".to_owned())
     }
 
     /// Goes back to the last checkpoint, to go on at half the rate.
@@ -60,7 +65,8 @@ impl Run {
             self.corpus.batches_from(&self.state.position, self.settings.batching(), source, target)?;
         self.log.cut(self.state.log_bytes)?;
         let message = format!(
-            "the loss {problem} at step {failed}: back to step {} with half the learning rate ({} of {RECOVERIES} times)",
+            "the loss {problem} at step {failed}: back to step {} with half the learning rate \
+             ({} of {RECOVERIES} times)",
             self.state.step, self.state.recoveries
         );
         self.notice(message, watch)?;

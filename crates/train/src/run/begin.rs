@@ -30,8 +30,8 @@ impl Run {
         Run::open(folder, settings, lock, watch)
     }
 
-    /// Goes on with the run in a folder, from its last checkpoint on; begins it where there is none yet. The settings must
-    /// be those that it began with, but for the few that may change.
+    /// Goes on with the run in a folder, from its last checkpoint on; begins it where there is none yet. The
+    /// settings must be those that it began with, but for the few that may change.
     pub fn resume(folder: &Path, settings: Settings, watch: &mut dyn FnMut(&Event)) -> Result<Run, Error> {
         if !settings::path(folder).exists() {
             return Run::begin(folder, settings, watch);
@@ -117,7 +117,8 @@ impl Run {
         let device = super::save::device(&self.learner);
         if self.state.device != device {
             let message = format!(
-                "the run goes on with `{device}` and was made with `{}`: from here on it is not the same to the bit",
+                "the run goes on with `{device}` and was made with `{}`: from here on it is not the same to \
+                 the bit",
                 self.state.device
             );
             self.notice(message, watch)?;

@@ -1,4 +1,5 @@
-//! How a run ends: the last validation, the average of the last checkpoints, and the best of all in the folder.
+//! How a run ends: the last validation, the average of the last checkpoints, and the best of all in the
+//! folder.
 
 use super::Run;
 use crate::average::{exchange, mean_of_files};
@@ -19,8 +20,8 @@ impl Run {
         })
     }
 
-    /// Saves, to go on another time. What is saved is no checkpoint among the others: going on gives the bits of a run that
-    /// was never put down.
+    /// Saves, to go on another time. What is saved is no checkpoint among the others: going on gives the bits
+    /// of a run that was never put down.
     fn put_down(&mut self) -> Result<Option<ValidationMetric>, Error> {
         self.save_state()?;
         self.report()?;
@@ -42,8 +43,9 @@ impl Run {
         Ok(averaged.or_else(|| self.state.best.clone()))
     }
 
-    /// Judges the average of the last checkpoints, and puts it into the folder if it is better than the best of them. The
-    /// state does not know about it: should the run go on, it goes on as if there had been no end.
+    /// Judges the average of the last checkpoints, and puts it into the folder if it is better than the best
+    /// of them. The state does not know about it: should the run go on, it goes on as if there had been no
+    /// end.
     fn average(&mut self, watch: &mut dyn FnMut(&Event)) -> Result<Option<ValidationMetric>, Error> {
         let kept = &self.state.kept;
         let count = kept.len().min(self.settings.average);

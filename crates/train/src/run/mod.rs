@@ -63,6 +63,18 @@ pub struct Run {
     _lock: Lock,
 }
 
+/// What is to be done after a step.
+#[derive(Debug, Clone, Copy)]
+struct Due {
+    log: bool,
+    validation: bool,
+    checkpoint: bool,
+}
+
+impl Due {
+    const AT_THE_END: Due = Due { log: false, validation: false, checkpoint: true };
+}
+
 /// Where the time of this session goes.
 #[derive(Debug)]
 struct Clock {
@@ -99,40 +111,46 @@ impl Run {
         &self.vocabulary
     }
 
-    /// Makes steps until the settings, or `stop`, say that it is enough, and leaves the best model in the folder. What
-    /// happens is told to `watch` as it happens.
+    /// Makes steps until the settings, or `stop`, say that it is enough, and leaves the best model in the
+    /// folder. What happens is told to `watch` as it happens.
     pub fn train(&mut self, stop: &AtomicBool, watch: &mut dyn FnMut(&Event)) -> Result<Outcome, Error> {
         self.clock = Clock::start(self.state.seconds);
         watch(&Event::Begin(self.beginning()));
         loop {
             let reason = self.reason_to_stop(stop);
-            if reason.is_none() {
+            let due = if reason.is_some() {
+                Due::AT_THE_END
+            } else {
                 self.step(watch)?;
-            }
-            let step = self.state.step;
-            let log = reason.is_none() && step.is_multiple_of(self.settings.log_every);
-            let validate = reason.is_none()
-                && self.validation.is_some()
-                && step.is_multiple_of(self.settings.validate_every);
-            let save = validate || (reason.is_none() && step.is_multiple_of(self.settings.save_every()));
-            if (log || save || reason.is_some())
-                && let Some(problem) = self.astray(log, save || reason.is_some())
-            {
+                self.due()
+            };
+            if let Some(problem) = self.astray(due) {
                 self.go_back(&problem, watch)?;
                 continue;
             }
             if let Some(reason) = reason {
                 return self.end(reason, watch);
             }
-            if log {
+            if due.log {
                 self.log_steps(watch)?;
             }
-            if validate {
+            if due.validation {
                 self.validate(watch)?;
             }
-            if save {
+            if due.checkpoint {
                 self.checkpoint()?;
             }
+        }
+    }
+
+    /// What is to be done after this step.
+    fn due(&self) -> Due {
+        let every = |steps: u64| self.state.step.is_multiple_of(steps);
+        let validation = self.validation.is_some() && every(self.settings.validate_every);
+        Due {
+            log: every(self.settings.log_every),
+            validation,
+            checkpoint: validation || every(self.settings.save_every()),
         }
     }
 

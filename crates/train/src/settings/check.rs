@@ -2,6 +2,7 @@
 
 use super::{Measure, Settings};
 use crate::Error;
+use crate::corpus::CorpusFiles;
 use std::path::Path;
 
 /// Settings that say nothing about the steps that were made: with them changed, a run may go on.
@@ -10,9 +11,17 @@ const CHANGEABLE: [&str; 6] = ["steps", "epochs", "minutes", "patience", "thread
 impl Settings {
     /// Refuses what cannot be, alone or together, before anything is read or written.
     pub fn check(&self) -> Result<(), Error> {
-        if self.source.is_empty() || self.target.is_empty() {
+        let is_missing = |files: CorpusFiles| match files {
+            CorpusFiles::Pairs { sources, targets } => sources.is_empty() || targets.is_empty(),
+            CorpusFiles::Tsv(_) | CorpusFiles::Jsonl { .. } => false,
+        };
+        if is_missing(self.corpus()) {
             let name = if self.source.is_empty() { "source" } else { "target" };
             return Err(Error::setting(name, "no file to learn from was given"));
+        }
+        if self.validation().is_some_and(is_missing) {
+            let name = if self.valid_source.is_empty() { "valid_source" } else { "valid_target" };
+            return Err(Error::setting(name, "no file to validate on was given, only the other side"));
         }
         self.check_numbers()?;
         // Another number of tokens would not make it possible.
@@ -21,6 +30,10 @@ impl Settings {
         if schedule.needs_steps() && self.steps.is_none() {
             let problem = "cosine and linear end at the last step: say how many there are with steps";
             return Err(Error::setting("schedule", problem));
+        }
+        if self.early_stopping != Measure::Loss && self.validate_lines == 0 {
+            let problem = "nothing is translated that BLEU or chrF could be had of: give a number above 0";
+            return Err(Error::setting("validate_lines", problem));
         }
         if self.validation().is_some() {
             return Ok(());

@@ -7,7 +7,8 @@ use serde_json::{Map, Value};
 use std::path::Path;
 use toml::Table;
 
-/// Reads a file of settings, as far as it says anything. A key that does not exist, or a value that is none, is refused.
+/// Reads a file of settings, as far as it says anything. A key that does not exist, or a value that is none,
+/// is refused.
 pub fn read(path: &Path) -> Result<Table, Error> {
     let refused = |problem| Error::SettingsFile { path: path.to_owned(), problem };
     let text = std::fs::read_to_string(path).map_err(Error::file(path))?;
@@ -78,7 +79,8 @@ fn check(name: &str, value: &toml::Value) -> Result<(), String> {
     }
 }
 
-/// How many letters must be changed, added or taken away to get from one word to the other (Levenshtein's distance).
+/// How many letters must be changed, added or taken away to get from one word to the other (Levenshtein's
+/// distance).
 fn distance(a: &str, b: &str) -> usize {
     let b: Vec<char> = b.chars().collect();
     let mut row: Vec<usize> = (0..=b.len()).collect();

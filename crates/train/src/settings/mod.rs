@@ -1,15 +1,15 @@
 //! All settings of a run, as `train.toml` has them: one flat table, a key for each.
 //!
-//! What a file does not say has its default, which is the paper's recipe; [`Settings::merge`] lays what was said on the
-//! command line over a file. A run writes its settings into its folder, and goes on only with the same ones, but for
-//! those that say nothing about the steps that were made ([`Settings::refuse_changes`]).
+//! What a file does not say has its default, which is the paper's recipe; [`Settings::merge`] lays what was
+//! said on the command line over a file. A run writes its settings into its folder, and goes on only with the
+//! same ones, but for those that say nothing about the steps that were made ([`Settings::refuse_changes`]).
 
 mod check;
 mod file;
 
 pub use file::{load, read, write};
 
-use crate::corpus::{Batching, CorpusFiles, Limits};
+use crate::corpus::{Batching, CorpusFiles, FieldNames, Limits};
 use crate::schedule::{LearningRate, Schedule};
 use attentive_model::families::transformer::TransformerConfig;
 use attentive_model::layers::NormPlacement;
@@ -22,14 +22,18 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Files with the sources to learn from, a sentence a line.
+    /// Files with the sources to learn from, a sentence a line; or files with both sides, `.tsv` or `.jsonl`.
     pub source: Vec<PathBuf>,
-    /// Files with their translations, line by line.
+    /// Files with their translations, line by line; none where the sources have both sides.
     pub target: Vec<PathBuf>,
     /// Files with the sources to validate on.
     pub valid_source: Vec<PathBuf>,
     /// Files with their translations.
     pub valid_target: Vec<PathBuf>,
+    /// The field of the source in the objects of `.jsonl` files.
+    pub source_field: String,
+    /// The field of the target.
+    pub target_field: String,
     /// The most tokens of a sentence; longer ones are left out.
     pub longest: usize,
     /// How many times as long one side may be as the other.
@@ -85,8 +89,8 @@ pub struct Settings {
     pub clip: f64,
     /// ε of label smoothing.
     pub label_smoothing: f64,
-    /// How much of an exponential moving average of the weights stays from step to step; it is what is validated and
-    /// saved. Zero is no average.
+    /// How much of an exponential moving average of the weights stays from step to step; it is what is
+    /// validated and saved. Zero is no average.
     pub ema: f64,
     /// How many of the last checkpoints are averaged at the end. Zero is none.
     pub average: usize,
@@ -173,6 +177,8 @@ impl Default for Settings {
             target: Vec::new(),
             valid_source: Vec::new(),
             valid_target: Vec::new(),
+            source_field: "source".to_owned(),
+            target_field: "target".to_owned(),
             longest: 256,
             ratio: 9.0,
             tokenizer: None,
@@ -225,13 +231,26 @@ const PATIENCE: u64 = 10;
 impl Settings {
     /// The files to learn from.
     pub fn corpus(&self) -> CorpusFiles {
-        CorpusFiles::Pairs { sources: self.source.clone(), targets: self.target.clone() }
+        self.files(&self.source, &self.target)
     }
 
     /// The files to validate on, if there are any.
     pub fn validation(&self) -> Option<CorpusFiles> {
-        let (sources, targets) = (self.valid_source.clone(), self.valid_target.clone());
-        (!sources.is_empty() || !targets.is_empty()).then_some(CorpusFiles::Pairs { sources, targets })
+        let (sources, targets) = (&self.valid_source, &self.valid_target);
+        (!sources.is_empty() || !targets.is_empty()).then(|| self.files(sources, targets))
+    }
+
+    /// Two files for each part of a corpus, or files with both sides, which their names tell.
+    fn files(&self, sources: &[PathBuf], targets: &[PathBuf]) -> CorpusFiles {
+        let all = |ending: &str| targets.is_empty() && sources.iter().all(|path| is_called(path, ending));
+        let (source, target) = (self.source_field.clone(), self.target_field.clone());
+        match sources {
+            [_, ..] if all(".tsv") => CorpusFiles::Tsv(sources.to_vec()),
+            [_, ..] if all(".jsonl") => {
+                CorpusFiles::Jsonl { files: sources.to_vec(), fields: FieldNames { source, target } }
+            }
+            _ => CorpusFiles::Pairs { sources: sources.to_vec(), targets: targets.to_vec() },
+        }
     }
 
     /// How batches are made.
@@ -285,7 +304,8 @@ impl Settings {
         }
     }
 
-    /// The validations without a better one after which a run stops: a run that nothing else would stop has a limit, too.
+    /// The validations without a better one after which a run stops: a run that nothing else would stop has a
+    /// limit, too.
     pub fn patience(&self) -> Option<u64> {
         let limited = self.steps.is_some() || self.epochs.is_some() || self.minutes.is_some();
         self.patience.or((!limited).then_some(PATIENCE))
@@ -319,6 +339,13 @@ impl Settings {
         lists.into_iter().flatten().chain(&mut self.tokenizer).for_each(absolute);
         self
     }
+}
+
+/// Whether the name of a file, unpacked, ends so.
+fn is_called(path: &Path, ending: &str) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = [".gz", ".zst"].iter().find_map(|packed| name.strip_suffix(packed)).unwrap_or(&name);
+    name.ends_with(ending)
 }
 
 /// The name of the file in a run's folder.

@@ -40,28 +40,45 @@ impl Int8Weights {
     /// Quantises weights `[n, k]`: `n` outputs, each with a scale of its own.
     pub fn new(weights: &[f32], n: usize, k: usize) -> Int8Weights {
         assert_eq!(weights.len(), n * k, "int8: {} weights for [{n}, {k}]", weights.len());
+        let mut rows = vec![0; n * k];
+        let quantised = |j: usize| quantise(&weights[j * k..][..k], &mut rows[j * k..][..k]);
+        let scales: Vec<f32> = (0..n).map(quantised).collect();
+        Int8Weights::from_rows(&rows, &scales, n, k)
+    }
+
+    /// Weights `[n, k]` that were quantised before, each row with its scale.
+    pub fn from_rows(rows: &[i8], scales: &[f32], n: usize, k: usize) -> Int8Weights {
+        assert_eq!((rows.len(), scales.len()), (n * k, n), "int8: weights and scales for [{n}, {k}]");
         let steps = k.div_ceil(STEP);
         let mut packed = Aligned::zeros(n.next_multiple_of(BLOCK) * steps * STEP);
-        let mut scales = Vec::with_capacity(n);
         for j in 0..n {
-            let row = &weights[j * k..][..k];
-            let scale = row.iter().fold(0f32, |most, x| most.max(x.abs())) / LARGEST;
-            scales.push(scale);
-            let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
+            let row = &rows[j * k..][..k];
             let (panel, tile, column) = (j / BLOCK, j % BLOCK / TILE, j % TILE);
             for (i, x) in row.iter().enumerate() {
                 let (step, group, byte) = (i / STEP, i % STEP / 4, i % 4);
                 let at = ((((panel * steps + step) * 2 + tile) * TILE + group) * TILE + column) * 4 + byte;
-                packed[at] = (x * inverse).round_ties_even() as i8;
+                packed[at] = *x;
             }
         }
-        Int8Weights { packed, scales, n, k }
+        Int8Weights { packed, scales: scales.to_vec(), n, k }
     }
 
     fn panel(&self, panel: usize) -> &[i8] {
         let size = BLOCK * self.k.next_multiple_of(STEP);
         &self.packed[panel * size..][..size]
     }
+}
+
+/// Quantises a row of weights and returns its scale: the largest magnitude becomes 127, the others the nearest whole
+/// number, of two as near the even one.
+pub fn quantise(row: &[f32], to: &mut [i8]) -> f32 {
+    assert_eq!(row.len(), to.len(), "int8: {} weights into {} places", row.len(), to.len());
+    let scale = row.iter().fold(0f32, |most, x| most.max(x.abs())) / LARGEST;
+    let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
+    for (to, x) in to.iter_mut().zip(row) {
+        *to = (x * inverse).round_ties_even() as i8;
+    }
+    scale
 }
 
 /// `C = activation(A·Wᵀ + bias)` with `A: [m, k]` quantised row by row: `C: [m, n]`.

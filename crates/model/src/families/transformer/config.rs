@@ -7,8 +7,16 @@ use attentive_tensor::Activation;
 /// Everything that table 3 of the paper varies, and a little more.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TransformerConfig {
-    /// The number of tokens, padding included.
+    /// The number of tokens, padding included; where the target has a vocabulary of its own, those of the source.
     pub vocab_size: usize,
+    /// The number of target tokens where it is not [`TransformerConfig::vocab_size`], which a shared table does not allow.
+    pub target_vocab_size: Option<usize>,
+    /// Whether source and target share one table of embeddings.
+    pub shared_embeddings: bool,
+    /// Whether the output has the table of the target's embeddings.
+    pub tied_output: bool,
+    /// Whether embedded tokens are multiplied by the root of their width.
+    pub scaled_embeddings: bool,
     /// The width of the model.
     pub d_model: usize,
     /// The width of the embedding table; `d_model` if none is given.
@@ -37,7 +45,7 @@ pub struct TransformerConfig {
     pub positions: PositionKind,
     /// The longest sequence there are positions for.
     pub max_positions: usize,
-    /// The token of padding, if there is one: the last of the vocabulary.
+    /// The token of padding, if there is one; where it is the last of the vocabulary, it is no class either.
     pub pad: Option<usize>,
     /// The token that ends a sequence.
     pub eos: usize,
@@ -65,6 +73,10 @@ impl TransformerConfig {
         let pad = vocab_size.saturating_sub(1);
         Ok(TransformerConfig {
             vocab_size,
+            target_vocab_size: None,
+            shared_embeddings: true,
+            tied_output: true,
+            scaled_embeddings: true,
             d_model,
             d_emb: None,
             h,
@@ -90,6 +102,7 @@ impl TransformerConfig {
     pub fn check(&self) -> Result<(), Error> {
         let sizes = [
             ("vocab_size", self.vocab_size),
+            ("target_vocab_size", self.target_vocab_size.unwrap_or(1)),
             ("d_model", self.d_model),
             ("d_emb", self.d_emb.unwrap_or(1)),
             ("h", self.h),
@@ -108,19 +121,28 @@ impl TransformerConfig {
                 return Err(Error::config(field, format!("must be from 0 to below 1, not {p}")));
             }
         }
-        for (field, token) in [("pad", self.pad), ("eos", Some(self.eos)), ("start", Some(self.start))] {
-            if let Some(token) = token.filter(|&token| token >= self.vocab_size) {
-                let problem = format!("token {token} is not below vocab_size {}", self.vocab_size);
+        let (source, target) = (self.vocab_size, self.target_vocabulary());
+        if self.shared_embeddings && source != target {
+            let problem = format!("{target} tokens cannot share the table of the source's {source}");
+            return Err(Error::config("target_vocab_size", problem));
+        }
+        let tokens = [
+            ("pad", self.pad, source.min(target)),
+            ("eos", Some(self.eos), target),
+            ("start", Some(self.start), target),
+        ];
+        for (field, token, size) in tokens {
+            if let Some(token) = token.filter(|&token| token >= size) {
+                let problem = format!("token {token} is not below vocab_size {size}");
                 return Err(Error::config(field, problem));
             }
         }
-        if let Some(pad) = self.pad.filter(|pad| pad + 1 != self.vocab_size) {
-            let last = self.vocab_size - 1;
-            let problem =
-                format!("token {pad} is not the last of the vocabulary, {last}, which padding must be");
-            return Err(Error::config("pad", problem));
-        }
         self.attention().map(drop)
+    }
+
+    /// How many tokens the target can have: the width of the logits.
+    pub fn target_vocabulary(&self) -> usize {
+        self.target_vocab_size.unwrap_or(self.vocab_size)
     }
 
     fn attention(&self) -> Result<MultiHeadConfig, Error> {
@@ -137,13 +159,18 @@ impl TransformerConfig {
         Ok(MultiHeadConfig { dropout: self.attention_dropout, ..config })
     }
 
-    pub(super) fn embedding(&self) -> EmbeddingConfig {
+    pub(super) fn source_embedding(&self) -> EmbeddingConfig {
         EmbeddingConfig {
             vocab_size: self.vocab_size,
             d_emb: self.d_emb.unwrap_or(self.d_model),
             d_model: self.d_model,
-            padding: self.pad.is_some(),
+            padding: self.pad,
+            scaled: self.scaled_embeddings,
         }
+    }
+
+    pub(super) fn target_embedding(&self) -> EmbeddingConfig {
+        EmbeddingConfig { vocab_size: self.target_vocabulary(), ..self.source_embedding() }
     }
 
     pub(super) fn stack(&self, layers: usize) -> Result<StackConfig, Error> {

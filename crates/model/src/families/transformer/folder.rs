@@ -1,264 +1,171 @@
-//! A Transformer as a folder: `config.json` in Marian's words, `model.safetensors` with Marian's names.
+//! A Transformer as a folder: `config.json` in Marian's words, weights with Marian's names in
+//! `model.safetensors` or, as others wrote them, in `pytorch_model.bin`.
 
+use super::config_file::CONFIG;
 use super::{Transformer, TransformerConfig};
 use crate::builder::Builder;
-use crate::checkpoint::{self, Checkpoint, Staged};
+use crate::checkpoint::{self, Checkpoint, SCALE, Staged};
 use crate::error::Error;
-use crate::layers::{NormPlacement, PositionKind};
-use attentive_tensor::{Activation, Backend, Shape};
-use serde::{Deserialize, Serialize};
+use crate::layers::{PositionKind, sinusoid};
+use attentive_tensor::{Backend, Shape};
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// `config.json`. Fields that Marian does not have are left out where Marian needs none. What is missing is what
-/// transformers' `MarianConfig` takes for it, but a missing size or token is a mistake.
-#[derive(Debug, Serialize, Deserialize)]
-struct Config {
-    model_type: String,
-    #[serde(default)]
-    architectures: Vec<String>,
-    vocab_size: usize,
-    d_model: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    d_emb: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    d_k: Option<usize>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    d_v: Option<usize>,
-    encoder_layers: usize,
-    decoder_layers: usize,
-    encoder_attention_heads: usize,
-    decoder_attention_heads: usize,
-    encoder_ffn_dim: usize,
-    decoder_ffn_dim: usize,
-    activation_function: String,
-    #[serde(default = "a_tenth")]
-    dropout: f32,
-    #[serde(default)]
-    attention_dropout: f32,
-    #[serde(default)]
-    activation_dropout: f32,
-    #[serde(default)]
-    normalize_before: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    positions: Option<String>,
-    max_position_embeddings: usize,
-    #[serde(default)]
-    scale_embedding: bool,
-    #[serde(default = "yes")]
-    share_encoder_decoder_embeddings: bool,
-    #[serde(default = "yes")]
-    tie_word_embeddings: bool,
-    #[serde(default = "yes")]
-    is_encoder_decoder: bool,
-    // Without this a missing field would be no padding.
-    #[serde(deserialize_with = "Option::deserialize")]
-    pad_token_id: Option<usize>,
-    eos_token_id: usize,
-    decoder_start_token_id: usize,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    forced_eos_token_id: Option<usize>,
-}
+pub(super) const WEIGHTS: &str = "model.safetensors";
+const TORCH_WEIGHTS: &str = "pytorch_model.bin";
 
-fn yes() -> bool {
-    true
-}
-
-fn a_tenth() -> f32 {
-    0.1
-}
-
-const MARIAN: &str = "marian";
-const OWN: &str = "attentive-transformer";
-const ACTIVATIONS: [(&str, Activation); 6] = [
-    ("relu", Activation::Relu),
-    ("gelu", Activation::Gelu),
-    ("gelu_new", Activation::GeluTanh),
-    ("swish", Activation::Silu),
-    ("silu", Activation::Silu),
-    ("tanh", Activation::Tanh),
-];
-const POSITIONS: [(&str, PositionKind); 3] = [
-    ("halves", PositionKind::Halves),
-    ("interleaved", PositionKind::Interleaved),
-    ("learned", PositionKind::Learned),
-];
-
-fn names<T>(list: &[(&str, T)]) -> String {
-    list.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
-}
-
-/// The value of the entry with this key, or the keys there are.
-fn look_up<T: Copy>(list: &[(&str, T)], field: &'static str, name: &str) -> Result<T, Error> {
-    let found = list.iter().find(|(known, _)| *known == name);
-    found
-        .map(|(_, value)| *value)
-        .ok_or_else(|| Error::config(field, format!("`{name}` is not supported; known are {}", names(list))))
-}
-
-/// The key of the entry with this value: every value has one.
-fn name_of<T: Copy + PartialEq>(list: &[(&'static str, T)], value: T) -> String {
-    let found = list.iter().find(|(_, known)| *known == value);
-    found.map(|(name, _)| (*name).to_owned()).expect("every value has a name")
-}
-
-/// A mistake in a field of [`TransformerConfig`], by the name that it has in the file.
-fn in_marians_words(error: Error) -> Error {
-    const WORDS: [(&str, &str); 6] = [
-        ("h", "encoder_attention_heads"),
-        ("d_ff", "encoder_ffn_dim"),
-        ("max_positions", "max_position_embeddings"),
-        ("pad", "pad_token_id"),
-        ("eos", "eos_token_id"),
-        ("start", "decoder_start_token_id"),
-    ];
-    match error {
-        Error::Config { field, problem } => {
-            let word = WORDS.iter().find(|(ours, _)| *ours == field).map_or(field, |(_, theirs)| theirs);
-            Error::Config { field: word, problem }
-        }
-        other => other,
-    }
-}
-
-impl Config {
-    fn of(config: &TransformerConfig) -> Config {
-        // What Marian's code can compute; everything else must not be mistaken for it.
-        let plain = config.d_model.is_multiple_of(config.h)
-            && [config.d_k, config.d_v].iter().all(|d| d.is_none_or(|d| d * config.h == config.d_model))
-            && config.d_emb.is_none_or(|d| d == config.d_model)
-            && config.norm == NormPlacement::Post
-            && config.positions == PositionKind::Halves
-            && config.pad.is_some();
-        let own = |value| if plain { None } else { value };
-        Config {
-            model_type: if plain { MARIAN } else { OWN }.to_owned(),
-            architectures: if plain { vec!["MarianMTModel".to_owned()] } else { Vec::new() },
-            vocab_size: config.vocab_size,
-            d_model: config.d_model,
-            d_emb: own(config.d_emb),
-            d_k: own(config.d_k),
-            d_v: own(config.d_v),
-            encoder_layers: config.encoder_layers,
-            decoder_layers: config.decoder_layers,
-            encoder_attention_heads: config.h,
-            decoder_attention_heads: config.h,
-            encoder_ffn_dim: config.d_ff,
-            decoder_ffn_dim: config.d_ff,
-            activation_function: name_of(&ACTIVATIONS, config.activation),
-            dropout: config.dropout,
-            attention_dropout: config.attention_dropout,
-            activation_dropout: 0.0,
-            normalize_before: config.norm == NormPlacement::Pre,
-            positions: (!plain).then(|| name_of(&POSITIONS, config.positions)),
-            max_position_embeddings: config.max_positions,
-            scale_embedding: true,
-            share_encoder_decoder_embeddings: true,
-            tie_word_embeddings: true,
-            is_encoder_decoder: true,
-            pad_token_id: config.pad,
-            eos_token_id: config.eos,
-            decoder_start_token_id: config.start,
-            forced_eos_token_id: Some(config.eos),
-        }
-    }
-
-    /// What the file asks for, or the first thing in it that cannot be had.
-    fn read(&self) -> Result<TransformerConfig, Error> {
-        if ![MARIAN, OWN].contains(&self.model_type.as_str()) {
-            let problem = format!("`{}` is not supported; known are {MARIAN}, {OWN}", self.model_type);
-            return Err(Error::config("model_type", problem));
-        }
-        let same = [
-            ("decoder_attention_heads", self.encoder_attention_heads, self.decoder_attention_heads),
-            ("decoder_ffn_dim", self.encoder_ffn_dim, self.decoder_ffn_dim),
-        ];
-        if let Some((field, encoder, decoder)) =
-            same.into_iter().find(|(_, encoder, decoder)| encoder != decoder)
-        {
-            return Err(Error::config(field, format!("{decoder} differs from the encoder's {encoder}")));
-        }
-        let must = [
-            ("scale_embedding", self.scale_embedding),
-            ("share_encoder_decoder_embeddings", self.share_encoder_decoder_embeddings),
-            ("tie_word_embeddings", self.tie_word_embeddings),
-            ("is_encoder_decoder", self.is_encoder_decoder),
-        ];
-        if let Some((field, _)) = must.into_iter().find(|(_, set)| !set) {
-            return Err(Error::config(field, "false is not supported"));
-        }
-        if self.activation_dropout != 0.0 {
-            let problem = format!("{} is not supported, only 0", self.activation_dropout);
-            return Err(Error::config("activation_dropout", problem));
-        }
-        let positions = self.positions.as_deref().unwrap_or("halves");
-        let config = TransformerConfig {
-            vocab_size: self.vocab_size,
-            d_model: self.d_model,
-            d_emb: self.d_emb,
-            h: self.encoder_attention_heads,
-            d_k: self.d_k,
-            d_v: self.d_v,
-            d_ff: self.encoder_ffn_dim,
-            encoder_layers: self.encoder_layers,
-            decoder_layers: self.decoder_layers,
-            dropout: self.dropout,
-            attention_dropout: self.attention_dropout,
-            activation: look_up(&ACTIVATIONS, "activation_function", &self.activation_function)?,
-            norm: if self.normalize_before { NormPlacement::Pre } else { NormPlacement::Post },
-            positions: look_up(&POSITIONS, "positions", positions)?,
-            max_positions: self.max_position_embeddings,
-            pad: self.pad_token_id,
-            eos: self.eos_token_id,
-            start: self.decoder_start_token_id,
-        };
-        config.check().map_err(in_marians_words)?;
-        Ok(config)
-    }
-}
-
-const CONFIG: &str = "config.json";
-const WEIGHTS: &str = "model.safetensors";
 /// Marian adds this to the logits; on padding it keeps the token from ever being produced.
-const LOGITS_BIAS: &str = "final_logits_bias";
+pub(super) const LOGITS_BIAS: &str = "final_logits_bias";
 const NEVER: f32 = -10_000.0;
 
-impl TransformerConfig {
-    /// Reads the `config.json` of a folder.
-    pub fn load(folder: &Path) -> Result<TransformerConfig, Error> {
-        let path = folder.join(CONFIG);
-        let text =
-            std::fs::read_to_string(&path).map_err(|source| Error::File { path: path.clone(), source })?;
-        let config: Config = serde_json::from_str(&text)
-            .map_err(|error| Error::Format { path: path.clone(), problem: error.to_string() })?;
-        config.read().map_err(|error| Error::Format { path, problem: error.to_string() })
+/// The tables of embeddings.
+const SHARED: &str = "model.shared.weight";
+const SOURCE: &str = "model.encoder.embed_tokens.weight";
+const TARGET: &str = "model.decoder.embed_tokens.weight";
+const OUTPUT: &str = "lm_head.weight";
+/// Sinusoids, which some files have although they follow from their size.
+const POSITIONS: [&str; 2] = ["model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"];
+
+/// The weights of a folder under the names that the model has for them, and its configuration.
+pub(super) struct Folder {
+    pub config: TransformerConfig,
+    pub checkpoint: Checkpoint,
+}
+
+impl Folder {
+    /// Opens a folder. All that can be told without reading the weights is checked.
+    pub fn open(folder: &Path) -> Result<Folder, Error> {
+        let mut config = TransformerConfig::load(folder)?;
+        let mut checkpoint = open_weights(folder)?;
+        // Without tied weights, newer versions of transformers do not share tables either, whatever they call
+        // them.
+        if !config.tied_output && checkpoint.has(SOURCE) && checkpoint.has(TARGET) {
+            config.shared_embeddings = false;
+        }
+        for names in tables(&config) {
+            one_name(&mut checkpoint, names)?;
+        }
+        if config.positions != PositionKind::Learned {
+            for name in POSITIONS {
+                must_be_sinusoids(&checkpoint, name, &config)?;
+            }
+        }
+        Ok(Folder { config, checkpoint })
     }
 
-    /// Writes the `config.json` of a folder beside the old one.
-    pub fn stage(&self, folder: &Path) -> Result<Staged, Error> {
-        let text = serde_json::to_string_pretty(&Config::of(self)).expect("a plain structure") + "\n";
-        Staged::new(&folder.join(CONFIG), text.as_bytes())
+    /// What is added to the logits, if that is anything.
+    pub fn logits_bias(&self) -> Result<Option<Vec<f32>>, Error> {
+        if !self.checkpoint.has(LOGITS_BIAS) {
+            return Ok(None);
+        }
+        let shape = Shape::from([1, self.config.target_vocabulary()]);
+        Ok(Some(self.checkpoint.stored_as(LOGITS_BIAS, shape)?.into_f32()))
     }
+
+    /// Names a tensor that the file has for a part which the model does not have, such as one more layer.
+    pub fn refuse_surplus(&self, model: &Transformer) -> Result<(), Error> {
+        let mut known: BTreeSet<String> = model.parameters().iter().map(|p| p.name().to_owned()).collect();
+        known.extend(known.clone().into_iter().map(|name| name + SCALE));
+        known.extend([SHARED, SOURCE, TARGET].into_iter().chain(POSITIONS).map(str::to_owned));
+        let names = self.checkpoint.names();
+        match names.iter().find(|name| name.starts_with("model.") && !known.contains(*name)) {
+            None => Ok(()),
+            Some(name) => {
+                let problem = format!("`{name}` belongs to no part of the model that {CONFIG} describes");
+                Err(Error::Format { path: self.checkpoint.path().to_owned(), problem })
+            }
+        }
+    }
+
+    /// The model of this folder, with the parameters that `builder` gives it.
+    fn load(&self, builder: Builder) -> Result<Transformer, Error> {
+        let bias = self.logits_bias()?;
+        let mut model = Transformer::new(&builder, &self.config)?;
+        self.refuse_surplus(&model)?;
+        // Padding is never produced, whatever its bias: nothing is to be added where all others are zero.
+        let is_added = |bias: &Vec<f32>| {
+            bias.iter().enumerate().any(|(token, &bias)| bias != 0.0 && Some(token) != self.config.pad)
+        };
+        if let Some(bias) = bias.filter(is_added) {
+            model.head = model.head.with_bias(builder.backend().upload_f32(&bias, [bias.len()]));
+        }
+        Ok(model)
+    }
+}
+
+fn open_weights(folder: &Path) -> Result<Checkpoint, Error> {
+    if let Some(file) = [WEIGHTS, TORCH_WEIGHTS].into_iter().find(|file| folder.join(file).exists()) {
+        return Checkpoint::open(folder.join(file));
+    }
+    let parts = [WEIGHTS, TORCH_WEIGHTS].map(|file| folder.join(format!("{file}.index.json")));
+    let (path, problem) = match parts.into_iter().find(|index| index.exists()) {
+        Some(index) => {
+            (index, format!("weights in several files are not supported: save them as one {WEIGHTS}"))
+        }
+        None => (folder.join(WEIGHTS), format!("there is no such file, and no {TORCH_WEIGHTS} either")),
+    };
+    Err(Error::Format { path, problem })
+}
+
+/// The names of each table, that of the model first.
+fn tables(config: &TransformerConfig) -> &'static [&'static [&'static str]] {
+    match (config.shared_embeddings, config.tied_output) {
+        (true, true) => &[&[SHARED, SOURCE, TARGET, OUTPUT]],
+        (true, false) => &[&[SHARED, SOURCE, TARGET]],
+        (false, true) => &[&[TARGET, OUTPUT]],
+        (false, false) => &[],
+    }
+}
+
+/// Gives a table the first of its names. Where a file has it under several, they must not contradict each
+/// other.
+fn one_name(checkpoint: &mut Checkpoint, names: &[&str]) -> Result<(), Error> {
+    let present: Vec<&str> = names.iter().copied().filter(|name| checkpoint.has(name)).collect();
+    let Some((&first, others)) = present.split_first() else { return Ok(()) };
+    for other in others {
+        if !checkpoint.same(first, other)? {
+            let problem = format!(
+                "`{other}` differs from `{first}`, but {CONFIG} ties them: set tie_word_embeddings or \
+                 share_encoder_decoder_embeddings to false there"
+            );
+            return Err(Error::Format { path: checkpoint.path().to_owned(), problem });
+        }
+    }
+    checkpoint.rename(first, names[0]);
+    checkpoint.rename(&format!("{first}{SCALE}"), &format!("{}{SCALE}", names[0]));
+    Ok(())
+}
+
+/// Positions in the file are only accepted where they are those that we compute.
+fn must_be_sinusoids(checkpoint: &Checkpoint, name: &str, config: &TransformerConfig) -> Result<(), Error> {
+    /// They may have been rounded to bf16.
+    const TOLERANCE: f32 = 4e-3;
+    if !checkpoint.has(name) {
+        return Ok(());
+    }
+    let (count, d_model) = (config.max_positions, config.d_model);
+    let found = checkpoint.stored_as(name, [count, d_model].into())?.into_f32();
+    let expected = sinusoid(count, d_model, config.positions == PositionKind::Halves);
+    if found.iter().zip(&expected).all(|(a, b)| (a - b).abs() <= TOLERANCE) {
+        return Ok(());
+    }
+    let problem =
+        format!("`{name}` are not Marian's sinusoids, and others are not supported in such a model");
+    Err(Error::Format { path: checkpoint.path().to_owned(), problem })
 }
 
 impl Transformer {
-    /// Reads a model folder.
+    /// Reads a model folder: one of ours, or one of a Marian model as Hugging Face has it.
     pub fn load(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Transformer, Error> {
-        let config = TransformerConfig::load(folder)?;
-        let path = folder.join(WEIGHTS);
-        let checkpoint = Checkpoint::open(&path)?;
-        if let Some((bias, shape)) = checkpoint.get(LOGITS_BIAS)? {
-            let expected = Shape::from([1, config.vocab_size]);
-            if shape != expected {
-                let (found, expected) = (shape.to_string(), expected.to_string());
-                return Err(Error::Shape { path, name: LOGITS_BIAS.to_owned(), found, expected });
-            }
-            if bias.iter().enumerate().any(|(token, &bias)| bias != 0.0 && Some(token) != config.pad) {
-                let problem = format!("`{LOGITS_BIAS}` is not zero, which is not supported yet");
-                return Err(Error::Format { path, problem });
-            }
-        }
-        Transformer::new(&Builder::checkpoint(backend, &checkpoint), &config)
+        let folder = Folder::open(folder)?;
+        folder.load(Builder::checkpoint(backend, &folder.checkpoint))
+    }
+
+    /// Reads a model folder to decode with: the weights of products are in int8.
+    pub fn load_in_int8(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Transformer, Error> {
+        let folder = Folder::open(folder)?;
+        folder.load(Builder::checkpoint(backend, &folder.checkpoint).in_int8())
     }
 
     /// Writes a model folder; each file is replaced at once or not at all.
@@ -273,8 +180,8 @@ impl Transformer {
 
     /// Writes the weights as a folder's `model.safetensors` has them, to a file of any name.
     pub fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {
-        let vocab_size = self.config().vocab_size;
-        let mut bias = vec![0.0; vocab_size];
+        let vocab_size = self.config().target_vocabulary();
+        let mut bias = self.head.bias().map_or(vec![0.0; vocab_size], |bias| backend.download_f32(bias));
         if let Some(pad) = self.config().pad {
             bias[pad] = NEVER;
         }

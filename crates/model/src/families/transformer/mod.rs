@@ -1,15 +1,18 @@
 //! The original Transformer of "Attention Is All You Need": an encoder, a decoder, one table for both and for the
-//! output.
+//! output, or tables of their own.
 //!
 //! On disk it is a folder with `config.json` and `model.safetensors`, with the names that Hugging Face gives Marian
 //! models: whatever Marian can express *is* a `MarianMTModel` folder.
 
 mod batch;
 mod config;
+mod config_file;
+mod convert;
 mod folder;
 
 pub use batch::Batch;
 pub use config::TransformerConfig;
+pub use convert::{Conversion, Converted, Layout, convert};
 
 use crate::builder::Builder;
 use crate::error::Error;
@@ -21,7 +24,8 @@ use attentive_tensor::{Parameter, Tape, Tensor, Var};
 #[derive(Debug, Clone)]
 pub struct Transformer {
     config: TransformerConfig,
-    embedding: Embedding,
+    source: Embedding,
+    target: Embedding,
     encoder: Encoder,
     decoder: Decoder,
     head: Head,
@@ -33,13 +37,25 @@ impl Transformer {
     pub fn new(builder: &Builder, config: &TransformerConfig) -> Result<Transformer, Error> {
         config.check()?;
         let model = builder.at("model");
-        let embedding = Embedding::new(&model.at("shared"), &config.embedding())?;
+        let embedding = |name, config| Embedding::new(&model.at(name), &config);
+        let (source, target) = if config.shared_embeddings {
+            let shared = embedding("shared", config.source_embedding())?;
+            (shared.clone(), shared)
+        } else {
+            let source = embedding("encoder.embed_tokens", config.source_embedding())?;
+            (source, embedding("decoder.embed_tokens", config.target_embedding())?)
+        };
         Ok(Transformer {
             config: config.clone(),
             encoder: Encoder::new(&model.at("encoder"), &config.stack(config.encoder_layers)?)?,
             decoder: Decoder::new(&model.at("decoder"), &config.stack(config.decoder_layers)?)?,
-            head: Head::tied(&model.at("head"), &embedding, &config.embedding())?,
-            embedding,
+            head: if config.tied_output {
+                Head::tied(&model.at("head"), &target, &config.target_embedding())?
+            } else {
+                Head::untied(&builder.at("lm_head"), &config.target_embedding())?
+            },
+            source,
+            target,
             parameters: builder.parameters(),
         })
     }
@@ -61,7 +77,7 @@ impl Transformer {
 
     /// Source tokens to the memory that the decoder looks at, `[tokens, d_model]`.
     pub fn encode(&self, tape: &Tape, ids: &Tensor, sequences: &Sequences) -> Var {
-        self.encoder.forward(tape, &self.embedding.forward(tape, ids), sequences)
+        self.encoder.forward(tape, &self.source.forward(tape, ids), sequences)
     }
 
     /// Target tokens so far, all at once, to hidden states, `[tokens, d_model]`.
@@ -73,7 +89,7 @@ impl Transformer {
         memory: &Var,
         memory_sequences: &Sequences,
     ) -> Var {
-        let x = self.embedding.forward(tape, ids);
+        let x = self.target.forward(tape, ids);
         self.decoder.forward(tape, &x, sequences, memory, memory_sequences)
     }
 
@@ -84,7 +100,7 @@ impl Transformer {
 
     /// The hidden states of the next tokens of each sequence; those before them are in the cache.
     pub fn step(&self, tape: &Tape, ids: &Tensor, new: &Sequences, cache: &mut Cache) -> Var {
-        self.decoder.step(tape, &self.embedding.forward(tape, ids), new, cache)
+        self.decoder.step(tape, &self.target.forward(tape, ids), new, cache)
     }
 
     /// Encodes further sources, packed, into slots of a cache that branches.
@@ -108,10 +124,10 @@ impl Transformer {
         branches: &[Branch],
         cache: &mut BranchCache,
     ) -> Var {
-        self.decoder.step_branches(tape, &self.embedding.forward(tape, ids), branches, cache)
+        self.decoder.step_branches(tape, &self.target.forward(tape, ids), branches, cache)
     }
 
-    /// Hidden states to logits, `[tokens, vocab_size]`.
+    /// Hidden states to logits, `[tokens, target vocabulary]`.
     pub fn logits(&self, tape: &Tape, hidden: &Var) -> Var {
         self.head.logits(tape, hidden)
     }

@@ -1,0 +1,83 @@
+//! `attentive convert`.
+
+use super::run;
+use std::path::PathBuf;
+
+const MODELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/marian");
+
+/// A name for a folder that is not there yet, and is gone when the test ends.
+struct Out(PathBuf);
+
+impl Out {
+    fn new(test: &str) -> Out {
+        Out(std::env::temp_dir().join(format!("attentive-convert-{test}-{}", std::process::id())))
+    }
+
+    fn name(&self) -> String {
+        self.0.display().to_string()
+    }
+
+    fn size(&self) -> u64 {
+        std::fs::metadata(self.0.join("model.safetensors")).unwrap().len()
+    }
+}
+
+impl Drop for Out {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+#[test]
+fn a_folder_is_written_in_each_precision_and_can_be_converted_again() {
+    for precision in ["f32", "bf16", "int8"] {
+        let (out, again) = (Out::new(precision), Out::new(&format!("{precision}-again")));
+        let line = format!("convert --precision {precision} --model");
+        let outcome = run(&format!("{line} {MODELS}/tied --out {}", out.name()));
+        assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), ""), "{}", outcome.stderr);
+        outcome.says(&["tensors in", &out.name(), "MB"]);
+        assert!(out.0.join("config.json").exists() && out.0.join("generation_config.json").exists());
+        let report = run(&format!("{line} {} --out {} --json", out.name(), again.name())).json();
+        assert_eq!((&report["precision"], &report["bytes"]), (&precision.into(), &again.size().into()));
+        assert_eq!(report["bytes_before"], out.size());
+        let same = |file: &str| {
+            std::fs::read(out.0.join(file)).unwrap() == std::fs::read(again.0.join(file)).unwrap()
+        };
+        assert!(same("model.safetensors") && same("config.json"));
+    }
+}
+
+#[test]
+fn the_layout_of_marian_is_taken_where_it_is_there_already() {
+    let out = Out::new("layout");
+    let outcome = run(&format!("convert --model {MODELS}/separate --out {} --layout marian", out.name()));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+}
+
+#[test]
+fn what_cannot_be_is_told_in_one_sentence() {
+    let out = Out::new("refused");
+    run(&format!("convert --model nothing --out {}", out.name())).failed(&["nothing/config.json"]);
+    run(&format!("convert --model {MODELS} --out {}", out.name())).failed(&["config.json"]);
+    assert!(!out.0.exists());
+    run(&format!("convert --model {MODELS}/tied --out {MODELS}/half")).failed(&["half", "a model already"]);
+}
+
+#[test]
+fn wrong_usage_is_refused() {
+    run("convert --model a").refused(&["--out"]);
+    run("convert --out a").refused(&["--model"]);
+    run("convert --model a --out b --precision int4").refused(&["f32", "bf16", "int8"]);
+    run("convert --model a --out b --layout paper").refused(&["marian"]);
+}
+
+#[test]
+fn every_example_of_its_help_is_a_valid_command() {
+    let help = run("convert --help").stdout;
+    let examples: Vec<_> = help.lines().filter_map(|line| line.strip_prefix("  attentive ")).collect();
+    assert_eq!(examples.len(), 4, "{help}");
+    for example in examples {
+        let line = example.split("  ").next().unwrap();
+        assert_eq!(run(&format!("{line} --help")).code, Some(0), "{line}");
+    }
+}

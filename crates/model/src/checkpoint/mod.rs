@@ -1,0 +1,195 @@
+//! Weights on disk: safetensors, read with plain reads and written beside the old file before it is replaced;
+//! and the files of PyTorch, which are only read.
+//!
+//! A matrix in int8 is a tensor of type `I8` with its rows, and another, `<name>.scale`, with an `F32` for
+//! each row: a number is `row · scale`. The largest magnitude of a row is 127.
+
+mod bytes;
+mod entry;
+mod header;
+mod pickle;
+mod stored;
+mod torch;
+mod write;
+mod zip;
+
+pub use stored::{Stored, StoredType};
+pub(crate) use write::{Item, stage_items};
+pub use write::{Staged, stage, stage_tensors};
+
+use crate::error::Error;
+use attentive_tensor::{Backend, Shape, Tensor};
+use entry::Entry;
+use half::{bf16, f16};
+use safetensors::tensor::Dtype;
+use std::collections::{BTreeMap, HashMap};
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// A file of named tensors. What is in it is known; numbers are read when they are asked for.
+#[derive(Debug)]
+pub struct Checkpoint {
+    path: PathBuf,
+    file: Mutex<File>,
+    entries: BTreeMap<String, Entry>,
+    notes: HashMap<String, String>,
+}
+
+impl Checkpoint {
+    /// Opens a `.safetensors` file, or one that PyTorch wrote (`.bin`, `.pt`, `.pth`), of which nothing is
+    /// executed.
+    pub fn open(path: impl Into<PathBuf>) -> Result<Checkpoint, Error> {
+        let path = path.into();
+        let failed = |source| Error::File { path: path.clone(), source };
+        let mut file = File::open(&path).map_err(failed)?;
+        let wrong = |problem| Error::Format { path: path.clone(), problem };
+        if is_pointer(&mut file) {
+            let problem =
+                "this is a pointer of Git LFS and not the file itself: fetch it with `git lfs pull`";
+            return Err(wrong(problem.to_owned()));
+        }
+        let by_torch =
+            path.extension().is_some_and(|end| ["bin", "pt", "pth"].iter().any(|known| end == *known));
+        let (entries, notes) = if by_torch {
+            (torch::entries(&mut file).map_err(wrong)?, HashMap::new())
+        } else {
+            let read = header::entries(&mut file);
+            read.map_err(|problem| wrong(format!("not a whole safetensors file ({problem})")))?
+        };
+        Ok(Checkpoint { path, file: Mutex::new(file), entries, notes })
+    }
+
+    /// The names of all tensors, sorted.
+    pub fn names(&self) -> Vec<String> {
+        self.entries.keys().cloned().collect()
+    }
+
+    /// Whether there is such a tensor.
+    pub fn has(&self, name: &str) -> bool {
+        self.entries.contains_key(name)
+    }
+
+    /// Whether there is such a tensor and it is stored in int8.
+    pub fn is_int8(&self, name: &str) -> bool {
+        self.entries.get(name).is_some_and(|entry| entry.dtype == Dtype::I8)
+    }
+
+    /// The numbers of a tensor as `f32`, with their shape; none if there is no such tensor.
+    pub fn get(&self, name: &str) -> Result<Option<(Vec<f32>, Shape)>, Error> {
+        Ok(self.stored(name)?.map(|(stored, shape)| (stored.into_f32(), shape)))
+    }
+
+    /// The numbers of a tensor as they are stored, with their shape; none if there is no such tensor.
+    pub fn stored(&self, name: &str) -> Result<Option<(Stored, Shape)>, Error> {
+        let Some(entry) = self.entries.get(name) else { return Ok(None) };
+        if entry.shape.len() > 4 {
+            return Err(
+                self.unreadable(name, format!("has {} dimensions; at most four are read", entry.shape.len()))
+            );
+        }
+        let shape = Shape::from(&entry.shape[..]);
+        let bytes = || self.bytes(entry);
+        let stored = match entry.dtype {
+            Dtype::F32 => Stored::F32(each(&bytes()?, f32::from_le_bytes)),
+            Dtype::F64 => Stored::F32(each(&bytes()?, |b| f64::from_le_bytes(b) as f32)),
+            Dtype::F16 => Stored::F32(each(&bytes()?, |b| f16::from_le_bytes(b).to_f32())),
+            Dtype::I32 => Stored::F32(each(&bytes()?, |b| i32::from_le_bytes(b) as f32)),
+            Dtype::BF16 => Stored::Bf16(each(&bytes()?, bf16::from_le_bytes)),
+            Dtype::I8 => {
+                let (scales, rows) = (self.scales(name, shape)?, each(&bytes()?, i8::from_le_bytes));
+                // Products count on it.
+                if rows.contains(&i8::MIN) || scales.iter().any(|scale| !(scale.is_finite() && *scale >= 0.0))
+                {
+                    let problem = "holds numbers that int8 with scales does not have (-128, or such a scale)";
+                    return Err(self.unreadable(name, problem.to_owned()));
+                }
+                Stored::Int8 { rows, scales }
+            }
+            other => return Err(self.unreadable(name, format!("is of type {other:?}, which is not read"))),
+        };
+        Ok(Some((stored, shape)))
+    }
+
+    /// Names a tensor that is not there or has another shape.
+    pub fn check(&self, name: &str, expected: Shape) -> Result<(), Error> {
+        let (path, name) = (self.path.clone(), name.to_owned());
+        match self.entries.get(&name).map(|entry| &entry.shape[..]) {
+            None => Err(Error::Missing { path, name }),
+            Some(found) if *found == expected[..] => Ok(()),
+            Some(found) => {
+                let (found, expected) = (format!("{found:?}"), expected.to_string());
+                Err(Error::Shape { path, name, found, expected })
+            }
+        }
+    }
+
+    /// [`Checkpoint::stored`] of a tensor that must be there and have this shape.
+    pub fn stored_as(&self, name: &str, expected: Shape) -> Result<Stored, Error> {
+        self.check(name, expected)?;
+        let missing = || Error::Missing { path: self.path.clone(), name: name.to_owned() };
+        Ok(self.stored(name)?.ok_or_else(missing)?.0)
+    }
+
+    /// A tensor that must be there and have this shape, as `f32`.
+    pub fn tensor(&self, backend: &dyn Backend, name: &str, expected: Shape) -> Result<Tensor, Error> {
+        Ok(backend.upload_f32(&self.stored_as(name, expected)?.into_f32(), expected))
+    }
+
+    /// A note that was written with the tensors.
+    pub fn note(&self, key: &str) -> Option<&str> {
+        self.notes.get(key).map(String::as_str)
+    }
+
+    /// The file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Gives a tensor another name.
+    pub(crate) fn rename(&mut self, from: &str, to: &str) {
+        if let Some(entry) = self.entries.remove(from) {
+            self.entries.insert(to.to_owned(), entry);
+        }
+    }
+
+    /// Whether two tensors that are there are the same numbers in the same shape.
+    pub(crate) fn same(&self, a: &str, b: &str) -> Result<bool, Error> {
+        // In a file of PyTorch, what is tied is often one storage with several names.
+        Ok(self.entries.get(a) == self.entries.get(b) || self.get(a)? == self.get(b)?)
+    }
+
+    /// The scales of the rows of a tensor in int8.
+    fn scales(&self, name: &str, shape: Shape) -> Result<Vec<f32>, Error> {
+        let scales = self.stored_as(&format!("{name}{SCALE}"), [shape.rows()].into())?;
+        Ok(scales.into_f32())
+    }
+
+    /// The bytes of a tensor in the order of its shape.
+    fn bytes(&self, entry: &Entry) -> Result<Vec<u8>, Error> {
+        let mut bytes = vec![0; entry.length];
+        // A thread that panicked in between has left behind a position, and that is set anew.
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = file.seek(SeekFrom::Start(entry.start)).and_then(|_| file.read_exact(&mut bytes));
+        read.map_err(|source| Error::File { path: self.path.clone(), source })?;
+        Ok(entry.in_order(bytes))
+    }
+
+    fn unreadable(&self, name: &str, problem: String) -> Error {
+        Error::Format { path: self.path.clone(), problem: format!("`{name}` {problem}") }
+    }
+}
+
+/// What the name of a matrix in int8 is followed by in that of its scales.
+pub(crate) const SCALE: &str = ".scale";
+
+fn each<T, const N: usize>(bytes: &[u8], convert: impl Fn([u8; N]) -> T) -> Vec<T> {
+    bytes.as_chunks().0.iter().map(|&chunk| convert(chunk)).collect()
+}
+
+/// Whether a file is what Git leaves in the place of a large one.
+fn is_pointer(file: &mut File) -> bool {
+    const START: &[u8] = b"version https://git-lfs";
+    zip::read(file, 0, START.len() as u64).is_ok_and(|start| start == START)
+}

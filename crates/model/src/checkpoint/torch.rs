@@ -1,0 +1,156 @@
+//! `pytorch_model.bin`: a ZIP archive with a pickled state dict and the storages that its tensors lie in.
+//!
+//! `<name>/data.pkl` says which tensors there are, `<name>/data/<key>` has the numbers of a storage, raw.
+//! Before any of them is read, the checksums of all storages are held against their bytes.
+
+use super::entry::Entry;
+use super::pickle::{self, Tensor};
+use super::zip;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::io::{Read, Seek, SeekFrom};
+
+/// The tensors of an archive by name.
+pub(super) fn entries(file: &mut (impl Read + Seek)) -> Result<BTreeMap<String, Entry>, String> {
+    if is_old(file) {
+        return Err("this is PyTorch's format from before version 1.6, which is not read: take the \
+                    model.safetensors of the same model, or load it with torch.load and write it again with torch.save"
+            .to_owned());
+    }
+    let archive = zip::entries(file)
+        .map_err(|problem| format!("not a whole file of PyTorch, which is a ZIP archive: {problem}"))?;
+    let folder = archive.keys().find_map(|name| name.strip_suffix("data.pkl"));
+    let folder = folder.ok_or("not a file of PyTorch: the archive has no data.pkl")?;
+    big_endian_is_refused(file, &archive, folder)?;
+    let pickle = archive[&format!("{folder}data.pkl")];
+    if pickle.length > pickle::LONGEST {
+        return Err(format!("its data.pkl has {} bytes, more than any model needs", pickle.length));
+    }
+    let pickle = zip::read(file, pickle.start, pickle.length)?;
+    let mut entries = BTreeMap::new();
+    let mut checked = BTreeSet::new();
+    for (name, tensor) in pickle::tensors(&pickle)? {
+        let storage = archive.get(&format!("{folder}data/{}", tensor.storage));
+        let storage = storage.ok_or_else(|| format!("`{name}` lies in a storage that is not there"))?;
+        if checked.insert(storage.start) {
+            check(file, storage)
+                .map_err(|problem| format!("the numbers of `{name}` are damaged: {problem}"))?;
+        }
+        let entry = place(&tensor, storage).map_err(|problem| format!("`{name}` {problem}"))?;
+        entries.insert(name.to_owned(), entry);
+    }
+    Ok(entries)
+}
+
+/// Whether a file begins with the number that the old format begins with.
+fn is_old(file: &mut (impl Read + Seek)) -> bool {
+    const MAGIC: &[u8] = b"\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
+    zip::read(file, 2, MAGIC.len() as u64).is_ok_and(|start| start == MAGIC)
+}
+
+fn big_endian_is_refused(
+    file: &mut (impl Read + Seek),
+    archive: &HashMap<String, zip::Entry>,
+    folder: &str,
+) -> Result<(), String> {
+    let Some(order) = archive.get(&format!("{folder}byteorder")) else { return Ok(()) };
+    match zip::read(file, order.start, order.length.min(8))?.as_slice() {
+        b"little" => Ok(()),
+        _ => Err("its numbers are not in the order of bytes of this machine (little-endian)".to_owned()),
+    }
+}
+
+/// Holds the bytes of a storage against their checksum.
+fn check(file: &mut (impl Read + Seek), storage: &zip::Entry) -> Result<(), String> {
+    file.seek(SeekFrom::Start(storage.start)).map_err(|error| error.to_string())?;
+    let (mut hasher, mut left) = (crc32fast::Hasher::new(), storage.length);
+    let mut buffer = vec![0; left.min(1 << 20) as usize];
+    while left > 0 {
+        let piece = &mut buffer[..left.min(1 << 20) as usize];
+        file.read_exact(piece).map_err(|error| error.to_string())?;
+        hasher.update(piece);
+        left -= piece.len() as u64;
+    }
+    match hasher.finalize() {
+        sum if sum == storage.checksum => Ok(()),
+        sum => Err(format!("their checksum is {sum:08x} and should be {:08x}", storage.checksum)),
+    }
+}
+
+/// Where the numbers of a tensor lie in the file.
+fn place(tensor: &Tensor, storage: &zip::Entry) -> Result<Entry, String> {
+    let size = tensor.dtype.bitsize() as u64 / 8;
+    if tensor.numbers.checked_mul(size) != Some(storage.length) {
+        return Err(format!(
+            "lies in a storage of {} bytes, where {} numbers of {size} bytes should be",
+            storage.length, tensor.numbers
+        ));
+    }
+    let shape = || format!("has the shape {:?}", tensor.shape);
+    let wrong = || format!("{}, which does not fit into its storage of {} numbers", shape(), tensor.numbers);
+    if tensor.shape.len() != tensor.strides.len() {
+        return Err(format!("{} and {} strides", shape(), tensor.strides.len()));
+    }
+    let numbers = tensor.shape.iter().try_fold(1u64, |product, &size| product.checked_mul(size));
+    // A tensor may repeat numbers of its storage, but no weights do, and memory for what is repeated has no
+    // bound.
+    let numbers = numbers.filter(|&numbers| numbers <= tensor.numbers).ok_or_else(wrong)?;
+    let strided = || tensor.shape.iter().zip(&tensor.strides);
+    let reach = strided().try_fold(1u64, |reach, (&size, &stride)| {
+        reach.checked_add(size.saturating_sub(1).checked_mul(stride)?)
+    });
+    let reach = if numbers == 0 { 0 } else { reach.ok_or_else(wrong)? };
+    if tensor.offset.checked_add(reach).is_none_or(|end| end > tensor.numbers) {
+        return Err(wrong());
+    }
+    // All of these are at most the size of the file now.
+    let whole = |size: &u64| usize::try_from(*size).map_err(|_| wrong());
+    let (mut dense, mut in_order) = (1, true);
+    for (&size, &stride) in strided().rev().filter(|_| numbers > 0) {
+        in_order &= size == 1 || stride == dense;
+        dense *= size;
+    }
+    let strides = tensor.strides.iter().map(whole).collect::<Result<Vec<_>, _>>()?;
+    Ok(Entry {
+        dtype: tensor.dtype,
+        shape: tensor.shape.iter().map(whole).collect::<Result<_, _>>()?,
+        start: storage.start + tensor.offset * size,
+        length: whole(&(reach * size))?,
+        strides: (!in_order).then_some(strides),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    /// Reads an archive and everything that it says is in it.
+    fn read(bytes: &[u8]) -> Result<usize, String> {
+        let entries = entries(&mut Cursor::new(bytes))?;
+        for entry in entries.values() {
+            let stored = bytes[entry.start as usize..][..entry.length].to_vec();
+            let numbers = entry.shape.iter().product::<usize>();
+            assert_eq!(entry.in_order(stored).len(), numbers * entry.dtype.bitsize() / 8, "{entry:?}");
+        }
+        Ok(entries.len())
+    }
+
+    /// Whatever is cut off, and whichever bit is turned: the file is read, or it is refused.
+    #[test]
+    fn no_damage_makes_it_panic_or_read_beyond_the_end() {
+        let mut bytes = include_bytes!("../../../../golden/torch.bin").to_vec();
+        let spread = bytes.windows(5).position(|w| w == b"K\x00K\x05\x85").expect("a tensor that is refused");
+        bytes[spread + 3] = 1;
+        assert_eq!(read(&bytes), Ok(12));
+        let cut = (0..bytes.len()).filter(|&length| read(&bytes[..length]).is_ok()).count();
+        assert_eq!(cut, 0);
+        let mut readable = 0;
+        for bit in 0..8 * bytes.len() {
+            bytes[bit / 8] ^= 1 << (bit % 8);
+            readable += usize::from(read(&bytes).is_ok());
+            bytes[bit / 8] ^= 1 << (bit % 8);
+        }
+        // Dates and what lies between entries are nobody's business.
+        assert!((1..8 * bytes.len()).contains(&readable), "{readable}");
+    }
+}

@@ -1,0 +1,317 @@
+//! `config.json` of a Transformer, in Marian's words.
+
+use super::TransformerConfig;
+use crate::checkpoint::{Staged, StoredType};
+use crate::error::Error;
+use crate::layers::{NormPlacement, PositionKind};
+use attentive_tensor::Activation;
+use serde::{Deserialize, Serialize};
+use std::path::Path;
+
+/// Its name.
+pub(super) const CONFIG: &str = "config.json";
+
+/// `config.json`. Fields that Marian does not have are left out where Marian needs none. What is missing is
+/// what transformers' `MarianConfig` takes for it, but a missing size or token is a mistake. What only
+/// matters to transformers' own training (dropout of activations, of layers) is not read.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Config {
+    model_type: String,
+    #[serde(default)]
+    architectures: Vec<String>,
+    vocab_size: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decoder_vocab_size: Option<usize>,
+    d_model: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    d_emb: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    d_k: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    d_v: Option<usize>,
+    encoder_layers: usize,
+    decoder_layers: usize,
+    encoder_attention_heads: usize,
+    decoder_attention_heads: usize,
+    encoder_ffn_dim: usize,
+    decoder_ffn_dim: usize,
+    activation_function: String,
+    #[serde(default = "a_tenth")]
+    dropout: f32,
+    #[serde(default)]
+    attention_dropout: f32,
+    #[serde(default)]
+    normalize_before: bool,
+    #[serde(default, skip_serializing)]
+    normalize_embedding: bool,
+    #[serde(default, skip_serializing)]
+    add_final_layer_norm: bool,
+    #[serde(default = "yes", skip_serializing)]
+    static_position_embeddings: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    positions: Option<String>,
+    max_position_embeddings: usize,
+    #[serde(default)]
+    scale_embedding: bool,
+    #[serde(default = "yes")]
+    share_encoder_decoder_embeddings: bool,
+    #[serde(default = "yes")]
+    tie_word_embeddings: bool,
+    #[serde(default = "yes")]
+    is_encoder_decoder: bool,
+    // Without this a missing field would be no padding.
+    #[serde(deserialize_with = "Option::deserialize")]
+    pad_token_id: Option<usize>,
+    eos_token_id: usize,
+    decoder_start_token_id: usize,
+    #[serde(skip_deserializing)]
+    forced_eos_token_id: Option<usize>,
+    #[serde(skip_deserializing)]
+    dtype: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    quantization_config: Option<Quantization>,
+}
+
+/// How weights are stored, if not in floating point: programs that do not know the method are to refuse the
+/// model.
+#[derive(Debug, Serialize, Deserialize)]
+struct Quantization {
+    quant_method: String,
+    version: Option<u32>,
+}
+
+/// Matrices as rows of int8 with a scale for each, as [`checkpoint`](crate::checkpoint) describes it.
+const INT8: &str = "attentive_int8";
+const INT8_VERSION: u32 = 1;
+
+fn yes() -> bool {
+    true
+}
+
+fn a_tenth() -> f32 {
+    0.1
+}
+
+const MARIAN: &str = "marian";
+const OWN: &str = "attentive-transformer";
+const ACTIVATIONS: [(&str, Activation); 6] = [
+    ("relu", Activation::Relu),
+    ("gelu", Activation::Gelu),
+    ("gelu_new", Activation::GeluTanh),
+    ("swish", Activation::Silu),
+    ("silu", Activation::Silu),
+    ("tanh", Activation::Tanh),
+];
+const POSITIONS: [(&str, PositionKind); 3] = [
+    ("halves", PositionKind::Halves),
+    ("interleaved", PositionKind::Interleaved),
+    ("learned", PositionKind::Learned),
+];
+
+fn names<T>(list: &[(&str, T)]) -> String {
+    list.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ")
+}
+
+/// The value of the entry with this key, or the keys there are.
+fn look_up<T: Copy>(list: &[(&str, T)], field: &'static str, name: &str) -> Result<T, Error> {
+    let found = list.iter().find(|(known, _)| *known == name);
+    found
+        .map(|(_, value)| *value)
+        .ok_or_else(|| Error::config(field, format!("`{name}` is not supported; known are {}", names(list))))
+}
+
+/// The key of the entry with this value: every value has one.
+fn name_of<T: Copy + PartialEq>(list: &[(&'static str, T)], value: T) -> String {
+    let found = list.iter().find(|(_, known)| *known == value);
+    found.map(|(name, _)| (*name).to_owned()).expect("every value has a name")
+}
+
+/// A mistake in a field of [`TransformerConfig`], by the name that it has in the file.
+fn in_marians_words(error: Error) -> Error {
+    const WORDS: [(&str, &str); 7] = [
+        ("target_vocab_size", "decoder_vocab_size"),
+        ("h", "encoder_attention_heads"),
+        ("d_ff", "encoder_ffn_dim"),
+        ("max_positions", "max_position_embeddings"),
+        ("pad", "pad_token_id"),
+        ("eos", "eos_token_id"),
+        ("start", "decoder_start_token_id"),
+    ];
+    match error {
+        Error::Config { field, problem } => {
+            let word = WORDS.iter().find(|(ours, _)| *ours == field).map_or(field, |(_, theirs)| theirs);
+            Error::Config { field: word, problem }
+        }
+        other => other,
+    }
+}
+
+/// Why Marian's code cannot compute such a model, whatever the order of its width; none if it can.
+pub(super) fn not_marian(config: &TransformerConfig) -> Option<&'static str> {
+    let (d_model, h) = (config.d_model, config.h);
+    let shared = |d: Option<usize>| d.is_none_or(|d| d * h == d_model);
+    let reasons = [
+        (config.norm == NormPlacement::Pre, "its norms stand before the sublayers, and Marian's behind them"),
+        (config.positions == PositionKind::Learned, "its positions are learned, and Marian's are sinusoids"),
+        (
+            !(d_model.is_multiple_of(h) && shared(config.d_k) && shared(config.d_v)),
+            "its heads are not d_model / h wide, as Marian's are",
+        ),
+        (
+            config.d_emb.is_some_and(|d| d != d_model),
+            "its embeddings are not as wide as the model, as Marian's are",
+        ),
+        (config.pad.is_none(), "it has no token of padding, which Marian needs"),
+    ];
+    reasons.into_iter().find(|(differs, _)| *differs).map(|(_, reason)| reason)
+}
+
+impl Config {
+    /// The file of a model whose weights are stored like that.
+    pub(super) fn of(config: &TransformerConfig, stored: StoredType) -> Config {
+        // Everything else must not be mistaken for what Marian's code can compute.
+        let plain = not_marian(config).is_none() && config.positions == PositionKind::Halves;
+        let own = |value| if plain { None } else { value };
+        let int8 = Quantization { quant_method: INT8.to_owned(), version: Some(INT8_VERSION) };
+        Config {
+            model_type: if plain { MARIAN } else { OWN }.to_owned(),
+            architectures: if plain { vec!["MarianMTModel".to_owned()] } else { Vec::new() },
+            vocab_size: config.vocab_size,
+            decoder_vocab_size: Some(config.target_vocabulary()),
+            d_model: config.d_model,
+            d_emb: own(config.d_emb),
+            d_k: own(config.d_k),
+            d_v: own(config.d_v),
+            encoder_layers: config.encoder_layers,
+            decoder_layers: config.decoder_layers,
+            encoder_attention_heads: config.h,
+            decoder_attention_heads: config.h,
+            encoder_ffn_dim: config.d_ff,
+            decoder_ffn_dim: config.d_ff,
+            activation_function: name_of(&ACTIVATIONS, config.activation),
+            dropout: config.dropout,
+            attention_dropout: config.attention_dropout,
+            normalize_before: config.norm == NormPlacement::Pre,
+            normalize_embedding: false,
+            add_final_layer_norm: false,
+            static_position_embeddings: true,
+            positions: (!plain).then(|| name_of(&POSITIONS, config.positions)),
+            max_position_embeddings: config.max_positions,
+            scale_embedding: config.scaled_embeddings,
+            share_encoder_decoder_embeddings: config.shared_embeddings,
+            tie_word_embeddings: config.tied_output,
+            is_encoder_decoder: true,
+            pad_token_id: config.pad,
+            eos_token_id: config.eos,
+            decoder_start_token_id: config.start,
+            forced_eos_token_id: Some(config.eos),
+            dtype: Some(if stored == StoredType::Bf16 { "bfloat16" } else { "float32" }),
+            quantization_config: (stored == StoredType::Int8).then_some(int8),
+        }
+    }
+
+    /// Reads the file of a folder.
+    pub(super) fn load(folder: &Path) -> Result<Config, Error> {
+        let path = folder.join(CONFIG);
+        let text =
+            std::fs::read_to_string(&path).map_err(|source| Error::File { path: path.clone(), source })?;
+        serde_json::from_str(&text).map_err(|error| Error::Format { path, problem: error.to_string() })
+    }
+
+    /// What the file asks for, or the first thing in it that cannot be had.
+    fn read(&self) -> Result<TransformerConfig, Error> {
+        if ![MARIAN, OWN].contains(&self.model_type.as_str()) {
+            let problem = format!("`{}` is not supported; known are {MARIAN}, {OWN}", self.model_type);
+            return Err(Error::config("model_type", problem));
+        }
+        self.refuse()?;
+        let positions = self.positions.as_deref().unwrap_or("halves");
+        let config = TransformerConfig {
+            vocab_size: self.vocab_size,
+            target_vocab_size: self.decoder_vocab_size.filter(|&size| size != self.vocab_size),
+            shared_embeddings: self.share_encoder_decoder_embeddings,
+            tied_output: self.tie_word_embeddings,
+            scaled_embeddings: self.scale_embedding,
+            d_model: self.d_model,
+            d_emb: self.d_emb,
+            h: self.encoder_attention_heads,
+            d_k: self.d_k,
+            d_v: self.d_v,
+            d_ff: self.encoder_ffn_dim,
+            encoder_layers: self.encoder_layers,
+            decoder_layers: self.decoder_layers,
+            dropout: self.dropout,
+            attention_dropout: self.attention_dropout,
+            activation: look_up(&ACTIVATIONS, "activation_function", &self.activation_function)?,
+            norm: if self.normalize_before { NormPlacement::Pre } else { NormPlacement::Post },
+            positions: look_up(&POSITIONS, "positions", positions)?,
+            max_positions: self.max_position_embeddings,
+            pad: self.pad_token_id,
+            eos: self.eos_token_id,
+            start: self.decoder_start_token_id,
+        };
+        config.check().map_err(in_marians_words)?;
+        Ok(config)
+    }
+
+    /// Names what the file asks for and we do not have.
+    fn refuse(&self) -> Result<(), Error> {
+        let same = [
+            ("decoder_attention_heads", self.encoder_attention_heads, self.decoder_attention_heads),
+            ("decoder_ffn_dim", self.encoder_ffn_dim, self.decoder_ffn_dim),
+        ];
+        for (field, encoder, decoder) in same {
+            if encoder != decoder {
+                let problem = format!(
+                    "{decoder} differs from the encoder's {encoder}, and only equal ones are supported"
+                );
+                return Err(Error::config(field, problem));
+            }
+        }
+        let marian = self.model_type == MARIAN;
+        let flags = [
+            ("is_encoder_decoder", self.is_encoder_decoder, true),
+            // Left over from the first converted models, and read by no version of Marian's code since.
+            ("normalize_before", marian && self.normalize_before, false),
+            ("normalize_embedding", self.normalize_embedding, false),
+            ("add_final_layer_norm", self.add_final_layer_norm, false),
+            ("static_position_embeddings", self.static_position_embeddings, true),
+        ];
+        for (field, found, supported) in flags {
+            if found != supported {
+                let problem = format!("{found} is not supported in a model of this type, only {supported}");
+                return Err(Error::config(field, problem));
+            }
+        }
+        match &self.quantization_config {
+            Some(Quantization { quant_method, .. }) if quant_method != INT8 => {
+                let problem =
+                    format!("the method `{quant_method}` is not supported: take the model as it was before");
+                Err(Error::config("quantization_config", problem))
+            }
+            Some(Quantization { version, .. }) if *version != Some(INT8_VERSION) => {
+                let version = version.map_or("none".to_owned(), |version| version.to_string());
+                let problem = format!(
+                    "version {version} of {INT8} is not supported, only {INT8_VERSION}: convert the model again"
+                );
+                Err(Error::config("quantization_config", problem))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl TransformerConfig {
+    /// Reads the `config.json` of a folder.
+    pub fn load(folder: &Path) -> Result<TransformerConfig, Error> {
+        let config = Config::load(folder)?;
+        config.read().map_err(|error| Error::Format { path: folder.join(CONFIG), problem: error.to_string() })
+    }
+
+    /// Writes the `config.json` of a folder, of a model in f32, beside the old one.
+    pub fn stage(&self, folder: &Path) -> Result<Staged, Error> {
+        let config = Config::of(self, StoredType::F32);
+        let text = serde_json::to_string_pretty(&config).expect("a plain structure") + "\n";
+        Staged::new(&folder.join(CONFIG), text.as_bytes())
+    }
+}
