@@ -5,8 +5,10 @@
 mod bench;
 mod convert;
 mod decoding;
+mod demo;
 mod error;
 mod evaluate;
+mod heatmap;
 mod info;
 mod interrupt;
 mod lines;
@@ -15,6 +17,7 @@ mod options;
 mod output;
 mod precision;
 mod score;
+mod terminal;
 mod tokenize;
 mod train;
 mod translate;
@@ -30,6 +33,8 @@ use std::process::ExitCode;
 #[derive(Parser)]
 #[command(name = "attentive", version, arg_required_else_help = true, after_help = EXAMPLES)]
 enum Command {
+    /// Watch a Transformer learn to translate numbers, in about a minute
+    Demo(demo::Demo),
     /// Measure speed and memory on this machine
     #[command(subcommand)]
     Bench(bench::Command),
@@ -40,7 +45,7 @@ enum Command {
     /// Say how good a translation is: BLEU, chrF, chrF++ and TER
     Score(score::Score),
     /// Train a Transformer on two text files
-    Train(train::Train),
+    Train(Box<train::Train>),
     /// Say what a model is and how it was trained
     Info(info::Info),
     /// Translate text, line by line
@@ -51,6 +56,7 @@ enum Command {
 
 const EXAMPLES: &str = "\
 Examples:
+  attentive demo                            a Transformer learns to translate numbers
   attentive train --source train.en --target train.de --out en-de --minutes 60
   attentive info en-de                      what a model is and how it was trained
   attentive bench train --preset base       a training step of the paper's base model
@@ -87,6 +93,7 @@ fn main() -> ExitCode {
 
 fn run(command: &Command) -> Result<(), Error> {
     match command {
+        Command::Demo(demo) => demo::run(demo),
         Command::Bench(command) => bench::run(command),
         Command::Tokenize(command) => tokenize::run(command),
         Command::Convert(command) => convert::run(command),

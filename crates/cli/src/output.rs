@@ -29,8 +29,8 @@ pub(crate) fn table<const COLUMNS: usize>(rows: &[[String; COLUMNS]], left: usiz
     write(&text)
 }
 
-/// `println!` panics where the reader has gone away; this says so.
-fn write(text: &str) -> Result<(), Error> {
+/// Writes text. `println!` panics where the reader has gone away; this says so.
+pub(crate) fn write(text: &str) -> Result<(), Error> {
     let mut out = stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)

@@ -188,8 +188,13 @@ impl<W: Write> Work<'_, W> {
     }
 
     fn write_alternatives(&mut self, line: &Line, count: usize) -> Result<(), Error> {
-        let found = self.translator.alternatives(&line.text, count);
-        let found = found.map_err(|error| self.lines.problem(error))?;
+        let found = if line.text.trim().is_empty() {
+            vec![Translated::default()]
+        } else {
+            let found = self.translator.alternatives(&line.text, count);
+            found.map_err(|error| self.lines.problem(error))?
+        };
+        self.progress.inc(line.bytes);
         self.written += 1;
         self.write_best(&line.text, &found, 0)?;
         Ok(self.output.flush()?)

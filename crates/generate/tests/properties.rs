@@ -99,6 +99,17 @@ fn the_best_are_sorted_and_distinct() {
 }
 
 #[test]
+fn a_beam_may_be_wider_than_the_vocabulary() {
+    let backend = backend(Precision::F32, 2);
+    let model = unsure(&backend);
+    let options = Options { beam: 30, n_best: 30, max_length: MaxLength::Tokens(6), ..Options::default() };
+    for results in results(&mut generator(&backend, &model, options), sources(17, 4, &model)) {
+        let distinct: HashSet<&Vec<u32>> = results.iter().map(|result| &result.tokens).collect();
+        assert_eq!((results.len(), distinct.len()), (30, 30));
+    }
+}
+
+#[test]
 fn results_keep_to_their_lengths_and_end_once() {
     let backend = backend(Precision::F32, 2);
     for model in models(&backend) {

@@ -7,7 +7,7 @@
 //! {"kind":"event","step":500,"message":"…"}
 //! ```
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 /// A line of `metrics.jsonl`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,16 +38,22 @@ pub struct StepMetric {
     /// Steps made so far.
     pub step: u64,
     /// How often the corpus was gone through, with a fraction.
+    #[serde(deserialize_with = "number")]
     pub epoch: f64,
     /// The mean loss of a target token, label smoothing included.
+    #[serde(deserialize_with = "number")]
     pub loss: f64,
     /// The learning rate of the last step.
+    #[serde(deserialize_with = "number")]
     pub learning_rate: f64,
     /// The norm of the last step's gradient, before clipping.
+    #[serde(deserialize_with = "number")]
     pub gradient_norm: f64,
     /// Source and target tokens that were learned from in a second.
+    #[serde(deserialize_with = "number")]
     pub tokens_per_second: f64,
     /// Seconds of training so far, over all sessions.
+    #[serde(deserialize_with = "number")]
     pub seconds: f64,
 }
 
@@ -57,12 +63,14 @@ pub struct ValidationMetric {
     /// Steps made so far.
     pub step: u64,
     /// The mean loss of a target token, without label smoothing.
+    #[serde(deserialize_with = "number")]
     pub loss: f64,
     /// BLEU of its translations, if it had to translate.
     pub bleu: Option<f64>,
     /// chrF of its translations, if it had to translate.
     pub chrf: Option<f64>,
     /// Seconds of training so far, over all sessions.
+    #[serde(deserialize_with = "number")]
     pub seconds: f64,
     /// Whether the model has never been better.
     pub best: bool,
@@ -75,6 +83,12 @@ pub struct EventMetric {
     pub step: u64,
     /// What it was, in a sentence.
     pub message: String,
+}
+
+/// JSON has no word for infinity or for what is no number, and writes `null`: a norm that went astray must not make a log
+/// unreadable.
+fn number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<f64, D::Error> {
+    Ok(Option::deserialize(deserializer)?.unwrap_or(f64::NAN))
 }
 
 #[cfg(test)]
@@ -99,5 +113,21 @@ mod tests {
         assert_eq!(line, expected);
         assert_eq!(serde_json::from_str::<Metric>(&line).unwrap(), metric);
         assert_eq!(metric.step(), 500);
+    }
+
+    #[test]
+    fn a_line_with_what_is_no_number_can_be_read() {
+        let metric = StepMetric {
+            step: 50,
+            epoch: 0.5,
+            loss: 3.0,
+            learning_rate: 1e-3,
+            gradient_norm: f64::INFINITY,
+            tokens_per_second: 1000.0,
+            seconds: 1.0,
+        };
+        let line = serde_json::to_string(&Metric::Step(metric)).unwrap();
+        let Ok(Metric::Step(read)) = serde_json::from_str(&line) else { panic!("{line}") };
+        assert!(read.gradient_norm.is_nan() && read.loss == 3.0, "{read:?}");
     }
 }

@@ -1,6 +1,7 @@
 //! The built program, tested from outside: what it prints, and how it ends.
 
 mod convert;
+mod demo;
 mod kernels;
 mod score;
 mod tokenize;

@@ -10,10 +10,11 @@ use std::io::{Read, Seek, SeekFrom};
 /// The longest header that other readers accept.
 const LONGEST: u64 = 100_000_000;
 
+type Entries = BTreeMap<String, Entry>;
+type Notes = HashMap<String, String>;
+
 /// The tensors of a file by name, and the notes beside them. All numbers are there, and nothing else is.
-pub(super) fn entries(
-    file: &mut (impl Read + Seek),
-) -> Result<(BTreeMap<String, Entry>, HashMap<String, String>), String> {
+pub(super) fn entries(file: &mut (impl Read + Seek)) -> Result<(Entries, Notes), String> {
     let length = file.seek(SeekFrom::End(0)).map_err(|error| error.to_string())?;
     let header = read(file, 0, 8)?.try_into().map(u64::from_le_bytes);
     let header = header.map_err(|_| "its beginning is missing")?;

@@ -447,7 +447,7 @@ K\x00K\x02\x85K\x01\x85\x89NtRu.";
             drop(tensors(&soup));
             let mut program = if i % 2 == 0 { OLD.to_vec() } else { NEW.to_vec() };
             for j in 0..1 + i % 3 {
-                let at = random.bits(1 << 30 | 4 * i + j) as usize % program.len();
+                let at = random.bits((1 << 30) | (4 * i + j)) as usize % program.len();
                 program[at] = word(i + j);
             }
             drop(tensors(&program));

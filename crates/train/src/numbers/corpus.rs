@@ -22,13 +22,19 @@ struct Group {
 }
 
 const GROUPS: [Group; 6] = [
-    Group { first: 100, end: 1_000, step: 1, drawn: [500, 20, 80] },
+    Group { first: 100, end: 1_000, step: 1, drawn: [500, 19, 80] },
     Group { first: 1_000, end: 10_000, step: 1, drawn: [1_500, 40, 170] },
     Group { first: 10_000, end: 100_000, step: 1, drawn: [3_000, 50, 250] },
-    Group { first: 100_000, end: 1_000_000, step: 1, drawn: [4_500, 70, 400] },
+    Group { first: 100_000, end: 1_000_000, step: 1, drawn: [4_500, 70, 394] },
     Group { first: 1_000, end: 1_000_000, step: 100, drawn: [200, 10, 50] },
     Group { first: 1_000, end: 1_000_000, step: 1_000, drawn: [200, 10, 50] },
 ];
+
+/// Numbers to be shown as examples. They are tested on, so that they are as new to a model as any.
+pub const SHOWN: [u32; 6] = [121, 971, 4_321, 20_080, 71_200, 777_777];
+
+/// The number that validation begins with, to be watched while a model learns: it has a crossing, and is not long.
+const WATCHED: u32 = 297;
 
 /// A number in English, with the language to translate it into, and its translation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -58,8 +64,8 @@ impl NumberCorpus {
     /// The corpus that follows from a seed.
     pub fn new(seed: u64) -> NumberCorpus {
         let random = Random::new(seed);
-        let mut parts: [Vec<u32>; 3] = [(0..100).collect(), vec![], vec![]];
-        let mut taken = HashSet::new();
+        let mut parts: [Vec<u32>; 3] = [(0..100).collect(), vec![WATCHED], SHOWN.to_vec()];
+        let mut taken: HashSet<u32> = parts.iter().flatten().copied().collect();
         for (group, place) in GROUPS.iter().zip(0..) {
             let mut numbers: Vec<u32> = (group.first..group.end).step_by(group.step).collect();
             shuffle(&mut numbers, random.split(place));
@@ -68,10 +74,7 @@ impl NumberCorpus {
                 part.extend(numbers.by_ref().take(count));
             }
         }
-        let [train, validation, test] = parts.map(|mut numbers| {
-            numbers.sort_unstable();
-            pairs(&numbers)
-        });
+        let [train, validation, test] = parts.map(|numbers| pairs(&numbers));
         NumberCorpus { train, validation, test }
     }
 
@@ -81,10 +84,10 @@ impl NumberCorpus {
         std::fs::create_dir_all(folder).map_err(|source| Error::File { path: folder.to_owned(), source })?;
         let mut staged = Vec::new();
         for (name, pairs) in [("train", &self.train), ("valid", &self.validation), ("test", &self.test)] {
-            let sides: [(&str, fn(&NumberPair) -> &str); 2] =
-                [("source", |pair| &pair.source), ("target", |pair| &pair.target)];
-            for (side, text) in sides {
-                let lines: String = pairs.iter().flat_map(|pair| [text(pair), "\n"]).collect();
+            for side in ["source", "target"] {
+                let text =
+                    |pair: &NumberPair| if side == "source" { &pair.source } else { &pair.target }.clone();
+                let lines: String = pairs.iter().map(|pair| text(pair) + "\n").collect();
                 staged.push(Staged::new(&folder.join(format!("{name}.{side}")), lines.as_bytes())?);
             }
         }
@@ -120,6 +123,8 @@ mod tests {
             parts.iter().flat_map(|part| part.iter().map(|pair| &*pair.source)).collect();
         assert_eq!(pairs.len(), parts.iter().map(|part| part.len()).sum::<usize>());
         assert_eq!(corpus.test.len(), 2000);
+        assert!(SHOWN.iter().all(|number| numbers[2].contains(number)));
+        assert_eq!(corpus.validation[0].number, WATCHED);
     }
 
     #[test]

@@ -1,4 +1,6 @@
 //! English numbers, British style: large before small, `and` before what is left below a hundred.
+//!
+//! They are read again, too, so that the right answer to what a person types is known.
 
 const SMALL: [&str; 20] = [
     "zero",
@@ -41,6 +43,23 @@ pub(super) fn write(number: u32) -> String {
         }
         (thousands, rest) => format!("{} thousand {}", below_thousand(thousands), below_thousand(rest)),
     }
+}
+
+/// The number that some words say, or none where [`write`] writes no number so.
+pub(super) fn read(text: &str) -> Option<u32> {
+    let (mut thousands, mut number) = (0u32, 0u32);
+    for word in text.split([' ', '-']) {
+        let place = |words: &[&str]| words.iter().position(|known| *known == word).map(|at| at as u32);
+        match word {
+            "and" => {}
+            // What is too large for the words is no number that `write` writes.
+            "hundred" => number = number.checked_mul(100)?,
+            "thousand" => (thousands, number) = (number.checked_mul(1000)?, 0),
+            _ => number = number.checked_add(place(&SMALL).or_else(|| Some(10 * place(&TENS)?))?)?,
+        }
+    }
+    let number = thousands.checked_add(number)?;
+    (number < super::LIMIT && write(number) == text).then_some(number)
 }
 
 fn below_thousand(number: u32) -> String {
@@ -106,6 +125,31 @@ mod tests {
         ];
         for (number, words) in known {
             assert_eq!(write(number), words);
+        }
+    }
+    #[test]
+    fn every_number_is_read_as_it_is_written() {
+        for number in (0..2000).chain((2000..super::super::LIMIT).step_by(61)) {
+            assert_eq!(read(&write(number)), Some(number));
+        }
+    }
+
+    #[test]
+    fn what_is_not_written_so_is_not_read() {
+        let wrong = [
+            "",
+            "twenty one",
+            "one hundred twenty-one",
+            "twenty-",
+            "one-twenty",
+            "and",
+            "hundred",
+            "zwanzig",
+            "one thousand thousand thousand thousand",
+            "one million",
+        ];
+        for text in wrong {
+            assert_eq!(read(text), None, "{text}");
         }
     }
 }

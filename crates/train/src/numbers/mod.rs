@@ -18,8 +18,13 @@ mod corpus;
 mod english;
 mod french;
 mod german;
+mod lesson;
 
-pub use corpus::{NumberCorpus, NumberPair};
+pub use corpus::{NumberCorpus, NumberPair, SHOWN};
+pub use lesson::prepare;
+
+use attentive_text::tokenizer::Tokenizer;
+use attentive_text::tokenizer::train::of_pieces;
 
 /// The first number that is too large to be written here.
 pub const LIMIT: u32 = 1_000_000;
@@ -70,20 +75,30 @@ impl Language {
         }
     }
 
+    /// The number that is written so in English, if any is.
+    pub fn read_english(text: &str) -> Option<u32> {
+        english::read(text)
+    }
+
     /// A text as a model that translates into several languages is asked for this one: behind a token with the
     /// language's code, as OPUS-MT's models have it.
     pub fn ask(self, text: &str) -> String {
-        format!(">>{}<< {text}", self.code())
+        format!("{} {text}", self.token())
+    }
+
+    fn token(self) -> String {
+        format!(">>{}<<", self.code())
     }
 }
 
-/// The parts that number words are made of, as the pieces of a tokenizer: `▁` stands for the space before a word.
+/// A tokenizer whose pieces are the parts that number words are made of.
 ///
 /// Pieces that are learned from the corpus follow what is frequent, and `undzwanzig` or `siebenhundert` is frequent. These follow
 /// what is counted, so that each has one meaning, and `ein·und·zwanzig` can be seen to cross `twenty-one`.
-pub fn pieces() -> Vec<String> {
+pub fn tokenizer() -> Tokenizer {
     let mut pieces = vec!["-".to_owned()];
     for (first, further) in [english::words(), german::words(), french::words()] {
+        // `▁` stands for the space before a word.
         let first = first.into_iter().map(|word| format!("▁{word}"));
         for piece in first.chain(further.into_iter().map(str::to_owned)) {
             if !pieces.contains(&piece) {
@@ -91,14 +106,13 @@ pub fn pieces() -> Vec<String> {
             }
         }
     }
-    pieces
+    of_pieces(&pieces, &Language::TARGETS.map(Language::token))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use attentive_text::tokenizer::Side;
-    use attentive_text::tokenizer::train::of_pieces;
     use std::collections::HashSet;
 
     #[test]
@@ -111,8 +125,7 @@ mod tests {
 
     #[test]
     fn pieces_cover_every_number_and_each_is_needed() {
-        let languages = Language::TARGETS.map(|language| language.ask("").trim().to_owned());
-        let tokenizer = of_pieces(&pieces(), &languages);
+        let tokenizer = tokenizer();
         let size = tokenizer.vocabulary_size(Side::Source);
         let mut seen: HashSet<u32> = HashSet::new();
         for number in (0..1000).chain((1000..LIMIT).step_by(997)) {
@@ -130,7 +143,7 @@ mod tests {
 
     #[test]
     fn tens_and_units_are_pieces_of_their_own() {
-        let tokenizer = of_pieces(&pieces(), &[">>de<<".to_owned()]);
+        let tokenizer = tokenizer();
         let cut = |text, side| tokenizer.encode_pieces(text, side).unwrap().join(" ");
         assert_eq!(cut(">>de<< twenty-one", Side::Source), ">>de<< ▁twenty - one </s>");
         assert_eq!(cut("einhunderteinundzwanzig", Side::Target), "▁ein hundert ein und zwanzig </s>");

@@ -49,7 +49,7 @@ fn html(name: &str, begin: &Begin, settings: &Settings, metrics: &[Metric], samp
         escape(&lead(begin))
     );
     facts(&mut html, &steps, &validations);
-    html.push_str("<h2>Course</h2>\n<div class=\"plots\">\n");
+    html.push_str("<h2>Course, by steps</h2>\n<div class=\"plots\">\n");
     html.extend(plots(&steps, &validations).iter().filter_map(Plot::html));
     html.push_str("</div>\n");
     translations(&mut html, samples);
@@ -126,8 +126,8 @@ fn translations(html: &mut String, samples: &[Sample]) {
         let class = if reference == translation { " class=\"right\"" } else { "" };
         let _ = write!(html, "<li{class}>");
         for (name, text) in [("source", source), ("translation", translation), ("reference", reference)] {
-            let (open, close) = if name == "translation" { ("<b>", "</b>") } else { ("<i>", "</i>") };
-            let _ = write!(html, "<p><span>{name}</span> {open}{}{close}</p>", escape(text));
+            let class = if name == "translation" { " class=\"own\"" } else { "" };
+            let _ = write!(html, "<p{class}><span>{name}</span> {}</p>", escape(text));
         }
         html.push_str("</li>\n");
     }

@@ -197,10 +197,20 @@ pub(super) fn short(number: f64) -> String {
         size if size >= 99.95 => format!("{number:.0}"),
         size if size >= 9.995 => trimmed(format!("{number:.1}")),
         size if size >= 0.01 => trimmed(format!("{number:.3}")),
+        size if size >= 0.001 => trimmed(format!("{number:.4}")),
         _ => {
             let text = format!("{number:.1e}");
-            text.replace(".0e", "e").replace('e', "·10^")
+            let (digits, power) = text.split_once('e').unwrap_or((&text, "0"));
+            format!("{}·10{}", trimmed(digits.to_owned()), power.chars().map(raised).collect::<String>())
         }
+    }
+}
+
+/// A sign of an exponent.
+fn raised(sign: char) -> char {
+    match sign.to_digit(10) {
+        Some(digit) => ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'][digit as usize],
+        None => '⁻',
     }
 }
 
@@ -215,8 +225,9 @@ mod tests {
 
     #[test]
     fn numbers_are_short() {
-        let numbers = [0.0, 1.0, 0.25, 39.33, 99.97, 1234.0, 20_000.0, 1_500_000.0, 0.0003, 0.000_25];
-        let expected = ["0", "1", "0.25", "39.3", "100", "1234", "20k", "1.5M", "3·10^-4", "2.5·10^-4"];
+        let numbers = [0.0, 1.0, 0.25, 0.003, 39.33, 99.97, 1234.0, 20_000.0, 1_500_000.0, 0.0003, 0.000_25];
+        let expected =
+            ["0", "1", "0.25", "0.003", "39.3", "100", "1234", "20k", "1.5M", "3·10⁻⁴", "2.5·10⁻⁴"];
         assert_eq!(numbers.map(short), expected);
     }
 

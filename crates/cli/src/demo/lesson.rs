@@ -1,0 +1,154 @@
+//! Training as one watches it: a line for each validation, with the loss as a bar that gets shorter and a translation that gets
+//! better.
+
+use crate::error::Error;
+use crate::interrupt;
+use crate::words::{duration, thousands};
+use attentive_train::metrics::ValidationMetric;
+use attentive_train::{Begin, Event, Outcome, Reason, Run, Sample, Settings};
+use indicatif::{ProgressBar, ProgressStyle};
+use std::io::{Write, stderr};
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// The width of the longest bar of a loss.
+const WIDTH: usize = 22;
+/// Positions of the bar that shows how much is done.
+const FULL: u64 = 1000;
+
+/// Whoever watches.
+pub(super) struct Lesson {
+    quiet: bool,
+    bar: ProgressBar,
+    /// The first loss, which has the longest bar.
+    first: Option<f64>,
+}
+
+impl Lesson {
+    pub(super) fn new(quiet: bool) -> Lesson {
+        let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new(FULL) };
+        let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
+        Lesson {
+            quiet,
+            bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
+            first: None,
+        }
+    }
+
+    /// Trains a model in a folder, or goes on with the one that is there; none if the person has stopped it.
+    pub(super) fn learn(mut self, folder: &Path, settings: &Settings) -> Result<Option<Outcome>, Error> {
+        let stop = Arc::new(AtomicBool::new(false));
+        let asked = Arc::clone(&stop);
+        interrupt::on_signal(move || {
+            // Once the lesson is over there is nothing to save.
+            if asked.swap(true, Ordering::Relaxed) {
+                std::process::exit(130);
+            }
+        });
+        let mut tell = |event: &_| self.event(event);
+        let outcome =
+            Run::resume(folder, settings.clone(), &mut tell).and_then(|mut run| run.train(&stop, &mut tell));
+        self.bar.finish_and_clear();
+        let outcome = outcome?;
+        if outcome.reason == Reason::Interrupted {
+            self.line("stopped");
+            return Ok(None);
+        }
+        self.line(&format!("{} steps in {}\n", outcome.step, duration(outcome.seconds)));
+        stop.store(true, Ordering::Relaxed);
+        Ok(Some(outcome))
+    }
+
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::Preparing(_) => {}
+            Event::Begin(begin) => self.begin(begin),
+            Event::Progress(progress) => {
+                self.bar.set_position((progress.share.unwrap_or(0.0) * FULL as f64) as u64);
+            }
+            Event::Step(metric) => {
+                let speed = thousands(metric.tokens_per_second as usize);
+                self.bar.set_message(format!("step {}, {speed} tokens a second", metric.step));
+            }
+            Event::Validation(metric, samples) => self.validation(metric, samples.first()),
+            Event::Notice(message) => self.line(message),
+        }
+    }
+
+    fn begin(&self, begin: &Begin) {
+        let Begin { parameters, pairs, device, .. } = begin;
+        let (parameters, pairs) = (thousands(*parameters), thousands(*pairs));
+        self.line(&format!(
+            "A Transformer of {parameters} parameters learns to translate numbers from English\n\
+             into German and French. It begins with random weights and learns from {pairs}\n\
+             pairs, in about a minute on two cores (this is {device}).\n"
+        ));
+    }
+
+    fn validation(&mut self, metric: &ValidationMetric, sample: Option<&Sample>) {
+        if self.first.is_none()
+            && let Some(Sample { source, .. }) = sample
+        {
+            self.line(&format!("  step   loss  {:WIDTH$}  {source}", ""));
+        }
+        let first = *self.first.get_or_insert(metric.loss);
+        let translation = sample.map_or("", |sample| &sample.translation);
+        self.line(&format!(
+            "{:>6}  {:.3}  {}  {}",
+            metric.step,
+            metric.loss,
+            bar(metric.loss / first),
+            cut(translation)
+        ));
+    }
+
+    /// A line above the bar, or just a line.
+    fn line(&self, line: &str) {
+        if !self.quiet {
+            // Where nobody reads this, the lesson goes on all the same.
+            self.bar.suspend(|| {
+                let _ = writeln!(stderr(), "{line}");
+            });
+        }
+    }
+}
+
+/// A bar of a length between 0 and 1, in eighths of a character.
+fn bar(share: f64) -> String {
+    let eighths = (share.clamp(0.0, 1.0) * (WIDTH * 8) as f64).round() as usize;
+    let part = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"][eighths % 8];
+    format!("{:width$}", "█".repeat(eighths / 8) + part, width = WIDTH)
+}
+
+/// A model that has just begun can go on and on.
+fn cut(text: &str) -> String {
+    const MOST: usize = 40;
+    if text.chars().count() <= MOST {
+        text.to_owned()
+    } else {
+        text.chars().take(MOST - 1).collect::<String>() + "…"
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bar_is_as_long_as_its_share() {
+        assert_eq!(bar(1.0), "█".repeat(22));
+        assert_eq!(bar(0.5).trim_end(), "█".repeat(11));
+        assert_eq!(bar(1.0 / 22.0 / 2.0).trim_end(), "▌");
+        assert_eq!(bar(0.0).trim_end(), "");
+        for share in [0.0, 0.1, 0.33, 0.999, 7.0] {
+            assert_eq!(bar(share).chars().count(), 22);
+        }
+    }
+
+    #[test]
+    fn long_texts_are_cut() {
+        assert_eq!(cut("kurz"), "kurz");
+        assert_eq!(cut(&"ü".repeat(50)).chars().count(), 40);
+    }
+}

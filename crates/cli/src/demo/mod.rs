@@ -1,0 +1,225 @@
+//! `attentive demo`: a Transformer learns to translate numbers, from nothing, while one watches.
+
+mod answer;
+mod lesson;
+mod question;
+mod score;
+mod translator;
+
+use crate::error::Error;
+use crate::heatmap::Heatmap;
+use crate::options::between;
+use crate::words::thousands;
+use crate::{output, terminal};
+use answer::{Answer, answers, text};
+use attentive_train::numbers::{self, Language, NumberCorpus, NumberPair, SHOWN};
+use attentive_train::{Outcome, Settings};
+use clap::Args;
+use lesson::Lesson;
+use question::Question;
+use score::Score;
+use serde::Serialize;
+use std::io::{IsTerminal, stdin};
+use std::path::{Path, PathBuf};
+use translator::Translator;
+
+/// The options of `attentive demo`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Demo {
+    /// What to translate at the end: numbers below a million, in digits or in English words
+    #[arg(value_name = "NUMBER", value_parser = Question::parse)]
+    numbers: Vec<Question>,
+    /// Keep the model in this folder; if it is there already, it is not trained again
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+    /// Write the corpus and its tokenizer into this folder instead, to try `attentive train` with
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "numbers", "steps", "threads", "json"])]
+    write_corpus: Option<PathBuf>,
+    /// Where the choice of numbers, the first weights and the order of learning come from
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Make so many steps, if not as many as are needed
+    #[arg(long, value_name = "N", value_parser = between::<1, 1_000_000>)]
+    steps: Option<usize>,
+    /// How many threads compute; all cores if not given
+    #[arg(long, value_name = "N", value_parser = between::<1, 1024>)]
+    threads: Option<usize>,
+    /// Print nothing on the way
+    #[arg(long, short)]
+    quiet: bool,
+    /// Print one line of JSON at the end instead of text
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  attentive demo                            learn, show what was learned, translate what you type
+  attentive demo 97 \"two hundred and one\"   translate these at the end
+  attentive demo --out numbers              keep the model, its report and its settings
+  attentive demo --write-corpus corpus      write what it learns from
+
+The task is to translate numbers below a million, written out, from English into German and French: \
+where English says twenty-one, German says one-and-twenty, and what English calls ninety-seven is \
+four-twenties-seventeen in French. The program makes the corpus itself and knows all answers. It learns \
+from one number in a hundred and is tested on others.
+
+The same seed gives the same model, to the bit, on the same instructions.";
+
+/// The number whose translation into German is looked into.
+const LOOKED_INTO: u32 = 4_321;
+
+pub(crate) fn run(demo: &Demo) -> Result<(), Error> {
+    match &demo.write_corpus {
+        Some(folder) => write_corpus(folder, demo.seed),
+        None => learn_and_show(demo),
+    }
+}
+
+fn write_corpus(folder: &Path, seed: u64) -> Result<(), Error> {
+    let (corpus, _) = numbers::prepare(folder, seed)?;
+    let NumberCorpus { train, validation, test } = corpus;
+    let name = folder.display();
+    output::write(&format!(
+        "{} pairs to learn from, {} to validate on and {} to test on are in {name}. Try:\n\n  \
+         attentive train --source {name}/train.source --target {name}/train.target \\\n    \
+         --valid-source {name}/valid.source --valid-target {name}/valid.target \\\n    \
+         --tokenizer {name}/tokenizer --preset tiny --warmup 400 --minutes 2 --out model\n",
+        train.len(),
+        validation.len(),
+        test.len()
+    ))
+}
+
+fn learn_and_show(demo: &Demo) -> Result<(), Error> {
+    let folder = Folder::new(demo.out.as_deref());
+    let (corpus, settings) = numbers::prepare(&folder.path.join("numbers"), demo.seed)?;
+    let settings = Settings {
+        steps: demo.steps.map_or(settings.steps, |steps| Some(steps as u64)),
+        threads: demo.threads,
+        ..settings
+    };
+    let Some(outcome) = Lesson::new(demo.quiet || demo.json).learn(&folder.path, &settings)? else {
+        return Ok(());
+    };
+    let mut translator = Translator::load(&folder.path, &settings)?;
+    // The model is in memory; what is not to be kept goes before a person may leave without a word.
+    drop(folder);
+
+    let score = Score::of(&mut translator, &corpus.test)?;
+    if demo.json {
+        let translations = answers(&mut translator, &demo.numbers)?;
+        return output::json(&Report::new(demo, &outcome, &translator, &score, translations));
+    }
+    output::write(&score.text())?;
+    if demo.numbers.is_empty() {
+        let shown = SHOWN.map(Question::number);
+        output::write(&format!("\nSome of them:\n\n{}", text(&answers(&mut translator, &shown)?)))?;
+        output::write(&attention(&mut translator)?)?;
+        if let Some(out) = &demo.out {
+            let out = out.display();
+            output::write(&format!("\nThe model is in {out}, and its course in {out}/report.html.\n"))?;
+        }
+        if stdin().is_terminal() {
+            converse(&mut translator)?;
+        }
+    } else {
+        output::write(&format!("\n{}", text(&answers(&mut translator, &demo.numbers)?)))?;
+    }
+    Ok(())
+}
+
+/// Where a run is: a folder that a person has named, or one that is gone in the end.
+struct Folder {
+    path: PathBuf,
+    kept: bool,
+}
+
+impl Folder {
+    fn new(out: Option<&Path>) -> Folder {
+        let scratch = || std::env::temp_dir().join(format!("attentive-demo-{}", std::process::id()));
+        Folder { path: out.map_or_else(scratch, Path::to_owned), kept: out.is_some() }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if !self.kept {
+            let _ = std::fs::remove_dir_all(&self.path);
+        }
+    }
+}
+
+/// The picture of one translation.
+fn attention(translator: &mut Translator) -> Result<String, Error> {
+    let pair = NumberPair::new(LOOKED_INTO, Language::German);
+    let look = translator.look(&pair.source)?;
+    let map = Heatmap { rows: &look.written, columns: &look.read, weights: &look.weights };
+    Ok(format!(
+        "\nWhere it looked while it wrote {} (cross-attention, layer {}, head {}, in percent).\n\
+         A row is a piece that it wrote; tens and units cross:\n\n{}",
+        thousands(LOOKED_INTO as usize),
+        look.layer + 1,
+        look.head + 1,
+        map.draw(terminal::width(), terminal::colours())
+    ))
+}
+
+/// Translates what a person types.
+fn converse(translator: &mut Translator) -> Result<(), Error> {
+    output::write("\nYour turn: a number below a million, in digits or in English words (Ctrl-D ends).\n")?;
+    loop {
+        output::write("> ")?;
+        let mut line = String::new();
+        let read = stdin().read_line(&mut line);
+        let read = read.map_err(|source| Error::Input { input: "standard input".to_owned(), source })?;
+        if read == 0 {
+            return output::write("\n");
+        }
+        if line.trim().is_empty() {
+            continue;
+        }
+        match Question::parse(&line) {
+            Ok(question) => output::write(&text(&answers(translator, &[question])?))?,
+            Err(problem) => output::write(&format!("{problem}\n"))?,
+        }
+    }
+}
+
+/// What the command says with `--json`.
+#[derive(Serialize)]
+struct Report<'a> {
+    seed: u64,
+    parameters: usize,
+    steps: u64,
+    seconds: f64,
+    loss: Option<f64>,
+    #[serde(flatten)]
+    score: &'a Score,
+    accuracy: f64,
+    translations: Vec<Answer>,
+    out: Option<&'a Path>,
+}
+
+impl<'a> Report<'a> {
+    fn new(
+        demo: &'a Demo,
+        outcome: &Outcome,
+        translator: &Translator,
+        score: &'a Score,
+        translations: Vec<Answer>,
+    ) -> Report<'a> {
+        Report {
+            seed: demo.seed,
+            parameters: translator.parameters(),
+            steps: outcome.step,
+            seconds: outcome.seconds,
+            loss: outcome.best.as_ref().map(|best| best.loss),
+            score,
+            accuracy: score.exact as f64 / score.tested as f64,
+            translations,
+            out: demo.out.as_deref(),
+        }
+    }
+}

@@ -1,0 +1,21 @@
+//! What the terminal can show, if results go to one.
+
+use std::env::var_os;
+use std::io::{IsTerminal, stdout};
+
+/// The width of a line where nobody says how wide it is.
+const USUAL_WIDTH: usize = 80;
+
+/// How many characters a line of stdout has.
+pub(crate) fn width() -> usize {
+    let told = || var_os("COLUMNS")?.to_str()?.parse().ok().filter(|&width| width > 0);
+    let size = terminal_size::terminal_size_of(stdout());
+    size.map(|(width, _)| width.0.into()).or_else(told).unwrap_or(USUAL_WIDTH)
+}
+
+/// Whether stdout shows colours and the person wants to see them (<https://no-color.org>).
+pub(crate) fn colours() -> bool {
+    let refused = var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
+    let dumb = var_os("TERM").is_none_or(|term| term == "dumb");
+    stdout().is_terminal() && !refused && !dumb
+}

@@ -1,0 +1,125 @@
+//! `attentive demo`.
+
+use super::{Outcome, finish, program, run};
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+/// A folder of its own for a test, gone when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(name: &str) -> Folder {
+        let path = std::env::temp_dir().join(format!("attentive-demo-test-{name}-{}", std::process::id()));
+        std::fs::create_dir_all(&path).unwrap();
+        Folder(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Runs the demo with a few steps, with `scratch` for what is not kept.
+fn demo(arguments: &[&str], scratch: &Folder) -> Outcome {
+    let mut program = program("demo");
+    program.args(arguments).env("TMPDIR", &scratch.0);
+    finish(program)
+}
+
+fn lines(path: &Path) -> Vec<String> {
+    std::fs::read_to_string(path).unwrap().lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_corpus_is_written_with_numbers_of_its_own_for_the_test() {
+    let folder = Folder::new("corpus");
+    let written = run(&format!("demo --write-corpus {}", folder.0.display()));
+    assert_eq!((written.code, written.stderr.as_str()), (Some(0), ""));
+    assert!(written.stdout.contains("attentive train --source"), "{}", written.stdout);
+    let of = |name: &str| lines(&folder.0.join(name));
+    let [train, test] = ["train.source", "test.source"].map(of);
+    let train: HashSet<&str> = train.iter().map(|line| line.split_once(' ').unwrap().1).collect();
+    assert!(train.contains("twenty-one"));
+    assert!(test.iter().all(|line| !train.contains(line.split_once(' ').unwrap().1)));
+    assert_eq!(test.len(), of("test.target").len());
+    assert!(folder.0.join("tokenizer/vocab.json").exists());
+}
+
+#[test]
+fn json_tells_the_score_and_what_was_asked_and_nothing_is_left_behind() {
+    let scratch = Folder::new("scratch");
+    let asked = ["97", "two hundred and one", "one and twenty"];
+    let outcome = demo(&[&["--steps", "3", "--json"], &asked[..]].concat(), &scratch);
+    let report = outcome.json();
+    assert_eq!((&report["steps"], &report["tested"]), (&3.into(), &2000.into()));
+    assert!(report["exact"].as_u64().unwrap() < 2000);
+    let of = |place: usize, name: &str| report["translations"][place][name].clone();
+    assert_eq!(of(0, "reference"), "siebenundneunzig");
+    assert_eq!((of(3, "number"), of(3, "reference")), (201.into(), "deux cent un".into()));
+    assert_eq!((of(4, "source"), of(4, "reference")), ("one and twenty".into(), serde_json::Value::Null));
+    assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 0);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bits_with_any_number_of_threads() {
+    let scratch = Folder::new("bits");
+    let weights = |name: &str, seed: &str, threads: &str| {
+        let out = scratch.0.join(name);
+        let arguments = ["--steps", "4", "--json", "--seed", seed, "--threads", threads, "--out"];
+        demo(&[&arguments[..], &[out.to_str().unwrap()]].concat(), &scratch).json();
+        std::fs::read(out.join("model.safetensors")).unwrap()
+    };
+    let one = weights("one", "5", "1");
+    assert!(one == weights("two", "5", "2"));
+    assert!(one != weights("other", "6", "1"));
+}
+
+#[test]
+fn a_folder_that_is_kept_is_a_model_with_its_report_and_is_not_trained_again() {
+    let scratch = Folder::new("kept");
+    let out = scratch.0.join("out");
+    let arguments = ["--steps", "4", "--out", out.to_str().unwrap(), "21"];
+    let first = demo(&arguments, &scratch);
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    assert!(first.stdout.contains("twenty-one") && first.stdout.contains("German"), "{}", first.stdout);
+    assert!(!first.stdout.contains('\x1b'), "{}", first.stdout);
+    for name in ["config.json", "report.html", "events.out.tfevents.attentive", "vocab.json", "train.toml"] {
+        assert!(out.join(name).exists(), "{name}");
+    }
+    let weights = std::fs::read(out.join("model.safetensors")).unwrap();
+    let again = demo(&arguments, &scratch);
+    assert_eq!((again.code, again.stdout), (Some(0), first.stdout));
+    assert!(weights == std::fs::read(out.join("model.safetensors")).unwrap());
+}
+
+#[test]
+fn without_a_question_examples_and_the_attention_of_one_are_shown_without_colours() {
+    let scratch = Folder::new("shown");
+    let shown = demo(&["--steps", "2", "--quiet"], &scratch);
+    assert_eq!((shown.code, shown.stderr.as_str()), (Some(0), ""));
+    for words in ["777,777", "exactly right", ">>de<<", "twenty", "cross-attention, layer"] {
+        assert!(shown.stdout.contains(words), "`{words}` is not in: {}", shown.stdout);
+    }
+    assert!(!shown.stdout.contains('\x1b') && !shown.stdout.contains("Your turn"), "{}", shown.stdout);
+}
+
+/// The longest test of all, about a minute: it is what the program promises first.
+#[test]
+fn it_learns_to_translate_numbers_that_it_has_never_seen() {
+    let scratch = Folder::new("learns");
+    let report = demo(&["--json", "4321"], &scratch).json();
+    assert!(report["accuracy"].as_f64().unwrap() >= 0.99, "{report}");
+    for answer in report["translations"].as_array().unwrap() {
+        assert_eq!(answer["translation"], answer["reference"]);
+    }
+}
+
+#[test]
+fn what_is_no_number_below_a_million_is_wrong_usage() {
+    run("demo 1000000").refused(&["1000000", "below a million"]);
+    run("demo 12 dozen").refused(&["`dozen`"]);
+    run("demo --steps 0").refused(&["--steps"]);
+    run("demo --write-corpus a --out b").refused(&["--write-corpus", "--out"]);
+}
