@@ -5,7 +5,8 @@
 The first lines of the file SOURCE are translated by `attentive translate`, by transformers' MarianMTModel with its
 MarianTokenizer, and by CTranslate2 after its own converter, all in f32, greedily and with a beam of 5. It prints how many
 translations are the same, and fails if fewer than 99 of 100 are: two candidates whose scores differ by less than rounding
-may change places. ATTENTIVE is the program, target/release/attentive if it is not set.
+may change places. CTranslate2's beam search ends by a rule of its own, so that its results with a beam are printed only.
+ATTENTIVE is the program, target/release/attentive if it is not set.
 """
 
 import os
@@ -71,7 +72,8 @@ def main():
             print(f"beam {beam}, {name}: {len(lines) - len(different)} of {len(lines)} are the same")
             for one, other in different[:3]:
                 print(f"  ours   {one}\n  theirs {other}")
-            failed |= len(different) * 100 > len(lines)
+            same_search = beam == 1 or name == "transformers"
+            failed |= same_search and len(different) * 100 > len(lines)
     sys.exit(failed)
 
 

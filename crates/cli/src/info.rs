@@ -172,7 +172,7 @@ impl Training {
         ];
         if let Some(best) = &self.best {
             let scores = words::scores(best);
-            rows.push(("best", format!("step {} of {validations} validations: {scores}", best.step)));
+            rows.push(("best", format!("at step {}, of {validations} validations: {scores}", best.step)));
         }
         rows.extend(self.events.iter().map(|event| ("event", event.clone())));
         rows

@@ -1,6 +1,7 @@
 //! Why a server does not run.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
 /// Why a server does not run, or no longer.
 #[derive(Debug, thiserror::Error)]
@@ -25,8 +26,13 @@ pub enum Error {
         source: attentive_generate::Error,
     },
     /// The model that comes with the program has to be a folder for a moment.
-    #[error("the model that comes with the program cannot be unpacked into {}: {0}", std::env::temp_dir().display())]
-    Unpack(std::io::Error),
+    #[error("the model that comes with the program cannot be unpacked into {}: {source}", folder.display())]
+    Unpack {
+        /// The folder for such things.
+        folder: PathBuf,
+        /// Why not.
+        source: std::io::Error,
+    },
     /// Two models with one name.
     #[error("two models are called `{0}`: name one of them otherwise, with NAME=DIR")]
     SameName(String),

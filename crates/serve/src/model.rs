@@ -63,7 +63,7 @@ impl Model {
         match &place.folder {
             Some(folder) => Model::open(engine, &place.name, folder),
             None => {
-                let unpacked = numbers::unpack().map_err(Error::Unpack)?;
+                let unpacked = numbers::unpack()?;
                 let (mut model, steps) = Model::open(engine, &place.name, unpacked.path())?;
                 model.languages.source = Some(Language::called("en"));
                 model.examples = numbers::examples();

@@ -3,8 +3,10 @@
 //! Its files are in `crates/serve/model`, with the commands that make them. For the moment of loading they are a
 //! folder on the disk, since that is what models are read from.
 
+use crate::error::Error;
 use crate::model::Example;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 macro_rules! files {
     ($($name:literal),* $(,)?) => {
@@ -38,16 +40,17 @@ impl Drop for Unpacked {
 }
 
 /// Writes the model into a new folder, whose name nobody else has.
-pub(crate) fn unpack() -> std::io::Result<Unpacked> {
-    use std::sync::atomic::{AtomicU64, Ordering};
+pub(crate) fn unpack() -> Result<Unpacked, Error> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-    let path = std::env::temp_dir().join(format!("attentive-numbers-{}-{number}", std::process::id()));
+    let place = std::env::temp_dir();
+    let path = place.join(format!("attentive-numbers-{}-{number}", std::process::id()));
+    let failed = |source| Error::Unpack { folder: place.clone(), source };
     // One that is there belongs to somebody else, and is not written to.
-    std::fs::create_dir(&path)?;
+    std::fs::create_dir(&path).map_err(failed)?;
     let folder = Unpacked(path);
     for (name, bytes) in FILES {
-        std::fs::write(folder.path().join(name), bytes)?;
+        std::fs::write(folder.path().join(name), bytes).map_err(failed)?;
     }
     Ok(folder)
 }

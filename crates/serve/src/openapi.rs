@@ -9,8 +9,11 @@ use std::sync::Arc;
 
 const DESCRIPTION: &str = include_str!("openapi.json");
 
+/// A number of it that the settings of the server decide.
+type Place = (&'static str, fn(&Limits) -> usize);
+
 /// Where the limits stand in it.
-const LIMITS: [(&str, fn(&Limits) -> usize); 12] = [
+const LIMITS: [Place; 12] = [
     ("/components/schemas/Text/maxLength", |limits| limits.characters),
     ("/components/schemas/Texts/maxItems", |limits| limits.texts),
     ("/components/schemas/TranslateRequest/properties/beam/maximum", |limits| limits.beam),

@@ -259,7 +259,9 @@ impl Desk {
     }
 
     fn answer(&mut self, Open { job, results }: Open) {
-        results.iter().for_each(|(number, _)| drop(self.sentences.remove(number)));
+        for (number, _) in &results {
+            self.sentences.remove(number);
+        }
         let hypotheses: Vec<Vec<Hypothesis>> =
             results.into_iter().map(|(_, result)| result.unwrap_or_default()).collect();
         let links = if job.align { self.align(&job.sentences, &hypotheses) } else { Ok(Vec::new()) };

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 
 /// The exponential moving average of a model's weights.
 #[derive(Debug)]
-pub struct MovingAverage {
+pub(crate) struct MovingAverage {
     decay: f64,
     /// In the order of the parameters.
     means: Vec<Tensor>,
@@ -57,14 +57,14 @@ impl MovingAverage {
 }
 
 /// Lets the values of parameters and other tensors change places.
-pub fn exchange(parameters: &[Parameter], values: &mut [Tensor]) {
+pub(crate) fn exchange(parameters: &[Parameter], values: &mut [Tensor]) {
     for (parameter, value) in parameters.iter().zip(values) {
         parameter.update(|old| std::mem::replace(value, old));
     }
 }
 
 /// The mean of the weights in several files, for each parameter.
-pub fn mean_of_files(
+pub(crate) fn mean_of_files(
     backend: &dyn Backend,
     files: &[PathBuf],
     parameters: &[Parameter],

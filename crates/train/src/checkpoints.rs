@@ -23,7 +23,7 @@ use std::path::{Path, PathBuf};
 /// What a run remembers beside its tensors.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct State {
+pub(crate) struct State {
     /// Of this format.
     pub version: u32,
     /// Steps made so far.
@@ -58,7 +58,7 @@ pub struct State {
 
 /// Losses of steps that are not in the log yet.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Unlogged {
+pub(crate) struct Unlogged {
     /// The sum over target tokens.
     pub loss: f64,
     /// How many there are.
@@ -75,7 +75,7 @@ pub struct Unlogged {
 
 /// The loss, smoothed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Course {
+pub(crate) struct Course {
     /// A moving average.
     pub smoothed: Option<f64>,
     /// The lowest that it was.
@@ -83,7 +83,7 @@ pub struct Course {
 }
 
 /// The present format.
-pub const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 1;
 const NOTE: &str = "attentive";
 const STATE: &str = "state.safetensors";
 

@@ -2,12 +2,12 @@
 //!
 //! [`Run`] is the whole of it: [`Settings`] and an empty folder in, [`Event`]s on the way, a model in the
 //! folder at the end. Its parts, in the order in which a step meets them: [`corpus`] makes batches,
-//! [`Learner`] learns from them at the rate of a [`schedule`], [`average`] follows the weights,
+//! [`Learner`] learns from them at the rate of a [`schedule`], a moving average follows the weights,
 //! [`Validation`] judges them, and checkpoints let all of it go on to the same bits after it was killed. This
 //! crate never prints.
 #![forbid(unsafe_code)]
 
-pub mod average;
+mod average;
 mod checkpoints;
 pub mod corpus;
 mod error;
@@ -26,7 +26,6 @@ pub mod tensorboard;
 mod validation;
 mod vocabulary;
 
-pub use checkpoints::{Course, State, Unlogged};
 pub use error::Error;
 pub use event::{Begin, Event, Outcome, Progress, Reason, Sample};
 pub use learner::Learner;

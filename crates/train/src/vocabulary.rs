@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// Pairs that a tokenizer is trained on: so many, spread evenly over the corpus, tell as much as all of ten
 /// million.
-const SAMPLE: usize = 1_000_000;
+const SAMPLE: usize = 500_000;
 /// Pairs that are read at once for it.
 const CHUNK: usize = 50_000;
 

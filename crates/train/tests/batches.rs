@@ -101,6 +101,25 @@ fn a_saved_position_goes_on_with_the_same_batches_wherever_it_was_saved() {
 }
 
 #[test]
+fn epochs_rise_with_every_batch_and_are_whole_at_their_end() {
+    let scratch = Scratch::new("epochs");
+    let corpus = corpus(&scratch, 250);
+    for window in [1000, 60] {
+        let mut batches = batches(&corpus, batching(3, window));
+        assert_eq!(batches.epochs(), 0.0);
+        for end in [1.0, 2.0] {
+            let mut last = batches.epochs();
+            while batches.next_position().epoch < end as u64 {
+                take(&mut batches, 1);
+                assert!(batches.epochs() > last && batches.epochs() <= end, "{last} {}", batches.epochs());
+                last = batches.epochs();
+            }
+            assert_eq!(batches.epochs(), end);
+        }
+    }
+}
+
+#[test]
 fn a_position_of_another_corpus_or_of_other_batches_is_refused() {
     let scratch = Scratch::new("other");
     let corpus = corpus(&scratch, 50);

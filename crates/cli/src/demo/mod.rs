@@ -157,7 +157,7 @@ fn attention(translator: &mut Translator) -> Result<String, Error> {
     let look = translator.look(&pair.source)?;
     let map = Heatmap { rows: &look.written, columns: &look.read, weights: &look.weights };
     Ok(format!(
-        "\nWhere it looked while it wrote {} (cross-attention, layer {}, head {}, in percent).\n\
+        "\nWhere it looked while it wrote {} (cross-attention, layer {}, head {}, in %).\n\
          A row is a piece that it wrote; tens and units cross:\n\n{}",
         thousands(LOOKED_INTO as usize),
         look.layer + 1,
@@ -168,7 +168,7 @@ fn attention(translator: &mut Translator) -> Result<String, Error> {
 
 /// Translates what a person types.
 fn converse(translator: &mut Translator) -> Result<(), Error> {
-    output::write("\nYour turn: a number below a million, in digits or in English words (Ctrl-D ends).\n")?;
+    output::write("\nYour turn: a number below a million, in digits or in words (Ctrl-D ends).\n")?;
     loop {
         output::write("> ")?;
         let mut line = String::new();

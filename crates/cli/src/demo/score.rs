@@ -53,7 +53,7 @@ impl Score {
             .map(|(language, exact, of)| format!("{} {}", language.name(), percent(*exact, *of)))
             .collect();
         let mut text = format!(
-            "{} of {} translations of {} numbers that it has never seen are exactly right:\n{} ({}).\n",
+            "{} of {} translations of {} numbers it has never seen are exactly right:\n{} ({}).\n",
             self.exact,
             self.tested,
             self.numbers,

@@ -52,7 +52,7 @@ fn last_words(messages: Vec<Message>) -> Result<String, Refusal> {
     match last.and_then(|message| message.content).ok_or_else(nothing)? {
         Content::Text(text) => Ok(text),
         Content::Parts(parts) => {
-            let text = |part: super::openai::Part| match part.text {
+            let text = |part: openai::Part| match part.text {
                 Some(text) if part.r#type == "text" => Ok(text),
                 _ => Err(Refusal::field(
                     "messages",

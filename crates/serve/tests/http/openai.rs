@@ -79,11 +79,9 @@ fn a_stream_has_the_same_text_as_an_answer_at_once() {
             let (usage, chunks) = chunks.split_last().unwrap();
             assert_eq!((&usage["usage"], &usage["choices"]), (&whole["usage"], &json!([])));
             for choice in whole["choices"].as_array().unwrap() {
-                let own = chunks
-                    .iter()
-                    .map(|chunk| &chunk["choices"][0])
-                    .filter(|own| own["index"] == choice["index"]);
-                let joined: String = own.clone().filter_map(|own| own.pointer(piece)?.as_str()).collect();
+                let all = chunks.iter().map(|chunk| &chunk["choices"][0]);
+                let own: Vec<&Value> = all.filter(|own| own["index"] == choice["index"]).collect();
+                let joined: String = own.iter().filter_map(|own| own.pointer(piece)?.as_str()).collect();
                 assert_eq!(Some(joined.as_str()), choice.pointer(text).unwrap().as_str());
                 assert_eq!(own.last().unwrap()["finish_reason"], choice["finish_reason"]);
             }
