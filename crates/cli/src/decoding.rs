@@ -87,8 +87,8 @@ enum Early {
 impl Decoding {
     /// Reads the model and makes a translator of it that gives `n_best` results, if a number is asked for.
     pub(crate) fn translator(&self, n_best: Option<usize>) -> Result<Translator, Error> {
-        let ModelFolder { model, tokenizer, options } = self.open()?;
-        Ok(Translator::new(model, tokenizer, self.options(options, n_best))?)
+        let ModelFolder { copies, tokenizer, options } = self.open()?;
+        Ok(Translator::new(copies, tokenizer, self.options(options, n_best))?)
     }
 
     /// Reads the model, to be decoded with on each thread.

@@ -56,13 +56,13 @@ fn main() -> Result<(), Box<dyn Error>> {
     let tokenizer = open()?.tokenizer;
     let source = tokenizer.encode(text, Side::Source)?;
     let generators = [
-        ("as it is", Generator::new(open()?.model, Options::default())?),
+        ("as it is", Generator::with_copies(open()?.copies, Options::default())?),
         (
             "without e",
-            Generator::new(open()?.model, Options::default())?.with_filter(Without::letter('e', &tokenizer)),
+            Generator::with_copies(open()?.copies, Options::default())?.with_filter(Without::letter('e', &tokenizer)),
         ),
-        ("cut short", Generator::new(open()?.model, Options::default())?.with_stop(AsLongAsTheSource)),
-        ("by coins", Generator::new(open()?.model, Options::default())?.with_sampler(Coin)),
+        ("cut short", Generator::with_copies(open()?.copies, Options::default())?.with_stop(AsLongAsTheSource)),
+        ("by coins", Generator::with_copies(open()?.copies, Options::default())?.with_sampler(Coin)),
     ];
     for (name, mut generator) in generators {
         for results in generator.generate([source.clone()]) {

@@ -84,7 +84,7 @@ impl<M: Seq2Seq> Generator<M> {
     ) -> Result<Vec<Hypothesis>, Error> {
         self.clear();
         let mut search =
-            Alternatives::new(request.into(), self.options().clone(), count, &self.model.spec())?;
+            Alternatives::new(request.into(), self.options().clone(), count, &self.model().spec())?;
         let (request, options) = search.first();
         let rules = Arc::new(Rules { options, sampler: None, ..(*self.rules).clone() });
         let usual = std::mem::replace(&mut self.rules, rules);

@@ -1,18 +1,18 @@
 //! Many sentences at once: finished ones leave, waiting ones take their place, results come back in order.
 
-use crate::beam::BeamSearch;
 use crate::error::Error;
 use crate::filter::{Banned, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty};
 use crate::hypothesis::Hypothesis;
+use crate::lane::{Lane, Waiting, lock};
 use crate::options::Options;
 use crate::sampler::Sampler;
-use crate::search::{Next, OnToken, Rules, Scores, Search, Sentence, Written};
-use crate::seq2seq::{Row, Seq2Seq, Spec};
+use crate::search::{OnToken, Rules, Sentence, Written};
+use crate::seq2seq::{Seq2Seq, Spec};
 use crate::stop::Stop;
-use crate::walk::Walk;
+use attentive_tensor::Threads;
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// What is to be decoded.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -57,27 +57,17 @@ impl From<Vec<u32>> for Request {
 /// [`Generator::generate`] is all that most need. Who gets sentences one by one, and wants each answer as soon as it can be
 /// had, uses [`Generator::push`], [`Generator::step`] and [`Generator::pop`].
 pub struct Generator<M> {
-    pub(crate) model: M,
+    lanes: Vec<Lane<M>>,
+    threads: Threads,
     /// Those of sentences that bring none of their own.
     pub(crate) rules: Arc<Rules>,
     on_token: OnToken,
     /// Pushed, but not begun.
-    waiting: VecDeque<(Sentence, Arc<Rules>)>,
-    slots: Vec<Option<Running>>,
+    waiting: Waiting,
     /// The results of all sentences from the next one on that is to be handed out.
     results: VecDeque<Outcome>,
     /// The number of the next sentence.
     next: u64,
-    rows: Vec<Row>,
-}
-
-/// A sentence that is being decoded.
-struct Running {
-    number: u64,
-    rules: Arc<Rules>,
-    search: Box<dyn Search>,
-    /// Its first row in the last step; none before its first.
-    first: Option<usize>,
 }
 
 /// What became of a sentence.
@@ -92,17 +82,27 @@ enum Outcome {
 impl<M: Seq2Seq> Generator<M> {
     /// A generator with nothing to do.
     pub fn new(model: M, options: Options) -> Result<Generator<M>, Error> {
-        let rules = Rules::new(options, model.spec())?;
-        let slots = (0..rules.options.batch).map(|_| None).collect();
+        Generator::with_copies(vec![model], options)
+    }
+
+    /// A generator with several copies of a model, each on a thread of its own. They share the sentences that
+    /// [`Options::batch`] has room for.
+    ///
+    /// # Panics
+    /// If there are none.
+    pub fn with_copies(copies: Vec<M>, options: Options) -> Result<Generator<M>, Error> {
+        assert!(!copies.is_empty(), "at least one copy of a model is needed");
+        let rules = Rules::new(options, copies[0].spec())?;
+        let threads = Threads::new(copies.len());
+        let slots = rules.options.batch.div_ceil(copies.len());
         Ok(Generator {
-            model,
+            lanes: copies.into_iter().map(|model| Lane::new(model, slots)).collect(),
+            threads,
             rules: Arc::new(rules),
             on_token: Box::new(|_| {}),
             waiting: VecDeque::new(),
-            slots,
             results: VecDeque::new(),
             next: 0,
-            rows: Vec::new(),
         })
     }
 
@@ -124,8 +124,8 @@ impl<M: Seq2Seq> Generator<M> {
         self
     }
 
-    /// Something that is called for every token as soon as it is written.
-    pub fn on_token(mut self, on_token: impl FnMut(&Written) + 'static) -> Generator<M> {
+    /// Something that is called for every token as soon as it is written, on any thread.
+    pub fn on_token(mut self, on_token: impl FnMut(&Written) + Send + 'static) -> Generator<M> {
         self.on_token = Box::new(on_token);
         self
     }
@@ -137,7 +137,7 @@ impl<M: Seq2Seq> Generator<M> {
 
     /// The model.
     pub fn model(&self) -> &M {
-        &self.model
+        &self.lanes[0].model
     }
 
     /// Decodes sources as they are asked for; the results come in the order of the sources. What cannot be decoded gives an
@@ -153,11 +153,7 @@ impl<M: Seq2Seq> Generator<M> {
 
     /// Forgets all sentences, and counts from the first again.
     pub fn clear(&mut self) {
-        for (slot, place) in self.slots.iter_mut().enumerate() {
-            if place.take().is_some() {
-                self.model.release(slot);
-            }
-        }
+        self.lanes.iter_mut().for_each(|lane| lane.give_up(None));
         self.waiting.clear();
         self.results.clear();
         self.next = 0;
@@ -194,11 +190,7 @@ impl<M: Seq2Seq> Generator<M> {
     /// Gives up a sentence, wherever it is. One that is gone already stays so.
     pub fn cancel(&mut self, number: u64) {
         self.waiting.retain(|(sentence, _)| sentence.number != number);
-        for (slot, place) in self.slots.iter_mut().enumerate() {
-            if place.take_if(|running| running.number == number).is_some() {
-                self.model.release(slot);
-            }
-        }
+        self.lanes.iter_mut().for_each(|lane| lane.give_up(Some(number)));
         self.replace(number, Outcome::Gone);
         self.forget();
     }
@@ -215,55 +207,35 @@ impl<M: Seq2Seq> Generator<M> {
 
     /// Writes one token of every sentence that is being decoded. Waiting ones take free places first.
     pub fn step(&mut self) {
+        self.steps(1);
+    }
+
+    /// Several steps in a row, up to `count` of them, which are less work for several threads than as many single ones: each
+    /// goes on without waiting for the others.
+    pub fn steps(&mut self, count: usize) {
         let mut on_token = std::mem::replace(&mut self.on_token, Box::new(|_| {}));
-        self.step_with(&mut *on_token);
+        self.run(count, &mut *on_token);
         self.on_token = on_token;
     }
 
     /// [`Generator::step`], with something else that is called for every token.
-    pub fn step_with(&mut self, on_token: &mut dyn FnMut(&Written)) {
-        self.admit();
-        self.rows.clear();
-        for (slot, running) in self.slots.iter_mut().enumerate() {
-            if let Some(running) = running {
-                let first = self.rows.len();
-                let last = running.first.replace(first);
-                let row = |next: &Next| Row {
-                    slot,
-                    parent: last.map(|last| last + next.parent),
-                    token: next.token,
-                };
-                self.rows.extend(running.search.rows().iter().map(row));
+    pub fn step_with(&mut self, on_token: &mut (dyn FnMut(&Written) + Send)) {
+        self.run(1, on_token);
+    }
+
+    fn run(&mut self, steps: usize, on_token: &mut (dyn FnMut(&Written) + Send)) {
+        let running: usize = self.lanes.iter().map(Lane::running).sum();
+        // Where there are few sentences, no lane takes those that another one has time for.
+        let most = (running + self.waiting.len()).div_ceil(self.lanes.len());
+        let (waiting, on_token) = (Mutex::new(&mut self.waiting), Mutex::new(on_token));
+        self.threads.for_pieces(&mut self.lanes, 1, |_, lanes| {
+            let mut tell = |written: &Written| lock(&on_token)(written);
+            let _ = (0..steps).all(|_| lanes[0].step(&waiting, most, &mut tell));
+        });
+        for lane in 0..self.lanes.len() {
+            for (number, results) in std::mem::take(&mut self.lanes[lane].done) {
+                self.replace(number, Outcome::Done(results));
             }
-        }
-        if self.rows.is_empty() {
-            return;
-        }
-        self.model.step(&self.rows);
-        let running = || self.slots.iter().flatten();
-        let count = running().map(|it| if it.rules.want_rows() { 0 } else { it.rules.candidates() }).max();
-        let count = count.unwrap_or(0);
-        let wants_rows = running().any(|it| it.rules.want_rows() || it.search.wants_rows());
-        let best = if count > 0 { self.model.best(count) } else { Vec::new() };
-        let (mut best, mut logits) = (&best[..], if wants_rows { self.model.logits() } else { &mut [] });
-        let width = if wants_rows { self.rules.spec.vocabulary } else { 0 };
-        let mut done = Vec::new();
-        for (slot, place) in self.slots.iter_mut().enumerate() {
-            if let Some(running) = place {
-                let rows = running.search.rows().len();
-                let (own_best, other_best) = best.split_at(rows * count);
-                let (own, others) = std::mem::take(&mut logits).split_at_mut(rows * width);
-                (best, logits) = (other_best, others);
-                let mut scores = Scores { best: own_best, width: count, rows: own };
-                running.search.advance(&running.rules, &mut scores, on_token);
-                if running.search.rows().is_empty() {
-                    done.extend(place.take().map(|running| (slot, running)));
-                }
-            }
-        }
-        for (slot, running) in done {
-            self.model.release(slot);
-            self.replace(running.number, Outcome::Done(running.search.results()));
         }
     }
 
@@ -308,35 +280,6 @@ impl<M: Seq2Seq> Generator<M> {
         while self.results.pop_front_if(|front| matches!(front, Outcome::Gone)).is_some() {}
     }
 
-    /// Lets waiting sentences take free places, several at a time, since the model reads several in little more time than one.
-    fn admit(&mut self) {
-        let free = self.slots.iter().filter(|slot| slot.is_none()).count();
-        if self.waiting.is_empty() || free * 4 < self.slots.len() {
-            return;
-        }
-        let mut admitted = Vec::new();
-        for (slot, place) in self.slots.iter_mut().enumerate() {
-            if place.is_none()
-                && let Some((sentence, rules)) = self.waiting.pop_front()
-            {
-                admitted.push((slot, sentence, rules));
-            }
-        }
-        let sources: Vec<(usize, &[u32])> =
-            admitted.iter().map(|(slot, sentence, _)| (*slot, &sentence.source[..])).collect();
-        self.model.admit(&sources);
-        for (slot, sentence, rules) in admitted {
-            let number = sentence.number;
-            let walks = rules.options.beam == 1 || rules.sampler.is_some();
-            let search: Box<dyn Search> = if walks {
-                Box::new(Walk::new(&rules, sentence))
-            } else {
-                Box::new(BeamSearch::new(&rules, sentence))
-            };
-            self.slots[slot] = Some(Running { number, rules, search, first: None });
-        }
-    }
-
     fn sentence(&self, request: Request, options: &Options) -> Result<Sentence, Error> {
         let max_length = request.check(options, &self.rules.spec)?;
         let Request { source, prefix } = request;
@@ -378,6 +321,8 @@ fn filters(options: &Options, spec: &Spec) -> Vec<Arc<dyn Filter>> {
 
 /// How many times the sentences that are decoded together [`Generator::generate`] keeps at most.
 const AHEAD: usize = 4;
+/// How many steps it makes before it looks for results.
+const TOGETHER: usize = 8;
 
 /// The results of [`Generator::generate`].
 pub struct Results<'a, M, I> {
@@ -406,7 +351,7 @@ impl<M: Seq2Seq, I: Iterator<Item: Into<Request>>> Iterator for Results<'_, M, I
             if self.generator.is_empty() && self.refused.is_empty() {
                 return None;
             }
-            self.generator.step();
+            self.generator.steps(TOGETHER);
         }
     }
 }
@@ -429,9 +374,9 @@ impl<M: Seq2Seq, I: Iterator<Item: Into<Request>>> Results<'_, M, I> {
 
 impl<M: fmt::Debug> fmt::Debug for Generator<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Generator { model, rules, .. } = self;
+        let Generator { lanes, rules, .. } = self;
         f.debug_struct("Generator")
-            .field("model", model)
+            .field("model", &lanes[0].model)
             .field("options", &rules.options)
             .finish_non_exhaustive()
     }

@@ -50,7 +50,7 @@ impl Written<'_> {
 }
 
 /// What is told of every token.
-pub(crate) type OnToken = Box<dyn FnMut(&Written)>;
+pub(crate) type OnToken = Box<dyn FnMut(&Written) + Send>;
 
 /// How sentences are decoded.
 #[derive(Clone)]
@@ -105,7 +105,7 @@ impl Rules {
 }
 
 /// One sentence on its way.
-pub(crate) trait Search {
+pub(crate) trait Search: Send {
     /// The rows of the next step; none when it is done.
     fn rows(&self) -> &[Next];
 

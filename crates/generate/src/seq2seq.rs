@@ -12,7 +12,7 @@ use attentive_tensor::Best;
 ///
 /// The logits of a row depend on its sentence and its own past, and on nothing else that shares the step, down to the
 /// bits.
-pub trait Seq2Seq {
+pub trait Seq2Seq: Send {
     /// What must be known to search.
     fn spec(&self) -> Spec;
 

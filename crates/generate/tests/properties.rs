@@ -9,11 +9,9 @@ use attentive_generate::{
 use attentive_model::Sequences;
 use attentive_model::families::transformer::{Batch, Transformer};
 use attentive_tensor::{Backend, Precision, Tape};
-use common::{backend, generator, random_model, results, sources, unsure};
-use std::cell::RefCell;
+use common::{backend, generator, golden, random_model, results, sources, unsure};
 use std::collections::HashSet;
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 /// Models that are sure and unsure of themselves.
 fn models(backend: &Arc<dyn Backend>) -> Vec<Transformer> {
@@ -43,28 +41,42 @@ fn bits(results: &[Hypothesis]) -> Vec<(Vec<u32>, u32, Vec<u32>)> {
     results.iter().map(|h| (h.tokens.clone(), h.score.to_bits(), all(&h.token_scores))).collect()
 }
 
+/// Models in every precision, and what computes them.
+fn precisions() -> Vec<(&'static str, Arc<dyn Backend>, Transformer)> {
+    let [f32, bf16] = [Precision::F32, Precision::Bf16].map(|precision| backend(precision, 2));
+    let int8 = |backend: &Arc<dyn Backend>| Transformer::load_in_int8(backend, &golden("generate")).unwrap();
+    let mut all: Vec<_> = models(&f32).into_iter().map(|model| ("f32", Arc::clone(&f32), model)).collect();
+    all.extend(models(&bf16).into_iter().map(|model| ("bf16", Arc::clone(&bf16), model)));
+    all.push(("int8", Arc::clone(&f32), int8(&f32)));
+    all.push(("int8 and bf16", Arc::clone(&bf16), int8(&bf16)));
+    all
+}
+
 #[test]
 fn a_sentence_has_the_same_bits_whatever_shares_its_batch() {
-    for precision in [Precision::F32, Precision::Bf16] {
-        let two = backend(precision, 2);
-        for (model, options) in
-            models(&two).iter().flat_map(|model| ways().into_iter().map(move |way| (model, way)))
-        {
-            let sources = sources(3, 17, model);
-            let with = |batch| generator(&two, model, Options { batch, ..options.clone() });
+    for (name, backend, model) in precisions() {
+        for options in ways() {
+            let sources = sources(3, 17, &model);
+            let with = |batch| generator(&backend, &model, Options { batch, ..options.clone() });
             let alone = results(&mut with(1), sources.clone());
-            for batch in [2, 5, 32] {
-                let together = results(&mut with(batch), sources.clone());
-                for (alone, together) in alone.iter().zip(&together) {
-                    assert_eq!(bits(alone), bits(together), "{precision:?}, {options:?}");
+            let same = |others: &[Vec<Hypothesis>]| {
+                assert_eq!(alone.len(), others.len());
+                for (alone, other) in alone.iter().zip(others) {
+                    assert_eq!(bits(alone), bits(other), "{name}, {options:?}");
                 }
+            };
+            [2, 5, 32].into_iter().for_each(|batch| same(&results(&mut with(batch), sources.clone())));
+            // On several threads, with slots for all sentences and for a few.
+            for batch in [7, 60] {
+                let copies = (0..3).map(|_| TransformerSteps::new(&backend, &model)).collect();
+                let options = Options { batch, ..options.clone() };
+                same(&results(&mut Generator::with_copies(copies, options).unwrap(), sources.clone()));
             }
             // Draws belong to the place of a sentence; all else does not even depend on the order.
             if options.sampling.is_none() {
-                let reversed = results(&mut with(4), sources.iter().rev().cloned());
-                for (alone, reversed) in alone.iter().zip(reversed.iter().rev()) {
-                    assert_eq!(bits(alone), bits(reversed), "{precision:?}, {options:?}");
-                }
+                let mut reversed = results(&mut with(4), sources.iter().rev().cloned());
+                reversed.reverse();
+                same(&reversed);
             }
         }
     }
@@ -368,16 +380,16 @@ fn every_token_is_told_as_it_is_written() {
     {
         // Sentence, draw, token and score.
         type Told = Vec<(u64, usize, u32, f32)>;
-        let told: Rc<RefCell<Told>> = Rc::default();
-        let teller = Rc::clone(&told);
+        let told: Arc<Mutex<Told>> = Arc::default();
+        let teller = Arc::clone(&told);
         let mut generator = generator(&backend, &model, options).on_token(move |written| {
             let token = *written.tokens.last().unwrap();
-            teller.borrow_mut().push((written.sentence, written.draw, token, written.score));
+            teller.lock().unwrap().push((written.sentence, written.draw, token, written.score));
         });
         let found = results(&mut generator, sources(13, 4, &model));
         for (sentence, results) in found.iter().enumerate() {
             let mut heard: Vec<(Vec<u32>, Vec<f32>)> = vec![Default::default(); results.len()];
-            for &(_, draw, token, score) in told.borrow().iter().filter(|told| told.0 == sentence as u64) {
+            for &(_, draw, token, score) in told.lock().unwrap().iter().filter(|told| told.0 == sentence as u64) {
                 heard[draw].0.push(token);
                 heard[draw].1.push(score);
             }

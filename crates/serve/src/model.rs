@@ -59,27 +59,27 @@ pub(crate) struct Example {
 
 impl Model {
     /// Reads a model; it comes together with what decodes.
-    pub fn load(engine: &Engine, place: &ModelPlace) -> Result<(Model, Box<dyn Seq2Seq>), Error> {
+    pub fn load(engine: &Engine, place: &ModelPlace) -> Result<(Model, Vec<Box<dyn Seq2Seq>>), Error> {
         match &place.folder {
             Some(folder) => Model::open(engine, &place.name, folder),
             None => {
                 let unpacked = numbers::unpack()?;
-                let (mut model, steps) = Model::open(engine, &place.name, unpacked.path())?;
+                let (mut model, copies) = Model::open(engine, &place.name, unpacked.path())?;
                 model.languages.source = Some(Language::called("en"));
                 model.examples = numbers::examples();
-                Ok((model, steps))
+                Ok((model, copies))
             }
         }
     }
 
-    fn open(engine: &Engine, name: &str, folder: &Path) -> Result<(Model, Box<dyn Seq2Seq>), Error> {
+    fn open(engine: &Engine, name: &str, folder: &Path) -> Result<(Model, Vec<Box<dyn Seq2Seq>>), Error> {
         let failed = |source| Error::Model { name: name.to_owned(), source };
-        let ModelFolder { model: steps, tokenizer, options, .. } =
+        let ModelFolder { copies, tokenizer, options } =
             ModelFolder::open_on(&engine.backends, engine.int8, folder).map_err(failed)?;
-        let codec = Codec::new(tokenizer, steps.spec()).map_err(failed)?;
+        let codec = Codec::new(tokenizer, copies[0].spec()).map_err(failed)?;
         let languages = Languages::of(name, folder, &codec);
-        let (name, sizes) = (name.to_owned(), steps.sizes());
-        Ok((Model { name, codec, options, sizes, languages, examples: Vec::new() }, steps))
+        let (name, sizes) = (name.to_owned(), copies[0].sizes());
+        Ok((Model { name, codec, options, sizes, languages, examples: Vec::new() }, copies))
     }
 
     /// What stands before a line that is to be translated into a language: nothing for most models.

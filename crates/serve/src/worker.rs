@@ -101,10 +101,10 @@ pub(crate) fn run(
     let mut desks = Vec::new();
     let mut models = Vec::new();
     for place in places {
-        let (model, steps) = Model::load(engine, place)?;
+        let (model, copies) = Model::load(engine, place)?;
         let batch = app.settings.batch * engine.backends.len();
         let options = Options { batch, ..model.options.clone() };
-        let generator = Generator::new(steps, options)
+        let generator = Generator::with_copies(copies, options)
             .map_err(|source| crate::Error::Model { name: model.name.clone(), source })?;
         let model = Arc::new(model);
         desks.push(Desk {

@@ -50,14 +50,14 @@ struct Report {
 
 pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
     let lines = Lines::read(&translate.input)?;
-    let ModelFolder { model, tokenizer, options } = translate.decoding.open()?;
+    let ModelFolder { copies, tokenizer, options } = translate.decoding.open()?;
     let sources: Vec<Vec<u32>> = lines
         .segments()
         .iter()
         .filter(|line| !line.trim().is_empty())
         .map(|line| tokenizer.encode(line.trim(), Side::Source))
         .collect::<Result<_, _>>()?;
-    let mut generator = Generator::new(model, translate.decoding.options(options, Some(1)))?;
+    let mut generator = Generator::with_copies(copies, translate.decoding.options(options, Some(1)))?;
     decode(&mut generator, &sources[..sources.len().min(WARM_UP)])?;
     let (mut seconds, mut target_tokens) = (Vec::new(), 0);
     for _ in 0..translate.repeat {

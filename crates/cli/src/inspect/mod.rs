@@ -90,11 +90,11 @@ impl Inspect {
     /// Translates the sentence if need be, and looks into it.
     fn look(&self) -> Result<Attention, Error> {
         let (backends, int8) = self.compute.decoders(self.precision)?;
-        let ModelFolder { model, tokenizer, options, .. } =
+        let ModelFolder { copies, tokenizer, options } =
             ModelFolder::open_on(&backends, int8, &self.model)?;
-        let codec = Codec::new(tokenizer, model.spec())?;
+        let codec = Codec::new(tokenizer, copies[0].spec())?;
         let source = self.source(&codec)?;
-        let mut generator = Generator::new(model, Options { n_best: 1, ..options })?;
+        let mut generator = Generator::with_copies(copies, Options { n_best: 1, ..options })?;
         let target = match &self.translation {
             Some(text) => {
                 let mut tokens = codec.prefix(text)?;

@@ -2,7 +2,6 @@
 
 use crate::error::Error;
 use crate::options::Options;
-use crate::parallel::Parallel;
 use crate::seq2seq::Seq2Seq;
 use crate::transformer::TransformerSteps;
 use attentive_model::families::transformer::Transformer;
@@ -13,8 +12,8 @@ use std::sync::Arc;
 
 /// What is in the folder of a model.
 pub struct ModelFolder {
-    /// The model.
-    pub model: Box<dyn Seq2Seq>,
+    /// The model: a copy for each backend, all with the same weights.
+    pub copies: Vec<Box<dyn Seq2Seq>>,
     /// Its tokenizer.
     pub tokenizer: Arc<Tokenizer>,
     /// The options that it asks for, or else the default ones.
@@ -36,9 +35,9 @@ impl ModelFolder {
         let load = if int8 { Transformer::load_in_int8 } else { Transformer::load };
         let transformer = load(&backends[0], folder)?;
         let tokenizer = Arc::new(Tokenizer::load(folder)?);
-        let copies: Vec<_> =
-            backends.iter().map(|backend| TransformerSteps::new(backend, &transformer)).collect();
+        let copy = |backend| Box::new(TransformerSteps::new(backend, &transformer)) as Box<dyn Seq2Seq>;
+        let copies: Vec<_> = backends.iter().map(copy).collect();
         let options = Options::load(folder, &copies[0].spec())?;
-        Ok(ModelFolder { model: Box::new(Parallel::new(copies)), tokenizer, options })
+        Ok(ModelFolder { copies, tokenizer, options })
     }
 }

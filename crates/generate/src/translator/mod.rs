@@ -59,6 +59,9 @@ pub struct Translator {
     parts: VecDeque<OpenPart>,
 }
 
+/// Tokens that are written before new lines are taken in.
+const TOGETHER: usize = 8;
+
 /// A part of a line that is translated for itself: mostly the whole line.
 #[derive(Default)]
 struct OpenPart {
@@ -72,14 +75,14 @@ struct OpenPart {
 }
 
 impl Translator {
-    /// A translator with nothing to do.
+    /// A translator with nothing to do; see [`Generator::with_copies`].
     pub fn new(
-        model: Box<dyn Seq2Seq>,
+        copies: Vec<Box<dyn Seq2Seq>>,
         tokenizer: Arc<Tokenizer>,
         options: Options,
     ) -> Result<Translator, Error> {
-        let codec = Codec::new(tokenizer, model.spec())?;
-        let generator = Generator::new(model, options)?;
+        let generator = Generator::with_copies(copies, options)?;
+        let codec = Codec::new(tokenizer, generator.model().spec())?;
         Ok(Translator { generator, codec, prefix: Vec::new(), look: None, parts: VecDeque::new() })
     }
 
@@ -176,9 +179,9 @@ impl Translator {
         self.parts.is_empty()
     }
 
-    /// Writes one token of every part of a line that is being translated.
+    /// Writes a few tokens of every part of a line that is being translated.
     pub fn step(&mut self) -> Result<(), Error> {
-        self.generator.step();
+        self.generator.steps(TOGETHER);
         let first = self.parts.iter().take_while(|part| part.hypotheses.is_some()).count();
         let mut filled = Vec::new();
         for place in first..self.parts.len() {

@@ -1,0 +1,151 @@
+//! One copy of a model and the sentences that it decodes, on a thread of its own.
+//!
+//! Decoding is many small products. Sharing each of them between cores costs more than it saves; so the sentences are shared
+//! out instead. Lanes share the weights, and the queue that they take sentences from; between two sentences they know nothing
+//! of each other. What comes of a sentence is the same wherever it is decoded.
+
+use crate::beam::BeamSearch;
+use crate::hypothesis::Hypothesis;
+use crate::search::{Next, Rules, Scores, Search, Sentence, Written};
+use crate::seq2seq::{Row, Seq2Seq};
+use crate::walk::Walk;
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// What waits to be decoded, and how.
+pub(crate) type Waiting = VecDeque<(Sentence, Arc<Rules>)>;
+
+/// A copy of a model with a slot for each sentence that it decodes at once.
+pub(crate) struct Lane<M> {
+    pub model: M,
+    slots: Vec<Option<Running>>,
+    /// The numbers and results of sentences that are done since they were last taken.
+    pub done: Vec<(u64, Vec<Hypothesis>)>,
+    rows: Vec<Row>,
+}
+
+/// A sentence that is being decoded.
+struct Running {
+    number: u64,
+    rules: Arc<Rules>,
+    search: Box<dyn Search>,
+    /// Its first row in the last step; none before its first.
+    first: Option<usize>,
+}
+
+impl<M: Seq2Seq> Lane<M> {
+    pub fn new(model: M, slots: usize) -> Lane<M> {
+        let slots = (0..slots).map(|_| None).collect();
+        Lane { model, slots, done: Vec::new(), rows: Vec::new() }
+    }
+
+    /// How many sentences are being decoded.
+    pub fn running(&self) -> usize {
+        self.slots.iter().flatten().count()
+    }
+
+    /// Gives up a sentence, if it is here; all of them, if none is named.
+    pub fn give_up(&mut self, number: Option<u64>) {
+        let is_meant = |running: &mut Running| number.is_none_or(|number| running.number == number);
+        for (slot, place) in self.slots.iter_mut().enumerate() {
+            if place.take_if(is_meant).is_some() {
+                self.model.release(slot);
+            }
+        }
+    }
+
+    /// Writes one token of every sentence. Waiting ones take free slots first, as long as not more than `most` are in work.
+    /// Returns whether there was anything to do.
+    pub fn step(
+        &mut self,
+        waiting: &Mutex<&mut Waiting>,
+        most: usize,
+        on_token: &mut dyn FnMut(&Written),
+    ) -> bool {
+        self.admit(waiting, most);
+        self.rows.clear();
+        for (slot, running) in self.slots.iter_mut().enumerate() {
+            if let Some(running) = running {
+                let first = self.rows.len();
+                let last = running.first.replace(first);
+                let row = |next: &Next| Row {
+                    slot,
+                    parent: last.map(|last| last + next.parent),
+                    token: next.token,
+                };
+                self.rows.extend(running.search.rows().iter().map(row));
+            }
+        }
+        if self.rows.is_empty() {
+            return false;
+        }
+        self.model.step(&self.rows);
+        self.advance(on_token);
+        true
+    }
+
+    /// Lets the searches have what the model said.
+    fn advance(&mut self, on_token: &mut dyn FnMut(&Written)) {
+        let running = || self.slots.iter().flatten();
+        let count = running().map(|it| if it.rules.want_rows() { 0 } else { it.rules.candidates() }).max();
+        let count = count.unwrap_or(0);
+        let wants_rows = running().any(|it| it.rules.want_rows() || it.search.wants_rows());
+        let width = if wants_rows { self.model.spec().vocabulary } else { 0 };
+        let best = if count > 0 { self.model.best(count) } else { Vec::new() };
+        let (mut best, mut logits) = (&best[..], if wants_rows { self.model.logits() } else { &mut [] });
+        let mut free = Vec::new();
+        for (slot, place) in self.slots.iter_mut().enumerate() {
+            if let Some(running) = place {
+                let rows = running.search.rows().len();
+                let (own_best, other_best) = best.split_at(rows * count);
+                let (own, others) = std::mem::take(&mut logits).split_at_mut(rows * width);
+                (best, logits) = (other_best, others);
+                let mut scores = Scores { best: own_best, width: count, rows: own };
+                running.search.advance(&running.rules, &mut scores, on_token);
+                if let Some(Running { number, search, .. }) =
+                    place.take_if(|running| running.search.rows().is_empty())
+                {
+                    self.done.push((number, search.results()));
+                    free.push(slot);
+                }
+            }
+        }
+        free.into_iter().for_each(|slot| self.model.release(slot));
+    }
+
+    /// Lets waiting sentences take free slots, several at a time, since the model reads several in little more time than one.
+    fn admit(&mut self, waiting: &Mutex<&mut Waiting>, most: usize) {
+        let free = self.slots.iter().enumerate().filter(|(_, place)| place.is_none());
+        let free: Vec<usize> = free.map(|(slot, _)| slot).collect();
+        let room = free.len().min(most.saturating_sub(self.slots.len() - free.len()));
+        if free.len() * 4 < self.slots.len() || room == 0 {
+            return;
+        }
+        let sentences: Vec<_> = {
+            let mut waiting = lock(waiting);
+            let count = room.min(waiting.len());
+            waiting.drain(..count).collect()
+        };
+        if sentences.is_empty() {
+            return;
+        }
+        let sources: Vec<(usize, &[u32])> =
+            free.iter().copied().zip(sentences.iter().map(|(sentence, _)| &sentence.source[..])).collect();
+        self.model.admit(&sources);
+        for (slot, (sentence, rules)) in free.into_iter().zip(sentences) {
+            let number = sentence.number;
+            let walks = rules.options.beam == 1 || rules.sampler.is_some();
+            let search: Box<dyn Search> = if walks {
+                Box::new(Walk::new(&rules, sentence))
+            } else {
+                Box::new(BeamSearch::new(&rules, sentence))
+            };
+            self.slots[slot] = Some(Running { number, rules, search, first: None });
+        }
+    }
+}
+
+/// What is behind a lock. A panic of another lane is passed on by the threads, and is no matter here.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
