@@ -59,9 +59,13 @@ fn main() -> Result<(), Box<dyn Error>> {
         ("as it is", Generator::with_copies(open()?.copies, Options::default())?),
         (
             "without e",
-            Generator::with_copies(open()?.copies, Options::default())?.with_filter(Without::letter('e', &tokenizer)),
+            Generator::with_copies(open()?.copies, Options::default())?
+                .with_filter(Without::letter('e', &tokenizer)),
         ),
-        ("cut short", Generator::with_copies(open()?.copies, Options::default())?.with_stop(AsLongAsTheSource)),
+        (
+            "cut short",
+            Generator::with_copies(open()?.copies, Options::default())?.with_stop(AsLongAsTheSource),
+        ),
         ("by coins", Generator::with_copies(open()?.copies, Options::default())?.with_sampler(Coin)),
     ];
     for (name, mut generator) in generators {

@@ -11,7 +11,7 @@ static ISA: LazyLock<Isa> = LazyLock::new(|| Isa::from_env().unwrap_or_else(|_| 
 pub(crate) fn top(row: &[f32], count: usize, best: &mut Vec<Best>) -> f32 {
     best.clear();
     best.resize(count, Best::NONE);
-    let log_sum = top_of_row(*ISA, row, None, best);
+    let log_sum = top_of_row(*ISA, row, best);
     best.retain(|best| *best != Best::NONE);
     log_sum
 }

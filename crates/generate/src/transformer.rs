@@ -16,8 +16,9 @@ pub struct TransformerSteps {
     model: Transformer,
     backend: Arc<dyn Backend>,
     cache: BranchCache,
-    /// Of the last step, and the same for the host once somebody asked for it.
-    logits: Option<Tensor>,
+    /// Of the last step.
+    hidden: Option<Tensor>,
+    /// Its logits, once somebody asked for them.
     rows: Vec<f32>,
 }
 
@@ -28,7 +29,7 @@ impl TransformerSteps {
             model: model.clone(),
             backend: Arc::clone(backend),
             cache: BranchCache::default(),
-            logits: None,
+            hidden: None,
             rows: Vec::new(),
         }
     }
@@ -83,20 +84,20 @@ impl Seq2Seq for TransformerSteps {
         let tokens: Vec<i32> = rows.iter().map(|row| row.token as i32).collect();
         let (tape, ids) = (Tape::inference(&self.backend), self.backend.upload_i32(&tokens));
         let hidden = self.model.step_branches(&tape, &ids, &branches, &mut self.cache);
-        self.logits = Some(self.model.logits(&tape, &hidden).value().clone());
+        self.hidden = Some(hidden.value().clone());
     }
 
     fn best(&mut self, count: usize) -> Vec<Best> {
-        let Some(logits) = &self.logits else { return Vec::new() };
-        let (mut best, log_sums) = self.backend.top(logits, self.model.config().pad, count);
-        for (best, log_sum) in best.chunks_exact_mut(count).zip(log_sums) {
-            best.iter_mut().for_each(|best| best.score -= log_sum);
-        }
-        best
+        let Some(hidden) = &self.hidden else { return Vec::new() };
+        let tape = Tape::inference(&self.backend);
+        self.model.best(&tape, &tape.constant(hidden.clone()), count)
     }
 
     fn logits(&mut self) -> &mut [f32] {
-        self.rows = self.logits.as_ref().map_or(Vec::new(), |logits| self.backend.download_f32(logits));
+        let Some(hidden) = &self.hidden else { return &mut [] };
+        let tape = Tape::inference(&self.backend);
+        let logits = self.model.logits(&tape, &tape.constant(hidden.clone()));
+        self.rows = self.backend.download_f32(logits.value());
         if let Some(pad) = self.model.config().pad {
             for row in self.rows.chunks_exact_mut(self.model.config().target_vocabulary()) {
                 row[pad] = f32::NEG_INFINITY;

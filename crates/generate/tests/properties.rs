@@ -389,7 +389,9 @@ fn every_token_is_told_as_it_is_written() {
         let found = results(&mut generator, sources(13, 4, &model));
         for (sentence, results) in found.iter().enumerate() {
             let mut heard: Vec<(Vec<u32>, Vec<f32>)> = vec![Default::default(); results.len()];
-            for &(_, draw, token, score) in told.lock().unwrap().iter().filter(|told| told.0 == sentence as u64) {
+            for &(_, draw, token, score) in
+                told.lock().unwrap().iter().filter(|told| told.0 == sentence as u64)
+            {
                 heard[draw].0.push(token);
                 heard[draw].1.push(score);
             }

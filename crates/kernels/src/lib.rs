@@ -18,6 +18,7 @@ pub mod embedding;
 pub mod gemm;
 mod isa;
 pub mod limits;
+pub mod logits;
 pub mod loss;
 mod math;
 pub mod norm;

@@ -23,79 +23,125 @@ impl Best {
     pub const NONE: Best = Best { score: f32::NEG_INFINITY, token: u32::MAX };
 }
 
+/// Columns that are looked at together. The bits of the sums depend on it.
+pub const CHUNK: usize = 512;
+
 /// The `count` greatest numbers of each row, greatest first, of equals the one that comes first, and `log Σ e^x` over the
 /// whole row. What is `-∞` or not a number is never among the best; [`Best::NONE`] stands where there are too few. The
 /// number in the place `never`, if there is one, counts for nothing: it stands for a token that is never written.
 ///
-/// # Shapes
-/// `x: [rows, width]`, `best: [rows, count]`, `log_sums: [rows]`
-pub fn top(
-    cpu: &Cpu,
-    x: &[f32],
-    width: usize,
-    never: Option<usize>,
+/// The columns come in pieces, so that they never need to be there all at once.
+#[derive(Debug)]
+pub struct Top {
     count: usize,
-    best: &mut [Best],
-    log_sums: &mut [f32],
-) {
-    let rows = log_sums.len();
-    assert!(
-        x.len() == rows * width && best.len() == rows * count,
-        "top: {} numbers in rows of {width} and {} places in rows of {count} for {rows} rows",
-        x.len(),
-        best.len()
-    );
-    let best = Shared::new(best);
-    cpu.threads.for_pieces(log_sums, 1, |row, log_sum| {
-        // Safety: a row belongs to one task.
-        let best = unsafe { best.slice(row * count, count) };
-        log_sum[0] = top_of_row(cpu.isa, &x[row * width..][..width], never, best);
-    });
+    never: Option<usize>,
+    best: Vec<Best>,
+    rows: Vec<Sum>,
 }
 
-/// [`top`] of one row.
-pub fn top_of_row(isa: Isa, x: &[f32], never: Option<usize>, best: &mut [Best]) -> f32 {
-    let never = never.unwrap_or(x.len()).min(x.len());
-    let parts = [(0, &x[..never]), (never + 1, x.get(never + 1..).unwrap_or(&[]))];
-    isa.dispatch(Row { parts, best })
+/// `Σ e^(x - greatest)` of what there was of a row.
+#[derive(Debug, Clone, Copy)]
+struct Sum {
+    greatest: f32,
+    sum: f32,
 }
 
-/// A row in two parts, each with the place where it begins.
-struct Row<'a> {
-    parts: [(usize, &'a [f32]); 2],
+impl Sum {
+    const NOTHING: Sum = Sum { greatest: f32::NEG_INFINITY, sum: 0.0 };
+
+    fn log(self) -> f32 {
+        if self.sum == 0.0 { f32::NEG_INFINITY } else { self.greatest + self.sum.ln() }
+    }
+}
+
+impl Top {
+    /// Nothing yet of any row.
+    pub fn new(rows: usize, count: usize, never: Option<usize>) -> Top {
+        Top { count, never, best: vec![Best::NONE; rows * count], rows: vec![Sum::NOTHING; rows] }
+    }
+
+    /// Looks at the next columns of all rows, [`CHUNK`] of them but for the last: `x: [rows, columns]`, from column `first`
+    /// on.
+    pub fn add(&mut self, cpu: &Cpu, first: usize, x: &[f32]) {
+        let (count, never, rows) = (self.count, self.never, self.rows.len());
+        assert!(x.len().is_multiple_of(rows.max(1)), "top: {} numbers for {rows} rows", x.len());
+        let columns = x.len() / rows.max(1);
+        assert!(columns <= CHUNK && first.is_multiple_of(CHUNK), "top: {columns} columns from {first} on");
+        let best = Shared::new(&mut self.best);
+        // A few rows at a time, so that what it takes to begin with them does not count.
+        cpu.threads.for_pieces(&mut self.rows, 4, |piece, sums| {
+            for (row, sum) in (piece * 4..).zip(sums) {
+                // Safety: a row belongs to one task.
+                let best = unsafe { best.slice(row * count, count) };
+                add_to_row(cpu.isa, first, &x[row * columns..][..columns], never, best, sum);
+            }
+        });
+    }
+
+    /// The best of all rows, and the logarithms of the sums.
+    pub fn finish(self) -> (Vec<Best>, Vec<f32>) {
+        (self.best, self.rows.into_iter().map(Sum::log).collect())
+    }
+}
+
+/// [`Top`] of one row, which is there as a whole; returns the logarithm of the sum.
+pub fn top_of_row(isa: Isa, x: &[f32], best: &mut [Best]) -> f32 {
+    best.fill(Best::NONE);
+    let mut sum = Sum::NOTHING;
+    for (chunk, x) in x.chunks(CHUNK).enumerate() {
+        add_to_row(isa, chunk * CHUNK, x, None, best, &mut sum);
+    }
+    sum.log()
+}
+
+/// Adds a chunk of a row, in two parts if the place that never counts is in it.
+fn add_to_row(isa: Isa, first: usize, x: &[f32], never: Option<usize>, best: &mut [Best], sum: &mut Sum) {
+    let never = never.and_then(|never| never.checked_sub(first)).filter(|&never| never < x.len());
+    let (before, after) = x.split_at(never.unwrap_or(x.len()));
+    isa.dispatch(Add { first, x: before, best, sum });
+    if let Some(after) = after.get(1..) {
+        isa.dispatch(Add { first: first + before.len() + 1, x: after, best, sum });
+    }
+}
+
+/// A part of a row, from the place `first` on.
+struct Add<'a> {
+    first: usize,
+    x: &'a [f32],
     best: &'a mut [Best],
+    sum: &'a mut Sum,
 }
 
-impl Kernel for Row<'_> {
-    type Output = f32;
+impl Kernel for Add<'_> {
+    type Output = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) -> f32 {
-        let Row { parts, best } = self;
-        let greatest = parts.iter().fold(f32::NEG_INFINITY, |most, (_, x)| most.max(greatest(s, x)));
-        if greatest == f32::NEG_INFINITY {
-            best.fill(Best::NONE);
-            return greatest;
+    fn run<S: Simd>(self, s: S) {
+        let Add { first, x, best, sum } = self;
+        let here = greatest(s, x);
+        if here == f32::NEG_INFINITY {
+            return;
         }
         match best {
             [] => {}
             // Searching for the one is quicker than keeping a list.
             [one] => {
-                let place = |(first, x): &(usize, &[f32])| {
-                    x.iter().position(|&x| x == greatest).map(|place| first + place)
-                };
-                let token = parts.iter().find_map(place).unwrap_or(0) as u32;
-                *one = Best { score: greatest, token };
+                if here > one.score {
+                    let place = x.iter().position(|&x| x == here).unwrap_or(0);
+                    *one = Best { score: here, token: (first + place) as u32 };
+                }
             }
             _ => {
-                best.fill(Best::NONE);
-                for (first, x) in parts {
+                if here > best[best.len() - 1].score {
                     select(s, first, x, best);
                 }
             }
         }
-        let sum: f32 = parts.iter().map(|(_, x)| sum_exp(s, x, greatest)).sum();
-        greatest + sum.ln()
+        if here > sum.greatest {
+            sum.sum *= (sum.greatest - here).exp();
+            sum.greatest = here;
+        }
+        sum.sum += sum_exp(s, x, sum.greatest);
     }
 }
 
@@ -172,6 +218,18 @@ mod tests {
     use crate::Threads;
     use crate::testing::normal;
 
+    /// [`Top`] of rows that are there as a whole.
+    fn top(cpu: &Cpu, x: &[f32], rows: usize, count: usize, never: Option<usize>) -> (Vec<Best>, Vec<f32>) {
+        let width = x.len() / rows;
+        let mut top = Top::new(rows, count, never);
+        for first in (0..width).step_by(CHUNK) {
+            let columns = first..width.min(first + CHUNK);
+            let chunk: Vec<f32> = x.chunks(width).flat_map(|row| &row[columns.clone()]).copied().collect();
+            top.add(cpu, first, &chunk);
+        }
+        top.finish()
+    }
+
     fn sorted(row: &[f32], count: usize) -> Vec<Best> {
         let all = row.iter().enumerate().map(|(i, &score)| Best { score, token: i as u32 });
         let mut all: Vec<_> = all.filter(|best| best.score > f32::NEG_INFINITY).collect();
@@ -190,8 +248,7 @@ mod tests {
                     normal(seed as u64, rows * width).iter().map(|x| (x * 8.0).round() + 0.0).collect();
                 for (count, threads) in [(0, 1), (1, 2), (2, 1), (10, 3), (40, 2)] {
                     let cpu = Cpu { isa, threads: Threads::new(threads) };
-                    let (mut best, mut log_sums) = (vec![Best::NONE; rows * count], vec![0.0; rows]);
-                    top(&cpu, &x, width, None, count, &mut best, &mut log_sums);
+                    let (best, log_sums) = top(&cpu, &x, rows, count, None);
                     for (i, row) in x.chunks_exact(width).enumerate() {
                         assert_eq!(
                             best[i * count..][..count],
@@ -215,10 +272,10 @@ mod tests {
                     let mut best = vec![Best::NONE; count];
                     for broken in [f32::NEG_INFINITY, f32::NAN] {
                         let mut row = vec![broken; width];
-                        assert_eq!(top_of_row(isa, &row, None, &mut best), f32::NEG_INFINITY, "{isa}");
+                        assert_eq!(top_of_row(isa, &row, &mut best), f32::NEG_INFINITY, "{isa}");
                         assert_eq!(best, vec![Best::NONE; count], "{isa}");
                         row[width / 2] = 3.0;
-                        top_of_row(isa, &row, None, &mut best);
+                        top_of_row(isa, &row, &mut best);
                         assert_eq!(best[0], Best { score: 3.0, token: width as u32 / 2 }, "{isa}");
                         assert!(best[1..].iter().all(|best| *best == Best::NONE), "{isa}");
                     }
@@ -230,16 +287,17 @@ mod tests {
     #[test]
     fn what_is_never_written_counts_for_nothing() {
         for isa in Isa::present() {
-            let mut row = normal(5, 100);
-            for never in [0, 31, 99] {
+            let cpu = Cpu { isa, threads: Threads::new(1) };
+            let mut row = normal(5, 1100);
+            for never in [0, 31, 511, 512, 1099] {
                 let without = row[never];
                 row[never] = 50.0;
-                let (mut best, mut expected) = ([Best::NONE; 5], [Best::NONE; 5]);
-                let sum = top_of_row(isa, &row, Some(never), &mut best);
+                let (best, sum) = top(&cpu, &row, 1, 5, Some(never));
                 row[never] = f32::NEG_INFINITY;
-                let expected_sum = top_of_row(isa, &row, None, &mut expected);
+                let mut expected = [Best::NONE; 5];
+                let expected_sum = top_of_row(isa, &row, &mut expected);
                 assert_eq!(best, expected, "{isa}");
-                assert!((sum - expected_sum).abs() < 1e-5, "{isa}: {sum} and {expected_sum}");
+                assert!((sum[0] - expected_sum).abs() < 1e-5, "{isa}: {sum:?} and {expected_sum}");
                 row[never] = without;
             }
         }

@@ -230,9 +230,17 @@ pub trait Backend: Debug + Send + Sync {
 
     // The end of decoding.
 
-    /// The `count` greatest numbers of each row, greatest first, and `log Σ e^x` of the whole row, but for the place `never`:
-    /// all of the best, row after row, and all of the sums. Like [`Backend::download`], this is where the host waits.
-    fn top(&self, x: &Tensor, never: Option<usize>, count: usize) -> (Vec<Best>, Vec<f32>);
+    /// Of the logits `x · wᵀ + bias`, which never exist as a whole, the `count` greatest of each row, greatest first, and
+    /// `log Σ e^logit` of the whole row, but for the place `never`: all of the best, row after row, and all of the sums.
+    /// Like [`Backend::download`], this is where the host waits.
+    fn top_logits(
+        &self,
+        x: &Tensor,
+        w: &Tensor,
+        bias: Option<&Tensor>,
+        never: Option<usize>,
+        count: usize,
+    ) -> (Vec<Best>, Vec<f32>);
 
     // The loss.
 

@@ -244,9 +244,16 @@ impl Backend for SealedBackend {
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {
         change(y, |y| self.inner.write_rows(y, &open(rows), &open(x)));
     }
-    fn top(&self, x: &Tensor, never: Option<usize>, count: usize) -> (Vec<Best>, Vec<f32>) {
+    fn top_logits(
+        &self,
+        x: &Tensor,
+        w: &Tensor,
+        bias: Option<&Tensor>,
+        never: Option<usize>,
+        count: usize,
+    ) -> (Vec<Best>, Vec<f32>) {
         self.downloads.fetch_add(1, Ordering::Relaxed);
-        self.inner.top(&open(x), never, count)
+        self.inner.top_logits(&open(x), &open(w), bias.map(open).as_ref(), never, count)
     }
     fn projection_loss(
         &self,

@@ -90,8 +90,7 @@ impl Inspect {
     /// Translates the sentence if need be, and looks into it.
     fn look(&self) -> Result<Attention, Error> {
         let (backends, int8) = self.compute.decoders(self.precision)?;
-        let ModelFolder { copies, tokenizer, options } =
-            ModelFolder::open_on(&backends, int8, &self.model)?;
+        let ModelFolder { copies, tokenizer, options } = ModelFolder::open_on(&backends, int8, &self.model)?;
         let codec = Codec::new(tokenizer, copies[0].spec())?;
         let source = self.source(&codec)?;
         let mut generator = Generator::with_copies(copies, Options { n_best: 1, ..options })?;

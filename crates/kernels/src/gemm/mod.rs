@@ -14,7 +14,7 @@ mod pack;
 mod tile;
 
 pub use bf16::gemm_bf16;
-pub use int8::{Int8Weights, gemm_int8, quantise};
+pub use int8::{Int8Rows, Int8Weights, gemm_int8, gemm_int8_columns, quantise};
 
 use crate::activation::Activation;
 use crate::isa::Kernel;
@@ -23,6 +23,7 @@ use crate::simd::Simd;
 use crate::threads::Shared;
 use crate::{Cpu, Isa, Real};
 use pack::{Left, PackLeft, PackRight};
+use std::ops::Range;
 use tile::{Edges, Panels};
 
 /// Elements of `k` in a block: a panel of `B` of that depth fills two thirds of the first cache.
@@ -52,6 +53,20 @@ impl<'a, T> Matrix<'a, T> {
         let len = data.len();
         assert!(product([rows, cols]) == Some(len), "gemm: {len} numbers for a matrix of {rows} × {cols}");
         Matrix { data, rows, cols, transposed: false }
+    }
+
+    /// How many rows it has.
+    pub(crate) fn rows(self) -> usize {
+        self.rows
+    }
+
+    /// Some of its rows.
+    ///
+    /// # Panics
+    /// If it is transposed.
+    pub(crate) fn part(self, rows: Range<usize>) -> Self {
+        assert!(!self.transposed, "gemm: the rows of a transposed matrix do not lie together");
+        Matrix::new(&self.data[rows.start * self.cols..rows.end * self.cols], rows.len(), self.cols)
     }
 
     /// Its transpose: no number moves.

@@ -75,7 +75,7 @@ fn a_row_has_the_same_bits_in_any_company_on_any_number_of_threads() {
     let (a, b, bias) = (normal(1, m * k), normal(2, k * n), normal(3, n));
     let epilogue = Epilogue { bias: Some(&bias), activation: Some(Activation::Gelu), ..Epilogue::default() };
     for isa in Isa::present() {
-        let product = |threads, rows: std::ops::Range<usize>| {
+        let product = |threads, rows: Range<usize>| {
             let mut c = vec![f32::NAN; rows.len() * n];
             let a = Matrix::new(&a[rows.start * k..rows.end * k], rows.len(), k);
             gemm(&Cpu { isa, threads: Threads::new(threads) }, a, Matrix::new(&b, k, n), &mut c, epilogue);

@@ -3,7 +3,7 @@
 use super::{Embedding, EmbeddingConfig, Linear};
 use crate::builder::{Builder, Init};
 use crate::error::Error;
-use attentive_tensor::{Parameter, ProjectionTarget, Tape, Tensor, Var};
+use attentive_tensor::{Best, Parameter, ProjectionTarget, Tape, Tensor, Var};
 
 /// Logits as dot products with the rows of a table, which is that of an embedding if the two are tied, and a bias that is
 /// not learned, if the model has one.
@@ -56,6 +56,19 @@ impl Head {
     pub fn logits(&self, tape: &Tape, hidden: &Var) -> Var {
         let bias = self.bias.clone().map(|bias| tape.constant(bias));
         tape.logits(&self.reach(tape, hidden), &tape.parameter(&self.table), bias.as_ref())
+    }
+
+    /// The `count` greatest logits of each row, greatest first, and the logarithms of the sums of all exponentials, without the
+    /// class `never`; logits never exist as a whole. See [`Backend::top_logits`](attentive_tensor::Backend::top_logits).
+    pub fn best(
+        &self,
+        tape: &Tape,
+        hidden: &Var,
+        never: Option<usize>,
+        count: usize,
+    ) -> (Vec<Best>, Vec<f32>) {
+        let (hidden, table) = (self.reach(tape, hidden), tape.parameter(&self.table));
+        tape.backend().top_logits(hidden.value(), table.value(), self.bias.as_ref(), never, count)
     }
 
     /// The mean of the label-smoothed cross-entropy over the target tokens, a scalar; logits never exist as a whole.

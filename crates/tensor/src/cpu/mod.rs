@@ -10,8 +10,9 @@ use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::{self, Activation};
 use attentive_kernels::attention::{self, Attention, KeyLists, Rows, Span};
 use attentive_kernels::gemm::{self, Epilogue, Int8Weights, Matrix, Operand};
+use attentive_kernels::logits::{Table, top_logits};
 use attentive_kernels::optimizer::{self, Adam};
-use attentive_kernels::top::{self, Best};
+use attentive_kernels::top::Best;
 use attentive_kernels::{Cpu, Dropout, Isa, Random, elementwise, embedding, norm, projection, softmax};
 use half::{bf16, f16};
 use memory::{Memory, Number, Pool};
@@ -627,13 +628,20 @@ impl Backend for CpuBackend {
         });
     }
 
-    fn top(&self, x: &Tensor, never: Option<usize>, count: usize) -> (Vec<Best>, Vec<f32>) {
-        let (rows, width) = (x.shape().rows(), x.shape().cols());
-        let (mut best, mut log_sums) = (vec![Best::NONE; rows * count], vec![0.0; rows]);
-        self.profile.time(Share::Loss, || {
-            top::top(&self.cpu, f32s(x), width, never, count, &mut best, &mut log_sums);
-        });
-        (best, log_sums)
+    fn top_logits(
+        &self,
+        x: &Tensor,
+        w: &Tensor,
+        bias: Option<&Tensor>,
+        never: Option<usize>,
+        count: usize,
+    ) -> (Vec<Best>, Vec<f32>) {
+        linear_shape("top_logits", x, w);
+        let (table, bias) = (int8(w).map_or_else(|| Table::F32(matrix(w)), Table::Int8), bias.map(f32s));
+        self.profile.time(
+            Share::Product,
+            || by_type!(x, T => top_logits(&self.cpu, matrix::<T>(x), table, bias, never, count)),
+        )
     }
 
     fn projection_loss(

@@ -16,6 +16,8 @@ pub(super) struct Panels<'a, T> {
     pub length: usize,
     pub w: &'a Int8Weights,
     pub panels: Range<usize>,
+    /// The columns of `w` that `c` has.
+    pub columns: &'a Range<usize>,
     pub c: Shared<'a, T>,
     pub epilogue: Epilogue<'a>,
 }
@@ -78,20 +80,14 @@ impl<T: Real> Panels<'_, T> {
 
     /// A vector of columns after the other, so that their scales and biases stay in registers.
     #[inline(always)]
-    fn write<S: Simd, const ACTIVATE: bool>(
-        &self,
-        s: S,
-        panel: usize,
-        row: usize,
-        rows: usize,
-        sums: &Sums,
-    ) {
-        let n = self.w.n;
+    fn write<S: Simd, const ACTIVATE: bool>(&self, s: S, panel: usize, row: usize, rows: usize, sums: &Sums) {
+        let n = self.columns.len();
         let column = panel * BLOCK;
-        let cols = BLOCK.min(n - column);
+        let cols = BLOCK.min(self.columns.end - column);
+        let first = row * n + column - self.columns.start;
+        assert!(first + (rows - 1) * n + cols <= self.c.len());
+        let c = self.c.at(first);
         let row_scales = &self.scales[row..][..rows];
-        let c = self.c.at(row * n + column);
-        assert!((row + rows - 1) * n + column + cols <= self.c.len());
         for at in (0..cols).step_by(S::LANES) {
             let lanes = S::LANES.min(cols - at);
             let scale = load(s, &self.w.scales, column + at, lanes);

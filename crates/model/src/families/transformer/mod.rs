@@ -18,7 +18,7 @@ use crate::builder::Builder;
 use crate::error::Error;
 use crate::layers::{Branch, BranchCache, Cache, Decoder, Embedding, Encoder, Head};
 use crate::sequences::Sequences;
-use attentive_tensor::{Parameter, Tape, Tensor, Var};
+use attentive_tensor::{Best, Parameter, Tape, Tensor, Var};
 
 /// The model.
 #[derive(Debug, Clone)]
@@ -125,6 +125,16 @@ impl Transformer {
         cache: &mut BranchCache,
     ) -> Var {
         self.decoder.step_branches(tape, &self.target.forward(tape, ids), branches, cache)
+    }
+
+    /// The best tokens after hidden states, `count` for each, with their log-probabilities, best first. Padding is never
+    /// among them.
+    pub fn best(&self, tape: &Tape, hidden: &Var, count: usize) -> Vec<Best> {
+        let (mut best, log_sums) = self.head.best(tape, hidden, self.config.pad, count);
+        for (best, log_sum) in best.chunks_exact_mut(count).zip(log_sums) {
+            best.iter_mut().for_each(|best| best.score -= log_sum);
+        }
+        best
     }
 
     /// Hidden states to logits, `[tokens, target vocabulary]`.
