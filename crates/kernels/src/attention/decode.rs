@@ -6,7 +6,7 @@
 //! The sums are those of [`attention`](super::attention), in the same order, so that a query gets the same bits here as in a
 //! pass over its whole sequence. What is left out is the copying that pays only for many queries.
 
-use super::block::{BLOCK, MOST_LANES, base, masked, padded};
+use super::block::{BLOCK, MOST_LANES, base, cut, masked, padded};
 use super::{Attention, Rows, check_len};
 use crate::isa::Kernel;
 use crate::math::exp;
@@ -93,47 +93,36 @@ struct Query<'a, T> {
     y: &'a mut [T],
 }
 
-/// Scores of a block of keys, where vectors can be stored.
-#[repr(C, align(64))]
-struct Scores([f32; BLOCK]);
-
 impl<T: Real> Kernel for Query<'_, T> {
     type Output = ();
 
+    /// All heads go from one stage to the next together: what one of them waits for, another one computes.
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let Attention { heads, d_k, d_v, scale, .. } = *self.attention;
-        let mut memory = Scratch::take(padded(s, heads * d_k) + padded(s, d_v));
-        let (q, o) = memory.split_at_mut(padded(s, heads * d_k));
+        let sizes = [padded(s, heads * d_k), heads * BLOCK, heads * padded(s, d_v), heads * S::LANES];
+        let mut memory = Scratch::take(sizes.iter().sum());
+        let [q, scores, o, l] = cut(&mut memory, sizes);
         for at in (0..heads * d_k).step_by(S::LANES) {
             let x = load(s, self.q, at, S::LANES.min(heads * d_k - at));
             store(s, q, at, S::LANES, s.mul(x, s.splat(scale)));
         }
-        let mut scores = Scores([0.0; BLOCK]);
-        for head in 0..heads {
-            let (mut m, mut l) = (f32::NEG_INFINITY, s.splat(0.0));
-            o.fill(0.0);
-            for keys in self.keys.chunks(BLOCK) {
-                self.score(s, &q[head * d_k..][..d_k], head, keys, &mut scores);
-                let before = m;
-                m = before.max(greatest(s, keys.len(), &mut scores));
-                if m > before {
-                    let shrink = exp(s, s.splat(before - m));
-                    l = s.mul(l, shrink);
-                    for at in (0..o.len()).step_by(S::LANES) {
-                        let shrunk = s.mul(load(s, o, at, S::LANES), shrink);
-                        store(s, o, at, S::LANES, shrunk);
-                    }
-                }
-                let base = s.splat(base(m));
-                for at in (0..keys.len()).step_by(S::LANES) {
-                    let p = exp(s, s.sub(load(s, &scores.0, at, S::LANES), base));
-                    l = s.add(l, p);
-                    store(s, &mut scores.0, at, S::LANES, p);
-                }
-                self.add_values(s, head, keys, &scores, o);
+        o.fill(0.0);
+        l.fill(0.0);
+        let mut greatest = Scratch::take(heads);
+        greatest.fill(f32::NEG_INFINITY);
+        for keys in self.keys.chunks(BLOCK) {
+            for (vector, keys) in keys.chunks(S::LANES).enumerate() {
+                self.score(s, q, keys, &mut scores[vector * S::LANES..]);
             }
-            let l = s.sum(l);
+            for (head, scores) in scores.chunks_exact_mut(BLOCK).enumerate() {
+                let o = &mut o[head * padded(s, d_v)..][..padded(s, d_v)];
+                weigh(s, keys.len(), scores, &mut greatest[head], &mut l[head * S::LANES..][..S::LANES], o);
+            }
+            self.add_values(s, keys, scores, o);
+        }
+        for head in 0..heads {
+            let (o, l) = (&o[head * padded(s, d_v)..], s.sum(load(s, l, head * S::LANES, S::LANES)));
             let y = &mut self.y[head * d_v..][..d_v];
             if l == 0.0 {
                 y.fill(T::from_f32(0.0));
@@ -147,108 +136,148 @@ impl<T: Real> Kernel for Query<'_, T> {
     }
 }
 
-/// Takes the scores of places behind the last key out, and finds the greatest of the others.
+/// Makes weights of a head's scores: `e^(score - greatest)`, whose sums are added to `l`. Where a greater score than before
+/// is among them, what there is of `l` and `o` shrinks.
 #[inline(always)]
-fn greatest<S: Simd>(s: S, keys: usize, scores: &mut Scores) -> f32 {
-    let mut greatest = s.splat(f32::NEG_INFINITY);
+fn weigh<S: Simd>(s: S, keys: usize, scores: &mut [f32], greatest: &mut f32, l: &mut [f32], o: &mut [f32]) {
+    let mut here = s.splat(f32::NEG_INFINITY);
     for at in (0..keys).step_by(S::LANES) {
-        let x = masked(s, load(s, &scores.0, at, S::LANES), at, &(0..keys));
-        greatest = s.max(greatest, x);
-        store(s, &mut scores.0, at, S::LANES, x);
+        // The places behind the last key count for nothing.
+        let x = masked(s, load(s, scores, at, S::LANES), at, &(0..keys));
+        here = s.max(here, x);
+        store(s, scores, at, S::LANES, x);
     }
-    s.greatest(greatest)
+    let (before, mut sum) = (*greatest, load(s, l, 0, S::LANES));
+    *greatest = before.max(s.greatest(here));
+    if *greatest > before && before > f32::NEG_INFINITY {
+        let shrink = exp(s, s.splat(before - *greatest));
+        sum = s.mul(sum, shrink);
+        for at in (0..o.len()).step_by(S::LANES) {
+            let shrunk = s.mul(load(s, o, at, S::LANES), shrink);
+            store(s, o, at, S::LANES, shrunk);
+        }
+    }
+    let base = s.splat(base(*greatest));
+    for at in (0..keys).step_by(S::LANES) {
+        let p = exp(s, s.sub(load(s, scores, at, S::LANES), base));
+        sum = s.add(sum, p);
+        store(s, scores, at, S::LANES, p);
+    }
+    store(s, l, 0, S::LANES, sum);
 }
 
 impl<T: Real> Query<'_, T> {
-    /// The products of a head's query, scaled already, with some keys, a vector of keys at a time; behind the last one
-    /// there may be anything.
+    /// The products of all heads of the query, scaled already, with a vector of keys, each head's [`BLOCK`] behind those of the
+    /// one before; behind the last key there may be anything.
     #[inline(always)]
-    fn score<S: Simd>(&self, s: S, q: &[f32], head: usize, keys: &[u32], scores: &mut Scores) {
-        let d_k = q.len();
+    fn score<S: Simd>(&self, s: S, q: &[f32], keys: &[u32], scores: &mut [f32]) {
+        let Attention { heads, d_k, .. } = *self.attention;
         let mut square = [0f32; MOST_LANES * MOST_LANES];
         let mut edge = [0f32; MOST_LANES * MOST_LANES];
-        for (vector, keys) in keys.chunks(S::LANES).enumerate() {
-            let last = keys.len() - 1;
+        let mut rows = [self.k.data.as_ptr(); MOST_LANES];
+        for i in 0..S::LANES {
+            let row = keys[i.min(keys.len() - 1)] as usize;
+            // Safety: `attention_to_lists` checked that every row in the lists has all heads.
+            rows[i] = unsafe { self.k.data.as_ptr().add(row * self.k.stride) };
+        }
+        for head in 0..heads {
             let mut sum = s.splat(0.0);
             for at in (0..d_k).step_by(S::LANES) {
-                let n = S::LANES.min(d_k - at);
-                // Safety: `attention_to_lists` checked that every row in the lists has all heads.
-                let row = |i: usize| unsafe {
-                    let row = keys[i.min(last)] as usize;
-                    self.k.data.as_ptr().add(row * self.k.stride + head * d_k + at)
-                };
+                let (n, column) = (S::LANES.min(d_k - at), head * d_k + at);
                 // Safety: every row has a whole vector from there on, in the matrix or in `edge`; `square` has room for the
                 // transpose.
                 unsafe {
                     if n == S::LANES {
-                        s.transpose_rows(row, square.as_mut_ptr(), S::LANES);
+                        s.transpose_rows(
+                            #[inline(always)]
+                            |i| rows[i].add(column),
+                            square.as_mut_ptr(),
+                            S::LANES,
+                        );
                     } else {
                         for i in 0..S::LANES {
-                            store(s, &mut edge, i * S::LANES, S::LANES, T::load_first(s, row(i), n));
+                            let x = T::load_first(s, rows[i].add(column), n);
+                            store(s, &mut edge, i * S::LANES, S::LANES, x);
                         }
                         s.transpose(edge.as_ptr(), S::LANES, square.as_mut_ptr(), S::LANES);
                     }
                 }
-                for (c, &q) in q[at..at + n].iter().enumerate() {
+                for (c, &q) in q[column..column + n].iter().enumerate() {
                     sum = s.fma(s.splat(q), load(s, &square, c * S::LANES, S::LANES), sum);
                 }
             }
-            store(s, &mut scores.0, vector * S::LANES, S::LANES, sum);
+            store(s, scores, head * BLOCK, S::LANES, sum);
         }
     }
 
     /// `o += p · v` over some keys, in their order.
     #[inline(always)]
-    fn add_values<S: Simd>(&self, s: S, head: usize, keys: &[u32], p: &Scores, o: &mut [f32]) {
-        let whole = self.attention.d_v / S::LANES;
-        let mut done = 0;
-        while done < whole {
-            // Several vectors at a time, since each sum waits for itself.
-            done += match whole - done {
-                4.. => self.add_vectors::<S, 4>(s, head, keys, p, o, done),
-                2 | 3 => self.add_vectors::<S, 2>(s, head, keys, p, o, done),
-                _ => self.add_vectors::<S, 1>(s, head, keys, p, o, done),
+    fn add_values<S: Simd>(&self, s: S, keys: &[u32], p: &[f32], o: &mut [f32]) {
+        let Attention { heads, d_v, .. } = *self.attention;
+        // As many heads at a time as have sums in registers, since each sum waits for itself.
+        let mut head = 0;
+        while head < heads {
+            head += match (d_v == 2 * S::LANES, d_v == 4 * S::LANES, heads - head) {
+                (true, _, 4..) => self.add_heads::<S, 4, 2>(s, head, keys, p, o),
+                (_, true, 2..) => self.add_heads::<S, 2, 4>(s, head, keys, p, o),
+                _ => self.add_head(s, head, keys, p, o),
             };
-        }
-        let (d_v, at) = (self.attention.d_v, whole * S::LANES);
-        if at < d_v {
-            let mut sum = load(s, o, at, S::LANES);
-            for (&key, &p) in keys.iter().zip(&p.0) {
-                let row = self.v.row(key as usize, (head + 1) * d_v);
-                sum = s.fma(s.splat(p), load(s, row, head * d_v + at, d_v - at), sum);
-            }
-            store(s, o, at, S::LANES, sum);
         }
     }
 
-    /// `V` whole vectors of the values, from vector `first` on; returns `V`.
+    /// `H` heads of `V` whole vectors each, from `head` on; returns `H`.
     #[inline(always)]
-    fn add_vectors<S: Simd, const V: usize>(
+    fn add_heads<S: Simd, const H: usize, const V: usize>(
         &self,
         s: S,
         head: usize,
         keys: &[u32],
-        p: &Scores,
+        p: &[f32],
         o: &mut [f32],
-        first: usize,
     ) -> usize {
-        let at = |v: usize| (first + v) * S::LANES;
-        let mut sums = [s.splat(0.0); V];
-        for v in 0..V {
-            sums[v] = load(s, o, at(v), S::LANES);
-        }
-        for (&key, &p) in keys.iter().zip(&p.0) {
-            // Safety: `attention_to_lists` checked that every row in the lists has all heads.
-            let row =
-                unsafe { self.v.data.as_ptr().add(key as usize * self.v.stride + head * self.attention.d_v) };
+        let d_v = V * S::LANES;
+        let o = &mut o[head * d_v..][..H * d_v];
+        let p = &p[head * BLOCK..][..H * BLOCK];
+        let mut sums = [[s.splat(0.0); V]; H];
+        for h in 0..H {
             for v in 0..V {
-                // Safety: vectors inside of the head.
-                sums[v] = s.fma(s.splat(p), unsafe { T::load(s, row.add(at(v))) }, sums[v]);
+                sums[h][v] = load(s, o, (h * V + v) * S::LANES, S::LANES);
             }
         }
-        for v in 0..V {
-            store(s, o, at(v), S::LANES, sums[v]);
+        for (i, &key) in keys.iter().enumerate() {
+            // Safety: `attention_to_lists` checked that every row in the lists has all heads.
+            let row = unsafe { self.v.data.as_ptr().add(key as usize * self.v.stride + head * d_v) };
+            for h in 0..H {
+                let p = s.splat(p[h * BLOCK + i]);
+                for v in 0..V {
+                    // Safety: vectors inside of the heads.
+                    let x = unsafe { T::load(s, row.add((h * V + v) * S::LANES)) };
+                    sums[h][v] = s.fma(p, x, sums[h][v]);
+                }
+            }
         }
-        V
+        for h in 0..H {
+            for v in 0..V {
+                store(s, o, (h * V + v) * S::LANES, S::LANES, sums[h][v]);
+            }
+        }
+        H
+    }
+
+    /// One head of any width; returns 1.
+    #[inline(always)]
+    fn add_head<S: Simd>(&self, s: S, head: usize, keys: &[u32], p: &[f32], o: &mut [f32]) -> usize {
+        let d_v = self.attention.d_v;
+        let (o, p) = (&mut o[head * padded(s, d_v)..][..padded(s, d_v)], &p[head * BLOCK..][..BLOCK]);
+        for at in (0..d_v).step_by(S::LANES) {
+            let n = S::LANES.min(d_v - at);
+            let mut sum = load(s, o, at, S::LANES);
+            for (&key, &p) in keys.iter().zip(p) {
+                let row = self.v.row(key as usize, (head + 1) * d_v);
+                sum = s.fma(s.splat(p), load(s, row, head * d_v + at, n), sum);
+            }
+            store(s, o, at, S::LANES, sum);
+        }
+        1
     }
 }
