@@ -7,7 +7,8 @@
 
 use crate::hypothesis::Hypothesis;
 use crate::options::EarlyStopping;
-use crate::search::{Next, Path, Rules, Scores, Search, Sentence, Written};
+use crate::rules::Rules;
+use crate::search::{Next, Path, Scores, Search, Sentence, Written};
 use crate::top::top;
 use attentive_tensor::Best;
 

@@ -1,14 +1,9 @@
 //! What all searches have in common: one sentence on its way from logits to hypotheses.
 
-use crate::filter::Filter;
 use crate::hypothesis::Hypothesis;
-use crate::options::Options;
-use crate::sampler::Sampler;
-use crate::seq2seq::Spec;
-use crate::stop::Stop;
+use crate::rules::Rules;
 use crate::top::top;
 use attentive_tensor::Best;
-use std::sync::Arc;
 
 /// What filters and stopping rules may look at.
 #[derive(Debug, Clone, Copy)]
@@ -52,16 +47,6 @@ impl Written<'_> {
 /// What is told of every token.
 pub(crate) type OnToken = Box<dyn FnMut(&Written)>;
 
-/// How sentences are decoded.
-#[derive(Clone)]
-pub(crate) struct Rules {
-    pub spec: Spec,
-    pub options: Options,
-    pub filters: Vec<Arc<dyn Filter>>,
-    pub stops: Vec<Arc<dyn Stop>>,
-    pub sampler: Option<Arc<dyn Sampler>>,
-}
-
 /// What is known of one sentence.
 #[derive(Debug)]
 pub(crate) struct Sentence {
@@ -90,18 +75,6 @@ pub(crate) struct Scores<'a> {
     pub width: usize,
     /// The logits of each row, where somebody wants them.
     pub rows: &'a mut [f32],
-}
-
-impl Rules {
-    /// Whether tokens are chosen from whole rows, which filters may change and samplers draw from.
-    pub fn want_rows(&self) -> bool {
-        !self.filters.is_empty() || self.sampler.is_some()
-    }
-
-    /// How many tokens of a row may matter otherwise.
-    pub fn candidates(&self) -> usize {
-        if self.options.beam == 1 { 1 } else { 2 * self.options.beam }
-    }
 }
 
 /// One sentence on its way.

@@ -4,7 +4,8 @@
 //! the first token behind the prefix.
 
 use crate::hypothesis::Hypothesis;
-use crate::search::{Next, Path, Rules, Scores, Search, Sentence, Written};
+use crate::rules::Rules;
+use crate::search::{Next, Path, Scores, Search, Sentence, Written};
 use crate::top::top;
 use attentive_tensor::Best;
 use attentive_tensor::Random;

@@ -78,6 +78,9 @@ export function translate(its) {
     await page.run(`document.getElementById("text").removeAttribute("maxlength"); document.getElementById("text").value = "one ".repeat(2000)`);
     await page.click("#go");
     await page.until("it is said", async () => (await page.text("#trouble")).includes("characters are too many"));
+    // The browser says so too, and that is all that it has to complain about so far.
+    const complaints = await page.complaints();
+    assert.ok(complaints.length === 1 && complaints[0].includes("413"), complaints.join("\n"));
     await page.translate("one", "de");
     assert.equal(await page.run(`return document.getElementById("trouble").hidden`), true);
   });
