@@ -30,12 +30,12 @@ pub struct Written<'a> {
     pub tokens: &'a [u32],
     /// The log of the newest token's probability.
     pub score: f32,
-    /// What else may become the result, of a beam search.
-    pub(crate) rivals: (&'a [Path], &'a [Hypothesis]),
+    /// What else may become the best result, of a beam search: what is followed, and the best that is finished.
+    pub(crate) rivals: (&'a [Path], Option<&'a Hypothesis>),
 }
 
 impl Written<'_> {
-    /// How many of the tokens can no longer change, because all that may still become the result begin with them.
+    /// How many of the tokens can no longer change, because all that may still become the best result begin with them.
     pub fn settled(&self) -> usize {
         let (paths, finished) = self.rivals;
         let rivals = paths.iter().map(|path| &path.tokens).chain(finished.iter().map(|one| &one.tokens));

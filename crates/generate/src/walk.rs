@@ -61,7 +61,7 @@ impl Walk {
         };
         path.push(candidate);
         let (sentence, tokens) = (self.sentence.number, &path.tokens);
-        on_token(&Written { sentence, draw: walk, tokens, score: candidate.score, rivals: (&[], &[]) });
+        on_token(&Written { sentence, draw: walk, tokens, score: candidate.score, rivals: (&[], None) });
         if self.sentence.complete(rules, tokens) {
             self.done.push(path.finish(rules, &self.sentence));
         } else {
