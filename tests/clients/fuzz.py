@@ -19,7 +19,8 @@ CHECKS = [
 
 def main(program, schemathesis):
     with Server(program, "--max-characters", "300") as server:
-        command = [str(Path(schemathesis).absolute()), "--config-file", str(Path(__file__).absolute().with_name("schemathesis.toml"))]
+        config = Path(__file__).absolute().with_name("schemathesis.toml")
+        command = [str(Path(schemathesis).absolute()), "--config-file", str(config)]
         command += ["run", f"{server.address}/openapi.json", "--url", server.address]
         command += ["--checks", ",".join(CHECKS), "--max-examples", "60", "--workers", "2", "--seed", "1"]
         # It keeps notes of its own where it runs.

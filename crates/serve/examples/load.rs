@@ -5,9 +5,9 @@
 //! cargo run --release -p attentive-serve --example load -- 127.0.0.1:8080 --pid $! --clients 200 --seconds 60
 //! ```
 //!
-//! Each client keeps a connection open and asks for one sentence after the other, from `--sentences FILE` (a line each) or of a few
-//! that are built in. It ends after `--seconds` or `--requests`, whichever comes first. With `--pid` it tells how much memory
-//! the server has at ten points on the way.
+//! Each client keeps a connection open and asks for one sentence after the other, from `--sentences FILE` (a line
+//! each) or of a few that are built in. It ends after `--seconds` or `--requests`, whichever comes first. With `--pid`
+//! it tells how much memory the server has at ten points on the way.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Write};
