@@ -83,6 +83,11 @@ impl<'a, T> Shared<'a, T> {
         Shared { start: data.as_mut_ptr(), len: data.len(), life: std::marker::PhantomData }
     }
 
+    /// How many elements there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
     /// The `len` elements from `start` on.
     ///
     /// # Safety

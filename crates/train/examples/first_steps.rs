@@ -61,7 +61,7 @@ fn losses(
 
     let encode = |side| -> Arc<dyn Encode> {
         let tokenizer = Arc::clone(tokenizer);
-        Arc::new(move |text: &str| -> Encoded { Ok(tokenizer.encode(text, side)?) })
+        Arc::new(move |text: &str, _| -> Encoded { Ok(tokenizer.encode(text, side)?) })
     };
     let batches = corpus.batches(
         Batching { tokens: 4096, ..Batching::default() },

@@ -4,6 +4,7 @@ use crate::Error;
 use crate::corpus::{Corpus, Encode, Encoded};
 use crate::settings::{Settings, TokenizerKind};
 use attentive_model::families::transformer::TransformerConfig;
+use attentive_tensor::Random;
 use attentive_text::tokenizer::train::{Kind, Trainer};
 use attentive_text::tokenizer::{Side, Tokenizer};
 use std::path::Path;
@@ -66,17 +67,32 @@ impl Vocabulary {
 
     /// The tokens of a text, ended.
     pub fn encode(&self, text: &str, side: Side) -> Result<Vec<u32>, attentive_text::tokenizer::Error> {
-        let mut ids = self.tokenizer.encode(text, side)?;
+        Ok(self.ended(self.tokenizer.encode(text, side)?))
+    }
+
+    fn ended(&self, mut ids: Vec<u32>) -> Vec<u32> {
         if ids.last() != Some(&self.eos) {
             ids.push(self.eos);
         }
-        Ok(ids)
+        ids
     }
 
-    /// The same as batches want it.
-    pub(crate) fn encoder(&self, side: Side) -> Arc<dyn Encode> {
+    /// The same as batches want it, each merge skipped with a probability of `dropout`.
+    pub(crate) fn encoder(&self, side: Side, dropout: f64) -> Arc<dyn Encode> {
         let vocabulary = self.clone();
-        Arc::new(move |text: &str| -> Encoded { Ok(vocabulary.encode(text, side)?) })
+        Arc::new(move |text: &str, random: Random| -> Encoded {
+            if dropout == 0.0 {
+                return Ok(vocabulary.encode(text, side)?);
+            }
+            let mut merges = 0..;
+            let skip = || merges.next().is_some_and(|merge| f64::from(random.uniform(merge)) < dropout);
+            Ok(vocabulary.ended(vocabulary.tokenizer.encode_with_dropout(text, side, skip)?))
+        })
+    }
+
+    /// Whether words can be cut in other ways by skipping merges.
+    pub(crate) fn merges(&self) -> bool {
+        self.tokenizer.merges()
     }
 
     /// Puts the special tokens into a configuration.

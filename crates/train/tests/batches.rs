@@ -4,7 +4,7 @@
 mod common;
 
 use attentive_model::families::transformer;
-use attentive_tensor::CpuBackend;
+use attentive_tensor::{CpuBackend, Random};
 use attentive_train::corpus::{
     Batching, Corpus, CorpusFiles, Encoded, Error, LeftOut, Limits, PairBatch, Position,
 };
@@ -199,7 +199,7 @@ fn a_file_that_changes_under_way_is_an_error_and_the_end() {
 fn a_panic_of_the_tokenizer_is_passed_on() {
     let scratch = Scratch::new("panic");
     let corpus = corpus(&scratch, 100);
-    let fails = |text: &str| -> Encoded {
+    let fails = |text: &str, _| -> Encoded {
         assert!(!text.starts_with("33 "), "no token for pair 33");
         Ok(encode(text))
     };
@@ -211,7 +211,7 @@ fn a_panic_of_the_tokenizer_is_passed_on() {
 fn a_text_that_cannot_be_encoded_is_named_by_file_and_line() {
     let scratch = Scratch::new("encoded");
     let corpus = corpus(&scratch, 100);
-    let fails = |text: &str| -> Encoded {
+    let fails = |text: &str, _| -> Encoded {
         if text.contains("33") { Err("no token".into()) } else { Ok(encode(text)) }
     };
     let mut batches = corpus.batches(batching(1, 10), encoder(), Arc::new(fails)).unwrap();
@@ -258,4 +258,26 @@ fn corpora_of_several_files_are_one_corpus() {
     };
     let several = Arc::new(scratch.open(&files).unwrap());
     assert_eq!(epoch(&mut batches(&several, batching(1, 30))), expected);
+}
+
+#[test]
+fn each_text_of_each_epoch_has_chances_of_its_own_and_the_same_again_on_the_way_back() {
+    let scratch = Scratch::new("chances");
+    let corpus = corpus(&scratch, 30);
+    let drawn = || Arc::new(|_: &str, random: Random| -> Encoded { Ok(vec![random.bits(0) >> 1, 0]) });
+    let mut batches = corpus.batches(batching(1, 10), drawn(), drawn()).unwrap();
+    let (first, second) = (epoch(&mut batches), epoch(&mut batches));
+    let chances = |batch: &PairBatch| -> Vec<i32> {
+        batch.source.iter().chain(&batch.target).copied().filter(|&token| token != 0).collect()
+    };
+    let mut all: Vec<i32> = first.iter().chain(&second).flat_map(chances).collect();
+    all.sort_unstable();
+    all.dedup();
+    assert_eq!(all.len(), 2 * 2 * 30);
+
+    let mut again = corpus.batches(batching(1, 10), drawn(), drawn()).unwrap();
+    assert_eq!(epoch(&mut again), first);
+    let position = again.next_position().clone();
+    let mut resumed = corpus.batches_from(&position, batching(1, 10), drawn(), drawn()).unwrap();
+    assert_eq!(epoch(&mut resumed), second);
 }

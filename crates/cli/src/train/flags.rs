@@ -52,6 +52,10 @@ pub(super) struct Flags {
     /// The share of the text whose characters get pieces [default: 1]
     #[arg(long, value_name = "SHARE", help_heading = "Tokenizer")]
     character_coverage: Option<f64>,
+    /// The probability that a merge is skipped while the model learns, so that it sees words cut in many
+    /// ways; 0.1 helps small corpora [default: 0]
+    #[arg(long, value_name = "P", help_heading = "Tokenizer")]
+    bpe_dropout: Option<f64>,
 
     /// The sizes of the model [default: small]
     #[arg(long, value_name = "NAME", value_parser = ["tiny", "small", "base", "big"], help_heading = "Model")]

@@ -8,7 +8,7 @@
 use super::Side;
 use super::error::Error;
 use super::files;
-use super::sentencepiece::{SPACE, SentencePiece};
+use super::sentencepiece::{SPACE, SentencePiece, Skip};
 use super::special::Special;
 use foldhash::fast::FixedState;
 use serde_json::Value;
@@ -93,16 +93,27 @@ impl Marian {
         files
     }
 
+    /// Whether the pieces of both sides come from merges, which can be skipped.
+    pub(crate) fn merges(&self) -> bool {
+        self.source.model.merges() && self.target.model.merges()
+    }
+
     /// The ids of a text without the end.
-    pub(crate) fn encode(&self, text: &str, side: Side) -> Vec<u32> {
+    pub(crate) fn encode(&self, text: &str, side: Side, mut skip: Skip<'_>) -> Vec<u32> {
         let mut ids = Vec::with_capacity(text.len() / 3 + 5);
         let side = self.side(side);
         side.each_part(text, |part| match part {
             Part::Token(token) => ids.push(side.vocabulary.id(token)),
-            Part::Text(text) => side.model.each_piece(text, |id, normal, range| {
-                let surface = || std::str::from_utf8(&normal[range]).unwrap_or(UNKNOWN);
-                ids.push(side.id(id, surface));
-            }),
+            Part::Text(text) => {
+                let skip: Skip<'_> = match &mut skip {
+                    Some(skip) => Some(*skip),
+                    None => None,
+                };
+                side.model.each_piece(text, skip, |id, normal, range| {
+                    let surface = || std::str::from_utf8(&normal[range]).unwrap_or(UNKNOWN);
+                    ids.push(side.id(id, surface));
+                });
+            }
         });
         ids
     }

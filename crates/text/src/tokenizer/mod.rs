@@ -28,7 +28,7 @@ pub use special::Special;
 
 use marian::Marian;
 use pipeline::Pipeline;
-use sentencepiece::SentencePiece;
+use sentencepiece::{SentencePiece, Skip};
 use std::path::Path;
 
 /// A tokenizer of any kind.
@@ -116,10 +116,35 @@ impl Tokenizer {
     /// the end for Marian, `[CLS]` and `[SEP]` for BERT, what `tokenizer.json` says, nothing for
     /// SentencePiece and GPT-2.
     pub fn encode(&self, text: &str, side: Side) -> Result<Vec<u32>, Error> {
+        self.encode_skipping(text, side, None)
+    }
+
+    /// What [`Tokenizer::encode`] gives if `skip`, asked at each merge, skips some: BPE-dropout, by which a model
+    /// sees a word cut in many ways while it learns. A tokenizer that does not merge
+    /// ([`Tokenizer::merges`]) never asks.
+    pub fn encode_with_dropout(
+        &self,
+        text: &str,
+        side: Side,
+        mut skip: impl FnMut() -> bool,
+    ) -> Result<Vec<u32>, Error> {
+        self.encode_skipping(text, side, Some(&mut skip))
+    }
+
+    /// Whether it can skip merges: SentencePiece's BPE can, alone or in a Marian folder.
+    pub fn merges(&self) -> bool {
         match &self.kind {
-            Kind::SentencePiece(model) => Ok(model.encode(text)),
+            Kind::SentencePiece(model) => model.merges(),
+            Kind::Marian(marian) => marian.merges(),
+            Kind::Pipeline(_) => false,
+        }
+    }
+
+    fn encode_skipping(&self, text: &str, side: Side, skip: Skip<'_>) -> Result<Vec<u32>, Error> {
+        match &self.kind {
+            Kind::SentencePiece(model) => Ok(model.encode(text, skip)),
             Kind::Marian(marian) => {
-                let mut ids = marian.encode(text, side);
+                let mut ids = marian.encode(text, side, skip);
                 ids.extend(self.special(side).eos);
                 Ok(ids)
             }
@@ -130,8 +155,8 @@ impl Tokenizer {
     /// The ids of a text, and nothing else.
     pub fn encode_plain(&self, text: &str, side: Side) -> Result<Vec<u32>, Error> {
         match &self.kind {
-            Kind::SentencePiece(model) => Ok(model.encode(text)),
-            Kind::Marian(marian) => Ok(marian.encode(text, side)),
+            Kind::SentencePiece(model) => Ok(model.encode(text, None)),
+            Kind::Marian(marian) => Ok(marian.encode(text, side, None)),
             Kind::Pipeline(pipeline) => pipeline.encode(text, false),
         }
     }

@@ -218,3 +218,29 @@ fn broken_utf8_is_told_with_file_and_line() {
     let error = Trainer::new(Kind::Bpe, 100).file(&repository("golden/nothing"), Side::Source).unwrap_err();
     assert!(error.to_string().contains("nothing"), "{error}");
 }
+
+#[test]
+fn skipped_merges_cut_a_text_otherwise_and_it_stays_the_same_text() {
+    let bpe = trainer(Kind::Bpe, 120).joint().unwrap();
+    assert!(bpe.merges());
+    for sentence in SENTENCES {
+        let skipping =
+            |skip: &mut dyn FnMut() -> bool| bpe.encode_with_dropout(sentence, Side::Source, skip).unwrap();
+        let whole = bpe.encode(sentence, Side::Source).unwrap();
+        assert_eq!(skipping(&mut || false), whole);
+        // No merge at all leaves characters, a `▁` before each word, and the end.
+        let words = sentence.split(' ').count();
+        assert_eq!(skipping(&mut || true).len(), sentence.chars().count() - (words - 1) + words + 1);
+        let mut merge = 0;
+        let some = skipping(&mut || {
+            merge += 1;
+            merge % 4 == 0
+        });
+        assert_ne!(some, whole, "{sentence}");
+        assert_eq!(bpe.decode(&some).unwrap(), sentence);
+    }
+    let unigram = trainer(Kind::Unigram, 120).joint().unwrap();
+    assert!(!unigram.merges());
+    let skipped = unigram.encode_with_dropout(SENTENCES[0], Side::Source, || true).unwrap();
+    assert_eq!(skipped, unigram.encode(SENTENCES[0], Side::Source).unwrap());
+}

@@ -158,7 +158,7 @@ impl<'a> Windows<'a> {
         self.corpus.read(&numbers, |i, source, target| {
             // Blank pairs stay without tokens, whatever a tokenizer would add to them.
             if !source.trim().is_empty() && !target.trim().is_empty() {
-                match self.pair(numbers[i], source, target) {
+                match self.pair(numbers[i], random, source, target) {
                     Ok(pair) => pairs[sorted[i].1] = pair,
                     Err(error) => failed = Some(error),
                 }
@@ -168,16 +168,18 @@ impl<'a> Windows<'a> {
         failed.map_or(Ok(pairs), Err)
     }
 
-    fn pair(&self, number: u32, source: &str, target: &str) -> Result<Pair, Error> {
+    fn pair(&self, number: u32, epoch: Random, source: &str, target: &str) -> Result<Pair, Error> {
         let failed = |side| {
             move |error| {
                 let (path, line) = self.corpus.place(number, side);
                 Error::Line { path: path.to_owned(), line, problem: format!("cannot be encoded: {error}") }
             }
         };
+        // Orders are drawn from the numbers of windows, which no pair's number reaches from the other end.
+        let random = epoch.split(u64::MAX - u64::from(number));
         Ok(Pair {
-            source: self.source.encode(source).map_err(failed(Side::Source))?,
-            target: self.target.encode(target).map_err(failed(Side::Target))?,
+            source: self.source.encode(source, random.split(0)).map_err(failed(Side::Source))?,
+            target: self.target.encode(target, random.split(1)).map_err(failed(Side::Target))?,
         })
     }
 }

@@ -59,7 +59,7 @@ impl Run {
         self.state = self.checkpoints.load(&mut self.learner)?;
         self.state.rate_factor /= 2.0;
         self.state.recoveries += 1;
-        let encoder = |side| self.vocabulary.encoder(side);
+        let encoder = |side| self.vocabulary.encoder(side, self.settings.bpe_dropout);
         let (source, target) = (encoder(Side::Source), encoder(Side::Target));
         self.batches =
             self.corpus.batches_from(&self.state.position, self.settings.batching(), source, target)?;

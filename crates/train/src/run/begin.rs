@@ -67,6 +67,10 @@ impl Run {
         }
         // The one that was just saved is read again, too, so that a resumed run has no other.
         let vocabulary = Vocabulary::load(folder)?;
+        if settings.bpe_dropout > 0.0 && !vocabulary.merges() {
+            let problem = "the tokenizer has no merges to skip: leave it at 0, or take a SentencePiece BPE";
+            return Err(Error::setting("bpe_dropout", problem));
+        }
         let config = vocabulary.apply(settings.model(vocabulary.size())?);
         model_folder::write_configs(folder, &config)?;
 
@@ -75,8 +79,8 @@ impl Run {
             .map(|corpus| Validation::new(&corpus, &vocabulary, &settings, config.max_positions))
             .transpose()?;
         let mut learner = Learner::new(&backend, &config, &settings)?;
-        let (batching, source, target) =
-            (settings.batching(), vocabulary.encoder(Side::Source), vocabulary.encoder(Side::Target));
+        let encoder = |side| vocabulary.encoder(side, settings.bpe_dropout);
+        let (batching, source, target) = (settings.batching(), encoder(Side::Source), encoder(Side::Target));
         let (state, batches) = if resumes {
             let state = checkpoints.load(&mut learner)?;
             let batches = corpus.batches_from(&state.position, batching, source, target)?;

@@ -1,6 +1,6 @@
 //! Whether settings make sense, and whether they are still the same.
 
-use super::{Measure, Settings};
+use super::{Measure, Settings, TokenizerKind};
 use crate::Error;
 use crate::corpus::CorpusFiles;
 use std::path::Path;
@@ -30,6 +30,12 @@ impl Settings {
         if schedule.needs_steps() && self.steps.is_none() {
             let problem = "cosine and linear end at the last step: say how many there are with steps";
             return Err(Error::setting("schedule", problem));
+        }
+        if self.bpe_dropout > 0.0 && self.tokenizer.is_none() && self.tokenizer_kind != TokenizerKind::Bpe {
+            return Err(Error::setting(
+                "bpe_dropout",
+                "unigram tokenizers have no merges to skip: train a bpe",
+            ));
         }
         if self.early_stopping != Measure::Loss && self.validate_lines == 0 {
             let problem = "nothing is translated that BLEU or chrF could be had of: give a number above 0";
@@ -94,6 +100,7 @@ impl Settings {
             ("beta2", self.beta2),
             ("label_smoothing", self.label_smoothing),
             ("ema", self.ema),
+            ("bpe_dropout", self.bpe_dropout),
         ];
         for (name, number) in below_one {
             if !(0.0..1.0).contains(&number) {

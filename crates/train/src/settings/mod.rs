@@ -47,6 +47,9 @@ pub struct Settings {
     pub vocab_size: usize,
     /// The share of the text whose characters get pieces.
     pub character_coverage: f64,
+    /// The probability that a merge of a BPE tokenizer is skipped while the model learns, so that it sees words
+    /// cut in many ways. Zero is none.
+    pub bpe_dropout: f64,
 
     /// The sizes of the model: `tiny`, `small`, `base` or `big`.
     pub preset: String,
@@ -185,6 +188,7 @@ impl Default for Settings {
             tokenizer_kind: TokenizerKind::Bpe,
             vocab_size: 8000,
             character_coverage: 1.0,
+            bpe_dropout: 0.0,
             preset: "small".to_owned(),
             d_model: None,
             heads: None,

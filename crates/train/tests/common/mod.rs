@@ -68,7 +68,7 @@ pub fn encode(text: &str) -> Vec<u32> {
 }
 
 pub fn encoder() -> Arc<dyn Encode> {
-    Arc::new(|text: &str| -> Encoded { Ok(encode(text)) })
+    Arc::new(|text: &str, _| -> Encoded { Ok(encode(text)) })
 }
 
 /// Small batches and windows, and nothing left out.

@@ -3,7 +3,7 @@
 use super::{BLOCK, Epilogue, Int8Weights, STEP, TILE};
 use crate::amx::Tiles;
 use crate::isa::{Isa, Kernel};
-use crate::simd::{Real, Simd, load, store};
+use crate::simd::{Real, Simd, load};
 use crate::threads::Shared;
 use std::ops::Range;
 
@@ -70,26 +70,44 @@ impl<T: Real> Panels<'_, T> {
     /// `sum · row scale · column scale + bias`, and the activation.
     #[inline(always)]
     fn finish<S: Simd>(&self, s: S, panel: usize, row: usize, rows: usize, sums: &Sums) {
+        match self.epilogue.activation {
+            None => self.write::<S, false>(s, panel, row, rows, sums),
+            Some(_) => self.write::<S, true>(s, panel, row, rows, sums),
+        }
+    }
+
+    /// A vector of columns after the other, so that their scales and biases stay in registers.
+    #[inline(always)]
+    fn write<S: Simd, const ACTIVATE: bool>(
+        &self,
+        s: S,
+        panel: usize,
+        row: usize,
+        rows: usize,
+        sums: &Sums,
+    ) {
         let n = self.w.n;
         let column = panel * BLOCK;
         let cols = BLOCK.min(n - column);
-        let scales = &self.w.scales[column..][..cols];
-        for i in 0..rows {
-            // Safety: a panel belongs to one task.
-            let c = unsafe { self.c.slice((row + i) * n + column, cols) };
-            let row_scale = s.splat(self.scales[row + i]);
-            for at in (0..cols).step_by(S::LANES) {
-                let lanes = S::LANES.min(cols - at);
+        let row_scales = &self.scales[row..][..rows];
+        let c = self.c.at(row * n + column);
+        assert!((row + rows - 1) * n + column + cols <= self.c.len());
+        for at in (0..cols).step_by(S::LANES) {
+            let lanes = S::LANES.min(cols - at);
+            let scale = load(s, &self.w.scales, column + at, lanes);
+            let bias = self.epilogue.bias.map_or(s.splat(0.0), |bias| load(s, bias, column + at, lanes));
+            for (i, &row_scale) in row_scales.iter().enumerate() {
                 // Safety: the block is as wide as the widest vectors.
                 let sum = s.whole(unsafe { s.load_u(sums.0.as_ptr().add(i * BLOCK + at).cast()) });
-                let mut y = s.mul(s.mul(sum, row_scale), load(s, scales, at, lanes));
-                if let Some(bias) = self.epilogue.bias {
-                    y = s.add(y, load(s, bias, column + at, lanes));
-                }
-                if let Some(activation) = self.epilogue.activation {
+                let mut y = s.add(s.mul(s.mul(sum, s.splat(row_scale)), scale), bias);
+                if ACTIVATE && let Some(activation) = self.epilogue.activation {
                     y = activation.apply(s, y);
                 }
-                store(s, c, at, lanes, y);
+                // Safety: inside of the block that was checked above, which belongs to one task.
+                unsafe {
+                    let to = c.add(i * n + at);
+                    if lanes < S::LANES { T::store_first(s, to, lanes, y) } else { T::store(s, to, y) }
+                }
             }
         }
     }

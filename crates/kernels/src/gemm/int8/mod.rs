@@ -102,9 +102,11 @@ pub fn gemm_int8<A: Real, C: Real>(
     });
     let c = Shared::new(c);
     let panels = w.n.div_ceil(BLOCK);
-    cpu.threads.run(panels.div_ceil(PANELS), |task| {
+    // Sums are exact, so that a thread that is alone need not begin anew for every few panels.
+    let each = if cpu.threads.count() == 1 { panels } else { PANELS };
+    cpu.threads.run(panels.div_ceil(each.max(1)), |task| {
         let (rows, scales) = (&*rows, &*scales);
-        let panels = task * PANELS..panels.min((task + 1) * PANELS);
+        let panels = task * each..panels.min((task + 1) * each);
         cpu.isa.dispatch(Panels { isa: cpu.isa, rows, scales, length, w, panels, c, epilogue });
     });
 }
@@ -129,21 +131,46 @@ impl<T: Real> Kernel for Quantise<'_, T> {
                 continue;
             };
             let row = &self.a.data[(self.first + i) * k..][..k];
-            let mut most = s.splat(0.0);
-            for at in (0..k).step_by(S::LANES) {
-                let x = load(s, row, at, S::LANES.min(k - at));
-                most = s.max(most, s.max(x, s.sub(s.splat(0.0), x)));
-            }
-            *scale = s.greatest(most) / LARGEST;
-            let inverse = if *scale > 0.0 { 1.0 / *scale } else { 0.0 };
+            *scale = s.greatest(greatest_magnitude(s, row)) / LARGEST;
+            let inverse = s.splat(if *scale > 0.0 { 1.0 / *scale } else { 0.0 });
             // Rows are padded to whole tiles, so that the last vector has its place too: zeros after the end of the row.
             assert!(to.len() >= k.next_multiple_of(S::LANES));
-            for at in (0..k).step_by(S::LANES) {
-                let x = s.mul(load(s, row, at, S::LANES.min(k - at)), s.splat(inverse));
-                // Safety: a whole vector from `at` on, as just checked.
-                unsafe { s.store_i8(to.as_mut_ptr().add(at), x) };
+            let whole = k - k % S::LANES;
+            // Safety: whole vectors inside the row, and a place for each, as just checked.
+            unsafe {
+                for at in (0..whole).step_by(S::LANES) {
+                    let x = T::load(s, row.as_ptr().add(at));
+                    s.store_i8(to.as_mut_ptr().add(at), s.mul(x, inverse));
+                }
+                if whole < k {
+                    let x = T::load_first(s, row.as_ptr().add(whole), k - whole);
+                    s.store_i8(to.as_mut_ptr().add(whole), s.mul(x, inverse));
+                }
             }
             to[k..].fill(0);
         }
     }
+}
+
+/// The greatest magnitudes of a row, lane by lane.
+#[inline(always)]
+fn greatest_magnitude<S: Simd, T: Real>(s: S, row: &[T]) -> S::F {
+    // Four of them, since each takes some time to answer.
+    let mut most = [s.splat(0.0); 4];
+    let magnitude = |x| s.max(x, s.sub(s.splat(0.0), x));
+    let mut at = 0;
+    while at + 4 * S::LANES <= row.len() {
+        for i in 0..4 {
+            // Safety: four vectors inside the row.
+            let x = unsafe { T::load(s, row.as_ptr().add(at + i * S::LANES)) };
+            most[i] = s.max(most[i], magnitude(x));
+        }
+        at += 4 * S::LANES;
+    }
+    while at < row.len() {
+        let x = load(s, row, at, S::LANES.min(row.len() - at));
+        most[0] = s.max(most[0], magnitude(x));
+        at += S::LANES;
+    }
+    s.max(s.max(most[0], most[1]), s.max(most[2], most[3]))
 }

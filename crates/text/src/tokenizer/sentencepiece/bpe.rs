@@ -5,10 +5,14 @@
 //! is loaded, so that merging looks up pairs of numbers and compares no text. Where no piece reaches over the
 //! beginning of a word, words are merged one by one: for a few neighbours, looking at all of them is faster
 //! than a queue.
+//!
+//! Merges may be skipped at random, so that a word is cut now in one way and now in another: BPE-dropout
+//! (Provilkov, Emelianenko and Voita, 2020), with SentencePiece's reading of it, by which a skipped pair has its
+//! next chance when one of the two is merged with another neighbour.
 
 use super::double_array::DoubleArray;
 use super::proto::PieceType;
-use super::{Cut, Pieces, character_length, words};
+use super::{Cut, Pieces, Skip, character_length, words};
 use foldhash::fast::FixedState;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
@@ -104,10 +108,13 @@ impl Bpe {
         bpe
     }
 
-    /// Appends the pieces of a normalised text to `cuts`.
-    pub(crate) fn cut(&self, text: &[u8], cuts: &mut Vec<Cut>) {
+    /// Appends the pieces of a normalised text to `cuts`, without the merges that `skip` wants skipped.
+    pub(crate) fn cut(&self, text: &[u8], skip: Skip<'_>, cuts: &mut Vec<Cut>) {
+        if let Some(skip) = skip {
+            return self.cut_all(text, skip, cuts);
+        }
         if !self.by_word {
-            return self.cut_all(text, cuts);
+            return self.cut_all(text, || false, cuts);
         }
         for word in words(text) {
             match self.trie.get(word) {
@@ -115,7 +122,7 @@ impl Bpe {
                     cuts.push(Cut { id: self.id(piece), length: word.len() as u32 });
                 }
                 _ if word.len() <= SHORT => self.cut_word(word, cuts),
-                _ => self.cut_all(word, cuts),
+                _ => self.cut_all(word, || false, cuts),
             }
         }
     }
@@ -125,7 +132,7 @@ impl Bpe {
         let mut cuts = Vec::new();
         for (piece, whole) in pieces.iter().zip(&mut whole).filter(|(piece, _)| piece.is_text()) {
             cuts.clear();
-            self.cut_all(piece.text.as_bytes(), &mut cuts);
+            self.cut_all(piece.text.as_bytes(), || false, &mut cuts);
             *whole = cuts.len() == 1;
         }
         whole
@@ -177,7 +184,7 @@ impl Bpe {
     }
 
     /// Merges a text of any length, the best pair being the first of a queue.
-    fn cut_all(&self, text: &[u8], cuts: &mut Vec<Cut>) {
+    fn cut_all(&self, text: &[u8], mut skip: impl FnMut() -> bool, cuts: &mut Vec<Cut>) {
         let mut links = self.characters(text);
         let mut parts = Parts::default();
         let mut agenda = BinaryHeap::with_capacity(links.len());
@@ -188,6 +195,9 @@ impl Bpe {
             let Link { length: left_length, next: right, .. } = links[left as usize];
             // What has been merged since is no longer this pair.
             if left_length == 0 || right == NONE || left_length + links[right as usize].length != length {
+                continue;
+            }
+            if skip() {
                 continue;
             }
             self.merge(&mut links, left, right);

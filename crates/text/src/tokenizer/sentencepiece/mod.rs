@@ -53,6 +53,9 @@ pub(crate) struct Cut {
     pub(crate) length: u32,
 }
 
+/// Says of each merge in turn whether it is skipped; without one, none is.
+pub(crate) type Skip<'a> = Option<&'a mut dyn FnMut() -> bool>;
+
 impl SentencePiece {
     pub(crate) fn load(path: &Path) -> Result<SentencePiece, Error> {
         let bytes = files::read(path)?;
@@ -117,17 +120,22 @@ impl SentencePiece {
         self.pieces.get(id).map(|piece| piece.text.as_str())
     }
 
+    /// Whether its pieces come from merges, which can be skipped.
+    pub(crate) fn merges(&self) -> bool {
+        matches!(self.model, Model::Bpe(_))
+    }
+
     /// The ids of a text.
-    pub(crate) fn encode(&self, text: &str) -> Vec<u32> {
+    pub(crate) fn encode(&self, text: &str, skip: Skip<'_>) -> Vec<u32> {
         let mut ids = Vec::with_capacity(text.len() / 3 + 4);
-        self.each_piece(text, |id, _, _| ids.push(id));
+        self.each_piece(text, skip, |id, _, _| ids.push(id));
         ids
     }
 
     /// The pieces of a text; what no piece covers is given as it is.
     pub(crate) fn encode_pieces(&self, text: &str) -> Vec<String> {
         let mut pieces = Vec::new();
-        self.each_piece(text, |id, normal, range| {
+        self.each_piece(text, None, |id, normal, range| {
             let piece = match self.pieces.get(id) {
                 Some(piece) if id != self.pieces.unknown => piece.text.clone(),
                 _ => String::from_utf8_lossy(&normal[range]).into_owned(),
@@ -139,12 +147,17 @@ impl SentencePiece {
 
     /// Calls `emit` for each piece of a text with its id, the normalised text and its place there.
     #[inline]
-    pub(crate) fn each_piece(&self, text: &str, mut emit: impl FnMut(u32, &[u8], Range<usize>)) {
+    pub(crate) fn each_piece(
+        &self,
+        text: &str,
+        skip: Skip<'_>,
+        mut emit: impl FnMut(u32, &[u8], Range<usize>),
+    ) {
         let normal = self.normalizer.normalize(text);
         let mut cuts = Vec::with_capacity(normal.len() / 2);
         match &self.model {
             Model::Unigram(model) => model.cut(&normal, &mut cuts),
-            Model::Bpe(model) => model.cut(&normal, &mut cuts),
+            Model::Bpe(model) => model.cut(&normal, skip, &mut cuts),
         }
         let mut begin = 0;
         let mut cuts = cuts.into_iter().peekable();
