@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import tempfile
+from pathlib import Path
 
 from server import Server
 
@@ -17,9 +19,13 @@ CHECKS = [
 
 def main(program, schemathesis):
     with Server(program, "--max-characters", "300") as server:
-        command = [schemathesis, "run", f"{server.address}/openapi.json", "--url", server.address]
+        config = Path(__file__).absolute().with_name("schemathesis.toml")
+        command = [str(Path(schemathesis).absolute()), "--config-file", str(config)]
+        command += ["run", f"{server.address}/openapi.json", "--url", server.address]
         command += ["--checks", ",".join(CHECKS), "--max-examples", "60", "--workers", "2", "--seed", "1"]
-        code = subprocess.run(command, check=False).returncode
+        # It keeps notes of its own where it runs.
+        with tempfile.TemporaryDirectory() as notes:
+            code = subprocess.run(command, check=False, cwd=notes).returncode
     sys.exit(code)
 
 

@@ -74,7 +74,7 @@ Examples:
   attentive translate --model opus-mt-en-de < text.en
   attentive evaluate --model opus-mt-en-de --source test.en --reference test.de
   attentive serve                           a server and a page at http://127.0.0.1:8080
-  attentive inspect --model opus-mt-en-de \"A dog runs.\" --out attention.html
+  attentive inspect --model opus-mt-en-de Hello --out attention.html
 
 Environment:
   ATTENTIVE_ISA=portable|avx2|avx512|avx512bf16|amx

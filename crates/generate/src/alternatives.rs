@@ -4,10 +4,12 @@
 //! of them, all together.
 
 use crate::error::Error;
-use crate::generator::{Generator, Request};
+use crate::generator::Generator;
 use crate::hypothesis::Hypothesis;
 use crate::options::{MaxLength, Options};
-use crate::search::{Context, Rules};
+use crate::request::Request;
+use crate::rules::Rules;
+use crate::search::Context;
 use crate::seq2seq::{Seq2Seq, Spec};
 use std::sync::Arc;
 

@@ -7,7 +7,8 @@
 
 use crate::hypothesis::Hypothesis;
 use crate::options::EarlyStopping;
-use crate::search::{Next, Path, Rules, Scores, Search, Sentence, Written};
+use crate::rules::Rules;
+use crate::search::{Next, Path, Scores, Search, Sentence, Written};
 use crate::top::top;
 use attentive_tensor::Best;
 
@@ -153,7 +154,7 @@ impl Search for BeamSearch {
         self.part(rules);
         if let Some(Path { tokens, scores, .. }) = self.paths.first() {
             let score = scores[scores.len() - 1];
-            let rivals = (&self.paths[1..], &self.finished[..]);
+            let rivals = (&self.paths[1..], self.finished.first());
             on_token(&Written { sentence: self.sentence.number, draw: 0, tokens, score, rivals });
         }
         if self.is_over(rules) {

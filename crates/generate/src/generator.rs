@@ -1,56 +1,20 @@
 //! Many sentences at once: finished ones leave, waiting ones take their place, results come back in order.
 
 use crate::error::Error;
-use crate::filter::{Banned, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty};
+use crate::filter::Filter;
 use crate::hypothesis::Hypothesis;
 use crate::lane::{Lane, Waiting, lock};
 use crate::options::Options;
+use crate::request::Request;
+use crate::rules::Rules;
 use crate::sampler::Sampler;
-use crate::search::{OnToken, Rules, Sentence, Written};
-use crate::seq2seq::{Seq2Seq, Spec};
+use crate::search::{OnToken, Sentence, Written};
+use crate::seq2seq::Seq2Seq;
 use crate::stop::Stop;
 use attentive_tensor::Threads;
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex};
-
-/// What is to be decoded.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Request {
-    /// The tokens of the source, with the special ones that the model wants.
-    pub source: Vec<u32>,
-    /// What the target begins with.
-    pub prefix: Vec<u32>,
-}
-
-impl Request {
-    /// Whether a model can decode it; returns the most tokens that may be written.
-    pub(crate) fn check(&self, options: &Options, spec: &Spec) -> Result<usize, Error> {
-        let Request { source, prefix } = self;
-        if source.is_empty() {
-            return Err(Error::EmptySource);
-        }
-        if source.len() > spec.max_source {
-            return Err(Error::LongSource { tokens: source.len(), most: spec.max_source });
-        }
-        for (tokens, vocabulary) in [(source, spec.source_vocabulary), (prefix, spec.vocabulary)] {
-            if let Some(&token) = tokens.iter().find(|&&token| token as usize >= vocabulary) {
-                return Err(Error::Token { token, vocabulary });
-            }
-        }
-        let max_length = options.max_length.of(source.len()).min(spec.max_target);
-        if prefix.len() >= max_length {
-            return Err(Error::LongPrefix { tokens: prefix.len(), most: max_length });
-        }
-        Ok(max_length)
-    }
-}
-
-impl From<Vec<u32>> for Request {
-    fn from(source: Vec<u32>) -> Request {
-        Request { source, prefix: Vec::new() }
-    }
-}
 
 /// Decodes sentences, [`Options::batch`] of them at a time.
 ///
@@ -285,38 +249,6 @@ impl<M: Seq2Seq> Generator<M> {
         let Request { source, prefix } = request;
         Ok(Sentence { number: self.next, stream: self.next, source, prefix, max_length })
     }
-}
-
-impl Rules {
-    /// The rules that options ask for.
-    fn new(options: Options, spec: Spec) -> Result<Rules, Error> {
-        options.check(&spec)?;
-        let sampler = options.sampling.map(|sampling| Arc::new(sampling) as Arc<dyn Sampler>);
-        let filters = filters(&options, &spec);
-        Ok(Rules { spec, options, filters, stops: Vec::new(), sampler })
-    }
-}
-
-/// The filters that options ask for, in the order in which transformers has them.
-fn filters(options: &Options, spec: &Spec) -> Vec<Arc<dyn Filter>> {
-    let mut filters: Vec<Arc<dyn Filter>> = Vec::new();
-    if options.repetition_penalty != 1.0 {
-        filters.push(Arc::new(RepetitionPenalty(options.repetition_penalty)));
-    }
-    if options.no_repeat_ngram > 0 {
-        filters.push(Arc::new(NoRepeatNgrams(options.no_repeat_ngram)));
-    }
-    // The end token cannot be banned: nothing would ever end. Many models ban padding, which is never written anyway.
-    let matters =
-        |sequence: &&Vec<u32>| **sequence != [spec.eos] && sequence.as_slice() != spec.never.as_slice();
-    let banned: Vec<Vec<u32>> = options.banned.iter().filter(matters).cloned().collect();
-    if !banned.is_empty() {
-        filters.push(Arc::new(Banned(banned)));
-    }
-    if options.min_length > 0 {
-        filters.push(Arc::new(MinLength(options.min_length)));
-    }
-    filters
 }
 
 /// How many times the sentences that are decoded together [`Generator::generate`] keeps at most.

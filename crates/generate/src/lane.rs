@@ -6,7 +6,8 @@
 
 use crate::beam::BeamSearch;
 use crate::hypothesis::Hypothesis;
-use crate::search::{Next, Rules, Scores, Search, Sentence, Written};
+use crate::rules::Rules;
+use crate::search::{Next, Scores, Search, Sentence, Written};
 use crate::seq2seq::{Row, Seq2Seq};
 use crate::walk::Walk;
 use std::collections::VecDeque;

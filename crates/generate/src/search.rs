@@ -1,14 +1,9 @@
 //! What all searches have in common: one sentence on its way from logits to hypotheses.
 
-use crate::filter::Filter;
 use crate::hypothesis::Hypothesis;
-use crate::options::Options;
-use crate::sampler::Sampler;
-use crate::seq2seq::Spec;
-use crate::stop::Stop;
+use crate::rules::Rules;
 use crate::top::top;
 use attentive_tensor::Best;
-use std::sync::Arc;
 
 /// What filters and stopping rules may look at.
 #[derive(Debug, Clone, Copy)]
@@ -35,12 +30,12 @@ pub struct Written<'a> {
     pub tokens: &'a [u32],
     /// The log of the newest token's probability.
     pub score: f32,
-    /// What else may become the result, of a beam search.
-    pub(crate) rivals: (&'a [Path], &'a [Hypothesis]),
+    /// What else may become the best result, of a beam search: what is followed, and the best that is finished.
+    pub(crate) rivals: (&'a [Path], Option<&'a Hypothesis>),
 }
 
 impl Written<'_> {
-    /// How many of the tokens can no longer change, because all that may still become the result begin with them.
+    /// How many of the tokens can no longer change, because all that may still become the best result begin with them.
     pub fn settled(&self) -> usize {
         let (paths, finished) = self.rivals;
         let rivals = paths.iter().map(|path| &path.tokens).chain(finished.iter().map(|one| &one.tokens));
@@ -51,16 +46,6 @@ impl Written<'_> {
 
 /// What is told of every token.
 pub(crate) type OnToken = Box<dyn FnMut(&Written) + Send>;
-
-/// How sentences are decoded.
-#[derive(Clone)]
-pub(crate) struct Rules {
-    pub spec: Spec,
-    pub options: Options,
-    pub filters: Vec<Arc<dyn Filter>>,
-    pub stops: Vec<Arc<dyn Stop>>,
-    pub sampler: Option<Arc<dyn Sampler>>,
-}
 
 /// What is known of one sentence.
 #[derive(Debug)]
@@ -90,18 +75,6 @@ pub(crate) struct Scores<'a> {
     pub width: usize,
     /// The logits of each row, where somebody wants them.
     pub rows: &'a mut [f32],
-}
-
-impl Rules {
-    /// Whether tokens are chosen from whole rows, which filters may change and samplers draw from.
-    pub fn want_rows(&self) -> bool {
-        !self.filters.is_empty() || self.sampler.is_some()
-    }
-
-    /// How many tokens of a row may matter otherwise.
-    pub fn candidates(&self) -> usize {
-        if self.options.beam == 1 { 1 } else { 2 * self.options.beam }
-    }
 }
 
 /// One sentence on its way.

@@ -4,7 +4,8 @@
 //! the first token behind the prefix.
 
 use crate::hypothesis::Hypothesis;
-use crate::search::{Next, Path, Rules, Scores, Search, Sentence, Written};
+use crate::rules::Rules;
+use crate::search::{Next, Path, Scores, Search, Sentence, Written};
 use crate::top::top;
 use attentive_tensor::Best;
 use attentive_tensor::Random;
@@ -60,7 +61,7 @@ impl Walk {
         };
         path.push(candidate);
         let (sentence, tokens) = (self.sentence.number, &path.tokens);
-        on_token(&Written { sentence, draw: walk, tokens, score: candidate.score, rivals: (&[], &[]) });
+        on_token(&Written { sentence, draw: walk, tokens, score: candidate.score, rivals: (&[], None) });
         if self.sentence.complete(rules, tokens) {
             self.done.push(path.finish(rules, &self.sentence));
         } else {

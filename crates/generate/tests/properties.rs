@@ -581,9 +581,11 @@ fn who_is_given_up_is_not_felt_by_the_others() {
 #[test]
 fn what_is_settled_does_not_change_any_more() {
     let backend = backend(Precision::F32, 1);
+    let mut beams_that_settled = 0;
     for (model, options) in
         models(&backend).iter().flat_map(|model| ways().into_iter().map(move |way| (model, way)))
     {
+        let walks = options.beam == 1 || options.sampling.is_some();
         let mut generator = generator(&backend, model, Options { n_best: 1, ..options });
         for source in sources(19, 5, model) {
             let number = generator.push(source).unwrap();
@@ -598,9 +600,12 @@ fn what_is_settled_does_not_change_any_more() {
                 }
             };
             assert!(settled.iter().all(|settled| result.tokens.starts_with(settled)), "{settled:?}");
-            assert!(most > 0 || result.tokens.len() < 3, "nothing was ever settled");
+            // Whoever walks does not turn back; a beam may hesitate to the end.
+            assert!(!walks || most == result.tokens.len(), "{most} of {:?}", result.tokens);
+            beams_that_settled += usize::from(!walks && most > 0);
         }
     }
+    assert!(beams_that_settled > 0, "nothing was ever settled");
 }
 
 #[test]

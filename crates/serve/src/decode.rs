@@ -3,10 +3,10 @@
 use crate::app::{App, Chosen};
 use crate::cut::Cut;
 use crate::refusal::Refusal;
-use crate::worker::{Decode, Decoded, Inspect, Inspected, Job, Progress, Sentence};
+use crate::worker::{Decode, Decoded, Draft, Inspect, Inspected, Job, Sentence};
 use attentive_generate::{Alternatives, Hypothesis, Look, Options, Request, Translated};
 use std::sync::Arc;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
 
 /// What is wanted of texts.
@@ -23,12 +23,16 @@ pub(crate) struct Order {
 /// A text that is being translated.
 pub(crate) struct Pending {
     order: Order,
-    pub cut: Cut,
+    cut: Cut,
     reply: oneshot::Receiver<Result<Decoded, Refusal>>,
-    /// How far it is, if somebody watches.
-    pub progress: Option<watch::Receiver<Progress>>,
+    /// How far it is, if somebody watches: what comes, and what has come last of each part.
+    progress: Option<mpsc::Receiver<Draft>>,
+    drafts: Vec<Draft>,
     until: Instant,
 }
+
+/// Drafts that may wait for whoever watches.
+const AHEAD: usize = 64;
 
 /// A text and its translations.
 #[derive(Debug)]
@@ -74,7 +78,7 @@ impl App {
         let begin = |(number, cut): (usize, Cut)| {
             let own = places.split(cut.parts.len()).ok_or_else(Refusal::fault)?;
             let (reply, receiver) = oneshot::channel();
-            let (progress, drafts) = watched.then(|| watch::channel(Progress::new())).unzip();
+            let (sender, progress) = watched.then(|| mpsc::channel(AHEAD)).unzip();
             let sentence = |(place, part): (usize, &attentive_generate::Part)| Sentence {
                 request: Request {
                     source: part.source.clone(),
@@ -85,8 +89,10 @@ impl App {
             };
             let sentences = cut.parts.iter().enumerate().map(sentence).collect();
             let (model, align) = (order.chosen.place, order.align);
-            self.queue.push(Job::Decode(Decode { model, sentences, align, progress, reply, places: own }))?;
-            Ok(Pending { order: order.clone(), cut, reply: receiver, progress: drafts, until })
+            let job = Decode { model, sentences, align, progress: sender, reply, places: own };
+            self.queue.push(Job::Decode(job))?;
+            let drafts = vec![Draft::default(); cut.parts.len()];
+            Ok(Pending { order: order.clone(), cut, reply: receiver, progress, drafts, until })
         };
         cuts.into_iter().enumerate().map(begin).collect()
     }
@@ -203,6 +209,15 @@ impl App {
 }
 
 impl Pending {
+    /// The next draft of the text, and how many of its characters are certain; none when no more will come.
+    pub async fn draft(&mut self) -> Option<(String, usize)> {
+        let draft = self.progress.as_mut()?.recv().await?;
+        let place = draft.place;
+        self.drafts[place] = draft;
+        // A draft that cannot be read ends them; the answer will say why.
+        self.cut.draft(&self.order.chosen.model, &self.drafts).ok()
+    }
+
     /// Waits until it is translated. Whoever stops waiting costs nothing any more.
     pub async fn wait(self, app: &App) -> Result<Done, Refusal> {
         let Pending { order, cut, reply, until, .. } = self;

@@ -15,6 +15,9 @@ pub(crate) enum Piece<'a> {
 /// Elements whose content is no prose.
 const OPAQUE: [&str; 6] = ["script", "style", "code", "pre", "textarea", "svg"];
 
+/// Those of them in which a `<` begins no tag but their end.
+const RAW: [&str; 3] = ["script", "style", "textarea"];
+
 /// Elements that have no end.
 const EMPTY: [&str; 14] = [
     "area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr",
@@ -28,7 +31,8 @@ pub(crate) fn pieces(html: &str) -> Vec<Piece<'_>> {
     // The element inside which nothing is translated, and how deep inside it we are in others of its name.
     let mut opaque: Option<(String, usize)> = None;
     while !rest.is_empty() {
-        let (piece, tail) = rest.split_at(next(rest));
+        let inside = opaque.as_ref().map(|(name, _)| name.as_str()).filter(|name| RAW.contains(name));
+        let (piece, tail) = rest.split_at(inside.map_or_else(|| next(rest), |name| raw(rest, name)));
         rest = tail;
         let tag = Tag::read(piece);
         match (&mut opaque, tag) {
@@ -78,6 +82,17 @@ fn next(html: &str) -> usize {
         }
     }
     html.len()
+}
+
+/// How long the content of an element is in which nothing but its end is a tag; at its end, how long that is.
+fn raw(html: &str, name: &str) -> usize {
+    let ends =
+        |at: usize| html.get(at + 2..at + 2 + name.len()).is_some_and(|end| end.eq_ignore_ascii_case(name));
+    match html.match_indices("</").map(|(at, _)| at).find(|at| ends(*at)) {
+        Some(0) => next(html),
+        Some(at) => at,
+        None => html.len(),
+    }
 }
 
 fn is_tag(html: &str) -> bool {
@@ -160,7 +175,9 @@ mod tests {
         assert_eq!(texts("a <script>if (a<b) c();</script> b"), ["a", "b"]);
         assert_eq!(texts("<CODE>x</CODE> y <style>p{}</style>z"), ["y", "z"]);
         assert_eq!(texts("a <span translate=\"no\">b <span>c</span> d</span> e"), ["a", "e"]);
+        assert_eq!(texts("<script>'</b>' + '<script>'</SCRIPT>a"), ["a"]);
         assert_eq!(texts("<pre>a"), [""; 0]);
+        assert_eq!(texts("<style>a</sty"), [""; 0]);
     }
 
     #[test]

@@ -1,12 +1,10 @@
 //! The page: files that are part of the program, so that it works at once and asks nobody else.
 
-use axum::extract::Path;
-use axum::http::HeaderMap;
-use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
-use axum::http::{HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
-
 use crate::refusal::Refusal;
+use axum::extract::Path;
+use axum::http::header::{CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
 
 /// A file of the page.
 #[derive(Debug)]
@@ -24,7 +22,7 @@ macro_rules! files {
 }
 
 /// All files of the page; the first is the page itself.
-pub static FILES: [File; 26] = files![
+pub static FILES: [File; 28] = files![
     "index.html",
     "style.css",
     "parts.css",
@@ -51,6 +49,8 @@ pub static FILES: [File; 26] = files![
     "state.js",
     "steps.js",
     "theme.js",
+    "tokens.js",
+    "translate.js",
 ];
 
 /// Nothing comes from anywhere else, and nothing is run that is not a file of the page. Styles of single elements are how

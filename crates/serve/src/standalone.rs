@@ -28,7 +28,8 @@ pub fn standalone(attention: &Attention) -> String {
         "style" => style.clone(),
         "modules" => serde_json::json!({ "imports": modules }).to_string(),
         "section" => section().to_owned(),
-        _ => serde_json::to_string(attention).unwrap_or_default().replace("</", "<\\/"),
+        // Whatever begins with it: nothing in a script can be taken for the end of one.
+        _ => serde_json::to_string(attention).unwrap_or_default().replace('<', "\\u003c"),
     };
     // In one pass, so that nothing that was put in is looked at again.
     let mut page = String::new();
@@ -81,7 +82,7 @@ mod tests {
         attention.source[0].piece = "</script><b>{data}".to_owned();
         let page = standalone(&attention);
         assert_eq!(page.matches("</script>").count(), 3);
-        assert!(page.contains("<\\/script><b>{data}"));
+        assert!(page.contains("\\u003c/script>\\u003cb>{data}"));
         assert!(page.contains("id=\"grid\"") && page.contains("\"attention.js\":\"data:text/javascript"));
         assert!(!page.contains("{section}") && !page.contains("src="));
     }

@@ -13,8 +13,8 @@ use attentive_tensor::Backend;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use tokio::sync::mpsc::UnboundedReceiver;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::mpsc::{Sender, UnboundedReceiver};
+use tokio::sync::oneshot;
 
 /// Something to be computed.
 pub(crate) enum Job {
@@ -31,8 +31,8 @@ pub(crate) struct Decode {
     pub sentences: Vec<Sentence>,
     /// Whether words are to be aligned.
     pub align: bool,
-    /// Who wants to see how far they are.
-    pub progress: Option<watch::Sender<Progress>>,
+    /// Who wants to see how far they are. Whoever reads too slowly misses drafts: the next one has all that they had.
+    pub progress: Option<Sender<Draft>>,
     pub reply: oneshot::Sender<Result<Decoded, Refusal>>,
     pub places: Places,
 }
@@ -54,13 +54,13 @@ pub(crate) struct Decoded {
     pub links: Vec<Vec<Vec<Link>>>,
 }
 
-/// How far sentences are: of each what has been written, and how much of that cannot change any more.
-pub(crate) type Progress = Vec<Draft>;
-
 /// What has been written of a sentence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Draft {
+    /// Which of the sentences.
+    pub place: usize,
     pub tokens: Vec<u32>,
+    /// How many of the tokens cannot change any more.
     pub settled: usize,
 }
 
@@ -191,8 +191,7 @@ impl Desk {
             let _ = job.reply.send(Ok(Decoded::default()));
             return;
         };
-        if let Some(progress) = &job.progress {
-            progress.send_replace(vec![Draft::default(); results.len()]);
+        if job.progress.is_some() {
             self.sentences
                 .extend(results.iter().enumerate().map(|(place, (number, _))| (*number, (first, place))));
         }
@@ -231,12 +230,12 @@ impl Desk {
         self.generator.step_with(&mut |written| {
             tokens += 1;
             // Draws go their own ways; the first is shown.
-            if let Some((job, place)) = sentences.get(&written.sentence)
+            if let Some(&(job, place)) = sentences.get(&written.sentence)
                 && written.draw == 0
-                && let Some(progress) = jobs.get(job).and_then(|open| open.job.progress.as_ref())
+                && let Some(progress) = jobs.get(&job).and_then(|open| open.job.progress.as_ref())
             {
-                let draft = Draft { tokens: written.tokens.to_vec(), settled: written.settled() };
-                progress.send_modify(|drafts| drafts[*place] = draft);
+                let draft = Draft { place, tokens: written.tokens.to_vec(), settled: written.settled() };
+                let _ = progress.try_send(draft);
             }
         });
         let mut finished = 0;

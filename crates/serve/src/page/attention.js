@@ -44,6 +44,8 @@ export function start(fetch, ontrouble) {
   document.querySelectorAll("input[name=kind]").forEach((input) =>
     input.addEventListener("change", () => choose({ ...state.look, kind: input.value })));
   document.querySelectorAll("input[name=view]").forEach((input) => input.addEventListener("change", draw));
+  // The last layer has the words behind it, and mostly the clearest pictures.
+  on("model", () => (state.look = { kind: "cross", layer: state.model.details.decoder_layers - 1, head: null }));
   on("translation", refetch);
   on("look", draw);
   on("theme", draw);
@@ -96,6 +98,8 @@ async function draw() {
   if (map.layer !== state.look.layer || map.head !== state.look.head) {
     return choose({ kind, layer: map.layer, head: map.head });
   }
+  // Another part of the page may have chosen it.
+  document.querySelector(`input[name=kind][value=${kind}]`).checked = true;
   byId("kind-hint").textContent = KINDS[kind].hint;
   // Many tokens want the whole width.
   document.querySelector(".look").classList.toggle("wide", map.columns > 40);

@@ -92,7 +92,9 @@ function draw() {
   const steps = attend({ query, keys: KEYS, values: VALUES, divide });
   const width = byId("colours-picture").clientWidth;
   if (width === 0) return;
-  const scene = { query: { name: question, vector: query }, names: NAMES, keys: KEYS, values: VALUES, visible: NAMES.length, steps, divide };
+  const scene = {
+    query: { name: question, vector: query }, names: NAMES, keys: KEYS, values: VALUES, visible: NAMES.length, steps, divide,
+  };
   byId("colours-picture").replaceChildren(stages({ ...scene, width, drawValue: swatch }));
   byId("colours-table").replaceChildren(table(scene));
   const result = css(steps.result.map((x) => 255 * x));
@@ -101,7 +103,8 @@ function draw() {
   byId("swatch-name").textContent = question;
   byId("swatch-value").textContent = `red ${fixed(steps.result[0])}, green ${fixed(steps.result[1])}, blue ${fixed(steps.result[2])}`;
   byId("colours-peak").textContent = divide
-    ? "Leave the division out, or make the query longer: the softmax turns peaky, and a colour that is a little liked is not heard at all."
+    ? "Leave the division out, or make the query longer: the softmax turns peaky, "
+      + "and a colour that is a little liked is not heard at all."
     : "Without the division the softmax is peaky: what is liked most takes it all, and small differences decide everything.";
 }
 

@@ -5,9 +5,21 @@ import { state } from "./state.js";
 
 /** For models that bring no examples of their own, by the language of the source. */
 const SENTENCES = {
-  en: ["A dog runs through the snow.", "The animal didn't cross the street because it was too tired.", "Two children are playing chess in the park."],
-  de: ["Ein Hund läuft durch den Schnee.", "Das Tier überquerte die Straße nicht, weil es zu müde war.", "Zwei Kinder spielen im Park Schach."],
-  fr: ["Un chien court dans la neige.", "L'animal n'a pas traversé la rue parce qu'il était trop fatigué.", "Deux enfants jouent aux échecs dans le parc."],
+  en: [
+    "A dog runs through the snow.",
+    "The animal didn't cross the street because it was too tired.",
+    "Two children are playing chess in the park.",
+  ],
+  de: [
+    "Ein Hund läuft durch den Schnee.",
+    "Das Tier überquerte die Straße nicht, weil es zu müde war.",
+    "Zwei Kinder spielen im Park Schach.",
+  ],
+  fr: [
+    "Un chien court dans la neige.",
+    "L'animal n'a pas traversé la rue parce qu'il était trop fatigué.",
+    "Deux enfants jouent aux échecs dans le parc.",
+  ],
 };
 
 /** Offers examples for the model that is chosen; `onchoose(text, target)` hears which is wanted. */

@@ -45,7 +45,8 @@ export function markPiece(place) {
 /** Writes the list of the best; `onchoose(rank)` hears which is to be looked at. */
 export function writeBest(hypotheses, chosen, language, onchoose) {
   const item = (hypothesis, rank) => {
-    const bar = html("span", { class: "bar", "aria-hidden": "true" }, html("span", { style: `width:${100 * Math.exp(hypothesis.score)}%` }));
+    const part = html("span", { style: `width:${100 * Math.exp(hypothesis.score)}%` });
+    const bar = html("span", { class: "bar", "aria-hidden": "true" }, part);
     return html("li", {}, html("button", {
       type: "button", class: "hypothesis", "aria-pressed": String(rank === chosen), onclick: () => onchoose(rank),
     },

@@ -22,7 +22,10 @@ export function start() {
     draw();
   };
   const order = (value, name) => html("label", {},
-    html("input", { type: "radio", name: "order", value, checked: value === "interleaved", onchange: () => set("halves")(value === "halves") }),
+    html("input", {
+      type: "radio", name: "order", value, checked: value === "interleaved",
+      onchange: () => set("halves")(value === "halves"),
+    }),
     html("span", {}, name));
   place.append(
     html("div", { class: "options" },
@@ -61,7 +64,9 @@ function draw() {
     svg("g", { ...caption, "text-anchor": "middle" }, ticks(d, narrow ? 4 : 8).map((dimension) =>
       svg("text", { x: left + ((dimension + 0.5) * w) / d, y: top + h + 16 }, String(dimension)))),
     svg("text", { ...caption, "font-style": "italic", x: left + w / 2, y: 14, "text-anchor": "middle" }, "dimension"),
-    svg("text", { ...caption, "font-style": "italic", transform: `translate(12 ${top + h / 2}) rotate(-90)`, "text-anchor": "middle" }, "position"),
+    svg("text", {
+      ...caption, "font-style": "italic", transform: `translate(12 ${top + h / 2}) rotate(-90)`, "text-anchor": "middle",
+    }, "position"),
     marks);
   const look = ([position, dimension]) => {
     at = [Math.min(Math.max(position, 0), positions - 1), Math.min(Math.max(dimension, 0), d - 1)];
@@ -91,7 +96,10 @@ function pointedAt({ at: [position, dimension], value, positions, d, left, top, 
   const y = (v) => middle - (v * wave.height) / 2;
   const points = Array.from({ length: positions }, (_, p) => `${x(p).toFixed(1)},${y(value(p, dimension)).toFixed(1)}`);
   return [
-    svg("rect", { x: left + (dimension * w) / d - 1, y: top, width: w / d + 2, height: h, fill: "none", stroke: colours.ink, "stroke-width": 1.5 }),
+    svg("rect", {
+      x: left + (dimension * w) / d - 1, y: top, width: w / d + 2, height: h,
+      fill: "none", stroke: colours.ink, "stroke-width": 1.5,
+    }),
     svg("path", { d: `M${left} ${middle}h${w}`, stroke: colours.line }),
     svg("polyline", { points: points.join(" "), fill: "none", stroke: colours.accent, "stroke-width": 2 }),
     svg("circle", { cx: x(position), cy: y(value(position, dimension)), r: 4.5, fill: colours.accent }),

@@ -65,20 +65,26 @@ function draw() {
   const picture = svg("svg", {
     viewBox: `0 0 ${total.join(" ")}`, style: `max-width:${total[0]}px`, class: "picture", "font-family": FONT,
     role: "application", "aria-roledescription": "curve", tabindex: 0,
-    "aria-label": `The learning rate over ${grouped(STEPS)} steps; its peak is ${scientific(peak)} at step ${grouped(warmup)}. Left and right move.`,
+    "aria-label": `The learning rate over ${grouped(STEPS)} steps; its peak is ${scientific(peak)} `
+      + `at step ${grouped(warmup)}. Left and right move.`,
   },
     rateTicks.map((rate) => svg("path", { d: `M${left} ${y(rate)}h${w}`, stroke: colours.line })),
     svg("g", { ...caption, "text-anchor": "end" }, rateTicks.map((rate) =>
       svg("text", { x: left - 8, y: y(rate) + 4 }, rate === 0 ? "0" : rate.toExponential(0).replace("-", "−")))),
     svg("g", { ...caption, "text-anchor": "middle" }, stepTicks.map((step) => svg("text", { x: x(step), y: top + h + 18 }, grouped(step)))),
     svg("text", { ...caption, "font-style": "italic", x: left + w / 2, y: top + h + 38, "text-anchor": "middle" }, "step"),
-    isPapers ? null : svg("polyline", { points: curve(PAPER.d, PAPER.warmup), fill: "none", stroke: colours.soft, "stroke-width": 1.5, "stroke-dasharray": "5 5", opacity: 0.7 }),
+    isPapers ? null : svg("polyline", {
+      points: curve(PAPER.d, PAPER.warmup), fill: "none", stroke: colours.soft, "stroke-width": 1.5,
+      "stroke-dasharray": "5 5", opacity: 0.7,
+    }),
     svg("path", { d: `M${x(warmup)} ${y(peak)}V${top + h}`, stroke: colours.accent, "stroke-dasharray": "2 4" }),
     svg("polyline", { points: curve(d, warmup), fill: "none", stroke: colours.accent, "stroke-width": 2.5, "stroke-linejoin": "round" }),
     svg("circle", { cx: x(warmup), cy: y(peak), r: 4, fill: colours.accent }),
     svg("text", { x: x(warmup) + beside, y: y(peak) - 6, "font-size": 13, fill: colours.ink, "text-anchor": beside > 0 ? "start" : "end" },
       `${scientific(peak)} at step ${grouped(warmup)}`),
-    isPapers ? null : svg("text", { ...caption, x: left + w, y: y(learningRate(STEPS, PAPER.d, PAPER.warmup)) - 8, "text-anchor": "end" }, "dashed: the paper’s base model"),
+    isPapers ? null : svg("text", {
+      ...caption, x: left + w, y: y(learningRate(STEPS, PAPER.d, PAPER.warmup)) - 8, "text-anchor": "end",
+    }, "dashed: the paper’s base model"),
     marks);
   const look = (step) => {
     at = Math.min(Math.max(step, 0), STEPS);

@@ -98,7 +98,8 @@ function strip(vector, x, y, width, height, opacity, range) {
 /** The same numbers as a table, for who cannot see the picture or wants more digits. */
 export function table({ names, steps, divide, visible }) {
   const head = ["key", "q · k", divide ? "q · k ÷ √dₖ" : "q · k, not divided", "weight"];
-  const row = (name, i) => [name, fixed(steps.products[i], 6), i < visible ? fixed(steps.scores[i], 6) : "masked", fixed(steps.weights[i], 6)];
+  const score = (i) => (i < visible ? fixed(steps.scores[i], 6) : "masked");
+  const row = (name, i) => [name, fixed(steps.products[i], 6), score(i), fixed(steps.weights[i], 6)];
   return html("details", {},
     html("summary", {}, "The numbers as a table"),
     html("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "The numbers as a table" },

@@ -58,7 +58,8 @@ function question() {
     // A list of the best needs a beam of as many.
     ? { beam: Math.max(number("beam"), number("n-best")) }
     : { sampling: { temperature: number("temperature"), top_p: number("top-p"), seed: Math.floor(Math.random() * 2 ** 31) } };
-  return { model: state.model.id, text: byId("text").value, target: byId("target").value || undefined, n_best: number("n-best"), ...search };
+  const target = byId("target").value || undefined;
+  return { model: state.model.id, text: byId("text").value, target, n_best: number("n-best"), ...search };
 }
 
 /** Runs `work` with a signal that ends it when something else is asked for. */

@@ -256,12 +256,7 @@ async fn stream_one<S: Style>(
         events.data(&chunk(opening)).await?;
     }
     let mut told = String::new();
-    let mut drafts = pending.progress.take();
-    while let Some(drafts) = &mut drafts
-        && drafts.changed().await.is_ok()
-    {
-        let now = drafts.borrow_and_update().clone();
-        let Ok((text, settled)) = pending.cut.draft(&order.chosen.model, &now) else { continue };
+    while let Some((text, settled)) = pending.draft().await {
         let certain: String = text.chars().take(settled).collect();
         if let Some(more) = certain.strip_prefix(&told).filter(|more| !more.is_empty()) {
             events.data(&chunk(S::delta(first, more))).await?;

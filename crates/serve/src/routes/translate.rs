@@ -142,13 +142,8 @@ async fn stream(app: Arc<App>, order: Order, pending: Vec<Pending>, events: Even
     let model = &order.chosen.model;
     let mut done = Vec::with_capacity(pending.len());
     for (index, mut pending) in pending.into_iter().enumerate() {
-        let mut drafts = pending.progress.take();
         let told = async {
-            while let Some(drafts) = &mut drafts
-                && drafts.changed().await.is_ok()
-            {
-                let now = drafts.borrow_and_update().clone();
-                let Ok((text, settled)) = pending.cut.draft(model, &now) else { continue };
+            while let Some((text, settled)) = pending.draft().await {
                 events.named("written", &Written { index, text, settled }).await?;
             }
             Ok::<(), Gone>(())

@@ -55,8 +55,8 @@ export function attention(its) {
     assert.ok((await page.all("#picture path[fill='url(#masked)']")).length > 0);
     const picture = await page.find("#picture svg");
     await page.run(`arguments[0].scrollIntoView({ block: "center", behavior: "instant" })`, picture);
-    const frame = await page.run(`const [, frame] = [...document.querySelectorAll("#picture svg > rect")].map((one) => one.getBoundingClientRect()).concat(null);
-      const box = document.querySelector("#picture svg > rect").getBoundingClientRect(); return [box.left, box.top, box.width, box.height]`);
+    const frame = await page.run(`const box = document.querySelector("#picture svg > rect").getBoundingClientRect();
+      return [box.left, box.top, box.width, box.height]`);
     const at = (x, y) => page.driver.actions().move({ x: Math.round(frame[0] + x), y: Math.round(frame[1] + y) }).perform();
     await at(frame[2] - 4, 4);
     assert.match(await page.text("#read-out"), /masked$/);
@@ -89,7 +89,8 @@ export function attention(its) {
     await page.run(`document.querySelector("#picture svg").focus()`);
     await (await page.find("#picture svg")).sendKeys(Key.ARROW_DOWN);
     assert.match(await page.text("#read-out"), /^“vier” → “.+” 0\.\d\d/);
-    const visible = await page.run(`return [...document.querySelectorAll("#picture svg > g > path")].filter((path) => path.style.display !== "none").length`);
+    const visible = await page.run(`return [...document.querySelectorAll("#picture svg > g > path")]
+      .filter((path) => path.style.display !== "none").length`);
     assert.ok(visible < (await page.all("#picture svg > g > path")).length);
     await page.choose("view", "heatmap");
   });

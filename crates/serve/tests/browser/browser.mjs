@@ -133,6 +133,8 @@ export class Page {
 
   /** A picture of the whole page. */
   async shoot(name, width) {
+    // The bar on top stays where one has scrolled to.
+    await this.run(`scrollTo({ top: 0, behavior: "instant" })`);
     const height = await this.run(`return document.documentElement.scrollHeight`);
     const clip = { x: 0, y: 0, width, height, scale: 1 };
     const { data } = await this.driver.sendAndGetDevToolsCommand("Page.captureScreenshot", { captureBeyondViewport: true, clip });

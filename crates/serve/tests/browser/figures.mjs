@@ -78,7 +78,8 @@ async function saves(page, places) {
       } else {
         const text = readFileSync(file, "utf8");
         assert.ok(text.startsWith("<svg") && text.includes("<path") && !text.includes("NaN"), name);
-        const broken = await page.run(`return new DOMParser().parseFromString(arguments[0], "image/svg+xml").querySelector("parsererror")?.textContent`, text);
+        const broken = await page.run(`return new DOMParser().parseFromString(arguments[0], "image/svg+xml")
+          .querySelector("parsererror")?.textContent`, text);
         assert.equal(broken, null, name);
       }
     }

@@ -5,6 +5,7 @@ import { startBrowser, startServer } from "./browser.mjs";
 import { attention } from "./attention.mjs";
 import { everybody } from "./everybody.mjs";
 import { figures } from "./figures.mjs";
+import { inspect } from "./inspect.mjs";
 import { steps } from "./steps.mjs";
 import { translate } from "./translate.mjs";
 
@@ -18,5 +19,5 @@ describe("the page", () => {
     await its.page?.driver.quit();
     await its.server?.stop();
   });
-  for (const part of [translate, attention, steps, figures, everybody]) part(its);
+  for (const part of [translate, attention, steps, figures, everybody, inspect]) part(its);
 });

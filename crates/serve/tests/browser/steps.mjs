@@ -58,11 +58,13 @@ export function steps(its) {
       }`, { "head-kind": kind });
       await page.until("the kind is there", () => page.run(`return document.getElementById("head-kind").value === arguments[0]`, kind));
       for (const [id, value] of [["head-layer", layer], ["head-head", head], ["head-query", query]]) {
-        await page.until("it can be chosen", () => page.run(`return document.getElementById(arguments[0]).options.length > arguments[1]`, id, value));
-        await page.run(`const select = document.getElementById(arguments[0]); select.value = arguments[1]; select.dispatchEvent(new Event("change"))`, id, value);
-        await page.until("it is chosen", () => page.run(`return document.getElementById(arguments[0]).value === String(arguments[1])`, id, value));
+        const select = "const select = document.getElementById(arguments[0]);";
+        await page.until("it can be chosen", () => page.run(`${select} return select.options.length > arguments[1]`, id, value));
+        await page.run(`${select} select.value = arguments[1]; select.dispatchEvent(new Event("change"))`, id, value);
+        await page.until("it is chosen", () => page.run(`${select} return select.value === String(arguments[1])`, id, value));
       }
-      const answer = await server.post("/v1/attention", { text, target: "de", kinds: [kind], layers: [layer], heads: [head], vectors: { kind, layer, head } });
+      const look = { kinds: [kind], layers: [layer], heads: [head], vectors: { kind, layer, head } };
+      const answer = await server.post("/v1/attention", { text, target: "de", ...look });
       const { queries, keys, scale, causal } = answer.vectors;
       const products = keys.map((key) => key.reduce((sum, k, i) => sum + k * queries[query][i], 0));
       await page.until("its numbers are there", async () => Math.abs(number((await rows("head"))[0][1]) - products[0]) < 1e-4);
@@ -87,6 +89,7 @@ export function steps(its) {
     await page.run(`document.querySelector("#picture svg").focus()`);
     const picture = await page.find("#picture svg");
     await picture.sendKeys("\uE015", "\uE015", "\uE007");
-    await page.until("the head is shown", () => page.run(`return !document.getElementById("head").hidden && document.getElementById("head-query").value === "1"`));
+    await page.until("the head is shown", () => page.run(`return !document.getElementById("head").hidden
+      && document.getElementById("head-query").value === "1"`));
   });
 }

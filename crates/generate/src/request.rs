@@ -1,0 +1,43 @@
+//! What a generator is asked for.
+
+use crate::error::Error;
+use crate::options::Options;
+use crate::seq2seq::Spec;
+
+/// What is to be decoded.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Request {
+    /// The tokens of the source, with the special ones that the model wants.
+    pub source: Vec<u32>,
+    /// What the target begins with.
+    pub prefix: Vec<u32>,
+}
+
+impl Request {
+    /// Whether a model can decode it; returns the most tokens that may be written.
+    pub(crate) fn check(&self, options: &Options, spec: &Spec) -> Result<usize, Error> {
+        let Request { source, prefix } = self;
+        if source.is_empty() {
+            return Err(Error::EmptySource);
+        }
+        if source.len() > spec.max_source {
+            return Err(Error::LongSource { tokens: source.len(), most: spec.max_source });
+        }
+        for (tokens, vocabulary) in [(source, spec.source_vocabulary), (prefix, spec.vocabulary)] {
+            if let Some(&token) = tokens.iter().find(|&&token| token as usize >= vocabulary) {
+                return Err(Error::Token { token, vocabulary });
+            }
+        }
+        let max_length = options.max_length.of(source.len()).min(spec.max_target);
+        if prefix.len() >= max_length {
+            return Err(Error::LongPrefix { tokens: prefix.len(), most: max_length });
+        }
+        Ok(max_length)
+    }
+}
+
+impl From<Vec<u32>> for Request {
+    fn from(source: Vec<u32>) -> Request {
+        Request { source, prefix: Vec::new() }
+    }
+}

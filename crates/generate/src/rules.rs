@@ -1,0 +1,61 @@
+//! How a sentence is decoded: its options, and what follows from them for each token.
+
+use crate::error::Error;
+use crate::filter::{Banned, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty};
+use crate::options::Options;
+use crate::sampler::Sampler;
+use crate::seq2seq::Spec;
+use crate::stop::Stop;
+use std::sync::Arc;
+
+/// How sentences are decoded.
+#[derive(Clone)]
+pub(crate) struct Rules {
+    pub spec: Spec,
+    pub options: Options,
+    pub filters: Vec<Arc<dyn Filter>>,
+    pub stops: Vec<Arc<dyn Stop>>,
+    pub sampler: Option<Arc<dyn Sampler>>,
+}
+
+impl Rules {
+    /// The rules that options ask for.
+    pub fn new(options: Options, spec: Spec) -> Result<Rules, Error> {
+        options.check(&spec)?;
+        let sampler = options.sampling.map(|sampling| Arc::new(sampling) as Arc<dyn Sampler>);
+        let filters = filters(&options, &spec);
+        Ok(Rules { spec, options, filters, stops: Vec::new(), sampler })
+    }
+
+    /// Whether tokens are chosen from whole rows, which filters may change and samplers draw from.
+    pub fn want_rows(&self) -> bool {
+        !self.filters.is_empty() || self.sampler.is_some()
+    }
+
+    /// How many tokens of a row may matter otherwise.
+    pub fn candidates(&self) -> usize {
+        if self.options.beam == 1 { 1 } else { 2 * self.options.beam }
+    }
+}
+
+/// The filters that options ask for, in the order in which transformers has them.
+fn filters(options: &Options, spec: &Spec) -> Vec<Arc<dyn Filter>> {
+    let mut filters: Vec<Arc<dyn Filter>> = Vec::new();
+    if options.repetition_penalty != 1.0 {
+        filters.push(Arc::new(RepetitionPenalty(options.repetition_penalty)));
+    }
+    if options.no_repeat_ngram > 0 {
+        filters.push(Arc::new(NoRepeatNgrams(options.no_repeat_ngram)));
+    }
+    // The end token cannot be banned: nothing would ever end. Many models ban padding, which is never written anyway.
+    let matters =
+        |sequence: &&Vec<u32>| **sequence != [spec.eos] && sequence.as_slice() != spec.never.as_slice();
+    let banned: Vec<Vec<u32>> = options.banned.iter().filter(matters).cloned().collect();
+    if !banned.is_empty() {
+        filters.push(Arc::new(Banned(banned)));
+    }
+    if options.min_length > 0 {
+        filters.push(Arc::new(MinLength(options.min_length)));
+    }
+    filters
+}
