@@ -33,11 +33,16 @@ impl ModelFolder {
     /// If there is no backend.
     pub fn open_on(backends: &[Arc<dyn Backend>], int8: bool, folder: &Path) -> Result<ModelFolder, Error> {
         let load = if int8 { Transformer::load_in_int8 } else { Transformer::load };
-        let transformer = load(&backends[0], folder)?;
-        let tokenizer = Arc::new(Tokenizer::load(folder)?);
+        // Either takes about as long as the other.
+        let (transformer, tokenizer) = std::thread::scope(|scope| {
+            let tokenizer = scope.spawn(|| Tokenizer::load(folder));
+            (load(&backends[0], folder), tokenizer.join())
+        });
+        let transformer = transformer?;
+        let tokenizer = tokenizer.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
         let copy = |backend| Box::new(TransformerSteps::new(backend, &transformer)) as Box<dyn Seq2Seq>;
         let copies: Vec<_> = backends.iter().map(copy).collect();
         let options = Options::load(folder, &copies[0].spec())?;
-        Ok(ModelFolder { copies, tokenizer, options })
+        Ok(ModelFolder { copies, tokenizer: Arc::new(tokenizer), options })
     }
 }

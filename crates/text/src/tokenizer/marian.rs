@@ -56,9 +56,10 @@ impl Marian {
     pub(crate) fn load(folder: &Path) -> Result<Marian, Error> {
         let source = Arc::new(SentencePiece::load(&folder.join("source.spm"))?);
         let target = folder.join("target.spm");
-        let target = match SentencePiece::load(&target)? {
-            target if target.bytes() == source.bytes() => Arc::clone(&source),
-            target => Arc::new(target),
+        // Mostly both are the same file, and one model is enough.
+        let target = match files::read(&target)? {
+            bytes if bytes == source.bytes() => Arc::clone(&source),
+            _ => Arc::new(SentencePiece::load(&target)?),
         };
         let vocabulary = Arc::new(Vocabulary::load(&folder.join("vocab.json"))?);
         let own = folder.join("target_vocab.json");
