@@ -112,10 +112,11 @@ fn learn_and_show(demo: &Demo) -> Result<(), Error> {
         let translations = answers(&mut translator, &demo.numbers)?;
         return output::json(&Report::new(demo, &outcome, &translator, &score, translations));
     }
+    let width = terminal::width();
     output::write(&score.text())?;
     if demo.numbers.is_empty() {
         let shown = SHOWN.map(Question::number);
-        output::write(&format!("\nSome of them:\n\n{}", text(&answers(&mut translator, &shown)?)))?;
+        output::write(&format!("\nSome of them:\n\n{}", text(&answers(&mut translator, &shown)?, width)))?;
         output::write(&attention(&mut translator)?)?;
         if let Some(out) = &demo.out {
             let out = out.display();
@@ -125,7 +126,7 @@ fn learn_and_show(demo: &Demo) -> Result<(), Error> {
             converse(&mut translator)?;
         }
     } else {
-        output::write(&format!("\n{}", text(&answers(&mut translator, &demo.numbers)?)))?;
+        output::write(&format!("\n{}", text(&answers(&mut translator, &demo.numbers)?, width)))?;
     }
     Ok(())
 }
@@ -181,7 +182,7 @@ fn converse(translator: &mut Translator) -> Result<(), Error> {
             continue;
         }
         match Question::parse(&line) {
-            Ok(question) => output::write(&text(&answers(translator, &[question])?))?,
+            Ok(question) => output::write(&text(&answers(translator, &[question])?, terminal::width()))?,
             Err(problem) => output::write(&format!("{problem}\n"))?,
         }
     }
