@@ -11,7 +11,8 @@ const BEGIN: &str = include_str!("page/inspect.js");
 /// The page.
 pub fn standalone(attention: &Attention) -> String {
     let words = |tokens: &[crate::Token]| {
-        tokens.iter().map(|token| token.piece.replace('▁', " ")).collect::<String>()
+        let words = tokens.iter().filter(|token| token.word.is_some());
+        words.map(|token| token.piece.replace('▁', " ")).collect::<String>()
     };
     let title = format!("{} → {}", words(&attention.source).trim(), words(&attention.target).trim());
     let style: String =

@@ -84,7 +84,7 @@ function choose(look) {
 
 async function draw() {
   if (!state.translation) return;
-  const { kind } = state.look;
+  const { look: { kind }, translation } = state;
   let answer;
   try {
     answer = await attentionOf(kind);
@@ -92,7 +92,8 @@ async function draw() {
     fetched[kind] = undefined;
     return trouble(error);
   }
-  if (kind !== state.look.kind) return;
+  // Something else may be looked at by now.
+  if (kind !== state.look.kind || translation !== state.translation) return;
   const maps = answer.attention;
   const map = maps.find(({ layer, head }) => layer === state.look.layer && head === state.look.head) ?? maps[0];
   if (map.layer !== state.look.layer || map.head !== state.look.head) {

@@ -21,6 +21,6 @@ attention.start(fetchAttention, (error) => {
   byId("trouble").textContent = error.message;
   byId("trouble").hidden = false;
 });
-const [first] = data.attention.filter(({ kind }) => kind === kinds.at(-1));
-state.look = { kind: first.kind, layer: first.layer, head: first.head };
+const last = data.attention.at(-1);
+state.look = { kind: last.kind, layer: last.layer, head: last.head };
 change("translation", { number: 1 });

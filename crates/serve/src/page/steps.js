@@ -20,14 +20,13 @@ export function start(fetch, ontrouble) {
   [fetchVectors, trouble] = [fetch, ontrouble];
   const place = byId("head");
   const select = (id, name, onchange) => html("label", {}, `${name} `, html("select", { id, onchange }));
-  const look = () => {
-    change("look", { kind: byId("head-kind").value, layer: Number(byId("head-layer").value), head: Number(byId("head-head").value) });
-  };
+  const look = (field, read) => ({ target }) => change("look", { ...lookedAt(), [field]: read(target.value) });
   place.append(
     html("p", { class: "empty" }, "Translate something first; then its queries, keys and values are here."),
     html("div", { class: "filled", hidden: true },
       html("div", { class: "options" },
-        select("head-kind", "Attention", look), select("head-layer", "Layer", look), select("head-head", "Head", look),
+        select("head-kind", "Attention", look("kind", String)),
+        select("head-layer", "Layer", look("layer", Number)), select("head-head", "Head", look("head", Number)),
         select("head-query", "Query", () => change("query", Number(byId("head-query").value)))),
       html("div", { id: "head-picture", class: "scroll" }),
       html("p", { id: "head-peak", class: "hint", role: "status" }),
@@ -52,19 +51,25 @@ function turn() {
   else dictionary.show();
 }
 
+/** The head that is looked at. The mean of all heads has no queries of its own: the first head stands for it. */
+const lookedAt = () => ({ ...state.look, head: state.look.head ?? 0 });
+
+/** What tells whether something else is looked at than before. */
+const keyOf = (look) => JSON.stringify([look, state.translation.number]);
+
 async function draw() {
   const place = byId("head");
   place.querySelector(".empty").hidden = state.translation !== null;
   place.querySelector(".filled").hidden = state.translation === null;
   if (!state.translation || place.hidden) return;
-  // The mean of all heads has no queries of its own: the first head stands for it.
-  const look = { ...state.look, head: state.look.head ?? 0 };
-  const key = JSON.stringify([look, state.translation.number]);
-  let axes;
+  const look = lookedAt();
+  const key = keyOf(look);
   try {
-    axes = axesOf(look.kind, await attentionOf(look.kind));
+    const axes = axesOf(look.kind, await attentionOf(look.kind));
     if (fetched.key !== key) fetched = { key, answer: fetchVectors(look) };
-    show(look, axes, await fetched.answer);
+    const vectors = await fetched.answer;
+    // Whoever has chosen something else in the meantime gets that, and not this before it.
+    if (key === keyOf(lookedAt())) show(look, axes, vectors);
   } catch (error) {
     fetched = { key: null, answer: null };
     trouble(error);
