@@ -1,6 +1,7 @@
 //! A corpus of numbers in three parts: to learn from, to watch progress by, and to be tested on. No number is in two of them.
 //!
-//! A number is a pair of texts for each target language. All numbers below a hundred are learned from, since they are the words;
+//! A number is a pair of texts for each target language. All numbers below a hundred are learned from, since they are the words,
+//! and those up to twenty many times over, since they are what people type first, and `zero` is a word that no other number has;
 //! of larger ones some of each length are drawn, because nearly all numbers below a million have six digits, and some round
 //! ones, because people say them more often than chance does.
 
@@ -29,6 +30,9 @@ const GROUPS: [Group; 6] = [
     Group { first: 1_000, end: 1_000_000, step: 100, drawn: [200, 10, 50] },
     Group { first: 1_000, end: 1_000_000, step: 1_000, drawn: [200, 10, 50] },
 ];
+
+/// The last of the numbers that are learned from many times over, and how many times more than others.
+const PRACTISED: (u32, usize) = (20, 50);
 
 /// Numbers to be shown as examples. They are tested on, so that they are as new to a model as any.
 pub const SHOWN: [u32; 6] = [121, 971, 4_321, 20_080, 71_200, 777_777];
@@ -74,6 +78,8 @@ impl NumberCorpus {
                 part.extend(numbers.by_ref().take(count));
             }
         }
+        let (last, times) = PRACTISED;
+        parts[0].extend((0..times).flat_map(|_| 0..=last));
         let [train, validation, test] = parts.map(|numbers| pairs(&numbers));
         NumberCorpus { train, validation, test }
     }
