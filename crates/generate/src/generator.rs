@@ -117,7 +117,10 @@ impl<M: Seq2Seq> Generator<M> {
 
     /// Forgets all sentences, and counts from the first again.
     pub fn clear(&mut self) {
-        self.lanes.iter_mut().for_each(|lane| lane.give_up(None));
+        for lane in &mut self.lanes {
+            lane.give_up(None);
+            lane.done.clear();
+        }
         self.waiting.clear();
         self.results.clear();
         self.next = 0;
@@ -169,7 +172,8 @@ impl<M: Seq2Seq> Generator<M> {
         self.results.is_empty()
     }
 
-    /// Writes one token of every sentence that is being decoded. Waiting ones take free places first.
+    /// Writes one token of every sentence that is being decoded. Waiting ones take free places first, once a quarter of the
+    /// places are free.
     pub fn step(&mut self) {
         self.steps(1);
     }

@@ -30,7 +30,8 @@ impl Cut {
                 continue;
             }
             // Who names a language in the text itself is taken at his word.
-            let language = if line.starts_with(">>") { "" } else { language };
+            let names_one = line.strip_prefix(">>").is_some_and(|rest| rest.contains("<<"));
+            let language = if names_one { "" } else { language };
             for part in model.codec.parts(&format!("{language}{line}"))? {
                 cut.parts.push(part);
                 cut.gaps.push(std::mem::replace(&mut gap, " ".to_owned()));
@@ -67,16 +68,14 @@ impl Cut {
     /// What is certain of a text while its parts are being written, and what is likely: the text of both together, and how
     /// many of its characters are certain. Behind a part that is not finished nothing is told.
     pub fn draft(&self, model: &Model, drafts: &[Draft]) -> Result<(String, usize), Refusal> {
-        let eos = model.codec.spec().eos;
         let mut text = String::new();
         for (draft, gap) in drafts.iter().zip(&self.gaps) {
-            let is_finished = draft.tokens.last() == Some(&eos) && draft.settled == draft.tokens.len();
-            let settled = whole_characters(&model.codec.text(&draft.tokens[..draft.settled])?).to_owned();
             text.push_str(gap);
-            if is_finished {
-                text.push_str(&settled);
+            if draft.finished {
+                text.push_str(&model.codec.text(&draft.tokens)?);
                 continue;
             }
+            let settled = whole_characters(&model.codec.text(&draft.tokens[..draft.settled])?).to_owned();
             let likely = model.codec.text(&draft.tokens)?;
             let certain = if likely.starts_with(&settled) { settled.len() } else { 0 };
             let characters = text.chars().count() + likely[..certain].chars().count();

@@ -66,19 +66,31 @@ impl App {
         texts: &[impl AsRef<str>],
         watched: bool,
     ) -> Result<Vec<Pending>, Refusal> {
-        let limits = &self.settings.limits;
-        if texts.len() > limits.texts {
-            let problem = format!("{} texts are too many, {} are taken at once", texts.len(), limits.texts);
+        let most = self.settings.limits.texts;
+        if texts.len() > most {
+            let problem = format!("{} texts are too many, {most} are taken at once", texts.len());
             return Err(Refusal::too_large(field, problem));
         }
+        self.begin_any(order, field, texts, watched)
+    }
+
+    /// [`App::begin`] for any number of texts that the queue has room for, such as the pieces of a document.
+    pub fn begin_any(
+        self: &Arc<App>,
+        order: &Order,
+        field: &str,
+        texts: &[impl AsRef<str>],
+        watched: bool,
+    ) -> Result<Vec<Pending>, Refusal> {
         let cut = |text: &_| self.cut(&order.chosen, field, AsRef::as_ref(text));
         let cuts = texts.iter().map(cut).collect::<Result<Vec<Cut>, Refusal>>()?;
         let mut places = self.queue.enter(cuts.iter().map(|cut| cut.parts.len()).sum())?;
-        let until = Instant::now() + limits.time;
+        let until = self.until();
         let begin = |(number, cut): (usize, Cut)| {
             let own = places.split(cut.parts.len()).ok_or_else(Refusal::fault)?;
             let (reply, receiver) = oneshot::channel();
-            let (sender, progress) = watched.then(|| mpsc::channel(AHEAD)).unzip();
+            // There is always room for the last draft of each part.
+            let (sender, progress) = watched.then(|| mpsc::channel(AHEAD + cut.parts.len())).unzip();
             let sentence = |(place, part): (usize, &attentive_generate::Part)| Sentence {
                 request: Request {
                     source: part.source.clone(),
@@ -114,11 +126,21 @@ impl App {
         field: &str,
         texts: &[impl AsRef<str>],
     ) -> Result<Vec<Done>, Refusal> {
-        let mut done = Vec::with_capacity(texts.len());
-        for pending in self.begin(order, field, texts, false)? {
+        self.all(self.begin(order, field, texts, false)?).await
+    }
+
+    /// Waits for texts.
+    pub async fn all(&self, pending: Vec<Pending>) -> Result<Vec<Done>, Refusal> {
+        let mut done = Vec::with_capacity(pending.len());
+        for pending in pending {
             done.push(pending.wait(self).await?);
         }
         Ok(done)
+    }
+
+    /// When a request that comes now must be answered.
+    pub fn until(&self) -> Instant {
+        Instant::now() + self.settings.limits.time
     }
 
     /// The most probable ways in which the translation of a text can go on behind the prefix.
@@ -136,7 +158,7 @@ impl App {
             cut.parts.first().ok_or_else(|| Refusal::field(field, "there is nothing to translate"))?;
         let request = Request { source: first.source.clone(), prefix: prefix.clone() };
         let mut search = Alternatives::new(request, options.clone(), count, model.codec.spec())?;
-        let until = Instant::now() + self.settings.limits.time;
+        let until = self.until();
         let (request, few) = search.first();
         let mut found = self.sentences(chosen.place, &few, vec![request], until).await?;
         let requests = search.second(found.pop().unwrap_or_default());
@@ -181,11 +203,12 @@ impl App {
         [source, target]: [Vec<u32>; 2],
         looks: Vec<Look>,
         vectors: Option<Look>,
+        until: Instant,
     ) -> Result<Inspected, Refusal> {
         let places = self.queue.enter(1)?;
         let (reply, receiver) = oneshot::channel();
         self.queue.push(Job::Inspect(Inspect { model, source, target, looks, vectors, reply, places }))?;
-        self.answer(receiver, Instant::now() + self.settings.limits.time).await
+        self.answer(receiver, until).await
     }
 
     async fn answer<T>(
@@ -209,9 +232,9 @@ impl App {
 }
 
 impl Pending {
-    /// The next draft of the text, and how many of its characters are certain; none when no more will come.
+    /// The next draft of the text, and how many of its characters are certain; none when no more will come, or not in time.
     pub async fn draft(&mut self) -> Option<(String, usize)> {
-        let draft = self.progress.as_mut()?.recv().await?;
+        let draft = timeout_at(self.until, self.progress.as_mut()?.recv()).await.ok()??;
         let place = draft.place;
         self.drafts[place] = draft;
         // A draft that cannot be read ends them; the answer will say why.

@@ -32,7 +32,11 @@ impl SearchAsk {
     /// The options of a search.
     pub fn options(&self, model: &Options, limits: &Limits) -> Result<Options, Refusal> {
         let n_best = within("n_best", self.n_best.unwrap_or(1), limits.results)?;
-        let beam = within("beam", self.beam.unwrap_or(model.beam).max(n_best), limits.beam.max(n_best))?;
+        // What the model itself asks for is no client's fault.
+        let beam = match self.beam {
+            Some(beam) => within("beam", beam.max(n_best), limits.beam.max(n_best))?,
+            None => model.beam.max(n_best),
+        };
         if self.alpha.is_some() && self.length_penalty.is_some() {
             return Err(Refusal::field("alpha", "there is a `length_penalty` as well, and only one can be"));
         }

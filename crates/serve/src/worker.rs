@@ -62,6 +62,8 @@ pub(crate) struct Draft {
     pub tokens: Vec<u32>,
     /// How many of the tokens cannot change any more.
     pub settled: usize,
+    /// Whether it is the last.
+    pub finished: bool,
 }
 
 /// A look into a sentence.
@@ -133,7 +135,7 @@ pub(crate) fn run(
             desk.give_up();
             let begin = Instant::now();
             let (tokens, sentences) = desk.step();
-            if tokens > 0 {
+            if tokens > 0 || sentences > 0 {
                 app.metrics.stepped(tokens, sentences, begin.elapsed());
             }
             rate.count(sentences);
@@ -232,18 +234,29 @@ impl Desk {
             // Draws go their own ways; the first is shown.
             if let Some(&(job, place)) = sentences.get(&written.sentence)
                 && written.draw == 0
-                && let Some(progress) = jobs.get(&job).and_then(|open| open.job.progress.as_ref())
+                && let Some(Open { job: Decode { progress: Some(progress), .. }, results }) = jobs.get(&job)
+                // The last draft of each sentence must find room.
+                && progress.capacity() > results.len()
             {
-                let draft = Draft { place, tokens: written.tokens.to_vec(), settled: written.settled() };
-                let _ = progress.try_send(draft);
+                let (tokens, settled) = (written.tokens.to_vec(), written.settled());
+                let _ = progress.try_send(Draft { place, tokens, settled, finished: false });
             }
         });
         let mut finished = 0;
         let mut done = Vec::new();
         for (first, open) in &mut self.jobs {
-            for (number, result) in open.results.iter_mut().filter(|(_, result)| result.is_none()) {
+            for (place, (number, result)) in open.results.iter_mut().enumerate() {
+                if result.is_some() {
+                    continue;
+                }
                 *result = self.generator.take(*number);
-                finished += usize::from(result.is_some());
+                let Some(found) = result else { continue };
+                finished += 1;
+                if let Some(progress) = &open.job.progress {
+                    let tokens = found.first().map_or(Vec::new(), |best| best.tokens.clone());
+                    let settled = tokens.len();
+                    let _ = progress.try_send(Draft { place, tokens, settled, finished: true });
+                }
             }
             if open.results.iter().all(|(_, result)| result.is_some()) {
                 done.push(*first);

@@ -2,7 +2,7 @@
 //!
 //! Each method is a coarse operation of a Transformer on opaque buffers. Matrices are rows of a last dimension;
 //! a batch of sequences is packed, `[tokens, d]`, and only attention knows where a sequence begins ([`Span`]).
-//! Nothing returns a number to the host except [`Backend::download`]: losses, norms and clip factors stay scalars on
+//! Nothing returns a number to the host except [`Backend::download`] and [`Backend::top_logits`]: losses, norms and clip factors stay scalars on
 //! the device. Where a gradient may already have contributions from elsewhere, a method takes them as `into` and
 //! adds to them; without them it starts afresh.
 //!

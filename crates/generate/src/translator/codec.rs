@@ -70,7 +70,9 @@ impl Codec {
         // Every part is in the same language.
         let (language, text) = language(line);
         let with_language = |part: &str| format!("{language}{part}");
-        let fits = |part: &str| Ok::<_, Error>(self.encode(&with_language(part))?.len() <= most);
+        // The end, and the language, come once in each part.
+        let around = self.encode(language)?.len();
+        let tokens = |sentence: &str| Ok::<_, Error>(self.encode(sentence)?.len() - 1);
         let part = |text: &str| {
             let mut source = self.encode(&with_language(text))?;
             let cut = source.len().saturating_sub(most);
@@ -78,7 +80,7 @@ impl Codec {
             source.drain(source.len() - 1 - cut..source.len() - 1);
             Ok(Part { source, words: words_of(text), cut })
         };
-        split::parts(text, fits)?.into_iter().map(part).collect()
+        split::parts(text, most.saturating_sub(around), tokens)?.into_iter().map(part).collect()
     }
 
     /// The tokens of a text, with the end token.

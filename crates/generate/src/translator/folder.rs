@@ -27,7 +27,7 @@ impl ModelFolder {
     }
 
     /// Reads a folder once, to be decoded with on several backends side by side, whose memory is the same; with weights in
-    /// int8, if these are asked for. The options then have room for as many sentences on each backend as the folder asks for.
+    /// int8, if these are asked for.
     ///
     /// # Panics
     /// If there is no backend.

@@ -114,6 +114,19 @@ impl Translator {
         &mut self,
         lines: impl IntoIterator<Item = S>,
     ) -> Result<Vec<Translation>, Error> {
+        let translations = self.translate_all(lines);
+        if translations.is_err() {
+            // What was begun belongs to nobody now.
+            self.parts.clear();
+            self.generator.clear();
+        }
+        translations
+    }
+
+    fn translate_all<S: AsRef<str>>(
+        &mut self,
+        lines: impl IntoIterator<Item = S>,
+    ) -> Result<Vec<Translation>, Error> {
         let (mut lines, mut translations) = (lines.into_iter(), Vec::new());
         loop {
             while self.has_room()

@@ -33,18 +33,24 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
     sentences
 }
 
-/// Cuts a text behind sentences into parts that each `fits`, as long as may be. A sentence that alone does not fit is a part
-/// of its own.
-pub(super) fn parts<E>(text: &str, mut fits: impl FnMut(&str) -> Result<bool, E>) -> Result<Vec<&str>, E> {
+/// Cuts a text behind sentences into parts of sentences that together have at most `most` tokens. A sentence that alone has
+/// more is a part of its own. Each sentence is counted once: counting what they make together would take the square of
+/// the time.
+pub(super) fn parts<E>(
+    text: &str,
+    most: usize,
+    mut tokens: impl FnMut(&str) -> Result<usize, E>,
+) -> Result<Vec<&str>, E> {
     let mut parts = Vec::new();
-    let (mut start, mut end) = (0, 0);
+    let (mut start, mut end, mut count) = (0, 0, 0);
     for sentence in sentences(text) {
-        let next = end + sentence.len();
-        if end > start && !fits(text[start..next].trim())? {
+        let own = tokens(sentence.trim())?;
+        if end > start && count + own > most {
             parts.push(text[start..end].trim());
-            start = end;
+            (start, count) = (end, 0);
         }
-        end = next;
+        end += sentence.len();
+        count += own;
     }
     parts.push(text[start..end].trim());
     Ok(parts)
@@ -68,11 +74,11 @@ mod tests {
 
     #[test]
     fn parts_are_as_long_as_fits() {
-        let fits = |limit: usize| move |part: &str| Ok::<bool, ()>(part.len() <= limit);
+        let parts = |text, most| parts(text, most, |sentence| Ok::<usize, ()>(sentence.len()));
         let text = "aa. bb. cc. dd.";
-        assert_eq!(parts(text, fits(7)), Ok(vec!["aa. bb.", "cc. dd."]));
-        assert_eq!(parts(text, fits(11)), Ok(vec!["aa. bb. cc.", "dd."]));
-        assert_eq!(parts(text, fits(2)), Ok(vec!["aa.", "bb.", "cc.", "dd."]));
-        assert_eq!(parts("aaaaaaaaa bb. cc.", fits(4)), Ok(vec!["aaaaaaaaa bb.", "cc."]));
+        assert_eq!(parts(text, 7), Ok(vec!["aa. bb.", "cc. dd."]));
+        assert_eq!(parts(text, 11), Ok(vec!["aa. bb. cc.", "dd."]));
+        assert_eq!(parts(text, 2), Ok(vec!["aa.", "bb.", "cc.", "dd."]));
+        assert_eq!(parts("aaaaaaaaa bb. cc.", 4), Ok(vec!["aaaaaaaaa bb.", "cc."]));
     }
 }

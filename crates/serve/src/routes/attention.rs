@@ -52,6 +52,7 @@ pub(super) async fn attention(
         check(asked, &chosen.model.sizes, "vectors")?;
     }
     let source = source(&app, &chosen, &ask.text)?;
+    let until = app.until();
     let target = target(&app, &chosen, &ask).await?;
     let weights = |look: &Look| match look.kind {
         AttentionKind::Encoder => source.len() * source.len(),
@@ -65,7 +66,8 @@ pub(super) async fn attention(
         );
         return Err(Refusal::too_large("text", problem));
     }
-    let seen = app.inspect(chosen.place, [source.clone(), target.clone()], wanted.clone(), vectors).await?;
+    let tokens = [source.clone(), target.clone()];
+    let seen = app.inspect(chosen.place, tokens, wanted.clone(), vectors, until).await?;
     let model = &chosen.model;
     let weights = wanted.into_iter().zip(seen.weights);
     let attention = Attention::new(&model.name, &model.codec, [&source, &target], weights);

@@ -155,10 +155,7 @@ async fn translate_html(
         Piece::Markup(_) => None,
     };
     let texts: Vec<String> = cut.iter().flatten().filter_map(text).collect();
-    let mut done = Vec::with_capacity(texts.len());
-    for texts in texts.chunks(limits.texts) {
-        done.extend(app.translate(order, "q", texts).await?);
-    }
+    let done = app.all(app.begin_any(order, "q", &texts, false)?).await?;
     let mut done = done.iter();
     let mut documents = Vec::with_capacity(cut.len());
     for pieces in &cut {
@@ -175,8 +172,13 @@ async fn translate_html(
                 }
             }
         }
-        versions.dedup();
-        documents.push(versions);
+        let mut once: Vec<String> = Vec::with_capacity(n_best);
+        for version in versions {
+            if !once.contains(&version) {
+                once.push(version);
+            }
+        }
+        documents.push(once);
     }
     Ok(documents)
 }

@@ -132,7 +132,8 @@ impl Transformer {
     pub fn best(&self, tape: &Tape, hidden: &Var, count: usize) -> Vec<Best> {
         let (mut best, log_sums) = self.head.best(tape, hidden, self.config.pad, count);
         for (best, log_sum) in best.chunks_exact_mut(count).zip(log_sums) {
-            best.iter_mut().for_each(|best| best.score -= log_sum);
+            // What fills a row of too few, or of no numbers at all, stays as it is.
+            best.iter_mut().filter(|best| **best != Best::NONE).for_each(|best| best.score -= log_sum);
         }
         best
     }
