@@ -88,7 +88,8 @@ impl Translate {
     /// What is to be translated, and how many bytes that is, if it is known.
     fn lines(&self) -> Result<(Lines, Option<u64>), Error> {
         if !self.text.is_empty() {
-            let text = self.text.join("\n");
+            // A line each, the last one too if it is empty.
+            let text: String = self.text.iter().flat_map(|text| [text, "\n"]).collect();
             let size = text.len() as u64;
             return Ok((Lines::read("the arguments".to_owned(), Cursor::new(text)), Some(size)));
         }

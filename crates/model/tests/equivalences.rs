@@ -2,13 +2,13 @@
 
 mod common;
 
-use attentive_model::families::transformer::{Batch, TransformerConfig};
+use attentive_model::families::transformer::{Batch, Transformer, TransformerConfig};
 use attentive_model::layers::{
     EncoderLayer, MultiHeadAttention, MultiHeadConfig, NormPlacement, PositionKind, StackConfig,
     scaled_dot_product_attention,
 };
 use attentive_model::{Builder, Sequences};
-use attentive_tensor::{Activation, Backend, Gradients, Parameter, Tape, Var};
+use attentive_tensor::{Activation, Backend, Best, Gradients, Parameter, Tape, Var};
 use common::{
     Golden, assert_gradient_near, assert_near, backends, batch, gradients_of, random, random_model, relative,
     small_config,
@@ -212,5 +212,20 @@ fn interleaved_and_halved_sinusoids_are_the_same_model_in_another_order() {
         let reordered = logits(&interleaved, &|p| interleave(&*backend, p, interleaved.d_model));
         assert_near("interleaved", &reordered, &expected, 1e-5);
         assert!(relative(&logits(&interleaved, &|_| ()), &expected) > 1e-2, "the order makes no difference");
+    }
+}
+
+#[test]
+fn a_row_that_is_no_number_has_no_best_token() {
+    for backend in backends() {
+        let config = small_config();
+        let model = Transformer::new(&Builder::random(&backend, 1), &config).unwrap();
+        let tape = Tape::inference(&backend);
+        let mut hidden = vec![0.5; 2 * config.d_model];
+        hidden[config.d_model] = f32::NAN;
+        let hidden = tape.constant(backend.upload_f32(&hidden, [2, config.d_model]));
+        let best = model.best(&tape, &hidden, 3);
+        assert!(best[..3].iter().all(|best| best.score < 0.0 && *best != Best::NONE), "{best:?}");
+        assert_eq!(best[3..], [Best::NONE; 3]);
     }
 }

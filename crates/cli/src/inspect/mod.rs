@@ -113,7 +113,7 @@ impl Inspect {
             )));
         }
         let inspection = generator.model().inspect(&source, &target);
-        let looks = self.looks(generator.model());
+        let looks = self.looks(generator.model())?;
         let seen = looks.into_iter().map(|look| Ok((look, inspection.weights(look)?)));
         let seen = seen.collect::<Result<Vec<_>, attentive_generate::Error>>()?;
         let name = self.model.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -137,7 +137,7 @@ impl Inspect {
 
     /// What is to be looked at, kind by kind and layer by layer: heads, and then their mean. What the model does not have is
     /// refused when it is looked at.
-    fn looks(&self, model: &impl Seq2Seq) -> Vec<Look> {
+    fn looks(&self, model: &impl Seq2Seq) -> Result<Vec<Look>, Error> {
         let sizes = model.sizes();
         let kinds = match self.kind {
             None => vec![AttentionKind::Encoder, AttentionKind::Decoder, AttentionKind::Cross],
@@ -145,6 +145,19 @@ impl Inspect {
             Some(Kind::Decoder) => vec![AttentionKind::Decoder],
             Some(Kind::Cross) => vec![AttentionKind::Cross],
         };
+        let layers_of = |kind| match kind {
+            AttentionKind::Encoder => sizes.encoder_layers,
+            AttentionKind::Decoder | AttentionKind::Cross => sizes.decoder_layers,
+        };
+        let most = kinds.iter().map(|&kind| layers_of(kind)).min().unwrap_or(0);
+        if let Some(layer) = self.layer.filter(|&layer| layer > most) {
+            return Err(Error::Inspect(format!("--layer: there is no layer {layer}, the last is {most}")));
+        }
+        if let Some(Head::Number(head)) = self.head
+            && head > sizes.h
+        {
+            return Err(Error::Inspect(format!("--head: there is no head {head}, the last is {}", sizes.h)));
+        }
         let heads: Vec<Option<usize>> = match self.head {
             None => (0..sizes.h).map(Some).chain([None]).collect(),
             Some(Head::Mean) => vec![None],
@@ -152,11 +165,12 @@ impl Inspect {
         };
         let layers = |kind| match self.layer {
             Some(layer) => layer - 1..layer,
-            None if kind == AttentionKind::Encoder => 0..sizes.encoder_layers,
-            None => 0..sizes.decoder_layers,
+            None => 0..layers_of(kind),
         };
         let of_layer = |kind, layer| heads.iter().map(move |&head| Look { kind, layer, head });
-        kinds.into_iter().flat_map(|kind| layers(kind).flat_map(move |layer| of_layer(kind, layer))).collect()
+        let looks =
+            kinds.into_iter().flat_map(|kind| layers(kind).flat_map(move |layer| of_layer(kind, layer)));
+        Ok(looks.collect())
     }
 
     /// One attention large, or all of them small.

@@ -1,6 +1,7 @@
 //! Text to what a model reads, and back: what all who translate text share.
 
-use super::{Translated, split};
+use super::Translated;
+use super::split::sentences;
 use crate::alignment::{Link, align};
 use crate::attention::AttentionMatrix;
 use crate::error::Error;
@@ -60,7 +61,7 @@ impl Codec {
         &self.spec
     }
 
-    /// Cuts a line that is not empty into parts that the model can read.
+    /// A line that is not empty as a model reads it: whole, or sentence by sentence if it is too long for that.
     pub fn parts(&self, line: &str) -> Result<Vec<Part>, Error> {
         let most = self.spec.max_source;
         let whole = self.encode(line)?;
@@ -70,9 +71,6 @@ impl Codec {
         // Every part is in the same language.
         let (language, text) = language(line);
         let with_language = |part: &str| format!("{language}{part}");
-        // The end, and the language, come once in each part.
-        let around = self.encode(language)?.len();
-        let tokens = |sentence: &str| Ok::<_, Error>(self.encode(sentence)?.len() - 1);
         let part = |text: &str| {
             let mut source = self.encode(&with_language(text))?;
             let cut = source.len().saturating_sub(most);
@@ -80,7 +78,8 @@ impl Codec {
             source.drain(source.len() - 1 - cut..source.len() - 1);
             Ok(Part { source, words: words_of(text), cut })
         };
-        split::parts(text, most.saturating_sub(around), tokens)?.into_iter().map(part).collect()
+        // Models of sentences lose what is behind the first ones if they read many at once, though they could.
+        sentences(text).into_iter().map(|sentence| part(sentence.trim())).collect()
     }
 
     /// The tokens of a text, with the end token.

@@ -33,29 +33,6 @@ pub(super) fn sentences(text: &str) -> Vec<&str> {
     sentences
 }
 
-/// Cuts a text behind sentences into parts of sentences that together have at most `most` tokens. A sentence that alone has
-/// more is a part of its own. Each sentence is counted once: counting what they make together would take the square of
-/// the time.
-pub(super) fn parts<E>(
-    text: &str,
-    most: usize,
-    mut tokens: impl FnMut(&str) -> Result<usize, E>,
-) -> Result<Vec<&str>, E> {
-    let mut parts = Vec::new();
-    let (mut start, mut end, mut count) = (0, 0, 0);
-    for sentence in sentences(text) {
-        let own = tokens(sentence.trim())?;
-        if end > start && count + own > most {
-            parts.push(text[start..end].trim());
-            (start, count) = (end, 0);
-        }
-        end += sentence.len();
-        count += own;
-    }
-    parts.push(text[start..end].trim());
-    Ok(parts)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -70,15 +47,5 @@ mod tests {
         for text in [text, "a... b", "?!", " . ", "一。 二"] {
             assert_eq!(sentences(text).concat(), text);
         }
-    }
-
-    #[test]
-    fn parts_are_as_long_as_fits() {
-        let parts = |text, most| parts(text, most, |sentence| Ok::<usize, ()>(sentence.len()));
-        let text = "aa. bb. cc. dd.";
-        assert_eq!(parts(text, 7), Ok(vec!["aa. bb.", "cc. dd."]));
-        assert_eq!(parts(text, 11), Ok(vec!["aa. bb. cc.", "dd."]));
-        assert_eq!(parts(text, 2), Ok(vec!["aa.", "bb.", "cc.", "dd."]));
-        assert_eq!(parts("aaaaaaaaa bb. cc.", 4), Ok(vec!["aaaaaaaaa bb.", "cc."]));
     }
 }

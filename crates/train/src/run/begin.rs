@@ -21,7 +21,8 @@ impl Run {
         settings.check()?;
         std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
         let lock = Lock::take(folder)?;
-        if settings::path(folder).exists() {
+        // Settings alone are of a run that failed before it had anything to go on from.
+        if Checkpoints::of(folder).exists() {
             return Err(Error::Exists { folder: folder.to_owned() });
         }
         if model_folder::is_model(folder) {
@@ -33,7 +34,7 @@ impl Run {
     /// Goes on with the run in a folder, from its last checkpoint on; begins it where there is none yet. The
     /// settings must be those that it began with, but for the few that may change.
     pub fn resume(folder: &Path, settings: Settings, watch: &mut dyn FnMut(&Event)) -> Result<Run, Error> {
-        if !settings::path(folder).exists() {
+        if !Checkpoints::of(folder).exists() {
             return Run::begin(folder, settings, watch);
         }
         let settings = settings.absolute();
