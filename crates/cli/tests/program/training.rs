@@ -308,6 +308,13 @@ fn a_folder_with_a_run_or_a_model_is_not_written_over() {
 }
 
 #[test]
+fn a_run_that_failed_before_its_first_step_may_begin_again() {
+    let corpus = Corpus::new("again");
+    finish(corpus.train("run", "--steps 2 --vocab-size 9 --quiet")).failed(&["the vocabulary must have"]);
+    corpus.trained("run", "--steps 2");
+}
+
+#[test]
 fn settings_that_make_no_sense_are_told_in_one_sentence() {
     let corpus = Corpus::new("settings");
     for (more, words) in [

@@ -22,7 +22,7 @@ impl Run {
         std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
         let lock = Lock::take(folder)?;
         // Settings alone are of a run that failed before it had anything to go on from.
-        if Checkpoints::of(folder).exists() {
+        if has_run(folder) {
             return Err(Error::Exists { folder: folder.to_owned() });
         }
         if model_folder::is_model(folder) {
@@ -34,7 +34,7 @@ impl Run {
     /// Goes on with the run in a folder, from its last checkpoint on; begins it where there is none yet. The
     /// settings must be those that it began with, but for the few that may change.
     pub fn resume(folder: &Path, settings: Settings, watch: &mut dyn FnMut(&Event)) -> Result<Run, Error> {
-        if !Checkpoints::of(folder).exists() {
+        if !has_run(folder) {
             return Run::begin(folder, settings, watch);
         }
         let settings = settings.absolute();
@@ -153,4 +153,9 @@ impl State {
             device: String::new(),
         }
     }
+}
+
+/// Whether there is something to go on from.
+fn has_run(folder: &Path) -> bool {
+    settings::path(folder).exists() && Checkpoints::of(folder).exists()
 }
