@@ -42,7 +42,7 @@ pub(crate) struct Serve {
     /// A file with API keys, a line each: who has none of them is not let in
     #[arg(long, value_name = "FILE", help_heading = ACCESS)]
     api_keys: Option<PathBuf>,
-    /// Let pages of this origin use the server, such as https://example.org; `*` for all; may be given again
+    /// Let pages of this origin use the server, such as `https://example.org`; `*` for all; may be given again
     #[arg(long, value_name = "ORIGIN", help_heading = ACCESS)]
     cors: Vec<String>,
     /// Take bodies of so many bytes
