@@ -1,6 +1,7 @@
 //! What all handlers share.
 
 use crate::auth::Keys;
+use crate::cut::Cut;
 use crate::languages::Language;
 use crate::metrics::Metrics;
 use crate::model::Model;
@@ -33,6 +34,13 @@ pub(crate) struct Chosen {
     pub model: Arc<Model>,
     /// Into which of its languages, where there are several.
     pub target: Option<Language>,
+}
+
+impl Chosen {
+    /// Cuts a text into what the model reads at once, each part with its language.
+    pub fn cut(&self, text: &str) -> Result<Cut, Refusal> {
+        Cut::new(&self.model, &self.model.language_token(self.target.as_ref()), text)
+    }
 }
 
 impl App {

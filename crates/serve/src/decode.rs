@@ -57,32 +57,32 @@ impl Done {
 }
 
 impl App {
-    /// Checks texts against the limits, cuts them and puts them into the queue; all of them or none. `field` is what they
-    /// are called in the request.
-    pub fn begin(
-        self: &Arc<App>,
-        order: &Order,
-        field: &str,
-        texts: &[impl AsRef<str>],
-        watched: bool,
-    ) -> Result<Vec<Pending>, Refusal> {
+    /// Checks the number of texts, and the length of each, against the limits. `field` is what they are called in the request.
+    pub fn check(&self, field: &str, texts: &[impl AsRef<str>]) -> Result<(), Refusal> {
         let most = self.settings.limits.texts;
         if texts.len() > most {
             let problem = format!("{} texts are too many, {most} are taken at once", texts.len());
             return Err(Refusal::too_large(field, problem));
         }
-        self.begin_any(order, field, texts, watched)
+        let most = self.settings.limits.characters;
+        let lengths = texts.iter().map(|text| text.as_ref().chars().count());
+        match lengths.max().filter(|&characters| characters > most) {
+            Some(characters) => {
+                let problem = format!("{characters} characters are too many, {most} are taken in a text");
+                Err(Refusal::too_large(field, problem))
+            }
+            None => Ok(()),
+        }
     }
 
-    /// [`App::begin`] for any number of texts that the queue has room for, such as the pieces of a document.
-    pub fn begin_any(
+    /// Cuts texts, or pieces of texts, and puts them into the queue; all of them or none.
+    pub fn begin(
         self: &Arc<App>,
         order: &Order,
-        field: &str,
         texts: &[impl AsRef<str>],
         watched: bool,
     ) -> Result<Vec<Pending>, Refusal> {
-        let cut = |text: &_| self.cut(&order.chosen, field, AsRef::as_ref(text));
+        let cut = |text: &_| order.chosen.cut(AsRef::as_ref(text));
         let cuts = texts.iter().map(cut).collect::<Result<Vec<Cut>, Refusal>>()?;
         let mut places = self.queue.enter(cuts.iter().map(|cut| cut.parts.len()).sum())?;
         let until = self.until();
@@ -109,16 +109,6 @@ impl App {
         cuts.into_iter().enumerate().map(begin).collect()
     }
 
-    /// Cuts a text for the model that it is for, if it is not too long. `field` is what it is called in the request.
-    pub fn cut(&self, chosen: &Chosen, field: &str, text: &str) -> Result<Cut, Refusal> {
-        let (characters, most) = (text.chars().count(), self.settings.limits.characters);
-        if characters > most {
-            let problem = format!("{characters} characters are too many, {most} are taken in a text");
-            return Err(Refusal::too_large(field, problem));
-        }
-        Cut::new(&chosen.model, &chosen.model.language_token(chosen.target.as_ref()), text)
-    }
-
     /// Translates texts.
     pub async fn translate(
         self: &Arc<App>,
@@ -126,7 +116,8 @@ impl App {
         field: &str,
         texts: &[impl AsRef<str>],
     ) -> Result<Vec<Done>, Refusal> {
-        self.all(self.begin(order, field, texts, false)?).await
+        self.check(field, texts)?;
+        self.all(self.begin(order, texts, false)?).await
     }
 
     /// Waits for texts.
@@ -153,7 +144,8 @@ impl App {
     ) -> Result<Done, Refusal> {
         let Order { chosen, options, prefix, .. } = order;
         let model = &chosen.model;
-        let cut = self.cut(chosen, field, text)?;
+        self.check(field, &[text])?;
+        let cut = chosen.cut(text)?;
         let first =
             cut.parts.first().ok_or_else(|| Refusal::field(field, "there is nothing to translate"))?;
         let request = Request { source: first.source.clone(), prefix: prefix.clone() };

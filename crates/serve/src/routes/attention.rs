@@ -79,7 +79,8 @@ pub(super) async fn attention(
 
 /// The tokens of the source, which must be one that the model reads at once.
 fn source(app: &App, chosen: &Chosen, text: &str) -> Result<Vec<u32>, Refusal> {
-    let mut cut = app.cut(chosen, "text", text)?;
+    app.check("text", &[text])?;
+    let mut cut = chosen.cut(text)?;
     match cut.parts.len() {
         0 => Err(Refusal::field("text", "there is nothing in it")),
         1 => Ok(cut.parts.swap_remove(0).source),

@@ -138,24 +138,14 @@ async fn translate_html(
     documents: &[String],
     n_best: usize,
 ) -> Result<Vec<Vec<String>>, Refusal> {
-    let limits = &app.settings.limits;
-    if documents.len() > limits.texts {
-        let problem = format!("{} texts are too many, {} are taken at once", documents.len(), limits.texts);
-        return Err(Refusal::too_large("q", problem));
-    }
-    if let Some(long) =
-        documents.iter().map(|text| text.chars().count()).find(|count| *count > limits.characters)
-    {
-        let problem = format!("{long} characters are too many, {} are taken in a text", limits.characters);
-        return Err(Refusal::too_large("q", problem));
-    }
+    app.check("q", documents)?;
     let cut: Vec<Vec<Piece>> = documents.iter().map(|document| pieces(document)).collect();
     let text = |piece: &Piece| match piece {
         Piece::Text(text) => Some(unescape(text)),
         Piece::Markup(_) => None,
     };
     let texts: Vec<String> = cut.iter().flatten().filter_map(text).collect();
-    let done = app.all(app.begin_any(order, "q", &texts, false)?).await?;
+    let done = app.all(app.begin(order, &texts, false)?).await?;
     let mut done = done.iter();
     let mut documents = Vec::with_capacity(cut.len());
     for pieces in &cut {

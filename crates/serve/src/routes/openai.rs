@@ -135,7 +135,8 @@ pub(super) async fn answer<S: Style>(
     let name = ask.model.clone().unwrap_or_else(|| order.chosen.model.name.clone());
     let frame = Frame { id: app.answer_id(S::ID), created: now(), model: name };
     if ask.stream == Some(true) {
-        let pending = app.begin(&order, field, texts, n == 1)?;
+        app.check(field, texts)?;
+        let pending = app.begin(&order, texts, n == 1)?;
         let (events, response) = Events::new();
         let usage = ask.stream_options.as_ref().is_some_and(|options| options.include_usage);
         tokio::spawn(async move { stream::<S>(&app, &order, &frame, pending, &events, usage).await });

@@ -128,7 +128,8 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
         return Ok(Json(answer(&order.chosen.model, vec![done], false)).into_response());
     }
     if ask.stream {
-        let pending = app.begin(&order, "text", texts, true)?;
+        app.check("text", texts)?;
+        let pending = app.begin(&order, texts, true)?;
         let (events, response) = Events::new();
         tokio::spawn(stream(app, order, pending, events));
         return Ok(response);

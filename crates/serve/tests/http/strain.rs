@@ -88,6 +88,11 @@ fn what_takes_too_long_is_given_up_with_a_reason() {
     let server = Running::start(Settings { limits, ..Settings::default() });
     let message = server.post("/v1/translate", &slow()).refused(408, None);
     assert!(message.contains("0.03 s"), "{message}");
+    let mut watched = slow();
+    watched["stream"] = json!(true);
+    let events = server.post("/v1/translate", &watched).events();
+    let (name, error) = events.last().unwrap();
+    assert!(name == "error" && error.contains("0.03 s"), "{name}: {error}");
     eventually("nothing is left of it", || server.metric("attentive_queue_sentences") == 0.0);
 }
 

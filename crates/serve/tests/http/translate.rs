@@ -68,6 +68,19 @@ fn drafts_come_before_the_answer_and_what_is_settled_stays() {
 }
 
 #[test]
+fn drafts_of_a_beam_go_on_behind_the_first_line() {
+    let server = Running::start(Settings::default());
+    let ask = json!({"text": "twenty-one\n\nninety-seven\none", "beam": 4, "stream": true});
+    let mut events = server.post("/v1/translate", &ask).events();
+    let done: Value = serde_json::from_str(&events.pop().unwrap().1).unwrap();
+    let drafts: Vec<Value> = events.iter().map(|(_, data)| serde_json::from_str(data).unwrap()).collect();
+    // The last line is short and done first; it is told all the same, once those before it are.
+    let last = drafts.last().unwrap();
+    assert_eq!(last["text"], hypotheses(&done)[0]["text"]);
+    assert_eq!(last["settled"].as_u64().unwrap() as usize, last["text"].as_str().unwrap().chars().count());
+}
+
+#[test]
 fn a_prefix_is_kept_and_alternatives_go_on_from_it() {
     let server = Running::start(Settings::default());
     let whole = server.post("/v1/translate", &json!({"text": "twenty-one"})).ok();
