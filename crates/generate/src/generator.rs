@@ -221,14 +221,17 @@ impl<M: Seq2Seq> Generator<M> {
     /// The results of one sentence, best first, if they are there, though earlier ones may not be.
     pub fn take(&mut self, number: u64) -> Option<Vec<Hypothesis>> {
         let place = self.place(number)?;
-        if !matches!(self.results[place], Outcome::Done(_)) {
-            return None;
+        let outcome = &mut self.results[place];
+        match std::mem::replace(outcome, Outcome::Gone) {
+            Outcome::Done(results) => {
+                self.forget();
+                Some(results)
+            }
+            other => {
+                *outcome = other;
+                None
+            }
         }
-        let Outcome::Done(results) = std::mem::replace(&mut self.results[place], Outcome::Gone) else {
-            return None;
-        };
-        self.forget();
-        Some(results)
     }
 
     /// Where the outcome of a sentence is, if it is not forgotten.
@@ -257,8 +260,8 @@ impl<M: Seq2Seq> Generator<M> {
 
 /// How many times the sentences that are decoded together [`Generator::generate`] keeps at most.
 const AHEAD: usize = 4;
-/// How many steps it makes before it looks for results.
-const TOGETHER: usize = 8;
+/// How many steps are made before results are looked for and new sentences taken in.
+pub(crate) const TOGETHER: usize = 8;
 
 /// The results of [`Generator::generate`].
 pub struct Results<'a, M, I> {

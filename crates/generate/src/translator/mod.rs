@@ -14,7 +14,7 @@ pub use folder::ModelFolder;
 use crate::alignment::Link;
 use crate::attention::{AttentionMatrix, Look};
 use crate::error::Error;
-use crate::generator::Generator;
+use crate::generator::{Generator, TOGETHER};
 use crate::hypothesis::Hypothesis;
 use crate::options::Options;
 use crate::request::Request;
@@ -59,9 +59,6 @@ pub struct Translator {
     /// The parts of all lines, in order, from the next line on that is to be handed out.
     parts: VecDeque<OpenPart>,
 }
-
-/// Tokens that are written before new lines are taken in.
-const TOGETHER: usize = 8;
 
 /// A part of a line that is translated for itself: mostly the whole line.
 #[derive(Default)]

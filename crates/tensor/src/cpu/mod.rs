@@ -1,48 +1,31 @@
 //! The backend for the processor: each method finds the slices behind its tensors and calls a kernel.
 
 mod memory;
+mod precision;
 mod profile;
+#[cfg(test)]
+mod tests;
+mod view;
+
+pub use precision::Precision;
 
 use crate::Error;
 use crate::backend::{Backend, Binary, Norm, NormGradients, ProjectionLoss, ProjectionTarget};
 use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::{self, Activation};
-use attentive_kernels::attention::{self, Attention, KeyLists, Rows, Span};
-use attentive_kernels::gemm::{self, Epilogue, Int8Weights, Matrix, Operand};
+use attentive_kernels::attention::{self, Attention, KeyLists, Span};
+use attentive_kernels::gemm::{self, Epilogue, Int8Weights, Operand};
 use attentive_kernels::logits::{Table, top_logits};
 use attentive_kernels::optimizer::{self, Adam};
 use attentive_kernels::top::Best;
-use attentive_kernels::{Cpu, Dropout, Isa, Random, elementwise, embedding, norm, projection, softmax};
+use attentive_kernels::{Cpu, Dropout, Random, elementwise, embedding, norm, projection, softmax};
 use half::{bf16, f16};
 use memory::{Memory, Number, Pool};
 use profile::{Profile, Share};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What activations are stored in, and operands of products rounded to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Precision {
-    /// Single precision throughout.
-    F32,
-    /// Activations and operands of products in bf16. Sums, norms, softmax and loss are computed in f32, and weights, their
-    /// gradients and the optimizer's state are kept in it.
-    Bf16,
-}
-
-impl Precision {
-    /// The faster one on this instruction set.
-    pub fn fastest(isa: Isa) -> Precision {
-        if isa.has_fast_bf16() { Precision::Bf16 } else { Precision::F32 }
-    }
-
-    fn dtype(self) -> DType {
-        match self {
-            Precision::F32 => DType::F32,
-            Precision::Bf16 => DType::Bf16,
-        }
-    }
-}
+use view::{by_type, covered, data, data_mut, f32s, i32s, int8, linear_shape, matrix, rows, same_shape};
 
 /// The backend that computes on the processor.
 ///
@@ -102,77 +85,6 @@ impl CpuBackend {
             }
         }
     }
-}
-
-/// Does `$body` with `$type` as the type of the numbers in `$x`, which must be one of those of activations.
-macro_rules! by_type {
-    ($x:expr, $type:ident => $body:expr) => {
-        match $x.dtype() {
-            DType::F32 => {
-                type $type = f32;
-                $body
-            }
-            DType::Bf16 => {
-                type $type = bf16;
-                $body
-            }
-            _ => panic!("f32 or bf16 expected, but the tensor is {:?}", $x),
-        }
-    };
-}
-
-/// The numbers of a tensor of this backend.
-fn data<T: Number>(x: &Tensor) -> &[T] {
-    let memory =
-        x.buffer().get::<Memory>().unwrap_or_else(|| panic!("{x:?} is not in the processor's memory"));
-    memory.view().unwrap_or_else(|| panic!("{:?} expected, but the tensor is {x:?}", T::DTYPE))
-}
-
-fn f32s(x: &Tensor) -> &[f32] {
-    data(x)
-}
-
-fn i32s(x: &Tensor) -> &[i32] {
-    data(x)
-}
-
-/// The numbers of a tensor that nobody shares.
-fn data_mut<T: Number>(x: &mut Tensor) -> &mut [T] {
-    let (dtype, shape) = (x.dtype(), x.shape());
-    let memory = x.buffer_mut().get_mut::<Memory>();
-    let memory =
-        memory.unwrap_or_else(|| panic!("{dtype:?}{shape} is shared, or not in the processor's memory"));
-    memory.view_mut().unwrap_or_else(|| panic!("{:?} expected, but the tensor is {dtype:?}{shape}", T::DTYPE))
-}
-
-fn matrix<T: Number>(x: &Tensor) -> Matrix<'_, T> {
-    Matrix::new(data(x), x.shape().rows(), x.shape().cols())
-}
-
-fn rows<T: Number>(x: &Tensor) -> Rows<'_, T> {
-    Rows { data: data(x), stride: x.shape().cols() }
-}
-
-/// Weights that [`CpuBackend::quantise`] made.
-fn int8(w: &Tensor) -> Option<&Int8Weights> {
-    w.buffer().get()
-}
-
-fn linear_shape(op: &str, x: &Tensor, w: &Tensor) -> Shape {
-    let (a, b) = (x.shape(), w.shape());
-    assert_eq!(a.cols(), b.cols(), "{op}: x {a} and w {b} do not fit");
-    a.with_cols(b.rows())
-}
-
-fn same_shape(op: &str, a: &Tensor, b: &Tensor) -> Shape {
-    assert_eq!(a.shape(), b.shape(), "{op}: {} and {} differ", a.shape(), b.shape());
-    a.shape()
-}
-
-/// Checks that the spans, which the kernels keep from overlapping, leave out no row: it would stay unwritten.
-fn covered(op: &str, what: &str, x: &Tensor, lengths: impl Iterator<Item = u32>) {
-    let (rows, covered) = (x.shape().rows(), lengths.map(|length| length as usize).sum::<usize>());
-    assert_eq!(covered, rows, "{op}: the spans have {covered} {what}, but {} has {rows} rows", x.shape());
 }
 
 impl Backend for CpuBackend {
@@ -725,87 +637,5 @@ fn view_mut<T: Number>(memory: &mut Memory) -> &mut [T] {
 fn fill(x: &mut [f32], f: impl Fn(u32) -> f32) {
     for (i, x) in x.iter_mut().enumerate() {
         *x = f(i as u32);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::check::numbers;
-    use crate::parameter::{Gradients, Parameter};
-    use crate::tape::Tape;
-
-    fn backend(precision: Precision) -> Arc<CpuBackend> {
-        Arc::new(CpuBackend::from_env().unwrap().with_precision(precision))
-    }
-
-    fn rule() -> Attention {
-        Attention { heads: 2, d_k: 8, d_v: 8, scale: 0.3, causal: false, window: None, dropout: None }
-    }
-
-    fn span(query: u32, queries: u32, key: u32, keys: u32) -> Span {
-        Span { query, queries, key, keys, offset: 0 }
-    }
-
-    #[test]
-    fn from_the_second_training_step_on_no_memory_is_asked_for() {
-        for precision in [Precision::F32, Precision::Bf16] {
-            let cpu = backend(precision);
-            let backend = Arc::clone(&cpu) as Arc<dyn Backend>;
-            let weight = |seed, shape: [usize; 2]| {
-                Parameter::new("w", backend.upload_f32(&numbers(seed, shape[0] * shape[1]), shape))
-            };
-            let (table, w) = (weight(1, [50, 16]), weight(2, [16, 16]));
-            let mut adam = crate::Adam::new(&*backend, &[table.clone(), w.clone()]);
-            let adam_rule = Adam { rate: 1e-3, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
-            let spans: Arc<[Span]> = [span(0, 40, 0, 40), span(40, 7, 40, 7)].into();
-            let mut fresh = Vec::new();
-            for step in 0..4 {
-                let ids = backend.upload_i32(&(0..47).collect::<Vec<_>>());
-                let tape = Tape::training(&backend, step);
-                let x = tape.embedding(&tape.parameter(&table), &ids, 1.0, None);
-                let w = tape.parameter(&w);
-                let q = tape.linear(&x, &w, None, Some(Activation::Gelu));
-                let y = tape.residual(&x, &tape.attention(&rule(), 0.1, &spans, &q, &x, &x), 0.1);
-                let target =
-                    ProjectionTarget { tokens: &ids, classes: 50, bias: None, smoothing: 0.1, scale: 0.1 };
-                let loss = tape.projection_loss(&y, &tape.parameter(&table), &target);
-                let mut gradients = Gradients::default();
-                tape.backward(&loss, &mut gradients);
-                drop((x, w, q, y));
-                adam.step(&*backend, &adam_rule, Some(1.0), &gradients);
-                assert!(backend.download_f32(loss.value())[0].is_finite());
-                fresh.push(cpu.pool.fresh());
-            }
-            assert_eq!(fresh[1..], [fresh[0]; 3], "{precision:?}");
-        }
-    }
-
-    /// Attention with as many rows of queries and keys as there are, and the way back.
-    fn attend(spans: &[Span], queries: usize, keys: usize, backward: bool) {
-        let backend = backend(Precision::F32);
-        let zeros = |rows: usize| backend.zeros([rows, 16].into(), DType::F32);
-        let (q, k) = (zeros(queries), zeros(keys));
-        let (y, lse) = backend.attention(&rule(), spans, &q, &k, &k);
-        if backward {
-            backend.attention_backward(&rule(), spans, [&q, &k, &k], (&y, &lse), &y);
-        }
-    }
-
-    #[test]
-    #[should_panic(expected = "attention: the spans have 3 queries, but [4, 16] has 4 rows")]
-    fn a_query_that_no_span_covers_is_a_mistake() {
-        attend(&[span(0, 3, 0, 5)], 4, 5, false);
-    }
-
-    #[test]
-    #[should_panic(expected = "attention_backward: the spans have 5 keys, but [6, 16] has 6 rows")]
-    fn a_key_that_no_span_covers_is_a_mistake_on_the_way_back() {
-        attend(&[span(0, 3, 0, 5)], 3, 6, true);
-    }
-
-    #[test]
-    fn keys_may_lie_in_slots_that_are_not_full() {
-        attend(&[span(0, 1, 0, 2), span(1, 1, 10, 3)], 2, 20, false);
     }
 }

@@ -1,0 +1,28 @@
+//! What the backend for the processor computes in.
+
+use crate::tensor::DType;
+use attentive_kernels::Isa;
+
+/// What activations are stored in, and operands of products rounded to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Precision {
+    /// Single precision throughout.
+    F32,
+    /// Activations and operands of products in bf16. Sums, norms, softmax and loss are computed in f32, and weights, their
+    /// gradients and the optimizer's state are kept in it.
+    Bf16,
+}
+
+impl Precision {
+    /// The faster one on this instruction set.
+    pub fn fastest(isa: Isa) -> Precision {
+        if isa.has_fast_bf16() { Precision::Bf16 } else { Precision::F32 }
+    }
+
+    pub(super) fn dtype(self) -> DType {
+        match self {
+            Precision::F32 => DType::F32,
+            Precision::Bf16 => DType::Bf16,
+        }
+    }
+}

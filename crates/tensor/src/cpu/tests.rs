@@ -1,0 +1,78 @@
+use super::*;
+use crate::check::numbers;
+use crate::parameter::{Gradients, Parameter};
+use crate::tape::Tape;
+
+fn backend(precision: Precision) -> Arc<CpuBackend> {
+    Arc::new(CpuBackend::from_env().unwrap().with_precision(precision))
+}
+
+fn rule() -> Attention {
+    Attention { heads: 2, d_k: 8, d_v: 8, scale: 0.3, causal: false, window: None, dropout: None }
+}
+
+fn span(query: u32, queries: u32, key: u32, keys: u32) -> Span {
+    Span { query, queries, key, keys, offset: 0 }
+}
+
+#[test]
+fn from_the_second_training_step_on_no_memory_is_asked_for() {
+    for precision in [Precision::F32, Precision::Bf16] {
+        let cpu = backend(precision);
+        let backend = Arc::clone(&cpu) as Arc<dyn Backend>;
+        let weight = |seed, shape: [usize; 2]| {
+            Parameter::new("w", backend.upload_f32(&numbers(seed, shape[0] * shape[1]), shape))
+        };
+        let (table, w) = (weight(1, [50, 16]), weight(2, [16, 16]));
+        let mut adam = crate::Adam::new(&*backend, &[table.clone(), w.clone()]);
+        let adam_rule = Adam { rate: 1e-3, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
+        let spans: Arc<[Span]> = [span(0, 40, 0, 40), span(40, 7, 40, 7)].into();
+        let mut fresh = Vec::new();
+        for step in 0..4 {
+            let ids = backend.upload_i32(&(0..47).collect::<Vec<_>>());
+            let tape = Tape::training(&backend, step);
+            let x = tape.embedding(&tape.parameter(&table), &ids, 1.0, None);
+            let w = tape.parameter(&w);
+            let q = tape.linear(&x, &w, None, Some(Activation::Gelu));
+            let y = tape.residual(&x, &tape.attention(&rule(), 0.1, &spans, &q, &x, &x), 0.1);
+            let target =
+                ProjectionTarget { tokens: &ids, classes: 50, bias: None, smoothing: 0.1, scale: 0.1 };
+            let loss = tape.projection_loss(&y, &tape.parameter(&table), &target);
+            let mut gradients = Gradients::default();
+            tape.backward(&loss, &mut gradients);
+            drop((x, w, q, y));
+            adam.step(&*backend, &adam_rule, Some(1.0), &gradients);
+            assert!(backend.download_f32(loss.value())[0].is_finite());
+            fresh.push(cpu.pool.fresh());
+        }
+        assert_eq!(fresh[1..], [fresh[0]; 3], "{precision:?}");
+    }
+}
+
+/// Attention with as many rows of queries and keys as there are, and the way back.
+fn attend(spans: &[Span], queries: usize, keys: usize, backward: bool) {
+    let backend = backend(Precision::F32);
+    let zeros = |rows: usize| backend.zeros([rows, 16].into(), DType::F32);
+    let (q, k) = (zeros(queries), zeros(keys));
+    let (y, lse) = backend.attention(&rule(), spans, &q, &k, &k);
+    if backward {
+        backend.attention_backward(&rule(), spans, [&q, &k, &k], (&y, &lse), &y);
+    }
+}
+
+#[test]
+#[should_panic(expected = "attention: the spans have 3 queries, but [4, 16] has 4 rows")]
+fn a_query_that_no_span_covers_is_a_mistake() {
+    attend(&[span(0, 3, 0, 5)], 4, 5, false);
+}
+
+#[test]
+#[should_panic(expected = "attention_backward: the spans have 5 keys, but [6, 16] has 6 rows")]
+fn a_key_that_no_span_covers_is_a_mistake_on_the_way_back() {
+    attend(&[span(0, 3, 0, 5)], 3, 6, true);
+}
+
+#[test]
+fn keys_may_lie_in_slots_that_are_not_full() {
+    attend(&[span(0, 1, 0, 2), span(1, 1, 10, 3)], 2, 20, false);
+}

@@ -1,0 +1,80 @@
+//! What is behind the tensors of the backend for the processor: slices, matrices and rows, and whether they fit together.
+
+use super::memory::{Memory, Number};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use attentive_kernels::attention::Rows;
+use attentive_kernels::gemm::{Int8Weights, Matrix};
+
+/// Does `$body` with `$type` as the type of the numbers in `$x`, which must be one of those of activations.
+macro_rules! by_type {
+    ($x:expr, $type:ident => $body:expr) => {
+        match $x.dtype() {
+            $crate::tensor::DType::F32 => {
+                type $type = f32;
+                $body
+            }
+            $crate::tensor::DType::Bf16 => {
+                type $type = half::bf16;
+                $body
+            }
+            _ => panic!("f32 or bf16 expected, but the tensor is {:?}", $x),
+        }
+    };
+}
+
+pub(super) use by_type;
+
+/// The numbers of a tensor of this backend.
+pub(super) fn data<T: Number>(x: &Tensor) -> &[T] {
+    let memory =
+        x.buffer().get::<Memory>().unwrap_or_else(|| panic!("{x:?} is not in the processor's memory"));
+    memory.view().unwrap_or_else(|| panic!("{:?} expected, but the tensor is {x:?}", T::DTYPE))
+}
+
+pub(super) fn f32s(x: &Tensor) -> &[f32] {
+    data(x)
+}
+
+pub(super) fn i32s(x: &Tensor) -> &[i32] {
+    data(x)
+}
+
+/// The numbers of a tensor that nobody shares.
+pub(super) fn data_mut<T: Number>(x: &mut Tensor) -> &mut [T] {
+    let (dtype, shape) = (x.dtype(), x.shape());
+    let memory = x.buffer_mut().get_mut::<Memory>();
+    let memory =
+        memory.unwrap_or_else(|| panic!("{dtype:?}{shape} is shared, or not in the processor's memory"));
+    memory.view_mut().unwrap_or_else(|| panic!("{:?} expected, but the tensor is {dtype:?}{shape}", T::DTYPE))
+}
+
+pub(super) fn matrix<T: Number>(x: &Tensor) -> Matrix<'_, T> {
+    Matrix::new(data(x), x.shape().rows(), x.shape().cols())
+}
+
+pub(super) fn rows<T: Number>(x: &Tensor) -> Rows<'_, T> {
+    Rows { data: data(x), stride: x.shape().cols() }
+}
+
+/// Weights that [`Backend::quantise`](crate::Backend::quantise) made.
+pub(super) fn int8(w: &Tensor) -> Option<&Int8Weights> {
+    w.buffer().get()
+}
+
+pub(super) fn linear_shape(op: &str, x: &Tensor, w: &Tensor) -> Shape {
+    let (a, b) = (x.shape(), w.shape());
+    assert_eq!(a.cols(), b.cols(), "{op}: x {a} and w {b} do not fit");
+    a.with_cols(b.rows())
+}
+
+pub(super) fn same_shape(op: &str, a: &Tensor, b: &Tensor) -> Shape {
+    assert_eq!(a.shape(), b.shape(), "{op}: {} and {} differ", a.shape(), b.shape());
+    a.shape()
+}
+
+/// Checks that the spans, which the kernels keep from overlapping, leave out no row: it would stay unwritten.
+pub(super) fn covered(op: &str, what: &str, x: &Tensor, lengths: impl Iterator<Item = u32>) {
+    let (rows, covered) = (x.shape().rows(), lengths.map(|length| length as usize).sum::<usize>());
+    assert_eq!(covered, rows, "{op}: the spans have {covered} {what}, but {} has {rows} rows", x.shape());
+}
