@@ -8,16 +8,21 @@ pub(crate) use elsewhere::{Amx, Tiles};
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 pub(crate) use linux::{Amx, Tiles};
 
-/// Rows and columns of the block of sums that four tiles hold: two by two.
-pub(crate) const BLOCK: usize = 32;
-/// Rows that a product fetches ahead.
-pub(crate) const AHEAD: usize = 8;
-/// Pairs of bf16, or groups of four int8, in a row of a tile.
+/// Rows of a tile, and pairs of bf16 or groups of four int8 in a row.
 pub(crate) const TILE: usize = 16;
+/// Columns of a block of sums, which is a tile of rows by two tiles of columns.
+pub(crate) const PANEL: usize = 2 * TILE;
+
+/// Cache lines that will be written, a step apart: one is fetched at each step of a product.
+#[derive(Clone, Copy)]
+pub(crate) struct Lines {
+    pub first: *const u8,
+    pub step: usize,
+}
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod linux {
-    use super::{AHEAD, BLOCK};
+    use super::{Lines, PANEL};
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     use std::cell::Cell;
@@ -94,13 +99,13 @@ mod linux {
         }
     }
 
-    /// The product of two rows by two columns of tiles, `steps` tiles long, added to or stored in a block of 32 × 32
+    /// The product of a tile of rows by two tiles of columns, `steps` tiles long, added to or stored in a block of 16 × 32
     /// sums.
     ///
-    /// One column of tiles is done after the other, with four registers in all. All eight would save a load in three;
-    /// but at times, presumably when a neighbour keeps the other half of the core busy, the unit stalls the more the more
-    /// registers a loop uses: with eight a product then takes twice as long as with four, and at other times it is as
-    /// fast either way.
+    /// It takes four registers. Two by two tiles in eight registers would save a load in three; but at times, presumably when a
+    /// neighbour keeps the other half of the core busy, the unit has so few registers behind those that it shows that a loop
+    /// stalls the more the more of them it uses: with eight a product then takes twice as long as with four, and at other times
+    /// it is as fast either way.
     macro_rules! multiply {
         ($(#[$doc:meta])* $name:ident, $busy:ident, $element:ty, $sum:ty, $product:literal) => {
             impl Tiles {
@@ -137,10 +142,9 @@ mod linux {
 
                 $(#[$doc])*
                 ///
-                /// `a` are 32 rows of `64 · steps` bytes, `a_stride` bytes apart; `b` is packed: for each step two
-                /// tiles of 1 KiB; `c` is 32 rows of 32 sums, taken as zero at the start with `first`. On the way [`AHEAD`]
-                /// rows as long as those of `a`, `ahead_stride` bytes apart, are fetched from `ahead`, which need not be
-                /// valid.
+                /// `a` are 16 rows of 64 bytes, `a_stride` bytes apart, at each step `a_step` bytes further; `b` is packed: for each
+                /// step two tiles of 1 KiB; `c` is 16 rows of 32 sums, taken as zero at the start with `first`. On the way `lines`
+                /// are fetched, which need not be valid.
                 ///
                 /// # Safety
                 /// All of that must be valid to read, and `c` to write.
@@ -149,67 +153,57 @@ mod linux {
                     &self,
                     a: *const $element,
                     a_stride: usize,
+                    a_step: usize,
                     b: *const $element,
                     steps: usize,
                     c: *mut $sum,
                     first: bool,
-                    ahead: *const $element,
-                    ahead_stride: usize,
+                    lines: Lines,
                 ) {
                     debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
-                    const C_STRIDE: usize = BLOCK * 4;
-                    for column in 0..2 {
-                        // Safety: the caller's promise; the tiles are configured as long as `self` lives.
-                        unsafe {
-                            let (b, c) = (b.byte_add(column * 1024), c.byte_add(column * 64));
-                            let ahead = ahead.wrapping_byte_add(column * AHEAD / 2 * ahead_stride);
-                            asm!(
-                                "test {first}, {first}",
-                                "jnz 2f",
-                                "tileloadd tmm0, [{c} + {c_stride}]",
-                                "tileloadd tmm1, [{c_below} + {c_stride}]",
-                                "jmp 3f",
-                                "2:",
-                                "tilezero tmm0",
-                                "tilezero tmm1",
-                                "3:",
-                                "tileloaddt1 tmm3, [{b} + {b_stride}]",
-                                "tileloadd tmm2, [{a} + {a_stride}]",
-                                concat!($product, " tmm0, tmm2, tmm3"),
-                                "prefetcht0 [{ahead}]",
-                                "prefetcht0 [{ahead} + {ahead_stride}]",
-                                "tileloadd tmm2, [{a_below} + {a_stride}]",
-                                concat!($product, " tmm1, tmm2, tmm3"),
-                                "prefetcht0 [{ahead} + 2 * {ahead_stride}]",
-                                "prefetcht0 [{ahead} + {ahead_stride_3}]",
-                                "add {ahead}, 64",
-                                "add {a}, 64",
-                                "add {a_below}, 64",
-                                "add {b}, 2048",
-                                "dec {steps}",
-                                "jnz 3b",
-                                "tilestored [{c} + {c_stride}], tmm0",
-                                "tilestored [{c_below} + {c_stride}], tmm1",
-                                first = in(reg) first as u64,
-                                a = inout(reg) a => _,
-                                a_below = inout(reg) a.byte_add(16 * a_stride) => _,
-                                a_stride = in(reg) a_stride,
-                                ahead = inout(reg) ahead => _,
-                                ahead_stride = in(reg) ahead_stride,
-                                ahead_stride_3 = in(reg) 3 * ahead_stride,
-                                b = inout(reg) b => _,
-                                b_stride = in(reg) 64usize,
-                                steps = inout(reg) steps => _,
-                                c = in(reg) c,
-                                c_below = in(reg) c.byte_add(16 * C_STRIDE),
-                                c_stride = in(reg) C_STRIDE,
-                                out("tmm0") _,
-                                out("tmm1") _,
-                                out("tmm2") _,
-                                out("tmm3") _,
-                                options(nostack),
-                            );
-                        }
+                    const { assert!(PANEL * 4 == 2 * 64) };
+                    // Safety: the caller's promise; the tiles are configured as long as `self` lives.
+                    unsafe {
+                        asm!(
+                            "test {first}, {first}",
+                            "jnz 2f",
+                            "tileloadd tmm0, [{c} + 2 * {row}]",
+                            "tileloadd tmm1, [{c} + 2 * {row} + 64]",
+                            "jmp 3f",
+                            "2:",
+                            "tilezero tmm0",
+                            "tilezero tmm1",
+                            "3:",
+                            // Rows stream past, columns stay in the first cache.
+                            "tileloaddt1 tmm2, [{a} + {a_stride}]",
+                            "tileloadd tmm3, [{b} + {row}]",
+                            concat!($product, " tmm0, tmm2, tmm3"),
+                            "prefetchw [{line}]",
+                            "tileloadd tmm3, [{b} + {row} + 1024]",
+                            concat!($product, " tmm1, tmm2, tmm3"),
+                            "add {line}, {line_step}",
+                            "add {a}, {a_step}",
+                            "add {b}, 2048",
+                            "dec {steps}",
+                            "jnz 3b",
+                            "tilestored [{c} + 2 * {row}], tmm0",
+                            "tilestored [{c} + 2 * {row} + 64], tmm1",
+                            first = in(reg) first as u64,
+                            a = inout(reg) a => _,
+                            a_stride = in(reg) a_stride,
+                            a_step = in(reg) a_step,
+                            row = in(reg) 64usize,
+                            line = inout(reg) lines.first => _,
+                            line_step = in(reg) lines.step,
+                            b = inout(reg) b => _,
+                            steps = inout(reg) steps => _,
+                            c = in(reg) c,
+                            out("tmm0") _,
+                            out("tmm1") _,
+                            out("tmm2") _,
+                            out("tmm3") _,
+                            options(nostack),
+                        );
                     }
                 }
             }
@@ -267,12 +261,12 @@ mod elsewhere {
             &self,
             _a: *const half::bf16,
             _a_stride: usize,
+            _a_step: usize,
             _b: *const half::bf16,
             _steps: usize,
             _c: *mut f32,
             _first: bool,
-            _ahead: *const half::bf16,
-            _ahead_stride: usize,
+            _lines: super::Lines,
         ) {
             match *self {}
         }
@@ -280,12 +274,12 @@ mod elsewhere {
             &self,
             _a: *const i8,
             _a_stride: usize,
+            _a_step: usize,
             _b: *const i8,
             _steps: usize,
             _c: *mut i32,
             _first: bool,
-            _ahead: *const i8,
-            _ahead_stride: usize,
+            _lines: super::Lines,
         ) {
             match *self {}
         }

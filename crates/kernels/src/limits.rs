@@ -3,7 +3,7 @@
 //! They are measured where they are asked for, with the instruction set and the threads of a [`Cpu`], and they take
 //! the best of some attempts: a limit that something else on the machine held up is no limit.
 
-use crate::amx::{BLOCK, TILE, Tiles};
+use crate::amx::{TILE, Tiles};
 use crate::isa::Kernel;
 use crate::pass::PIECE;
 use crate::simd::{Simd, for_vectors, load, store};
@@ -35,14 +35,13 @@ pub fn multiply_add_rate(cpu: &Cpu) -> f64 {
 /// Operations a second of products of tiles that need nothing but registers, of bf16 and of int8; none without a tile
 /// unit.
 pub fn tile_rates(cpu: &Cpu) -> Option<[f64; 2]> {
-    const FLOP: usize = 2 * BLOCK * BLOCK * TILE;
+    const FLOP: usize = 2 * TILE * TILE * TILE;
     const PRODUCTS: usize = 4;
     let amx = cpu.isa.amx()?;
     let rate = |busy: fn(&Tiles, usize), pairs_or_fours: usize| {
         best_rate(|| {
             cpu.threads.run(TASKS, |_| busy(&amx.tiles(), TURNS / 16));
-            // A tile of sums is a quarter of a block.
-            (TASKS * TURNS / 16 * PRODUCTS * FLOP / 4 * pairs_or_fours) as f64
+            (TASKS * TURNS / 16 * PRODUCTS * FLOP * pairs_or_fours) as f64
         })
     };
     Some([rate(Tiles::busy_bf16, 2), rate(Tiles::busy_int8, 4)])

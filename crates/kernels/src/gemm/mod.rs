@@ -84,6 +84,8 @@ pub struct Epilogue<'a> {
     pub bias: Option<&'a [f32]>,
     /// A function to apply at the end.
     pub activation: Option<Activation>,
+    /// `C` is large and not read soon: where that is possible it is written past the caches. The numbers are the same.
+    pub streamed: bool,
 }
 
 /// `C = activation(A·B + bias)`, with `A: [m, k]`, `B: [k, n]` and `C: [m, n]`, row after row.
@@ -156,7 +158,8 @@ impl Operand for half::bf16 {
         gemm_bf16(cpu, a, b, c, epilogue);
     }
     fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [f32], epilogue: Epilogue) {
-        gemm_bf16(cpu, a, b, c, epilogue);
+        // Of the gradients of a model, a cache keeps none until they are used.
+        gemm_bf16(cpu, a, b, c, Epilogue { streamed: !epilogue.accumulate, ..epilogue });
     }
 }
 

@@ -53,7 +53,7 @@ fn products_match_the_definition_in_every_transposition_on_every_instruction_set
                 };
                 for cpu in &cpus {
                     let mut c = before.clone();
-                    gemm(cpu, a, b, &mut c, Epilogue { accumulate, bias, activation });
+                    gemm(cpu, a, b, &mut c, Epilogue { accumulate, bias, activation, streamed: false });
                     for (i, c) in c.iter().enumerate() {
                         let error = (*c as f64 - expected(i)).abs();
                         assert!(

@@ -94,6 +94,10 @@ impl Simd for Avx2 {
         unsafe { _mm256_storeu_ps(at, x) }
     }
     #[inline(always)]
+    unsafe fn stream(self, at: *mut f32, x: __m256) {
+        unsafe { _mm256_stream_ps(at, x) }
+    }
+    #[inline(always)]
     unsafe fn store_first(self, at: *mut f32, n: usize, x: __m256) {
         unsafe { _mm256_maskstore_ps(at, first(n), x) }
     }

@@ -100,6 +100,10 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
         unsafe { _mm512_storeu_ps(at, x) }
     }
     #[inline(always)]
+    unsafe fn stream(self, at: *mut f32, x: __m512) {
+        unsafe { _mm512_stream_ps(at, x) }
+    }
+    #[inline(always)]
     unsafe fn store_first(self, at: *mut f32, n: usize, x: __m512) {
         unsafe { _mm512_mask_storeu_ps(at, first(n), x) }
     }

@@ -51,6 +51,15 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// `at` must be valid for writing [`Self::LANES`] values.
     unsafe fn store(self, at: *mut f32, x: Self::F);
+    /// Writes a vector to `at`, past the caches where there is an instruction for it; others see it after [`settle`].
+    ///
+    /// # Safety
+    /// `at` must be valid for writing [`Self::LANES`] values, and aligned like a vector of them.
+    #[inline(always)]
+    unsafe fn stream(self, at: *mut f32, x: Self::F) {
+        // Safety: the caller's promise.
+        unsafe { self.store(at, x) }
+    }
     /// Writes the first `n` lanes to `at`.
     ///
     /// # Safety
@@ -267,28 +276,13 @@ pub(crate) fn store<S: Simd, T: Real>(simd: S, x: &mut [T], at: usize, n: usize,
     }
 }
 
-/// Asks for the cache line at `at`, which need not be valid.
-#[inline(always)]
-pub(crate) fn prefetch<T>(at: *const T) {
+/// Waits until all that this thread wrote past the caches can be seen by others.
+pub(crate) fn settle() {
     #[cfg(target_arch = "x86_64")]
-    // Safety: every processor of this architecture has the instruction, and it cannot fail.
+    // Safety: every processor of this architecture has the instruction.
     unsafe {
-        std::arch::x86_64::_mm_prefetch::<{ std::arch::x86_64::_MM_HINT_T0 }>(at.cast())
+        std::arch::x86_64::_mm_sfence()
     }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
-}
-
-/// Asks for the cache line at `at`, which need not be valid, in order to write to it.
-#[inline(always)]
-pub(crate) fn prefetch_to_write<T>(at: *const T) {
-    #[cfg(target_arch = "x86_64")]
-    // Safety: every processor of this architecture takes the instruction, if only to ignore it, and it cannot fail.
-    unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) at, options(readonly, nostack, preserves_flags))
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = at;
 }
 
 /// Tokens that cannot exist, for processors of another architecture.

@@ -38,6 +38,11 @@ pub(crate) trait Stored: Element {
     /// # Safety
     /// `at` must be valid for writing `LANES` values.
     unsafe fn store<S: Simd>(s: S, at: *mut Self, x: S::F);
+    /// Writes a vector to `at`, past the caches where that is possible; others see it after [`settle`](super::settle).
+    ///
+    /// # Safety
+    /// `at` must be valid for writing `LANES` values, and aligned like a vector of them.
+    unsafe fn stream<S: Simd>(s: S, at: *mut Self, x: S::F);
     /// Writes the first `n` lanes to `at`.
     ///
     /// # Safety
@@ -91,6 +96,11 @@ impl Stored for f32 {
         unsafe { s.store(at, x) }
     }
     #[inline(always)]
+    unsafe fn stream<S: Simd>(s: S, at: *mut f32, x: S::F) {
+        // Safety: the caller's promise.
+        unsafe { s.stream(at, x) }
+    }
+    #[inline(always)]
     unsafe fn store_first<S: Simd>(s: S, at: *mut f32, n: usize, x: S::F) {
         // Safety: the caller's promise.
         unsafe { s.store_first(at, n, x) }
@@ -117,6 +127,11 @@ impl Stored for bf16 {
     }
     #[inline(always)]
     unsafe fn store<S: Simd>(s: S, at: *mut bf16, x: S::F) {
+        // Safety: the caller's promise.
+        unsafe { s.store_bf16(at, x) }
+    }
+    #[inline(always)]
+    unsafe fn stream<S: Simd>(s: S, at: *mut bf16, x: S::F) {
         // Safety: the caller's promise.
         unsafe { s.store_bf16(at, x) }
     }

@@ -265,7 +265,7 @@ impl Backend for CpuBackend {
         activation: Option<Activation>,
     ) -> Tensor {
         let shape = linear_shape("linear", x, w);
-        let epilogue = Epilogue { accumulate: false, bias: bias.map(f32s), activation };
+        let epilogue = Epilogue { bias: bias.map(f32s), activation, ..Epilogue::default() };
         self.profile.time(Share::Product, || {
             by_type!(x, T => self.build(shape, |y| match int8(w) {
                 Some(w) => gemm::gemm_int8(&self.cpu, matrix::<T>(x), w, y, epilogue),
@@ -286,7 +286,7 @@ impl Backend for CpuBackend {
 
     fn logits(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Tensor {
         let shape = linear_shape("logits", x, w);
-        let epilogue = Epilogue { accumulate: false, bias: bias.map(f32s), activation: None };
+        let epilogue = Epilogue { bias: bias.map(f32s), ..Epilogue::default() };
         self.profile.time(Share::Product, || {
             by_type!(x, T => self.build(shape, |y| match int8(w) {
                 Some(w) => gemm::gemm_int8(&self.cpu, matrix::<T>(x), w, y, epilogue),

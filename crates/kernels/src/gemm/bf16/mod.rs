@@ -1,10 +1,10 @@
 //! Matrix products of bf16 with sums in f32.
 //!
-//! A task has up to 256 columns, and all rows if that makes tasks enough for all threads. It packs its columns, rounded to
-//! bf16 on the way, into pairs of neighbours along `k`: that is what the tile unit and the dot products of AVX-512 multiply.
-//! Then it goes through blocks of 32 rows: a stretch of `k` of them stays in the first cache while the columns stream past it
-//! from the second. Sums of a block of 32 × 32 elements go on exactly from one stretch to the next, so that an element
-//! depends on its row, its column and the instruction set alone.
+//! A task has up to 256 columns and 1,024 rows. It goes through its columns in panels of 32: a stretch of `k` of a panel is
+//! packed, rounded to bf16 on the way, into pairs of neighbours along `k`, which is what the tile unit and the dot products of
+//! AVX-512 multiply, and stays in the first cache while the rows stream past it from the second. Sums of a block of 16 × 32
+//! elements go on exactly from one stretch to the next, so that an element depends on its row, its column and the instruction
+//! set alone.
 
 mod block;
 mod pack;
@@ -13,26 +13,24 @@ mod tests;
 
 use super::{Epilogue, Matrix};
 use crate::Cpu;
+use crate::amx::{PANEL, TILE};
 use crate::scratch::Scratch;
 use crate::simd::Real;
 use crate::threads::Shared;
-use block::Columns;
+use block::{Columns, SUMS};
 use half::bf16;
 use pack::Left;
 
 /// Elements of `k` in a row of a tile: rows of operands are padded to a multiple of it.
 const STEP: usize = 32;
-/// Rows and columns of a block of sums.
-const BLOCK: usize = crate::amx::BLOCK;
-/// Panels of `B`, each as wide as a block, in a task: rows of `A` come from the last cache, once for so many of them.
+/// Panels in a task at most.
 const PANELS: usize = 8;
+/// Rows in a task at most: so many of a stretch of `A` are 1 MiB, half of the second cache.
+const ROWS: usize = 1024;
 /// Rows that are worth packing columns for.
-const WORTHWHILE: usize = 8 * BLOCK;
-/// Elements of `k` that are multiplied in one go: so much of a block of rows of `A` is 16 KiB, a third of the first
-/// cache, which may have to be shared with a neighbour.
-const DEPTH: usize = 256;
-/// Elements of `k` that are packed in one go: so much of a task's columns is 1 MiB, half of the second cache.
-const PACKED: usize = 8 * DEPTH;
+const WORTHWHILE: usize = 256;
+/// Elements of `k` that are multiplied in one go: so much of a panel is 32 KiB and stays in the first cache.
+const DEPTH: usize = 512;
 
 /// `C = activation(A·B + bias)` with operands rounded to bf16: `A: [m, k]`, `B: [k, n]`, `C: [m, n]`.
 pub fn gemm_bf16<B: Real, C: Real>(
@@ -49,7 +47,7 @@ pub fn gemm_bf16<B: Real, C: Real>(
     // Rows on the left that lie in columns have to be turned, which takes longer than packing them on the right: with the wider
     // operand there, the result comes out transposed, and is turned block by block.
     if a.transposed && !b.transposed && a.rows > b.cols {
-        multiply(cpu, Left::turned(cpu, b.t()), a.t(), c, epilogue, true);
+        multiply(cpu, Left::tiles(cpu, b.t()), a.t(), c, epilogue, true);
     } else {
         multiply(cpu, Left::new(cpu, a), b, c, epilogue, false);
     }
@@ -65,33 +63,39 @@ fn multiply<B: Real, C: Real>(
     turned: bool,
 ) {
     let (m, n) = (left.m, b.cols);
+    let width = if turned { m } else { n } * size_of::<C>();
+    let streamed = epilogue.streamed && c.as_ptr().addr().is_multiple_of(64) && width.is_multiple_of(64);
     let c = Shared::new(c);
-    // No element can tell how the work is cut, so that it may be cut by the number of threads.
+    // No element can tell how the work is cut, so that it may be cut by the number of threads: by columns, so that each is
+    // packed by one of them, unless there are so many more rows that the threads had better not all read them.
     let threads = cpu.threads.count();
-    let panels = n.div_ceil(BLOCK).div_ceil(threads.min(2)).min(PANELS);
-    let column_tasks = n.div_ceil(panels * BLOCK);
-    let row_tasks = threads.div_ceil(column_tasks).min(m.div_ceil(WORTHWHILE));
-    let rows_each = m.div_ceil(BLOCK).div_ceil(row_tasks) * BLOCK;
+    let parts = if m > 3 * n { 1 } else { threads.min(2) };
+    let panels = n.div_ceil(PANEL).div_ceil(parts).min(PANELS);
+    let column_tasks = n.div_ceil(panels * PANEL);
+    let row_tasks = threads.div_ceil(column_tasks).min(m.div_ceil(WORTHWHILE)).max(m.div_ceil(ROWS));
+    let rows_each = m.div_ceil(TILE).div_ceil(row_tasks) * TILE;
     cpu.threads.run(row_tasks * column_tasks, |task| {
         let (i, j) = (task / column_tasks, task % column_tasks);
         let rows = m.min(i * rows_each)..m.min((i + 1) * rows_each);
-        let columns = j * panels * BLOCK..n.min((j + 1) * panels * BLOCK);
-        let mut right = Scratch::take(left.stride.min(PACKED) * panels * BLOCK);
-        // Beyond that, the sums of all rows wait for the rest of `k`.
-        let waiting = if left.length > PACKED { rows.len().div_ceil(BLOCK) } else { 1 };
-        let mut sums = Scratch::take(waiting * panels * BLOCK * BLOCK);
-        let mut stretch = Scratch::take(DEPTH * BLOCK);
+        let columns = j * panels * PANEL..n.min((j + 1) * panels * PANEL);
+        let scattered = if left.scattered() { rows.len().next_multiple_of(TILE) * DEPTH } else { 0 };
+        let mut packed = Scratch::take(scattered);
+        let mut right = Scratch::take(left.length.min(DEPTH) * PANEL);
+        // Beyond one stretch of `k`, the sums of all blocks wait for the next.
+        let blocks = if left.length > DEPTH { rows.len().div_ceil(TILE) * panels } else { 2 };
+        let mut sums = Scratch::take(blocks * SUMS);
         cpu.isa.dispatch(Columns {
             isa: cpu.isa,
             left: &left,
             b,
             rows,
             columns,
+            packed: &mut packed,
             right: &mut right,
-            stretch: &mut stretch,
             sums: &mut sums,
             c,
             epilogue,
+            streamed,
             turned,
         });
     });

@@ -1,131 +1,178 @@
 //! Operands of a product of bf16 in the order in which tiles are loaded.
 
-use super::{BLOCK, Matrix, STEP};
+use super::{DEPTH, Matrix, STEP};
 use crate::Cpu;
 use crate::amx::TILE;
 use crate::isa::Kernel;
 use crate::scratch::Scratch;
-use crate::simd::{Real, Simd, load, prefetch};
+use crate::simd::{Real, Simd, load};
+use crate::threads::Shared;
 use half::bf16;
 use std::ops::Range;
 
-/// The left operand: rows of bf16 that start at cache lines and are whole tile rows long.
+/// The left operand: rows of bf16 that start at cache lines and are whole steps long.
 pub(super) struct Left<'a> {
     rows: Rows<'a>,
-    /// The length of a row: `k` rounded up.
+    /// The length of a row: `k` rounded up to whole steps.
     pub length: usize,
-    /// From row to row.
-    pub stride: usize,
     pub m: usize,
 }
 
 enum Rows<'a> {
-    /// As they are, but for the last ones: where they do not fill a block, they are copied, with zeros behind them.
+    /// As they are, but for the last ones: where they do not fill a tile, they are copied, with zeros below them.
     Given(&'a [bf16], Option<Scratch<bf16>>),
-    /// A copy, filled up to whole blocks with zeros.
-    Copied(Scratch<bf16>),
+    /// Copied to [`Tile`]s, `[stretch of k][tile of rows][step][16 rows][32 elements]`, with zeros up to whole ones.
+    Tiles(Scratch<bf16>),
 }
 
-impl<'a> Left<'a> {
-    pub(super) fn new(cpu: &Cpu, a: Matrix<'a, bf16>) -> Left<'a> {
-        if a.transposed {
-            return Left::turned(cpu, a);
-        }
-        let (m, k) = (a.rows, a.cols);
-        let (length, stride) = padded(k);
-        if k != length || !a.data.as_ptr().addr().is_multiple_of(64) {
-            return Left { rows: Rows::Copied(copy(cpu, a, stride)), length, stride, m };
-        }
-        let rest = m % BLOCK;
-        let last = (rest > 0).then(|| copy(cpu, Matrix::new(&a.data[(m - rest) * k..], rest, k), length));
-        Left { rows: Rows::Given(a.data, last), length, stride: length, m }
-    }
+/// A stretch of sixteen rows: they are `stride` bytes apart, and at each step of `k` `step` bytes further.
+#[derive(Clone, Copy)]
+pub(super) struct Tile<'a> {
+    pub data: &'a [bf16],
+    pub stride: usize,
+    pub step: usize,
+}
 
-    /// Rows that lie in columns: they are turned.
-    pub(super) fn turned<T: Real>(cpu: &Cpu, a: Matrix<T>) -> Left<'a> {
-        let (length, stride) = padded(a.cols);
-        let mut copy = Scratch::take(a.rows.next_multiple_of(BLOCK) * stride);
-        cpu.threads.for_pieces(&mut copy, COPIED * stride, |i, to| {
-            cpu.isa.dispatch(Turn { a, rows: i * COPIED..a.rows.min((i + 1) * COPIED), to, stride });
-        });
-        Left { rows: Rows::Copied(copy), length, stride, m: a.rows }
-    }
-
-    /// Where the block of rows from `row` on begins; it is whole.
+impl<'a> Tile<'a> {
+    /// Steps one after the other, each of 1 KiB.
     #[inline(always)]
-    pub(super) fn block(&self, row: usize) -> &[bf16] {
-        match &self.rows {
-            Rows::Given(_, Some(last)) if row + BLOCK > self.m => last,
-            Rows::Given(rows, _) => &rows[row * self.stride..(row + BLOCK) * self.stride],
-            Rows::Copied(rows) => &rows[row * self.stride..(row + BLOCK) * self.stride],
-        }
+    pub(super) fn packed(data: &'a [bf16]) -> Tile<'a> {
+        Tile { data, stride: LINE, step: TILE * LINE }
     }
 
-    /// Whether rows lie so that many of them would share few places in the first cache: then a stretch of them is
-    /// better copied together.
-    pub(super) fn collides(&self) -> bool {
-        (self.stride * size_of::<bf16>()).is_multiple_of(2048)
-    }
-}
-
-/// The length of rows of `k` in whole tile rows, and how far they lie from each other in a copy: an odd number of cache lines.
-fn padded(k: usize) -> (usize, usize) {
-    let length = k.next_multiple_of(STEP).max(STEP);
-    (length, length + if (length / STEP).is_multiple_of(2) { STEP } else { 0 })
-}
-
-/// Rows in whole blocks, with zeros at their end and below them.
-fn copy(cpu: &Cpu, a: Matrix<bf16>, stride: usize) -> Scratch<bf16> {
-    let mut copy = Scratch::take(a.rows.next_multiple_of(BLOCK) * stride);
-    cpu.threads.for_pieces(&mut copy, COPIED * stride, |i, to| {
-        for (row, to) in (i * COPIED..).zip(to.chunks_exact_mut(stride)) {
-            let from = if row < a.rows { &a.data[row * a.cols..][..a.cols] } else { &[] };
-            to[..from.len()].copy_from_slice(from);
-            to[from.len()..].fill(bf16::ZERO);
-        }
-    });
-    copy
-}
-
-/// Rows copied by one task: from columns, as many as lie in four cache lines.
-const COPIED: usize = 4 * BLOCK;
-
-/// Turns columns into some rows, with zeros up to whole tile rows and as many rows as `to` has.
-struct Turn<'a, T> {
-    a: Matrix<'a, T>,
-    rows: Range<usize>,
-    to: &'a mut [bf16],
-    stride: usize,
-}
-
-impl<T: Real> Kernel for Turn<'_, T> {
-    type Output = ();
+    /// Copies the stretch to [`Tile::packed`].
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let Turn { a, rows, to, stride } = self;
-        let k = a.cols;
-        // Pairs along `k` of sixteen rows, turned so that each row's lie side by side.
-        let mut pairs = Pairs::new();
-        for step in (0..k.next_multiple_of(STEP)).step_by(STEP) {
-            for first in (0..to.len() / stride).step_by(TILE) {
-                merge_tile(s, a.data, a.rows, step..k, rows.start + first, rows.end, &mut pairs.0);
-                // Safety: sixteen rows of `to` from `first` on have sixteen pairs each from `step` on.
-                unsafe { pairs.transpose(s, to.as_mut_ptr().add(first * stride + step).cast(), stride / 2) }
+    pub(super) fn pack(self, to: &mut [bf16]) {
+        for (step, to) in to.chunks_exact_mut(TILE * STEP).enumerate() {
+            for (row, to) in to.chunks_exact_mut(STEP).enumerate() {
+                let from = (row * self.stride + step * self.step) / size_of::<bf16>();
+                to.copy_from_slice(&self.data[from..from + STEP]);
             }
         }
     }
 }
 
-/// Packs a panel of `BLOCK` columns of `B`, from row `start` on: `[step][2][16 pairs][16 columns]`.
+/// Bytes of a step of a row: a cache line.
+const LINE: usize = STEP * size_of::<bf16>();
+/// Of longer rows, a stretch of many would share few places in the second cache.
+const LONGEST: usize = 1024;
+
+impl<'a> Left<'a> {
+    pub(super) fn new(cpu: &Cpu, a: Matrix<'a, bf16>) -> Left<'a> {
+        let (m, k) = (a.rows, a.cols);
+        let whole = k > 0 && k.is_multiple_of(STEP) && a.data.as_ptr().addr().is_multiple_of(64);
+        if a.transposed || !whole {
+            return Left::tiles(cpu, a);
+        }
+        let last = (!m.is_multiple_of(TILE)).then(|| {
+            let rest = &a.data[m / TILE * TILE * k..];
+            let mut last = Scratch::take(TILE * k);
+            last[..rest.len()].copy_from_slice(rest);
+            last[rest.len()..].fill(bf16::ZERO);
+            last
+        });
+        Left { rows: Rows::Given(a.data, last), length: k, m }
+    }
+
+    /// Rows that lie in columns, or have to be rounded: they are copied.
+    pub(super) fn tiles<T: Real>(cpu: &Cpu, a: Matrix<T>) -> Left<'a> {
+        let (m, length) = (a.rows, a.cols.next_multiple_of(STEP).max(STEP));
+        let rows = m.next_multiple_of(TILE);
+        let mut tiles = Scratch::take(rows * length);
+        let to = Shared::new(&mut tiles);
+        cpu.threads.run(rows.div_ceil(COPIED), |i| {
+            let rows = i * COPIED..rows.min((i + 1) * COPIED);
+            cpu.isa.dispatch(Copy { a, rows, to, length });
+        });
+        Left { rows: Rows::Tiles(tiles), length, m }
+    }
+
+    /// Whether a task should pack a stretch of its rows before it goes through them more than once.
+    pub(super) fn scattered(&self) -> bool {
+        matches!(self.rows, Rows::Given(..)) && self.length > LONGEST
+    }
+
+    /// The stretch of `k` from `start` on of the sixteen rows from `row` on.
+    #[inline(always)]
+    pub(super) fn tile(&self, row: usize, start: usize) -> Tile<'_> {
+        let rows = |data| Tile { data, stride: self.length * size_of::<bf16>(), step: LINE };
+        match &self.rows {
+            Rows::Given(_, Some(last)) if row + TILE > self.m => rows(&last[start..]),
+            Rows::Given(given, _) => rows(&given[row * self.length + start..(row + TILE) * self.length]),
+            Rows::Tiles(tiles) => {
+                let depth = DEPTH.min(self.length - start);
+                let start = place(self.m.next_multiple_of(TILE), row, start, depth);
+                Tile::packed(&tiles[start..start + TILE * depth])
+            }
+        }
+    }
+}
+
+/// Where the stretch of `k` from `start` on, which has `depth` elements, of the tile of rows from `row` on begins, if there are
+/// `rows` rows.
+#[inline(always)]
+fn place(rows: usize, row: usize, start: usize, depth: usize) -> usize {
+    rows * start + row * depth
+}
+
+/// Rows copied by one task: from columns, as many as lie in four cache lines.
+const COPIED: usize = 128;
+
+/// Copies some rows to their tiles.
+struct Copy<'a, T> {
+    a: Matrix<'a, T>,
+    rows: Range<usize>,
+    to: Shared<'a, bf16>,
+    length: usize,
+}
+
+impl<T: Real> Kernel for Copy<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Copy { a, rows, to, length } = self;
+        let (m, k) = (a.rows, a.cols);
+        let mut pairs = Pairs::new();
+        for start in (0..length).step_by(DEPTH) {
+            let depth = DEPTH.min(length - start);
+            for row in rows.clone().step_by(TILE) {
+                // Safety: a tile of rows belongs to one task.
+                let to =
+                    unsafe { to.slice(place(m.next_multiple_of(TILE), row, start, depth), TILE * depth) };
+                for (i, to) in to.chunks_exact_mut(TILE * STEP).enumerate() {
+                    let step = start + i * STEP;
+                    let to = tile_of(to);
+                    if a.transposed {
+                        // Pairs along `k` of sixteen rows, turned so that each row's lie side by side.
+                        merge_tile(s, a.data, m, step..k, row, m, &mut pairs.0);
+                        // Safety: a tile has sixteen rows of sixteen pairs.
+                        unsafe { pairs.transpose(s, to.as_mut_ptr().cast(), TILE) }
+                    } else {
+                        for (i, to) in to.iter_mut().enumerate() {
+                            row_pairs(s, part(a.data, k, row + i..m, step..k.min(step + STEP)), to);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A tile of 1 KiB as sixteen rows of sixteen pairs.
+fn tile_of(tile: &mut [bf16]) -> &mut [[f32; TILE]; TILE] {
+    assert!(tile.len() == TILE * STEP && tile.as_ptr().addr().is_multiple_of(64));
+    // Safety: as long and as aligned as just checked, and any bits are an f32.
+    unsafe { &mut *tile.as_mut_ptr().cast() }
+}
+
+/// Packs a panel of columns of `B`, from row `start` on: `[step][2][16 pairs][16 columns]`.
 #[inline(always)]
 pub(super) fn pack_right<S: Simd, T: Real>(s: S, b: Matrix<T>, column: usize, start: usize, to: &mut [bf16]) {
     let (k, n) = (b.rows, b.cols);
     let mut pairs = Pairs::new();
-    for (i, to) in to.chunks_exact_mut(2 * TILE * TILE).enumerate() {
+    for (i, to) in to.chunks_exact_mut(TILE * STEP).enumerate() {
         let (step, first) = (start + i / 2 * STEP, column + i % 2 * TILE);
-        assert!(to.as_ptr().addr().is_multiple_of(64));
-        // Safety: a tile is sixteen rows of sixteen pairs, aligned as just checked, and any bits are an f32.
-        let to = unsafe { &mut *to.as_mut_ptr().cast::<[[f32; TILE]; TILE]>() };
+        let to = tile_of(to);
         if b.transposed {
             for i in 0..TILE {
                 row_pairs(s, part(b.data, k, first + i..n, step..k.min(step + STEP)), pairs.row(i));
@@ -162,10 +209,6 @@ fn row_pairs<S: Simd, T: Real>(s: S, from: &[T], to: &mut [f32; TILE]) {
     }
 }
 
-/// How many rows below those that are read the next ones are fetched: neighbours in a column are too far from each other for the
-/// processor to guess.
-const AHEAD: usize = 4 * STEP;
-
 /// Sixteen columns from `column` on, below `end`, of sixteen pairs of rows from `rows.start` on, below `rows.end`.
 #[inline(always)]
 fn merge_tile<S: Simd, T: Real>(
@@ -186,11 +229,9 @@ fn merge_tile<S: Simd, T: Real>(
     // The common case: all of them are there.
     let from = &data[rows.start * stride + column..][..(STEP - 1) * stride + TILE];
     for (p, to) in to.iter_mut().enumerate() {
-        // Safety: thirty-two rows of sixteen columns, as just checked; prefetching needs no valid place.
+        // Safety: thirty-two rows of sixteen columns, as just checked.
         unsafe {
             let (low, high) = (from.as_ptr().add(2 * p * stride), from.as_ptr().add((2 * p + 1) * stride));
-            prefetch(low.wrapping_add(AHEAD * stride));
-            prefetch(high.wrapping_add(AHEAD * stride));
             for at in (0..TILE).step_by(S::LANES) {
                 s.store_u(to.as_mut_ptr().add(at).cast(), T::load_pair(s, low.add(at), high.add(at)));
             }

@@ -29,7 +29,7 @@ fn reference<B: Real, C: Real>(a: Matrix<bf16>, b: Matrix<B>, c: &[C], epilogue:
     (0..c.len()).map(|at| element(at / b.cols, at % b.cols)).collect()
 }
 
-const SIZES: [[usize; 3]; 12] = [
+const SIZES: [[usize; 3]; 14] = [
     [1, 1, 1],
     [1, 300, 70],
     [70, 1, 33],
@@ -42,6 +42,8 @@ const SIZES: [[usize; 3]; 12] = [
     [31, 1100, 45],
     [40, 64, 257],
     [70, 2100, 40],
+    [80, 1024, 96],
+    [50, 1300, 64],
 ];
 
 fn product_matches<B: Real, C: Real>(isa: Isa, [m, k, n]: [usize; 3], b: &[B], tolerance: f64, name: &str) {
@@ -54,8 +56,10 @@ fn product_matches<B: Real, C: Real>(isa: Isa, [m, k, n]: [usize; 3], b: &[B], t
             accumulate: variant & 4 != 0,
             bias: (variant & 8 != 0).then_some(&bias),
             activation: (variant & 8 != 0).then_some(Activation::Relu),
+            streamed: variant & 4 == 0,
         };
-        let mut c: Vec<C> = normal(4, m * n).into_iter().map(C::from_f32).collect();
+        let mut c = Aligned::<C>::zeros(m * n);
+        c.iter_mut().zip(normal(4, m * n)).for_each(|(c, x)| *c = C::from_f32(x));
         let expected = reference(a, b, &c, epilogue);
         gemm_bf16(&cpu, a, b, &mut c, epilogue);
         for (c, expected) in c.iter().zip(&expected) {

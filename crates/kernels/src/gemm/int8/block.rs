@@ -1,7 +1,7 @@
-//! Blocks of 32 × 32 sums: on the tile unit, or as dot products of four on vectors.
+//! Blocks of 16 × 32 sums: on the tile unit, or as dot products of four on vectors.
 
-use super::{BLOCK, Epilogue, Int8Weights, STEP, TILE};
-use crate::amx::Tiles;
+use super::{Epilogue, Int8Weights, STEP};
+use crate::amx::{Lines, PANEL, TILE, Tiles};
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd, load};
 use crate::threads::Shared;
@@ -10,7 +10,7 @@ use std::ops::Range;
 /// All rows with some panels of columns.
 pub(super) struct Panels<'a, T> {
     pub isa: Isa,
-    /// Quantised, in whole blocks.
+    /// Quantised, in whole tiles.
     pub rows: &'a [i8],
     pub scales: &'a [f32],
     pub length: usize,
@@ -24,14 +24,14 @@ pub(super) struct Panels<'a, T> {
 
 /// A block of sums where tiles can store it.
 #[repr(C, align(64))]
-struct Sums([i32; BLOCK * BLOCK]);
+struct Sums([i32; TILE * PANEL]);
 
 impl<T: Real> Kernel for Panels<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let tiles = self.isa.amx().map(|amx| amx.tiles());
-        let mut sums = Sums([0; BLOCK * BLOCK]);
+        let mut sums = Sums([0; TILE * PANEL]);
         for panel in self.panels.clone() {
             self.multiply(s, tiles.as_ref(), panel, &mut sums);
         }
@@ -42,26 +42,19 @@ impl<T: Real> Panels<'_, T> {
     #[inline(always)]
     fn multiply<S: Simd>(&self, s: S, tiles: Option<&Tiles>, panel: usize, sums: &mut Sums) {
         let (length, right) = (self.length, self.w.panel(panel));
-        for row in (0..self.scales.len()).step_by(BLOCK) {
-            let left = &self.rows[row * length..][..BLOCK * length];
-            let rows = BLOCK.min(self.scales.len() - row);
+        for row in (0..self.scales.len()).step_by(TILE) {
+            let left = &self.rows[row * length..][..TILE * length];
+            let rows = TILE.min(self.scales.len() - row);
             match tiles {
-                // Safety: `left` has 32 rows of `length`, `right` as many columns, `sums` is a whole block.
+                // Safety: `left` has 16 rows of `length`, `right` as many columns, `sums` is a whole block.
                 Some(tiles) if length > 0 => unsafe {
-                    tiles.multiply_int8(
-                        left.as_ptr(),
-                        length,
-                        right.as_ptr(),
-                        length / STEP,
-                        sums.0.as_mut_ptr(),
-                        true,
-                        left.as_ptr().wrapping_add(BLOCK * length),
-                        length,
-                    );
+                    let (steps, sums) = (length / STEP, sums.0.as_mut_ptr());
+                    let none = Lines { first: sums.cast(), step: 0 };
+                    tiles.multiply_int8(left.as_ptr(), length, STEP, right.as_ptr(), steps, sums, true, none);
                 },
                 _ => {
                     for i in 0..rows {
-                        dot_row(s, &left[i * length..][..length], right, &mut sums.0[i * BLOCK..][..BLOCK]);
+                        dot_row(s, &left[i * length..][..length], right, &mut sums.0[i * PANEL..][..PANEL]);
                     }
                 }
             }
@@ -82,8 +75,8 @@ impl<T: Real> Panels<'_, T> {
     #[inline(always)]
     fn write<S: Simd, const ACTIVATE: bool>(&self, s: S, panel: usize, row: usize, rows: usize, sums: &Sums) {
         let n = self.columns.len();
-        let column = panel * BLOCK;
-        let cols = BLOCK.min(self.columns.end - column);
+        let column = panel * PANEL;
+        let cols = PANEL.min(self.columns.end - column);
         let first = row * n + column - self.columns.start;
         assert!(first + (rows - 1) * n + cols <= self.c.len());
         let c = self.c.at(first);
@@ -94,7 +87,7 @@ impl<T: Real> Panels<'_, T> {
             let bias = self.epilogue.bias.map_or(s.splat(0.0), |bias| load(s, bias, column + at, lanes));
             for (i, &row_scale) in row_scales.iter().enumerate() {
                 // Safety: the block is as wide as the widest vectors.
-                let sum = s.whole(unsafe { s.load_u(sums.0.as_ptr().add(i * BLOCK + at).cast()) });
+                let sum = s.whole(unsafe { s.load_u(sums.0.as_ptr().add(i * PANEL + at).cast()) });
                 let mut y = s.add(s.mul(s.mul(sum, s.splat(row_scale)), scale), bias);
                 if ACTIVATE && let Some(activation) = self.epilogue.activation {
                     y = activation.apply(s, y);
@@ -112,8 +105,8 @@ impl<T: Real> Panels<'_, T> {
 /// One row with a panel, as dot products of four.
 #[inline(always)]
 fn dot_row<S: Simd>(s: S, row: &[i8], right: &[i8], sums: &mut [i32]) {
-    assert!(right.len() == row.len() * BLOCK && sums.len() == BLOCK);
-    for column in (0..BLOCK).step_by(S::LANES) {
+    assert!(right.len() == row.len() * PANEL && sums.len() == PANEL);
+    for column in (0..PANEL).step_by(S::LANES) {
         let mut sum = s.splat_u(0);
         for (group, four) in row.chunks_exact(4).enumerate() {
             let (step, group) = (group / TILE, group % TILE);

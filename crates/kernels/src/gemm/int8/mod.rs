@@ -9,22 +9,22 @@ mod block;
 mod tests;
 
 use super::{Epilogue, Matrix};
+use crate::Cpu;
 use crate::aligned::Aligned;
+use crate::amx::{PANEL, TILE};
 use crate::isa::Kernel;
 use crate::scratch::Scratch;
 use crate::simd::{Real, Simd, load};
 use crate::threads::Shared;
-use crate::{Cpu, amx};
 use block::Panels;
 use std::ops::Range;
 
 /// Elements of `k` in a row of a tile.
 const STEP: usize = 64;
-/// Rows and columns of a block of sums.
-const BLOCK: usize = amx::BLOCK;
-const TILE: usize = amx::TILE;
 /// Panels of a task: enough that what it takes to begin one does not count.
 const PANELS: usize = 4;
+/// Rows that one task quantises: whole tiles.
+const QUANTISED: usize = 2 * TILE;
 /// The largest magnitude of a quantised number.
 const LARGEST: f32 = 127.0;
 
@@ -51,12 +51,12 @@ impl Int8Weights {
     pub fn from_rows(rows: &[i8], scales: &[f32], n: usize, k: usize) -> Int8Weights {
         assert_eq!((rows.len(), scales.len()), (n * k, n), "int8: weights and scales for [{n}, {k}]");
         let steps = k.div_ceil(STEP);
-        let mut packed = Aligned::zeros(n.next_multiple_of(BLOCK) * steps * STEP);
+        let mut packed = Aligned::zeros(n.next_multiple_of(PANEL) * steps * STEP);
         // Column by column of a tile for each group of four, in the order in which they lie there.
         let tiles = packed.chunks_exact_mut(TILE * TILE * 4);
         for (number, tile) in tiles.enumerate() {
             let (panel, step, half) = (number / 2 / steps, number / 2 % steps, number % 2);
-            let first = panel * BLOCK + half * TILE;
+            let first = panel * PANEL + half * TILE;
             for (group, to) in tile.chunks_exact_mut(TILE * 4).enumerate() {
                 let from = k.min(step * STEP + group * 4);
                 let len = 4.min(k - from);
@@ -74,7 +74,7 @@ impl Int8Weights {
     }
 
     fn panel(&self, panel: usize) -> &[i8] {
-        let size = BLOCK * self.k.next_multiple_of(STEP);
+        let size = PANEL * self.k.next_multiple_of(STEP);
         &self.packed[panel * size..][..size]
     }
 }
@@ -102,7 +102,7 @@ pub fn quantise(row: &[f32], to: &mut [i8]) -> f32 {
 
 /// Rows of activations `[m, k]`, each quantised with a scale of its own.
 pub struct Int8Rows {
-    /// In whole blocks, of rows that are as long as whole tiles.
+    /// In whole tiles, of rows that are as long as whole tiles.
     rows: Scratch<i8>,
     scales: Scratch<f32>,
     k: usize,
@@ -113,13 +113,14 @@ impl Int8Rows {
     pub fn new<A: Real>(cpu: &Cpu, a: Matrix<A>) -> Int8Rows {
         assert!(!a.transposed, "int8: only plain products of rows");
         let (m, length) = (a.rows, a.cols.next_multiple_of(STEP));
-        let mut rows = Scratch::<i8>::take(m.next_multiple_of(BLOCK) * length);
+        let mut rows = Scratch::<i8>::take(m.next_multiple_of(TILE) * length);
         let mut scales = Scratch::<f32>::take(m);
         let to = Shared::new(&mut rows);
-        cpu.threads.for_pieces(&mut scales, BLOCK, |i, scales| {
+        cpu.threads.for_pieces(&mut scales, QUANTISED, |i, scales| {
+            let first = i * QUANTISED;
             // Safety: the rows of this piece, which no other task has.
-            let to = unsafe { to.slice(i * BLOCK * length, BLOCK * length) };
-            cpu.isa.dispatch(Quantise { a, first: i * BLOCK, scales, to, length });
+            let to = unsafe { to.slice(first * length, scales.len().next_multiple_of(TILE) * length) };
+            cpu.isa.dispatch(Quantise { a, first, scales, to, length });
         });
         Int8Rows { rows, scales, k: a.cols }
     }
@@ -151,14 +152,14 @@ pub fn gemm_int8_columns<C: Real>(
     let Int8Rows { rows, scales, k } = a;
     assert!(!epilogue.accumulate, "int8: only plain products of rows");
     assert!(
-        columns.start.is_multiple_of(BLOCK) && columns.end <= w.n,
+        columns.start.is_multiple_of(PANEL) && columns.end <= w.n,
         "int8: columns {columns:?} of {}",
         w.n
     );
     super::check((scales.len(), *k), (w.k, w.n), scales.len() * w.n, epilogue);
     assert_eq!(c.len(), scales.len() * columns.len(), "int8: {} numbers for {columns:?}", c.len());
     let c = Shared::new(c);
-    let panels = columns.start / BLOCK..columns.end.div_ceil(BLOCK);
+    let panels = columns.start / PANEL..columns.end.div_ceil(PANEL);
     // Sums are exact, so that a thread that is alone need not begin anew for every few panels.
     let each = if cpu.threads.count() == 1 { panels.len().max(1) } else { PANELS };
     cpu.threads.run(panels.len().div_ceil(each), |task| {
@@ -177,7 +178,7 @@ pub fn gemm_int8_columns<C: Real>(
     });
 }
 
-/// Quantises a block of rows; missing rows and columns are zero.
+/// Quantises some rows; missing rows and columns are zero.
 struct Quantise<'a, T> {
     a: Matrix<'a, T>,
     first: usize,
