@@ -261,7 +261,7 @@ impl<M: Seq2Seq> Generator<M> {
 /// How many times the sentences that are decoded together [`Generator::generate`] keeps at most.
 const AHEAD: usize = 4;
 /// How many steps are made before results are looked for and new sentences taken in.
-pub(crate) const TOGETHER: usize = 8;
+pub(crate) const TOGETHER: usize = 32;
 
 /// The results of [`Generator::generate`].
 pub struct Results<'a, M, I> {

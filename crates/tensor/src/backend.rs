@@ -182,7 +182,8 @@ pub trait Backend: Debug + Send + Sync {
         k: &Tensor,
         v: &Tensor,
     ) -> (Tensor, Tensor);
-    /// The same for single queries that see all of the rows of `k` and `v` that are listed for them: decoding.
+    /// The same for single queries that see all of the rows of `k` and `v` that are listed for them: decoding. Queries and keys
+    /// have their heads side by side.
     fn attention_to_lists(
         &self,
         rule: &Attention,
@@ -191,6 +192,8 @@ pub trait Backend: Debug + Send + Sync {
         k: &Tensor,
         v: &Tensor,
     ) -> Tensor;
+    /// Rows of `heads` heads one after the other, turned: element by element, the heads side by side.
+    fn heads_side_by_side(&self, x: &Tensor, heads: usize) -> Tensor;
     /// The gradients of `q`, `k` and `v`; here the spans cover every row of `k` and `v`, too.
     fn attention_backward(
         &self,

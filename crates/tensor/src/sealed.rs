@@ -205,6 +205,9 @@ impl Backend for SealedBackend {
     ) -> Tensor {
         seal(self.inner.attention_to_lists(rule, lists, &open(q), &open(k), &open(v)))
     }
+    fn heads_side_by_side(&self, x: &Tensor, heads: usize) -> Tensor {
+        seal(self.inner.heads_side_by_side(&open(x), heads))
+    }
     fn attention_backward(
         &self,
         rule: &Attention,

@@ -3,6 +3,9 @@
 //! Hypotheses of a beam share their past. A list of rows for each query lets them share it in memory too: nothing is ever
 //! copied when one hypothesis takes the place of another.
 //!
+//! Queries and keys lie element by element, the heads side by side ([`heads_side_by_side`]): the sums of all heads of a query with
+//! a key are then sums of whole vectors, and nothing is turned that was not turned when it was written.
+//!
 //! The sums are those of [`attention`](super::attention), in the same order, so that a query gets the same bits here as in a
 //! pass over its whole sequence. What is left out is the copying that pays only for many queries.
 
@@ -44,7 +47,7 @@ impl<'a> KeyLists<'a> {
 /// The heads' weighted means of the values that each query sees: all of its list. A query with an empty list gets zeros.
 ///
 /// # Shapes
-/// `q: [queries, heads · d_k]`, `k: [rows, heads · d_k]`, `v: [rows, heads · d_v]`, `y: [queries, heads · d_v]`
+/// `q: [queries, d_k · heads]`, `k: [rows, d_k · heads]`, `v: [rows, heads · d_v]`, `y: [queries, heads · d_v]`
 ///
 /// # Panics
 /// If `attention` has a window or dropout: which keys are seen is for the lists to say.
@@ -83,6 +86,64 @@ pub fn attention_to_lists<T: Real>(
 /// Queries of a task.
 const QUERIES: usize = 4;
 
+/// Keys whose products are computed together, since each sum waits for itself.
+const KEYS: usize = 8;
+
+/// Rows of heads one after the other, turned: `x: [rows, heads · d]` to `y: [rows, d · heads]`.
+pub fn heads_side_by_side<T: Real>(cpu: &Cpu, x: &[T], heads: usize, width: usize, y: &mut [T]) {
+    let name = "heads_side_by_side";
+    assert!(heads > 0 && width.is_multiple_of(heads), "{name}: {heads} heads in {width} numbers");
+    assert_eq!(x.len(), y.len(), "{name}: x and y");
+    if width == 0 {
+        return;
+    }
+    check_len(name, "x", x.len(), x.len() / width, width);
+    cpu.threads.for_pieces(y, QUERIES * width, |i, y| {
+        cpu.isa.dispatch(SideBySide { x: &x[i * QUERIES * width..][..y.len()], heads, width, y });
+    });
+}
+
+struct SideBySide<'a, T> {
+    x: &'a [T],
+    heads: usize,
+    width: usize,
+    y: &'a mut [T],
+}
+
+impl<T: Real> Kernel for SideBySide<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let (heads, d) = (self.heads, self.width / self.heads);
+        let mut square = [0f32; MOST_LANES * MOST_LANES];
+        for (x, y) in self.x.chunks_exact(self.width).zip(self.y.chunks_exact_mut(self.width)) {
+            for head in (0..heads).step_by(S::LANES) {
+                let n = S::LANES.min(heads - head);
+                for at in (0..d).step_by(S::LANES) {
+                    if at + S::LANES > d {
+                        for i in at..d {
+                            (0..n).for_each(|h| y[i * heads + head + h] = x[(head + h) * d + i]);
+                        }
+                        continue;
+                    }
+                    // Safety: of each of the `n` heads a whole vector; `square` has room for the transpose.
+                    unsafe {
+                        s.transpose_rows(
+                            #[inline(always)]
+                            |h| x.as_ptr().add((head + h.min(n - 1)) * d + at),
+                            square.as_mut_ptr(),
+                            S::LANES,
+                        );
+                    }
+                    for i in 0..S::LANES {
+                        store(s, y, (at + i) * heads + head, n, load(s, &square, i * S::LANES, S::LANES));
+                    }
+                }
+            }
+        }
+    }
+}
+
 /// All heads of one query.
 struct Query<'a, T> {
     attention: &'a Attention,
@@ -100,12 +161,14 @@ impl<T: Real> Kernel for Query<'_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let Attention { heads, d_k, d_v, scale, .. } = *self.attention;
-        let sizes = [padded(s, heads * d_k), heads * BLOCK, heads * padded(s, d_v), heads * S::LANES];
+        let sizes = [padded(s, heads) * d_k, heads * BLOCK, heads * padded(s, d_v), heads * S::LANES];
         let mut memory = Scratch::take(sizes.iter().sum());
         let [q, scores, o, l] = cut(&mut memory, sizes);
-        for at in (0..heads * d_k).step_by(S::LANES) {
-            let x = load(s, self.q, at, S::LANES.min(heads * d_k - at));
-            store(s, q, at, S::LANES, s.mul(x, s.splat(scale)));
+        for (x, q) in self.q.chunks_exact(heads).zip(q.chunks_exact_mut(padded(s, heads))) {
+            for at in (0..heads).step_by(S::LANES) {
+                let x = load(s, x, at, S::LANES.min(heads - at));
+                store(s, q, at, S::LANES, s.mul(x, s.splat(scale)));
+            }
         }
         o.fill(0.0);
         l.fill(0.0);
@@ -171,42 +234,50 @@ impl<T: Real> Query<'_, T> {
     /// one before; behind the last key there may be anything.
     #[inline(always)]
     fn score<S: Simd>(&self, s: S, q: &[f32], keys: &[u32], scores: &mut [f32]) {
-        let Attention { heads, d_k, .. } = *self.attention;
-        let mut square = [0f32; MOST_LANES * MOST_LANES];
-        let mut edge = [0f32; MOST_LANES * MOST_LANES];
-        let mut rows = [self.k.data.as_ptr(); MOST_LANES];
-        for i in 0..S::LANES {
-            let row = keys[i.min(keys.len() - 1)] as usize;
-            // Safety: `attention_to_lists` checked that every row in the lists has all heads.
-            rows[i] = unsafe { self.k.data.as_ptr().add(row * self.k.stride) };
-        }
-        for head in 0..heads {
-            let mut sum = s.splat(0.0);
-            for at in (0..d_k).step_by(S::LANES) {
-                let (n, column) = (S::LANES.min(d_k - at), head * d_k + at);
-                // Safety: every row has a whole vector from there on, in the matrix or in `edge`; `square` has room for the
-                // transpose.
-                unsafe {
-                    if n == S::LANES {
-                        s.transpose_rows(
-                            #[inline(always)]
-                            |i| rows[i].add(column),
-                            square.as_mut_ptr(),
-                            S::LANES,
-                        );
-                    } else {
-                        for i in 0..S::LANES {
-                            let x = T::load_first(s, rows[i].add(column), n);
-                            store(s, &mut edge, i * S::LANES, S::LANES, x);
-                        }
-                        s.transpose(edge.as_ptr(), S::LANES, square.as_mut_ptr(), S::LANES);
-                    }
-                }
-                for (c, &q) in q[column..column + n].iter().enumerate() {
-                    sum = s.fma(s.splat(q), load(s, &square, c * S::LANES, S::LANES), sum);
+        let heads = self.attention.heads;
+        let (mut by_key, mut by_head) = ([0f32; MOST_LANES * MOST_LANES], [0f32; MOST_LANES * MOST_LANES]);
+        for head in (0..heads).step_by(S::LANES) {
+            let n = S::LANES.min(heads - head);
+            for (keys, sums) in keys.chunks(KEYS).zip(by_key.chunks_mut(KEYS * S::LANES)) {
+                // The common numbers of heads are known when compiling.
+                match n {
+                    _ if n == S::LANES => self.products(s, q, head, S::LANES, keys, sums),
+                    8 => self.products(s, q, head, 8, keys, sums),
+                    _ => self.products(s, q, head, n, keys, sums),
                 }
             }
-            store(s, scores, head * BLOCK, S::LANES, sum);
+            // Safety: both are squares of LANES × LANES.
+            unsafe { s.transpose(by_key.as_ptr(), S::LANES, by_head.as_mut_ptr(), S::LANES) }
+            for h in 0..n {
+                store(s, scores, (head + h) * BLOCK, S::LANES, load(s, &by_head, h * S::LANES, S::LANES));
+            }
+        }
+    }
+
+    /// The products of `n` heads from `head` on with up to [`KEYS`] keys, each key's a vector behind those of the one before.
+    #[inline(always)]
+    fn products<S: Simd>(&self, s: S, q: &[f32], head: usize, n: usize, keys: &[u32], sums: &mut [f32]) {
+        let Attention { heads, d_k, .. } = *self.attention;
+        let row = |i: usize| {
+            let row = keys[i.min(keys.len() - 1)] as usize;
+            // Safety: `attention_to_lists` checked that every row in the lists has all heads.
+            unsafe { self.k.data.as_ptr().add(row * self.k.stride + head) }
+        };
+        let rows: [_; KEYS] = std::array::from_fn(row);
+        let mut products = [s.splat(0.0); KEYS];
+        for c in 0..d_k {
+            let q = load(s, q, c * padded(s, heads) + head, S::LANES);
+            for i in 0..KEYS {
+                // Safety: element `c` of these heads, in a row that has them all.
+                let k = unsafe {
+                    let at = rows[i].add(c * heads);
+                    if n < S::LANES { T::load_first(s, at, n) } else { T::load(s, at) }
+                };
+                products[i] = s.fma(q, k, products[i]);
+            }
+        }
+        for (i, product) in products.into_iter().enumerate() {
+            store(s, sums, i * S::LANES, S::LANES, product);
         }
     }
 

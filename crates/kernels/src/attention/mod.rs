@@ -34,7 +34,7 @@ mod forward;
 mod tests;
 
 pub use backward::attention_backward;
-pub use decode::{KeyLists, attention_to_lists};
+pub use decode::{KeyLists, attention_to_lists, heads_side_by_side};
 pub use forward::{attention, attention_weights};
 
 use crate::{Dropout, Real};

@@ -474,7 +474,9 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
         for isa in Isa::present() {
             let (mut expected, mut lse) =
                 (q_sized::<T>(lengths.len() * heads * d_v), vec![0.0; lengths.len() * heads]);
-            let matrix = |data, width| Rows { data, stride: width };
+            fn matrix<T>(data: &[T], width: usize) -> Rows<'_, T> {
+                Rows { data, stride: width }
+            }
             let (k_width, v_width) = (heads * d_k, heads * d_v);
             attention(
                 &cpu(isa),
@@ -489,8 +491,15 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
             for threads in [1, 3] {
                 let mut y = q_sized::<T>(expected.len());
                 let lists = KeyLists { rows: &rows, ends: &ends };
+                let cpu = Cpu { isa, threads: Threads::new(threads) };
+                let turned = |x: &[T]| {
+                    let mut y = q_sized::<T>(x.len());
+                    heads_side_by_side(&cpu, x, heads, k_width, &mut y);
+                    y
+                };
+                let (q, k_cache) = (turned(&q), turned(&k_cache));
                 attention_to_lists(
-                    &Cpu { isa, threads: Threads::new(threads) },
+                    &cpu,
                     &attention_of,
                     lists,
                     matrix(&q, k_width),
@@ -510,4 +519,6 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
     check::<f32>(3, 20, 7, &[2, 70, 31]);
     check::<bf16>(2, 64, 64, &[40, 1, 129]);
     check::<bf16>(1, 5, 33, &[9]);
+    check::<f32>(16, 16, 16, &[5, 80]);
+    check::<bf16>(20, 17, 16, &[33, 2]);
 }

@@ -151,6 +151,12 @@ impl MultiHeadAttention {
         (self.key.forward(tape, memory), self.value.forward(tape, memory))
     }
 
+    /// The same for a cache whose rows are listed for each query.
+    pub(super) fn listed_keys_values(&self, tape: &Tape, memory: &Var) -> (Var, Var) {
+        let (keys, values) = self.keys_values(tape, memory);
+        (tape.heads_side_by_side(&keys, self.rule.heads), values)
+    }
+
     /// [`MultiHeadAttention::forward`] to keys and values that are there already.
     pub fn attend(&self, tape: &Tape, x: &Var, keys: &Var, values: &Var, spans: &Arc<[Span]>) -> Var {
         let queries = self.query.forward(tape, x);
@@ -164,7 +170,7 @@ impl MultiHeadAttention {
         match seen {
             Seen::Spans(spans) => self.attend(tape, x, &keys, &values, spans),
             Seen::Lists { rows, ends } => {
-                let queries = self.query.forward(tape, x);
+                let queries = tape.heads_side_by_side(&self.query.forward(tape, x), self.rule.heads);
                 let lists = KeyLists { rows, ends };
                 let heads = tape.attention_to_lists(&self.rule, lists, &queries, &keys, &values);
                 self.output.forward(tape, &heads)

@@ -1,7 +1,7 @@
 //! The decoder: masked self-attention, attention to the encoder's memory, feed-forward.
 
 use super::branches::{Branch, BranchCache};
-use super::cache::{Cache, LayerCache, Step};
+use super::cache::{Cache, LayerCache, Seen, Step};
 use super::{FeedForward, LayerNorm, MultiHeadAttention, MultiHeadConfig, Positions, Residual, StackConfig};
 use crate::builder::Builder;
 use crate::error::Error;
@@ -59,7 +59,10 @@ impl DecoderLayer {
             tape,
             x,
             |x| {
-                let (keys, values) = self.own.keys_values(tape, x);
+                let (keys, values) = match step.own {
+                    Seen::Spans(_) => self.own.keys_values(tape, x),
+                    Seen::Lists { .. } => self.own.listed_keys_values(tape, x),
+                };
                 own.write(&**tape.backend(), &step.rows, keys.value(), values.value());
                 self.own.attend_cached(tape, x, own, &step.own)
             },
@@ -142,7 +145,7 @@ impl Decoder {
         memory_sequences.check("memory of the decoder", memory);
         let rows = cache.admit(&**tape.backend(), slots, memory_sequences, self.layers.len());
         for (layer, cache) in self.layers.iter().zip(cache.layers_mut()) {
-            let (keys, values) = layer.cross.keys_values(tape, memory);
+            let (keys, values) = layer.cross.listed_keys_values(tape, memory);
             cache.memory.write(&**tape.backend(), &rows, keys.value(), values.value());
         }
     }

@@ -445,6 +445,14 @@ impl Backend for CpuBackend {
         })
     }
 
+    fn heads_side_by_side(&self, x: &Tensor, heads: usize) -> Tensor {
+        self.profile.time(Share::Attention, || {
+            by_type!(x, T => self.build(x.shape(), |y| {
+                attention::heads_side_by_side(&self.cpu, data::<T>(x), heads, x.shape().cols(), y);
+            }))
+        })
+    }
+
     fn attention_backward(
         &self,
         rule: &Attention,

@@ -57,9 +57,15 @@ impl AttentionWeights {
 }
 
 impl Tape {
-    /// Attention of single queries to the rows of `k` and `v` that are listed for each: decoding, with no way back.
+    /// Attention of single queries to the rows of `k` and `v` that are listed for each: decoding, with no way back. Queries and
+    /// keys have their heads side by side, as [`Tape::heads_side_by_side`] makes them.
     pub fn attention_to_lists(&self, rule: &Attention, lists: KeyLists, q: &Var, k: &Var, v: &Var) -> Var {
         self.constant(self.backend().attention_to_lists(rule, lists, q.value(), k.value(), v.value()))
+    }
+
+    /// Rows of heads one after the other, turned: element by element, the heads side by side. There is no way back.
+    pub fn heads_side_by_side(&self, x: &Var, heads: usize) -> Var {
+        self.constant(self.backend().heads_side_by_side(x.value(), heads))
     }
 
     /// Attention of each sequence's queries to its keys; `dropout` is the probability that a weight is dropped.
