@@ -7,7 +7,7 @@ use crate::isa::Kernel;
 use crate::pass::{COLUMNS, rows_of, rows_per_piece};
 use crate::simd::{Simd, for_vectors, load, store};
 use crate::threads::Shared;
-use crate::{Cpu, Element, Real};
+use crate::{Cpu, Real};
 
 /// `y[t] = scale · table[ids[t]]`: `table: [rows, d]`, `y: [ids, d]`. With a scale of 1 it gathers rows of
 /// anything.
@@ -40,20 +40,39 @@ pub fn embedding_backward<T: Real>(
     });
 }
 
-/// `y[rows[i]] = x[i]`: `x: [rows, d]`, `y: [_, d]`; of rows that are named twice the last stays.
-pub fn write_rows<T: Element>(cpu: &Cpu, x: &[T], d: usize, rows: &[i32], y: &mut [T]) {
+/// `y[rows[i]] = x[i]`, rounded to the type of `y`: `x: [rows, d]`, `y: [_, d]`; of rows that are named twice the last stays.
+pub fn write_rows<T: Real, U: Real>(cpu: &Cpu, x: &[T], d: usize, rows: &[i32], y: &mut [U]) {
     let height = rows_of("write_rows", y, d);
     assert_rows("write_rows", x, d, rows);
     rows.iter().for_each(|&row| assert_id("write_rows", row, height));
     let y = Shared::new(y);
     cpu.threads.run(d.div_ceil(COLUMNS), |i| {
-        let (column, width) = (i * COLUMNS, COLUMNS.min(d - i * COLUMNS));
+        cpu.isa.dispatch(Write { x, d, rows, column: i * COLUMNS, y });
+    });
+}
+
+/// Some columns of rows that are written.
+struct Write<'a, T, U> {
+    x: &'a [T],
+    d: usize,
+    rows: &'a [i32],
+    column: usize,
+    y: Shared<'a, U>,
+}
+
+impl<T: Real, U: Real> Kernel for Write<'_, T, U> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Write { x, d, rows, column, y } = self;
+        let width = COLUMNS.min(d - column);
         for (x, &row) in x.chunks_exact(d).zip(rows) {
             // Safety: these columns of all rows belong to this task.
             let y = unsafe { y.slice(row as usize * d + column, width) };
-            y.copy_from_slice(&x[column..][..width]);
+            let x = &x[column..][..width];
+            for_vectors(s, width, |at, n| store(s, y, at, n, load(s, x, at, n)));
         }
-    });
+    }
 }
 
 fn assert_rows<T>(op: &str, x: &[T], d: usize, ids: &[i32]) {

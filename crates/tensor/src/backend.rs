@@ -183,7 +183,7 @@ pub trait Backend: Debug + Send + Sync {
         v: &Tensor,
     ) -> (Tensor, Tensor);
     /// The same for single queries that see all of the rows of `k` and `v` that are listed for them: decoding. Queries and keys
-    /// have their heads side by side.
+    /// have their heads side by side; keys and values may be of another type than queries.
     fn attention_to_lists(
         &self,
         rule: &Attention,
@@ -228,7 +228,7 @@ pub trait Backend: Debug + Send + Sync {
         padding: Option<i32>,
         dy: &Tensor,
     );
-    /// `y[rows] = x`, for rows that are all different.
+    /// `y[rows] = x`, rounded to the type of `y`, for rows that are all different.
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor);
 
     // The end of decoding.

@@ -44,20 +44,21 @@ impl<'a> KeyLists<'a> {
     }
 }
 
-/// The heads' weighted means of the values that each query sees: all of its list. A query with an empty list gets zeros.
+/// The heads' weighted means of the values that each query sees: all of its list. A query with an empty list gets zeros. Keys and
+/// values may be of another type than the rest.
 ///
 /// # Shapes
 /// `q: [queries, d_k · heads]`, `k: [rows, d_k · heads]`, `v: [rows, heads · d_v]`, `y: [queries, heads · d_v]`
 ///
 /// # Panics
 /// If `attention` has a window or dropout: which keys are seen is for the lists to say.
-pub fn attention_to_lists<T: Real>(
+pub fn attention_to_lists<T: Real, C: Real>(
     cpu: &Cpu,
     attention: &Attention,
     lists: KeyLists,
     q: Rows<T>,
-    k: Rows<T>,
-    v: Rows<T>,
+    k: Rows<C>,
+    v: Rows<C>,
     y: &mut [T],
 ) {
     let &Attention { heads, d_k, d_v, .. } = attention;
@@ -145,16 +146,16 @@ impl<T: Real> Kernel for SideBySide<'_, T> {
 }
 
 /// All heads of one query.
-struct Query<'a, T> {
+struct Query<'a, T, C> {
     attention: &'a Attention,
     keys: &'a [u32],
     q: &'a [T],
-    k: Rows<'a, T>,
-    v: Rows<'a, T>,
+    k: Rows<'a, C>,
+    v: Rows<'a, C>,
     y: &'a mut [T],
 }
 
-impl<T: Real> Kernel for Query<'_, T> {
+impl<T: Real, C: Real> Kernel for Query<'_, T, C> {
     type Output = ();
 
     /// All heads go from one stage to the next together: what one of them waits for, another one computes.
@@ -229,7 +230,7 @@ fn weigh<S: Simd>(s: S, keys: usize, scores: &mut [f32], greatest: &mut f32, l: 
     store(s, l, 0, S::LANES, sum);
 }
 
-impl<T: Real> Query<'_, T> {
+impl<T: Real, C: Real> Query<'_, T, C> {
     /// The products of all heads of the query, scaled already, with a vector of keys, each head's [`BLOCK`] behind those of the
     /// one before; behind the last key there may be anything.
     #[inline(always)]
@@ -271,7 +272,7 @@ impl<T: Real> Query<'_, T> {
                 // Safety: element `c` of these heads, in a row that has them all.
                 let k = unsafe {
                     let at = rows[i].add(c * heads);
-                    if n < S::LANES { T::load_first(s, at, n) } else { T::load(s, at) }
+                    if n < S::LANES { C::load_first(s, at, n) } else { C::load(s, at) }
                 };
                 products[i] = s.fma(q, k, products[i]);
             }
@@ -322,7 +323,7 @@ impl<T: Real> Query<'_, T> {
                 let p = s.splat(p[h * BLOCK + i]);
                 for v in 0..V {
                     // Safety: vectors inside of the heads.
-                    let x = unsafe { T::load(s, row.add((h * V + v) * S::LANES)) };
+                    let x = unsafe { C::load(s, row.add((h * V + v) * S::LANES)) };
                     sums[h][v] = s.fma(p, x, sums[h][v]);
                 }
             }

@@ -446,23 +446,25 @@ fn keys_that_are_not_there_are_refused() {
 /// The rows of sequences, each in an order of its own and away from the others, are what a cache looks like.
 #[test]
 fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
-    fn check<T: Real>(heads: usize, d_k: usize, d_v: usize, lengths: &[usize]) {
+    fn check<T: Real, C: Real>(heads: usize, d_k: usize, d_v: usize, lengths: &[usize]) {
         let attention_of = plain(heads, d_k, d_v);
         let keys: usize = lengths.iter().sum();
         let numbers = |seed, rows: usize, width: usize| -> Vec<T> {
             normals(seed, rows * width).into_iter().map(T::from_f32).collect()
         };
         let q = numbers(1, lengths.len(), heads * d_k);
-        let (k, v) = (numbers(2, keys, heads * d_k), numbers(3, keys, heads * d_v));
+        let stored = |x: Vec<T>| -> Vec<C> { x.into_iter().map(|x| C::from_f32(x.to_f32())).collect() };
+        let (k, v) = (stored(numbers(2, keys, heads * d_k)), stored(numbers(3, keys, heads * d_v)));
         // Row `i` of the sequences lies in row `place(i)` of the cache.
         let place = |i: usize| (i * 7 + 3) % (keys * 7 + 5);
-        let scattered = |from: &[T], width: usize| {
-            let mut to = vec![T::from_f32(f32::NAN); (keys * 7 + 5) * width];
+        let scattered = |from: &[C], width: usize| {
+            let mut to = vec![C::from_f32(f32::NAN); (keys * 7 + 5) * width];
             for i in 0..keys {
                 to[place(i) * width..][..width].copy_from_slice(&from[i * width..][..width]);
             }
             to
         };
+        let as_computed = |x: &[C]| -> Vec<T> { x.iter().map(|x| T::from_f32(x.to_f32())).collect() };
         let (k_cache, v_cache) = (scattered(&k, heads * d_k), scattered(&v, heads * d_v));
         let rows: Vec<u32> = (0..keys).map(|i| place(i) as u32).collect();
         let (mut spans, mut ends, mut end) = (Vec::new(), Vec::new(), 0);
@@ -478,6 +480,7 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
                 Rows { data, stride: width }
             }
             let (k_width, v_width) = (heads * d_k, heads * d_v);
+            let (k, v) = (as_computed(&k), as_computed(&v));
             attention(
                 &cpu(isa),
                 &attention_of,
@@ -492,12 +495,7 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
                 let mut y = q_sized::<T>(expected.len());
                 let lists = KeyLists { rows: &rows, ends: &ends };
                 let cpu = Cpu { isa, threads: Threads::new(threads) };
-                let turned = |x: &[T]| {
-                    let mut y = q_sized::<T>(x.len());
-                    heads_side_by_side(&cpu, x, heads, k_width, &mut y);
-                    y
-                };
-                let (q, k_cache) = (turned(&q), turned(&k_cache));
+                let (q, k_cache) = (turned(&cpu, &q, heads, k_width), turned(&cpu, &k_cache, heads, k_width));
                 attention_to_lists(
                     &cpu,
                     &attention_of,
@@ -512,13 +510,20 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
             }
         }
     }
+    fn turned<T: Real>(cpu: &Cpu, x: &[T], heads: usize, width: usize) -> Vec<T> {
+        let mut y = q_sized(x.len());
+        heads_side_by_side(cpu, x, heads, width, &mut y);
+        y
+    }
     fn q_sized<T: Real>(len: usize) -> Vec<T> {
         vec![T::from_f32(0.5); len]
     }
-    check::<f32>(8, 32, 32, &[1, 15, 0, 64, 65, 200, 17, 16, 3]);
-    check::<f32>(3, 20, 7, &[2, 70, 31]);
-    check::<bf16>(2, 64, 64, &[40, 1, 129]);
-    check::<bf16>(1, 5, 33, &[9]);
-    check::<f32>(16, 16, 16, &[5, 80]);
-    check::<bf16>(20, 17, 16, &[33, 2]);
+    check::<f32, f32>(8, 32, 32, &[1, 15, 0, 64, 65, 200, 17, 16, 3]);
+    check::<f32, f32>(3, 20, 7, &[2, 70, 31]);
+    check::<bf16, bf16>(2, 64, 64, &[40, 1, 129]);
+    check::<bf16, bf16>(1, 5, 33, &[9]);
+    check::<f32, f32>(16, 16, 16, &[5, 80]);
+    check::<bf16, bf16>(20, 17, 16, &[33, 2]);
+    check::<f32, bf16>(8, 32, 32, &[20, 3, 64]);
+    check::<f32, bf16>(3, 20, 7, &[33]);
 }

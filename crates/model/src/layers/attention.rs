@@ -5,7 +5,7 @@ use super::cache::{KeysValues, Seen};
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::sequences::Sequences;
-use attentive_tensor::{Attention, KeyLists, Span, Tape, Var};
+use attentive_tensor::{Attention, DType, KeyLists, Span, Tape, Var};
 use std::sync::Arc;
 
 /// `softmax(scale · Q·Kᵀ)·V` of one sequence and one head: each row of `V` counts as much as its key is like the query.
@@ -149,6 +149,12 @@ impl MultiHeadAttention {
     /// The keys and values of `memory`, `[keys, h·d_k]` and `[keys, h·d_v]`: what a cache keeps.
     pub fn keys_values(&self, tape: &Tape, memory: &Var) -> (Var, Var) {
         (self.key.forward(tape, memory), self.value.forward(tape, memory))
+    }
+
+    /// The type that a cache should round keys and values to, if not their own: those of weights in int8 are not worth more
+    /// than bf16, and reading them takes as long as reading the weights.
+    pub(super) fn cache_dtype(&self) -> Option<DType> {
+        self.key.is_int8().then_some(DType::Bf16)
     }
 
     /// The same for a cache whose rows are listed for each query.

@@ -5,7 +5,7 @@
 //! [`BranchCache`](super::BranchCache).
 
 use crate::sequences::Sequences;
-use attentive_tensor::{Backend, Span, Tape, Tensor, Var};
+use attentive_tensor::{Backend, DType, Span, Tape, Tensor, Var};
 use std::sync::Arc;
 
 /// The keys and values of every layer.
@@ -30,6 +30,8 @@ pub struct LayerCache {
 pub(super) struct KeysValues {
     tensors: Option<(Tensor, Tensor)>,
     pub rows: usize,
+    /// The type that they are rounded to, if not their own.
+    dtype: Option<DType>,
 }
 
 /// Where the tokens of one step stand.
@@ -49,6 +51,14 @@ pub(super) enum Seen {
     Lists { rows: Vec<u32>, ends: Vec<u32> },
 }
 
+impl LayerCache {
+    /// An empty one whose keys and values are rounded to a type, if one is given.
+    pub(super) fn of(dtype: Option<DType>) -> LayerCache {
+        let empty = || KeysValues { dtype, ..KeysValues::default() };
+        LayerCache { own: empty(), memory: empty() }
+    }
+}
+
 impl Cache {
     pub(super) fn new(
         memory_keys_values: impl Iterator<Item = (Var, Var)>,
@@ -56,10 +66,11 @@ impl Cache {
         capacity: usize,
     ) -> Cache {
         let layer = |(keys, values): (Var, Var)| LayerCache {
-            own: KeysValues { tensors: None, rows: memory.len() * capacity },
+            own: KeysValues { rows: memory.len() * capacity, ..KeysValues::default() },
             memory: KeysValues {
                 tensors: Some((keys.value().clone(), values.value().clone())),
                 rows: memory.tokens(),
+                dtype: None,
             },
         };
         let layers = memory_keys_values.map(layer).collect();
@@ -135,7 +146,8 @@ impl KeysValues {
             // Who watches the attention of an earlier step still holds its keys.
             Some(old) if old.shape().rows() == self.rows => backend.own(old),
             old => {
-                let mut all = backend.zeros([self.rows, new.shape().cols()].into(), new.dtype());
+                let dtype = self.dtype.unwrap_or(new.dtype());
+                let mut all = backend.zeros([self.rows, new.shape().cols()].into(), dtype);
                 if let Some(old) = old {
                     let rows: Vec<i32> = (0..old.shape().rows() as i32).collect();
                     backend.write_rows(&mut all, &backend.upload_i32(&rows), &old);

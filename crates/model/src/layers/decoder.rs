@@ -143,7 +143,8 @@ impl Decoder {
         cache: &mut BranchCache,
     ) {
         memory_sequences.check("memory of the decoder", memory);
-        let rows = cache.admit(&**tape.backend(), slots, memory_sequences, self.layers.len());
+        let dtype = self.layers.first().and_then(|layer| layer.cross.cache_dtype());
+        let rows = cache.admit(&**tape.backend(), slots, memory_sequences, self.layers.len(), dtype);
         for (layer, cache) in self.layers.iter().zip(cache.layers_mut()) {
             let (keys, values) = layer.cross.listed_keys_values(tape, memory);
             cache.memory.write(&**tape.backend(), &rows, keys.value(), values.value());

@@ -440,7 +440,10 @@ impl Backend for CpuBackend {
     ) -> Tensor {
         self.profile.time(Share::Attention, || {
             by_type!(q, T => self.build([q.shape().rows(), rule.heads * rule.d_v], |y| {
-                attention::attention_to_lists(&self.cpu, rule, lists, rows::<T>(q), rows(k), rows(v), y);
+                by_type!(k, C => {
+                    let (k, v) = (rows::<C>(k), rows(v));
+                    attention::attention_to_lists(&self.cpu, rule, lists, rows::<T>(q), k, v, y);
+                });
             }))
         })
     }
@@ -542,9 +545,9 @@ impl Backend for CpuBackend {
         let d = y.shape().cols();
         assert_eq!(x.shape().cols(), d, "write_rows: x {} and y {} do not fit", x.shape(), y.shape());
         self.profile.time(Share::Embedding, || {
-            by_type!(x, T => {
-                embedding::write_rows(&self.cpu, data::<T>(x), d, i32s(rows), data_mut(y));
-            });
+            by_type!(x, T => by_type!(y, U => {
+                embedding::write_rows(&self.cpu, data::<T>(x), d, i32s(rows), data_mut::<U>(y));
+            }));
         });
     }
 
