@@ -127,7 +127,7 @@ impl Free {
 }
 
 /// What may be kept in any case, in bytes.
-const SLACK: usize = 1 << 23;
+const SLACK: usize = 1 << 21;
 
 impl Pool {
     /// A buffer of `len` numbers of any value.
