@@ -30,6 +30,7 @@ pub struct Builder<'a> {
     prefix: String,
     int8: bool,
     made: Rc<RefCell<Vec<Parameter>>>,
+    constants: Rc<RefCell<Vec<(&'static str, Tensor)>>>,
 }
 
 #[derive(Clone, Copy)]
@@ -62,6 +63,7 @@ impl<'a> Builder<'a> {
             prefix: String::new(),
             int8: false,
             made: Rc::default(),
+            constants: Rc::default(),
         }
     }
 
@@ -149,13 +151,25 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A tensor that is not learned, of this shape.
-    pub fn constant(&self, shape: impl Into<Shape>, numbers: impl FnOnce() -> Vec<f32>) -> Tensor {
+    /// A tensor that is not learned, of this shape. It is made once: all that ask for this name and shape share it.
+    pub fn constant(
+        &self,
+        name: &'static str,
+        shape: impl Into<Shape>,
+        numbers: impl FnOnce() -> Vec<f32>,
+    ) -> Tensor {
         let shape = shape.into();
-        match self.source {
-            Source::Shapes => without_memory(shape),
-            Source::Random(_) | Source::Checkpoint(_) => self.backend.upload_f32(&numbers(), shape),
+        if let Source::Shapes = self.source {
+            return without_memory(shape);
         }
+        let mut constants = self.constants.borrow_mut();
+        let same = |(its, tensor): &&(&str, Tensor)| *its == name && tensor.shape() == shape;
+        if let Some((_, tensor)) = constants.iter().find(same) {
+            return tensor.clone();
+        }
+        let tensor = self.backend.upload_f32(&numbers(), shape);
+        constants.push((name, tensor.clone()));
+        tensor
     }
 
     /// Whether first values are random: then a layer may put its own in place.

@@ -15,15 +15,14 @@ pub(super) struct Entry {
 }
 
 impl Entry {
-    /// The bytes of its numbers in the order of the shape, from those that it has in the file.
-    pub fn in_order(&self, bytes: Vec<u8>) -> Vec<u8> {
-        let Some(strides) = &self.strides else { return bytes };
-        let size = self.dtype.bitsize() / 8;
-        let mut ordered = Vec::with_capacity(self.shape.iter().product::<usize>() * size);
+    /// Its numbers in the order of the shape, from those that it has in the file.
+    pub fn in_order<T: Clone>(&self, numbers: Vec<T>) -> Vec<T> {
+        let Some(strides) = &self.strides else { return numbers };
+        let mut ordered = Vec::with_capacity(self.shape.iter().product());
         let mut index = vec![0; self.shape.len()];
         loop {
-            let at = index.iter().zip(strides).map(|(i, stride)| i * stride).sum::<usize>() * size;
-            ordered.extend_from_slice(&bytes[at..at + size]);
+            let at: usize = index.iter().zip(strides).map(|(i, stride)| i * stride).sum();
+            ordered.push(numbers[at].clone());
             // The next index, the last dimension first.
             let Some(dimension) = (0..index.len()).rfind(|&d| index[d] + 1 < self.shape[d]) else {
                 return ordered;

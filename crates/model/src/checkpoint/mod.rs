@@ -90,15 +90,14 @@ impl Checkpoint {
             );
         }
         let shape = Shape::from(&entry.shape[..]);
-        let bytes = || self.bytes(entry);
         let stored = match entry.dtype {
-            Dtype::F32 => Stored::F32(each(&bytes()?, f32::from_le_bytes)),
-            Dtype::F64 => Stored::F32(each(&bytes()?, |b| f64::from_le_bytes(b) as f32)),
-            Dtype::F16 => Stored::F32(each(&bytes()?, |b| f16::from_le_bytes(b).to_f32())),
-            Dtype::I32 => Stored::F32(each(&bytes()?, |b| i32::from_le_bytes(b) as f32)),
-            Dtype::BF16 => Stored::Bf16(each(&bytes()?, bf16::from_le_bytes)),
+            Dtype::F32 => Stored::F32(self.each(entry, f32::from_le_bytes)?),
+            Dtype::F64 => Stored::F32(self.each(entry, |b| f64::from_le_bytes(b) as f32)?),
+            Dtype::F16 => Stored::F32(self.each(entry, |b| f16::from_le_bytes(b).to_f32())?),
+            Dtype::I32 => Stored::F32(self.each(entry, |b| i32::from_le_bytes(b) as f32)?),
+            Dtype::BF16 => Stored::Bf16(self.each(entry, bf16::from_le_bytes)?),
             Dtype::I8 => {
-                let (scales, rows) = (self.scales(name, shape)?, each(&bytes()?, i8::from_le_bytes));
+                let (scales, rows) = (self.scales(name, shape)?, self.each(entry, i8::from_le_bytes)?);
                 // Products count on it.
                 if rows.contains(&i8::MIN) || scales.iter().any(|scale| !(scale.is_finite() && *scale >= 0.0))
                 {
@@ -166,14 +165,25 @@ impl Checkpoint {
         Ok(scales.into_f32())
     }
 
-    /// The bytes of a tensor in the order of its shape.
-    fn bytes(&self, entry: &Entry) -> Result<Vec<u8>, Error> {
-        let mut bytes = vec![0; entry.length];
+    /// The numbers of a tensor in the order of its shape, from `N` bytes each. They are read a piece at a time, so that their
+    /// bytes never lie in memory as a whole.
+    fn each<T: Clone, const N: usize>(
+        &self,
+        entry: &Entry,
+        convert: impl Fn([u8; N]) -> T,
+    ) -> Result<Vec<T>, Error> {
+        let mut numbers = Vec::with_capacity(entry.length / N);
+        let mut bytes = vec![0; entry.length.min(PIECE)];
         // A thread that panicked in between has left behind a position, and that is set anew.
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = file.seek(SeekFrom::Start(entry.start)).and_then(|_| file.read_exact(&mut bytes));
-        read.map_err(|source| Error::File { path: self.path.clone(), source })?;
-        Ok(entry.in_order(bytes))
+        let failed = |source| Error::File { path: self.path.clone(), source };
+        file.seek(SeekFrom::Start(entry.start)).map_err(failed)?;
+        for start in (0..entry.length).step_by(PIECE) {
+            let bytes = &mut bytes[..PIECE.min(entry.length - start)];
+            file.read_exact(bytes).map_err(failed)?;
+            numbers.extend(bytes.as_chunks().0.iter().map(|&chunk| convert(chunk)));
+        }
+        Ok(entry.in_order(numbers))
     }
 
     fn unreadable(&self, name: &str, problem: String) -> Error {
@@ -184,9 +194,8 @@ impl Checkpoint {
 /// What the name of a matrix in int8 is followed by in that of its scales.
 pub(crate) const SCALE: &str = ".scale";
 
-fn each<T, const N: usize>(bytes: &[u8], convert: impl Fn([u8; N]) -> T) -> Vec<T> {
-    bytes.as_chunks().0.iter().map(|&chunk| convert(chunk)).collect()
-}
+/// Bytes that are read at a time: whole numbers of every type.
+const PIECE: usize = 1 << 16;
 
 /// Whether a file is what Git leaves in the place of a large one.
 fn is_pointer(file: &mut File) -> bool {

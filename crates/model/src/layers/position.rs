@@ -24,13 +24,15 @@ pub enum PositionKind {
 pub fn sinusoid(positions: usize, d_model: usize, halves: bool) -> Vec<f32> {
     let mut table = vec![0.0; positions * d_model];
     let sines = d_model.div_ceil(2);
+    let wavelength = |i| 10_000f64.powf(2.0 * i as f64 / d_model as f64);
+    let wavelengths: Vec<f64> = (0..sines).map(wavelength).collect();
     for (position, row) in table.chunks_exact_mut(d_model.max(1)).enumerate() {
-        for i in 0..sines {
-            let angle = position as f64 / 10_000f64.powf(2.0 * i as f64 / d_model as f64);
+        for (i, wavelength) in wavelengths.iter().enumerate() {
+            let (sin, cos) = (position as f64 / wavelength).sin_cos();
             let (sine, cosine) = if halves { (i, sines + i) } else { (2 * i, 2 * i + 1) };
-            row[sine] = angle.sin() as f32;
+            row[sine] = sin as f32;
             if cosine < d_model {
-                row[cosine] = angle.cos() as f32;
+                row[cosine] = cos as f32;
             }
         }
     }
@@ -58,8 +60,9 @@ impl Positions {
         d_model: usize,
     ) -> Result<Positions, Error> {
         let fixed = |halves| {
+            let name = if halves { "sinusoid in halves" } else { "sinusoid" };
             let table = || sinusoid(count, d_model, halves);
-            Ok(Table::Fixed(builder.constant([count, d_model], table)))
+            Ok(Table::Fixed(builder.constant(name, [count, d_model], table)))
         };
         let table = match kind {
             PositionKind::Interleaved => fixed(false),
