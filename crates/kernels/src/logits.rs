@@ -63,7 +63,6 @@ pub fn top_logits<T: Operand>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Isa;
     use crate::gemm::gemm_int8;
     use crate::testing::{cpus, normal};
     use crate::top::top_of_row;
@@ -72,9 +71,9 @@ mod tests {
     fn they_are_the_best_of_the_logits_that_a_product_gives() {
         let (rows, d, classes) = (5, 40, 2 * CHUNK + 70);
         let (x, w, bias) = (normal(1, rows * d), normal(2, classes * d), normal(3, classes));
-        let quantised = Int8Weights::new(Isa::best(), &w, classes, d);
         let (matrix, table) = (Matrix::new(&x[..], rows, d), Matrix::new(&w[..], classes, d));
         for cpu in cpus() {
+            let quantised = Int8Weights::new(&cpu, &w, classes, d);
             for table in [Table::F32(table), Table::Int8(&quantised)] {
                 let mut logits = vec![0.0; rows * classes];
                 let epilogue = Epilogue { bias: Some(&bias), ..Epilogue::default() };

@@ -279,7 +279,7 @@ fn products<T: Operand>(bench: &mut Bench) {
 fn products_int8(bench: &mut Bench) {
     for [m, k, n] in LAYERS {
         let (a, mut y) = (random::<half::bf16>(m * k, 1), zeros::<half::bf16>(m * n));
-        let w = Int8Weights::new(bench.cpu.isa, &random::<f32>(k * n, 2), n, k);
+        let w = Int8Weights::new(&bench.cpu, &random::<f32>(k * n, 2), n, k);
         let work = Work::Product(2 * m * k * n, Operands::Int8);
         bench.measure("gemm int8", format!("{m}×{k}×{n}"), work, |cpu| {
             gemm_int8(cpu, Matrix::new(&a, m, k), &w, &mut y, Epilogue::default());

@@ -276,7 +276,7 @@ impl Backend for CpuBackend {
 
     fn quantise(&self, w: &Tensor) -> Tensor {
         let (n, k) = (w.shape().rows(), w.shape().cols());
-        Tensor::new(Buffer::new(Int8Weights::new(self.cpu.isa, f32s(w), n, k)), w.shape(), DType::I8)
+        Tensor::new(Buffer::new(Int8Weights::new(&self.cpu, f32s(w), n, k)), w.shape(), DType::I8)
     }
 
     fn upload_int8(&self, rows: &[i8], scales: &[f32], shape: Shape) -> Tensor {

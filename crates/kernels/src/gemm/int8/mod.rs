@@ -9,13 +9,13 @@ mod block;
 mod tests;
 
 use super::{Epilogue, Matrix};
+use crate::Cpu;
 use crate::aligned::Aligned;
 use crate::amx::{PANEL, TILE};
 use crate::isa::Kernel;
 use crate::scratch::Scratch;
 use crate::simd::{Real, Simd, load};
 use crate::threads::Shared;
-use crate::{Cpu, Isa};
 use block::Panels;
 use std::ops::Range;
 
@@ -38,17 +38,20 @@ pub struct Int8Weights {
 }
 
 impl Int8Weights {
-    /// Quantises weights `[n, k]`: `n` outputs, each with a scale of its own.
-    pub fn new(isa: Isa, weights: &[f32], n: usize, k: usize) -> Int8Weights {
-        assert_eq!(weights.len(), n * k, "int8: {} weights for [{n}, {k}]", weights.len());
-        let (mut rows, mut scales) = (vec![0; n * k], vec![0.0; n]);
-        isa.dispatch(QuantiseWeights { weights, rows: &mut rows, scales: &mut scales, k });
-        Int8Weights::from_rows(&rows, &scales, n, k)
+    /// Quantises weights `[n, k]`: `n` outputs, each with a scale of its own, as [`quantise`] does it.
+    pub fn new(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> Int8Weights {
+        let rows = Int8Rows::new(cpu, Matrix::new(weights, n, k));
+        Int8Weights::pack(&rows.rows, k.next_multiple_of(STEP), &rows.scales, n, k)
     }
 
     /// Weights `[n, k]` that were quantised before, each row with its scale.
     pub fn from_rows(rows: &[i8], scales: &[f32], n: usize, k: usize) -> Int8Weights {
         assert_eq!((rows.len(), scales.len()), (n * k, n), "int8: weights and scales for [{n}, {k}]");
+        Int8Weights::pack(rows, k, scales, n, k)
+    }
+
+    /// Packs rows that are `stride` apart.
+    fn pack(rows: &[i8], stride: usize, scales: &[f32], n: usize, k: usize) -> Int8Weights {
         let steps = k.div_ceil(STEP);
         let mut packed = Aligned::zeros(n.next_multiple_of(PANEL) * steps * STEP);
         // Column by column of a tile for each group of four, in the order in which they lie there.
@@ -59,7 +62,7 @@ impl Int8Weights {
             for (group, to) in tile.chunks_exact_mut(TILE * 4).enumerate() {
                 let from = k.min(step * STEP + group * 4);
                 for (j, to) in (first..n).zip(to.as_chunks_mut::<4>().0) {
-                    let row = &rows[j * k..][from..k];
+                    let row = &rows[j * stride..][from..k];
                     match row.first_chunk() {
                         Some(four) => *to = *four,
                         None => to[..row.len()].copy_from_slice(row),
@@ -81,28 +84,8 @@ impl Int8Weights {
     }
 }
 
-/// All rows of weights; which instructions the compiler may use cannot be seen in them.
-struct QuantiseWeights<'a> {
-    weights: &'a [f32],
-    rows: &'a mut [i8],
-    scales: &'a mut [f32],
-    k: usize,
-}
-
-impl Kernel for QuantiseWeights<'_> {
-    type Output = ();
-    #[inline(always)]
-    fn run<S: Simd>(self, _: S) {
-        for (j, scale) in self.scales.iter_mut().enumerate() {
-            let row = j * self.k..(j + 1) * self.k;
-            *scale = quantise(&self.weights[row.clone()], &mut self.rows[row]);
-        }
-    }
-}
-
 /// Quantises a row of weights and returns its scale: the largest magnitude becomes 127, the others the nearest whole
 /// number, of two as near the even one.
-#[inline(always)]
 pub fn quantise(row: &[f32], to: &mut [i8]) -> f32 {
     assert_eq!(row.len(), to.len(), "int8: {} weights into {} places", row.len(), to.len());
     // Sixteen of them, which the compiler makes vectors of.

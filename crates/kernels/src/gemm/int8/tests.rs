@@ -37,13 +37,13 @@ fn products_are_those_of_the_quantised_numbers_to_the_bit_on_every_instruction_s
     for [m, k, n] in SIZES {
         let (a, w, bias) = (normal(1, m * k), normal(2, n * k), normal(3, n));
         let expected = reference(&a, &w, [m, k, n], &bias);
-        let weights = Int8Weights::new(Isa::best(), &w, n, k);
         let epilogue =
             Epilogue { bias: Some(&bias), activation: Some(Activation::Relu), ..Epilogue::default() };
         for isa in Isa::present() {
             for threads in [1, 3] {
                 let mut c = vec![f32::NAN; m * n];
                 let cpu = Cpu { isa, threads: Threads::new(threads) };
+                let weights = Int8Weights::new(&cpu, &w, n, k);
                 gemm_int8(&cpu, Matrix::new(&a, m, k), &weights, &mut c, epilogue);
                 assert_eq!(c, expected, "{isa} {m} {k} {n}");
             }
@@ -57,7 +57,7 @@ fn the_error_of_quantising_is_small() {
     let (a, w) = (normal(1, m * k), normal(2, n * k));
     let mut c = vec![0.0; m * n];
     let cpu = Cpu { isa: Isa::best(), threads: Threads::new(2) };
-    let weights = Int8Weights::new(Isa::best(), &w, n, k);
+    let weights = Int8Weights::new(&cpu, &w, n, k);
     gemm_int8(&cpu, Matrix::new(&a, m, k), &weights, &mut c, Epilogue::default());
     let mut exact = vec![0.0; m * n];
     super::super::gemm(
