@@ -15,6 +15,10 @@ pub(crate) const PANEL: usize = 2 * TILE;
 
 /// Cache lines that will be written, a step apart: one is fetched at each step of a product.
 #[derive(Clone, Copy)]
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    expect(dead_code, reason = "nothing is fetched without tiles")
+)]
 pub(crate) struct Lines {
     pub first: *const u8,
     pub step: usize,

@@ -190,7 +190,7 @@ impl Translator {
         self.parts.is_empty()
     }
 
-    /// Writes a few tokens of every part of a line that is being translated.
+    /// Writes some tokens, up to thirty-two, of every part of a line that is being translated.
     pub fn step(&mut self) -> Result<(), Error> {
         self.generator.steps(TOGETHER);
         let first = self.parts.iter().take_while(|part| part.hypotheses.is_some()).count();

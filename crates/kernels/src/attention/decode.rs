@@ -7,7 +7,7 @@
 //! a key are then sums of whole vectors, and nothing is turned that was not turned when it was written.
 //!
 //! The sums are those of [`attention`](super::attention), in the same order, so that a query gets the same bits here as in a
-//! pass over its whole sequence. What is left out is the copying that pays only for many queries.
+//! pass over its whole sequence, if keys and values are of its own type. What is left out is the copying that pays only for many queries.
 
 use super::block::{BLOCK, MOST_LANES, base, cut, masked, padded};
 use super::{Attention, Rows, check_len};

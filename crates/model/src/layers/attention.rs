@@ -151,16 +151,16 @@ impl MultiHeadAttention {
         (self.key.forward(tape, memory), self.value.forward(tape, memory))
     }
 
+    /// The same for a cache whose rows are listed for each query: the heads of its keys lie side by side.
+    pub(super) fn listed_keys_values(&self, tape: &Tape, memory: &Var) -> (Var, Var) {
+        let (keys, values) = self.keys_values(tape, memory);
+        (tape.heads_side_by_side(&keys, self.rule.heads), values)
+    }
+
     /// The type that a cache should round keys and values to, if not their own: those of weights in int8 are not worth more
     /// than bf16, and reading them takes as long as reading the weights.
     pub(super) fn cache_dtype(&self) -> Option<DType> {
         self.key.is_int8().then_some(DType::Bf16)
-    }
-
-    /// The same for a cache whose rows are listed for each query.
-    pub(super) fn listed_keys_values(&self, tape: &Tape, memory: &Var) -> (Var, Var) {
-        let (keys, values) = self.keys_values(tape, memory);
-        (tape.heads_side_by_side(&keys, self.rule.heads), values)
     }
 
     /// [`MultiHeadAttention::forward`] to keys and values that are there already.

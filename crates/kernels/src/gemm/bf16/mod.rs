@@ -64,7 +64,10 @@ fn multiply<B: Real, C: Real>(
 ) {
     let (m, n) = (left.m, b.cols);
     let width = if turned { m } else { n } * size_of::<C>();
-    let streamed = epilogue.streamed && c.as_ptr().addr().is_multiple_of(64) && width.is_multiple_of(64);
+    let streamed = epilogue.streamed
+        && size_of::<C>() == 4
+        && c.as_ptr().addr().is_multiple_of(64)
+        && width.is_multiple_of(64);
     let c = Shared::new(c);
     // No element can tell how the work is cut, so that it may be cut by the number of threads: by columns, so that each is
     // packed by one of them, unless there are so many more rows that the threads had better not all read them.

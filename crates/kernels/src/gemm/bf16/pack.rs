@@ -115,7 +115,7 @@ fn place(rows: usize, row: usize, start: usize, depth: usize) -> usize {
     rows * start + row * depth
 }
 
-/// Rows copied by one task: from columns, as many as lie in four cache lines.
+/// Rows copied by one task: from columns of bf16, as many as lie in four cache lines.
 const COPIED: usize = 128;
 
 /// Copies some rows to their tiles.

@@ -23,6 +23,8 @@ use std::ops::Range;
 const STEP: usize = 64;
 /// Panels of a task: enough that what it takes to begin one does not count.
 const PANELS: usize = 4;
+/// Rows of weights that are quantised before they are packed: whole panels.
+const TOGETHER: usize = 8 * PANEL;
 /// Rows that one task quantises: whole tiles.
 const QUANTISED: usize = 2 * TILE;
 /// The largest magnitude of a quantised number.
@@ -38,39 +40,32 @@ pub struct Int8Weights {
 }
 
 impl Int8Weights {
-    /// Quantises weights `[n, k]`: `n` outputs, each with a scale of its own, as [`quantise`] does it.
+    /// Quantises weights `[n, k]`: `n` outputs, each with a scale of its own, to the numbers of [`quantise`].
     pub fn new(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> Int8Weights {
-        let rows = Int8Rows::new(cpu, Matrix::new(weights, n, k));
-        Int8Weights::pack(&rows.rows, k.next_multiple_of(STEP), &rows.scales, n, k)
+        assert_eq!(weights.len(), n * k, "int8: {} weights for [{n}, {k}]", weights.len());
+        let length = k.next_multiple_of(STEP);
+        let (mut packed, mut scales) = (Int8Weights::room(n, k), Vec::with_capacity(n));
+        // Some at a time, so that no large part of them is in memory twice.
+        for first in (0..n).step_by(TOGETHER) {
+            let count = TOGETHER.min(n - first);
+            let rows = Int8Rows::new(cpu, Matrix::new(&weights[first * k..][..count * k], count, k));
+            scales.extend_from_slice(&rows.scales);
+            pack(&rows.rows, length, count, k, &mut packed[first * length..]);
+        }
+        Int8Weights { packed, scales, n, k }
     }
 
     /// Weights `[n, k]` that were quantised before, each row with its scale.
     pub fn from_rows(rows: &[i8], scales: &[f32], n: usize, k: usize) -> Int8Weights {
         assert_eq!((rows.len(), scales.len()), (n * k, n), "int8: weights and scales for [{n}, {k}]");
-        Int8Weights::pack(rows, k, scales, n, k)
+        let mut packed = Int8Weights::room(n, k);
+        pack(rows, k, n, k, &mut packed);
+        Int8Weights { packed, scales: scales.to_vec(), n, k }
     }
 
-    /// Packs rows that are `stride` apart.
-    fn pack(rows: &[i8], stride: usize, scales: &[f32], n: usize, k: usize) -> Int8Weights {
-        let steps = k.div_ceil(STEP);
-        let mut packed = Aligned::zeros(n.next_multiple_of(PANEL) * steps * STEP);
-        // Column by column of a tile for each group of four, in the order in which they lie there.
-        let tiles = packed.chunks_exact_mut(TILE * TILE * 4);
-        for (number, tile) in tiles.enumerate() {
-            let (panel, step, half) = (number / 2 / steps, number / 2 % steps, number % 2);
-            let first = panel * PANEL + half * TILE;
-            for (group, to) in tile.chunks_exact_mut(TILE * 4).enumerate() {
-                let from = k.min(step * STEP + group * 4);
-                for (j, to) in (first..n).zip(to.as_chunks_mut::<4>().0) {
-                    let row = &rows[j * stride..][from..k];
-                    match row.first_chunk() {
-                        Some(four) => *to = *four,
-                        None => to[..row.len()].copy_from_slice(row),
-                    }
-                }
-            }
-        }
-        Int8Weights { packed, scales: scales.to_vec(), n, k }
+    /// Zeros in whole tiles.
+    fn room(n: usize, k: usize) -> Aligned<i8> {
+        Aligned::zeros(n.next_multiple_of(PANEL) * k.next_multiple_of(STEP))
     }
 
     /// How many outputs there are.
@@ -81,6 +76,27 @@ impl Int8Weights {
     fn panel(&self, panel: usize) -> &[i8] {
         let size = PANEL * self.k.next_multiple_of(STEP);
         &self.packed[panel * size..][..size]
+    }
+}
+
+/// Packs `n` rows of `k`, which are `stride` apart, where there are zeros.
+fn pack(rows: &[i8], stride: usize, n: usize, k: usize, to: &mut [i8]) {
+    let steps = k.div_ceil(STEP);
+    // Column by column of a tile for each group of four, in the order in which they lie there.
+    let tiles = to.chunks_exact_mut(TILE * TILE * 4).take(n.div_ceil(PANEL) * 2 * steps);
+    for (number, tile) in tiles.enumerate() {
+        let (panel, step, half) = (number / 2 / steps, number / 2 % steps, number % 2);
+        let first = panel * PANEL + half * TILE;
+        for (group, to) in tile.chunks_exact_mut(TILE * 4).enumerate() {
+            let from = k.min(step * STEP + group * 4);
+            for (j, to) in (first..n).zip(to.as_chunks_mut::<4>().0) {
+                let row = &rows[j * stride..][from..k];
+                match row.first_chunk() {
+                    Some(four) => *to = *four,
+                    None => to[..row.len()].copy_from_slice(row),
+                }
+            }
+        }
     }
 }
 
@@ -96,7 +112,7 @@ pub fn quantise(row: &[f32], to: &mut [i8]) -> f32 {
         }
     }
     let scale = most.into_iter().fold(0f32, f32::max) / LARGEST;
-    let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
+    let inverse = inverse(scale);
     // Next to this number, floats are whole: adding it rounds, to the even one of two, without a call for each number.
     const WHOLE: f32 = 12_582_912.0;
     for (to, x) in to.iter_mut().zip(row) {
@@ -105,7 +121,12 @@ pub fn quantise(row: &[f32], to: &mut [i8]) -> f32 {
     scale
 }
 
-/// Rows of activations `[m, k]`, each quantised with a scale of its own.
+/// What a row is multiplied with; what is too small to be divided by becomes zeros.
+fn inverse(scale: f32) -> f32 {
+    if scale >= f32::MIN_POSITIVE { 1.0 / scale } else { 0.0 }
+}
+
+/// Rows `[m, k]` of activations, or of weights that are packed next, each quantised with a scale of its own.
 pub struct Int8Rows {
     /// In whole tiles, of rows that are as long as whole tiles.
     rows: Scratch<i8>,
@@ -197,6 +218,7 @@ impl<T: Real> Kernel for Quantise<'_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let k = self.a.cols;
+        self.scales.fill(0.0);
         for (i, to) in self.to.chunks_exact_mut(self.length.max(1)).enumerate() {
             let Some(scale) = self.scales.get_mut(i) else {
                 to.fill(0);
@@ -204,7 +226,7 @@ impl<T: Real> Kernel for Quantise<'_, T> {
             };
             let row = &self.a.data[(self.first + i) * k..][..k];
             *scale = s.greatest(greatest_magnitude(s, row)) / LARGEST;
-            let inverse = s.splat(if *scale > 0.0 { 1.0 / *scale } else { 0.0 });
+            let inverse = s.splat(inverse(*scale));
             // Rows are padded to whole tiles, so that the last vector has its place too: zeros after the end of the row.
             assert!(to.len() >= k.next_multiple_of(S::LANES));
             let whole = k - k % S::LANES;

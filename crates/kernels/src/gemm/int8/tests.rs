@@ -71,3 +71,26 @@ fn the_error_of_quantising_is_small() {
     let error = norm(&mut c.iter().zip(&exact).map(|(a, b)| a - b)) / norm(&mut exact.iter().copied());
     assert!(error < 0.02, "{error}");
 }
+
+/// What a checkpoint stores and what is quantised when it is loaded must be the same.
+#[test]
+fn rows_are_quantised_to_the_same_numbers_on_every_instruction_set_and_one_by_one() {
+    let (m, k) = (40, 70);
+    let mut a = normal(1, m * k);
+    a[3 * k..4 * k].fill(0.0);
+    // Halves between two whole numbers.
+    (0..k).for_each(|i| a[5 * k + i] = i as f32 / 2.0 - 15.0);
+    a[5 * k] = 127.0;
+    let (mut rows, mut scales) = (vec![0; m * k], Vec::new());
+    for (row, to) in a.chunks(k).zip(rows.chunks_mut(k)) {
+        scales.push(quantise(row, to));
+    }
+    for isa in Isa::present() {
+        let cpu = Cpu { isa, threads: Threads::new(2) };
+        let quantised = Int8Rows::new(&cpu, Matrix::new(&a[..], m, k));
+        assert_eq!(scales, quantised.scales[..], "{isa}");
+        for (i, row) in rows.chunks(k).enumerate() {
+            assert_eq!(row, &quantised.rows[i * k.next_multiple_of(STEP)..][..k], "{isa}, row {i}");
+        }
+    }
+}
