@@ -13,6 +13,7 @@ use super::block::{BLOCK, MOST_LANES, base, cut, masked, padded};
 use super::{Attention, Rows, check_len};
 use crate::isa::Kernel;
 use crate::math::exp;
+use crate::pass::{assert_same_length, rows_of, rows_per_piece};
 use crate::scratch::Scratch;
 use crate::simd::{Simd, load, store};
 use crate::threads::Shared;
@@ -94,13 +95,11 @@ const KEYS: usize = 8;
 pub fn heads_side_by_side<T: Real>(cpu: &Cpu, x: &[T], heads: usize, width: usize, y: &mut [T]) {
     let name = "heads_side_by_side";
     assert!(heads > 0 && width.is_multiple_of(heads), "{name}: {heads} heads in {width} numbers");
-    assert_eq!(x.len(), y.len(), "{name}: x and y");
-    if width == 0 {
-        return;
-    }
-    check_len(name, "x", x.len(), x.len() / width, width);
-    cpu.threads.for_pieces(y, QUERIES * width, |i, y| {
-        cpu.isa.dispatch(SideBySide { x: &x[i * QUERIES * width..][..y.len()], heads, width, y });
+    rows_of(name, x, width);
+    assert_same_length(name, x, y);
+    let piece = rows_per_piece(width) * width;
+    cpu.threads.for_pieces(y, piece, |i, y| {
+        cpu.isa.dispatch(SideBySide { x: &x[i * piece..][..y.len()], heads, width, y });
     });
 }
 

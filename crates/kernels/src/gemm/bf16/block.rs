@@ -23,9 +23,8 @@ pub(super) struct Columns<'a, B, C> {
     /// Room for two blocks of sums, or for all of them where `k` has more than one stretch.
     pub sums: &'a mut [f32],
     pub c: Shared<'a, C>,
+    /// If `C` is streamed, its rows are whole cache lines.
     pub epilogue: Epilogue<'a>,
-    /// Whether `C` is written past the caches; its rows are whole cache lines then.
-    pub streamed: bool,
     /// Whether `C` is the transpose of this product.
     pub turned: bool,
 }
@@ -67,7 +66,7 @@ impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
                 self.multiply(s, tiles.as_ref(), column, start);
             }
         }
-        if self.streamed {
+        if self.epilogue.streamed {
             settle();
         }
     }
@@ -214,7 +213,7 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
                 let c = c(i).first_chunk_mut::<WIDE>().expect("a whole row");
                 for at in (0..WIDE).step_by(S::LANES) {
                     let y = finish(sum(sums, at), &c[at..at + S::LANES], S::LANES);
-                    if self.streamed {
+                    if self.epilogue.streamed {
                         // Safety: inside of the row, and aligned like its vectors.
                         unsafe { C::stream(s, c.as_mut_ptr().add(at), y) }
                     } else {
@@ -238,7 +237,7 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
     #[inline(always)]
     fn lines(&self, row: Option<usize>, column: usize) -> Lines {
         match row {
-            Some(row) if !self.streamed => {
+            Some(row) if !self.epilogue.streamed => {
                 let Place { row, column, width, .. } = self.place(row, column);
                 Lines { first: self.c.at(row * width + column).cast(), step: width * size_of::<C>() }
             }

@@ -68,6 +68,7 @@ fn multiply<B: Real, C: Real>(
         && size_of::<C>() == 4
         && c.as_ptr().addr().is_multiple_of(64)
         && width.is_multiple_of(64);
+    let epilogue = Epilogue { streamed, ..epilogue };
     let c = Shared::new(c);
     // No element can tell how the work is cut, so that it may be cut by the number of threads: by columns, so that each is
     // packed by one of them, unless there are so many more rows that the threads had better not all read them.
@@ -98,7 +99,6 @@ fn multiply<B: Real, C: Real>(
             sums: &mut sums,
             c,
             epilogue,
-            streamed,
             turned,
         });
     });

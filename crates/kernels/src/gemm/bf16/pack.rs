@@ -74,7 +74,7 @@ impl<'a> Left<'a> {
         Left { rows: Rows::Given(a.data, last), length: k, m }
     }
 
-    /// Rows that lie in columns, or have to be rounded: they are copied.
+    /// Rows that lie in columns, have to be rounded, or are not whole cache lines: they are copied.
     pub(super) fn tiles<T: Real>(cpu: &Cpu, a: Matrix<T>) -> Left<'a> {
         let (m, length) = (a.rows, a.cols.next_multiple_of(STEP).max(STEP));
         let rows = m.next_multiple_of(TILE);
