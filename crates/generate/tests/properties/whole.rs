@@ -1,0 +1,183 @@
+//! What decoding says of a sentence is what a pass over the whole of it says.
+
+use super::models;
+use crate::common::{backend, generator, random_model, results, sources};
+use attentive_generate::{AttentionKind, HeadVectors, Look, Options, Row, Seq2Seq, TransformerSteps};
+use attentive_model::Sequences;
+use attentive_model::families::transformer::{Batch, Transformer};
+use attentive_tensor::{Backend, Precision, Tape};
+use std::sync::Arc;
+
+#[test]
+fn scores_are_the_log_probabilities_of_the_model() {
+    let backend = backend(Precision::F32, 2);
+    for model in models(&backend) {
+        for options in [Options::greedy(), Options { n_best: 3, ..Options::default() }] {
+            let penalty = options.penalty;
+            let sources = sources(8, 6, &model);
+            let found = results(&mut generator(&backend, &model, options), sources.clone());
+            for (source, result) in
+                sources.iter().zip(&found).flat_map(|(s, r)| r.iter().map(move |r| (s, r)))
+            {
+                let expected = log_probabilities(&backend, &model, source, &result.tokens);
+                for (score, expected) in result.token_scores.iter().zip(&expected) {
+                    assert!((score - expected).abs() < 1e-4, "{score} for {expected}");
+                }
+                let score = expected.iter().sum::<f32>() / penalty.divisor(expected.len());
+                assert!((result.score - score).abs() < 1e-4, "{} for {score}", result.score);
+            }
+        }
+    }
+}
+
+/// The log-probability of each token of a target, computed all at once.
+fn log_probabilities(
+    backend: &Arc<dyn Backend>,
+    model: &Transformer,
+    source: &[u32],
+    target: &[u32],
+) -> Vec<f32> {
+    let classes = model.config().vocab_size - 1;
+    let logits = full_logits(backend, model, source, target);
+    let rows = logits.chunks(classes + 1).zip(target);
+    let score = |(row, &token): (&[f32], &u32)| {
+        let sum = row[..classes].iter().map(|&x| f64::from(x).exp()).sum::<f64>();
+        (f64::from(row[token as usize]) - sum.ln()) as f32
+    };
+    rows.map(score).collect()
+}
+
+/// The logits before each token of a target, computed all at once.
+fn full_logits(backend: &Arc<dyn Backend>, model: &Transformer, source: &[u32], target: &[u32]) -> Vec<f32> {
+    let signed = |tokens: &[u32]| tokens.iter().map(|&token| token as i32).collect::<Vec<_>>();
+    let batch = Batch::new(&**backend, &[(signed(source), signed(target))], model.config().start as i32);
+    let tape = Tape::inference(backend);
+    let memory = model.encode(&tape, &batch.source, &batch.source_sequences);
+    let hidden = model.decode(&tape, &batch.input, &batch.target_sequences, &memory, &batch.source_sequences);
+    backend.download_f32(model.logits(&tape, &hidden).value())
+}
+
+#[test]
+fn branches_have_the_bits_of_whole_sequences() {
+    for precision in [Precision::F32, Precision::Bf16] {
+        let backend = backend(precision, 2);
+        let model = random_model(&backend, 3);
+        let width = model.config().vocab_size;
+        let mut steps = TransformerSteps::new(&backend, &model);
+        let [first, second]: [&[u32]; 2] = [&[5, 6, 7, 0], &[9, 0]];
+        steps.admit(&[(0, first)]);
+        let start = steps.spec().start;
+        // Of each row of a step: the slot, the row that it follows, and its token. The second sentence comes later, and
+        // beams change places, split and end.
+        let script: [&[(usize, usize, u32)]; 5] = [
+            &[(0, 0, start)],
+            &[(0, 0, 11), (0, 0, 12)],
+            &[(0, 1, 13), (0, 0, 14), (0, 1, 15), (1, 9, start)],
+            &[(0, 2, 16), (0, 2, 17), (0, 1, 18), (1, 3, 19)],
+            &[(0, 0, 20), (0, 2, 21), (1, 3, 22), (1, 3, 23)],
+        ];
+        let mut histories: Vec<Vec<u32>> = Vec::new();
+        for (number, script) in script.iter().enumerate() {
+            if number == 2 {
+                steps.admit(&[(1, second)]);
+            }
+            let rows: Vec<Row> = script
+                .iter()
+                .map(|&(slot, parent, token)| Row { slot, parent: (token != start).then_some(parent), token })
+                .collect();
+            let next = rows.iter().map(|row| {
+                let mut history = row.parent.map_or(Vec::new(), |parent| histories[parent].clone());
+                history.push(row.token);
+                history
+            });
+            histories = next.collect();
+            steps.step(&rows);
+            let logits = steps.logits().to_vec();
+            for ((row, history), found) in rows.iter().zip(&histories).zip(logits.chunks(width)) {
+                // The target behind the start token, and any token for the step to come.
+                let target: Vec<u32> = history[1..].iter().copied().chain([1]).collect();
+                let source = if row.slot == 0 { first } else { second };
+                let whole = full_logits(&backend, &model, source, &target);
+                let expected = &whole[(target.len() - 1) * width..];
+                let same = (0..width - 1).all(|token| found[token].to_bits() == expected[token].to_bits());
+                assert!(same, "{precision:?}, step {number}, {history:?}");
+                assert_eq!(found[width - 1], f32::NEG_INFINITY);
+            }
+        }
+    }
+}
+
+#[test]
+fn attention_of_what_was_written_sums_to_one_and_is_that_of_the_layers() {
+    let backend = backend(Precision::F32, 2);
+    let model = random_model(&backend, 5);
+    let steps = TransformerSteps::new(&backend, &model);
+    let pairs: [(&[u32], &[u32]); 2] = [(&[5, 6, 7, 0], &[8, 9, 0]), (&[4, 0], &[3, 2, 1, 0])];
+    for kind in [AttentionKind::Encoder, AttentionKind::Decoder, AttentionKind::Cross] {
+        let look = |head| Look { kind, layer: 0, head };
+        let mean = steps.attention(&pairs, look(None)).unwrap();
+        let heads = [0, 1, 2].map(|head| steps.attention(&pairs, look(Some(head))).unwrap());
+        for (number, (source, target)) in pairs.iter().enumerate() {
+            let queries = if kind == AttentionKind::Encoder { source.len() } else { target.len() };
+            let keys = if kind == AttentionKind::Decoder { target.len() } else { source.len() };
+            assert_eq!((mean[number].keys, mean[number].weights.len()), (keys, queries * keys));
+            for query in 0..queries {
+                assert!((mean[number].row(query).iter().sum::<f32>() - 1.0).abs() < 1e-5);
+                let seen = if kind == AttentionKind::Decoder { query + 1 } else { keys };
+                assert!(mean[number].row(query)[seen..].iter().all(|&weight| weight == 0.0));
+            }
+            for (i, mean) in mean[number].weights.iter().enumerate() {
+                let sum: f32 = heads.iter().map(|head| head[number].weights[i]).sum();
+                assert!((sum / 3.0 - mean).abs() < 1e-6);
+            }
+        }
+    }
+    // By hand: the cross attention of the last layer.
+    let tape = Tape::inference(&backend).watching();
+    let sequences = Sequences::new([4]);
+    let memory = model.encode(&tape, &backend.upload_i32(&[5, 6, 7, 0]), &sequences);
+    let start = model.config().start as i32;
+    model.decode(&tape, &backend.upload_i32(&[start, 8, 9]), &Sequences::new([3]), &memory, &sequences);
+    let watched = tape.watched();
+    let expected = backend.download_f32(&watched[watched.len() - 1].matrix(&*backend, 0, 2));
+    let look = Look { kind: AttentionKind::Cross, layer: 1, head: Some(2) };
+    assert_eq!(steps.attention(&pairs, look).unwrap()[0].weights, expected);
+
+    let missing = |look| steps.attention(&pairs, look).unwrap_err().to_string();
+    assert!(missing(Look { layer: 2, ..look }).starts_with("layer"));
+    assert!(missing(Look { kind: AttentionKind::Encoder, ..look }).starts_with("layer"));
+    assert!(missing(Look { head: Some(3), ..look }).starts_with("head"));
+}
+
+#[test]
+fn weights_follow_from_the_vectors_of_a_head() {
+    let backend = backend(Precision::F32, 1);
+    let model = random_model(&backend, 6);
+    let steps = TransformerSteps::new(&backend, &model);
+    let (source, target): ([u32; 4], [u32; 3]) = ([5, 6, 7, 0], [8, 9, 0]);
+    let inspection = steps.inspect(&source, &target);
+    for kind in [AttentionKind::Encoder, AttentionKind::Decoder, AttentionKind::Cross] {
+        for (layer, head) in
+            (0..inspection.layers(kind)).flat_map(|layer| (0..3).map(move |head| (layer, head)))
+        {
+            let look = Look { kind, layer, head: Some(head) };
+            let weights = inspection.weights(look).unwrap();
+            assert_eq!(weights, steps.attention(&[(&source, &target)], look).unwrap()[0]);
+            let HeadVectors { queries, keys, scale, causal, .. } = inspection.vectors(look).unwrap();
+            for (row, query) in queries.iter().enumerate() {
+                let dot = |key: &Vec<f32>| query.iter().zip(key).map(|(q, k)| q * k).sum::<f32>();
+                let seen = if causal { row + 1 } else { keys.len() };
+                let powers: Vec<f32> = keys[..seen].iter().map(|key| (scale * dot(key)).exp()).collect();
+                let sum: f32 = powers.iter().sum();
+                for (power, weight) in powers.iter().zip(weights.row(row)) {
+                    assert!((power / sum - weight).abs() < 1e-5);
+                }
+            }
+        }
+    }
+    assert_eq!(
+        inspection.vectors(Look { kind: AttentionKind::Cross, layer: 0, head: None }).unwrap().values.len(),
+        4
+    );
+    assert!(inspection.weights(Look { kind: AttentionKind::Encoder, layer: 1, head: None }).is_err());
+}
