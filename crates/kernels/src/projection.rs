@@ -10,8 +10,9 @@ use crate::gemm::{Epilogue, Matrix, Operand};
 use crate::loss::cross_entropy;
 use crate::scratch::Scratch;
 
-/// Logits that exist at a time: few enough for the last cache, enough that packing the table does not count.
-const SLICE: usize = 1 << 23;
+/// Logits that exist at a time: few enough for memory, enough that packing the table, and reading its gradient again in order to
+/// add to it, do not count.
+const SLICE: usize = 1 << 24;
 
 /// The sizes and the rule of a projection with loss.
 #[derive(Debug, Clone, Copy)]
