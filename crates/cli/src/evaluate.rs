@@ -98,9 +98,11 @@ fn translate(evaluate: &Evaluate, lines: &[&str]) -> Result<(Vec<Translation>, f
     let (begin, mut translations) = (Instant::now(), Vec::with_capacity(lines.len()));
     let mut rest = lines.iter().enumerate();
     while translations.len() < lines.len() {
-        while translator.has_room()
-            && let Some((number, line)) = rest.next()
-        {
+        while translator.has_room() {
+            let Some((number, line)) = rest.next() else {
+                translator.expect_no_more();
+                break;
+            };
             let input = evaluate.source.display().to_string();
             let problem = |error: attentive_generate::Error| Error::Line {
                 input,

@@ -161,7 +161,10 @@ impl<W: Write> Work<'_, W> {
         while self.translator.has_room() {
             match self.lines.next(self.translator.is_empty())? {
                 Next::Nothing => break,
-                Next::End => return Ok(true),
+                Next::End => {
+                    self.translator.expect_no_more();
+                    return Ok(true);
+                }
                 Next::Line(line) => match self.translate.alternatives {
                     Some(count) => self.write_alternatives(&line, count)?,
                     None => {

@@ -12,8 +12,11 @@ use crate::search::{OnToken, Sentence, Written};
 use crate::seq2seq::Seq2Seq;
 use crate::stop::Stop;
 use attentive_tensor::Threads;
+use std::cmp::Reverse;
 use std::collections::VecDeque;
 use std::fmt;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
 
 /// Decodes sentences, [`Options::batch`] of them at a time.
@@ -172,14 +175,20 @@ impl<M: Seq2Seq> Generator<M> {
         self.results.is_empty()
     }
 
-    /// Writes one token of every sentence that is being decoded. Waiting ones take free places first, once a quarter of the
-    /// places are free.
+    /// Says that no further sentence is to be expected: those that wait begin the longest first, so that all are done at about
+    /// the same time. Their results do not change, nor does the order in which they are handed out.
+    pub fn expect_no_more(&mut self) {
+        self.waiting.make_contiguous().sort_by_key(|(sentence, _)| Reverse(sentence.source.len()));
+    }
+
+    /// Writes one token of every sentence that is being decoded. Waiting ones take free places first.
     pub fn step(&mut self) {
         self.steps(1);
     }
 
-    /// Several steps in a row, up to `count` of them, which are less work for several threads than as many single ones: each
-    /// goes on without waiting for the others.
+    /// Several steps in a row, `count` of them if there is enough to do, which are less work for several threads than as many
+    /// single ones: each goes on without waiting for the others. One that is through first makes some more, up to as many
+    /// again, until the last one is.
     pub fn steps(&mut self, count: usize) {
         let mut on_token = std::mem::replace(&mut self.on_token, Box::new(|_| {}));
         self.run(count, &mut *on_token);
@@ -196,9 +205,13 @@ impl<M: Seq2Seq> Generator<M> {
         // Where there are few sentences, no lane takes those that another one has time for.
         let most = (running + self.waiting.len()).div_ceil(self.lanes.len());
         let (waiting, on_token) = (Mutex::new(&mut self.waiting), Mutex::new(on_token));
+        let behind = AtomicUsize::new(self.lanes.len());
         self.threads.for_pieces(&mut self.lanes, 1, |_, lanes| {
             let mut tell = |written: &Written| lock(&on_token)(written);
-            let _ = (0..steps).all(|_| lanes[0].step(&waiting, most, &mut tell));
+            let mut step = || lanes[0].step(&waiting, most, &mut tell);
+            let busy = (0..steps).all(|_| step());
+            behind.fetch_sub(1, Relaxed);
+            let _ = busy && (1..steps).all(|_| behind.load(Relaxed) > 0 && step());
         });
         for lane in 0..self.lanes.len() {
             for (number, results) in std::mem::take(&mut self.lanes[lane].done) {
@@ -258,8 +271,9 @@ impl<M: Seq2Seq> Generator<M> {
     }
 }
 
-/// How many times the sentences that are decoded together [`Generator::generate`] keeps at most.
-const AHEAD: usize = 4;
+/// How many times the sentences that are decoded together are kept at most: those that are done, but not handed out because an
+/// earlier one is not, must not keep others from being begun.
+pub(crate) const AHEAD: usize = 8;
 /// How many steps are made before results are looked for and new sentences taken in.
 pub(crate) const TOGETHER: usize = 32;
 
@@ -296,13 +310,14 @@ impl<M: Seq2Seq, I: Iterator<Item: Into<Request>>> Iterator for Results<'_, M, I
 }
 
 impl<M: Seq2Seq, I: Iterator<Item: Into<Request>>> Results<'_, M, I> {
-    /// Keeps more sentences in the generator than it decodes at once: those that are done, but not handed out because an
-    /// earlier one is not, must not keep others from being begun.
+    /// Keeps more sentences in the generator than it decodes at once.
     fn fill(&mut self) {
         let enough = AHEAD * self.generator.options().batch;
-        while self.generator.len() + self.refused.len() < enough
-            && let Some(source) = self.sources.next()
-        {
+        while self.generator.len() + self.refused.len() < enough {
+            let Some(source) = self.sources.next() else {
+                self.generator.expect_no_more();
+                return;
+            };
             let place = self.next + (self.generator.len() + self.refused.len()) as u64;
             if let Err(error) = self.generator.push(source) {
                 self.refused.push_back((place, error));

@@ -16,31 +16,41 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What waits to be decoded, and how.
 pub(crate) type Waiting = VecDeque<(Sentence, Arc<Rules>)>;
 
-/// A copy of a model with a slot for each sentence that it decodes at once.
+/// A copy of a model with a slot for each sentence that it has read.
 pub(crate) struct Lane<M> {
     pub model: M,
+    /// More than [`Lane::places`]: some sentences are read before there is a place for them, so that none stays empty for
+    /// long, and so that the model reads several at once, which takes little more time than one.
     slots: Vec<Option<Running>>,
+    /// How many sentences are decoded at once.
+    places: usize,
+    /// How many sentences were read.
+    read: u64,
     /// The numbers and results of sentences that are done since they were last taken.
     pub done: Vec<(u64, Vec<Hypothesis>)>,
     rows: Vec<Row>,
 }
 
-/// A sentence that is being decoded.
+/// A sentence that was read.
 struct Running {
     number: u64,
+    /// How many were read before it.
+    turn: u64,
     rules: Arc<Rules>,
     search: Box<dyn Search>,
-    /// Its first row in the last step; none before its first.
+    /// Its first row in the last step; none before its first step.
     first: Option<usize>,
+    /// Whether it has a place.
+    begun: bool,
 }
 
 impl<M: Seq2Seq> Lane<M> {
-    pub fn new(model: M, slots: usize) -> Lane<M> {
-        let slots = (0..slots).map(|_| None).collect();
-        Lane { model, slots, done: Vec::new(), rows: Vec::new() }
+    pub fn new(model: M, places: usize) -> Lane<M> {
+        let slots = (0..places + places.div_ceil(4)).map(|_| None).collect();
+        Lane { model, slots, places, read: 0, done: Vec::new(), rows: Vec::new() }
     }
 
-    /// How many sentences are being decoded.
+    /// How many sentences have been read and are not done.
     pub fn running(&self) -> usize {
         self.slots.iter().flatten().count()
     }
@@ -55,18 +65,21 @@ impl<M: Seq2Seq> Lane<M> {
         }
     }
 
-    /// Writes one token of every sentence. Waiting ones take free slots first, as long as not more than `most` are in work.
-    /// Returns whether there was anything to do.
+    /// Writes one token of every sentence that has a place. Waiting ones take free places first, as long as not more than `most`
+    /// are in work. Returns whether there was anything to do.
     pub fn step(
         &mut self,
         waiting: &Mutex<&mut Waiting>,
         most: usize,
         on_token: &mut dyn FnMut(&Written),
     ) -> bool {
-        self.admit(waiting, most);
+        if self.begin() > 0 {
+            self.admit(waiting, most);
+            self.begin();
+        }
         self.rows.clear();
         for (slot, running) in self.slots.iter_mut().enumerate() {
-            if let Some(running) = running {
+            if let Some(running) = running.as_mut().filter(|running| running.begun) {
                 let first = self.rows.len();
                 let last = running.first.replace(first);
                 let row = |next: &Next| Row {
@@ -87,7 +100,7 @@ impl<M: Seq2Seq> Lane<M> {
 
     /// Lets the searches have what the model said.
     fn advance(&mut self, on_token: &mut dyn FnMut(&Written)) {
-        let running = || self.slots.iter().flatten();
+        let running = || self.slots.iter().flatten().filter(|running| running.begun);
         let count = running().map(|it| if it.rules.want_rows() { 0 } else { it.rules.candidates() }).max();
         let count = count.unwrap_or(0);
         let wants_rows = running().any(|it| it.rules.want_rows() || it.search.wants_rows());
@@ -96,7 +109,7 @@ impl<M: Seq2Seq> Lane<M> {
         let (mut best, mut logits) = (&best[..], if wants_rows { self.model.logits() } else { &mut [] });
         let mut free = Vec::new();
         for (slot, place) in self.slots.iter_mut().enumerate() {
-            if let Some(running) = place {
+            if let Some(running) = place.as_mut().filter(|running| running.begun) {
                 let rows = running.search.rows().len();
                 let (own_best, other_best) = best.split_at(rows * count);
                 let (own, others) = std::mem::take(&mut logits).split_at_mut(rows * width);
@@ -114,14 +127,24 @@ impl<M: Seq2Seq> Lane<M> {
         free.into_iter().for_each(|slot| self.model.release(slot));
     }
 
-    /// Lets waiting sentences take free slots, several at a time, since the model reads several in little more time than one.
+    /// Lets sentences that were read take free places, the first first; returns how many places are left.
+    fn begin(&mut self) -> usize {
+        let mut free = self.places - self.slots.iter().flatten().filter(|running| running.begun).count();
+        while free > 0
+            && let Some(next) =
+                self.slots.iter_mut().flatten().filter(|it| !it.begun).min_by_key(|it| it.turn)
+        {
+            next.begun = true;
+            free -= 1;
+        }
+        free
+    }
+
+    /// Reads waiting sentences into free slots, as many as there are.
     fn admit(&mut self, waiting: &Mutex<&mut Waiting>, most: usize) {
         let free = self.slots.iter().enumerate().filter(|(_, place)| place.is_none());
         let free: Vec<usize> = free.map(|(slot, _)| slot).collect();
         let room = free.len().min(most.saturating_sub(self.slots.len() - free.len()));
-        if free.len() * 4 < self.slots.len() || room == 0 {
-            return;
-        }
         let sentences: Vec<_> = {
             let mut waiting = lock(waiting);
             let count = room.min(waiting.len());
@@ -141,7 +164,9 @@ impl<M: Seq2Seq> Lane<M> {
             } else {
                 Box::new(BeamSearch::new(&rules, sentence))
             };
-            self.slots[slot] = Some(Running { number, rules, search, first: None });
+            let turn = self.read;
+            self.slots[slot] = Some(Running { number, turn, rules, search, first: None, begun: false });
+            self.read += 1;
         }
     }
 }

@@ -14,7 +14,7 @@ pub use folder::ModelFolder;
 use crate::alignment::Link;
 use crate::attention::{AttentionMatrix, Look};
 use crate::error::Error;
-use crate::generator::{Generator, TOGETHER};
+use crate::generator::{AHEAD, Generator, TOGETHER};
 use crate::hypothesis::Hypothesis;
 use crate::options::Options;
 use crate::request::Request;
@@ -126,9 +126,11 @@ impl Translator {
     ) -> Result<Vec<Translation>, Error> {
         let (mut lines, mut translations) = (lines.into_iter(), Vec::new());
         loop {
-            while self.has_room()
-                && let Some(line) = lines.next()
-            {
+            while self.has_room() {
+                let Some(line) = lines.next() else {
+                    self.expect_no_more();
+                    break;
+                };
                 self.push(line.as_ref())?;
             }
             if self.is_empty() {
@@ -181,8 +183,12 @@ impl Translator {
 
     /// Whether there is too little to do for decoding as many lines at once as could be.
     pub fn has_room(&self) -> bool {
-        // Lines that are done wait for those before them; they must not keep others from being begun.
-        self.parts.len() < 4 * self.options().batch
+        self.parts.len() < AHEAD * self.options().batch
+    }
+
+    /// Says that no further line is to be expected; see [`Generator::expect_no_more`].
+    pub fn expect_no_more(&mut self) {
+        self.generator.expect_no_more();
     }
 
     /// Whether there is no line in here.
@@ -190,7 +196,7 @@ impl Translator {
         self.parts.is_empty()
     }
 
-    /// Writes some tokens, up to thirty-two, of every part of a line that is being translated.
+    /// Writes some tokens, some thirty, of every part of a line that is being translated.
     pub fn step(&mut self) -> Result<(), Error> {
         self.generator.steps(TOGETHER);
         let first = self.parts.iter().take_while(|part| part.hypotheses.is_some()).count();

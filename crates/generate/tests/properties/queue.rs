@@ -4,6 +4,7 @@ use super::{bits, models, ways};
 use crate::common::{backend, generator, results, sources, unsure};
 use attentive_generate::{Error, Hypothesis, Options, Request, Sampling};
 use attentive_tensor::Precision;
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 
 #[test]
@@ -98,6 +99,35 @@ fn sentences_with_options_of_their_own_share_a_batch_and_leave_in_any_order() {
 }
 
 #[test]
+fn no_more_sentences_are_decoded_at_once_than_the_batch_has_and_the_last_begin_with_the_longest() {
+    let backend = backend(Precision::F32, 1);
+    let model = unsure(&backend);
+    let sources: Vec<Vec<u32>> = (1..12).map(|length| vec![5; length]).collect();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let told_too = Arc::clone(&told);
+    let mut generator = generator(&backend, &model, Options { batch: 3, ..Options::default() })
+        .on_token(move |written| told_too.lock().unwrap().push(written.sentence));
+    let expected = results(&mut generator, sources.clone());
+    generator.clear();
+    for source in sources {
+        generator.push(source).unwrap();
+    }
+    generator.expect_no_more();
+    let mut begun = Vec::new();
+    let mut found = Vec::new();
+    while !generator.is_empty() {
+        told.lock().unwrap().clear();
+        generator.step();
+        let told: BTreeSet<u64> = told.lock().unwrap().drain(..).collect();
+        assert!(told.len() <= 3, "{told:?}");
+        begun.extend(told);
+        found.extend(std::iter::from_fn(|| generator.pop()));
+    }
+    assert_eq!(&begun[..3], &[8, 9, 10]);
+    assert_eq!(found, expected);
+}
+
+#[test]
 fn who_is_given_up_is_not_felt_by_the_others() {
     let backend = backend(Precision::F32, 1);
     let model = unsure(&backend);
@@ -108,8 +138,8 @@ fn who_is_given_up_is_not_felt_by_the_others() {
     let numbers: Vec<u64> = sources.iter().map(|source| generator.push(source.clone()).unwrap()).collect();
     generator.step();
     generator.step();
-    // One that is being decoded, one that waits, one twice.
-    for given_up in [0, 4, 4] {
+    // One that is being decoded, one that was read and has no place yet, one that waits, one twice.
+    for given_up in [0, 2, 4, 4] {
         generator.cancel(numbers[given_up]);
     }
     let mut found = vec![None; 6];
@@ -120,7 +150,7 @@ fn who_is_given_up_is_not_felt_by_the_others() {
         }
     }
     for (place, (found, expected)) in found.into_iter().zip(expected).enumerate() {
-        assert_eq!(found, (![0, 4].contains(&place)).then_some(expected));
+        assert_eq!(found, (![0, 2, 4].contains(&place)).then_some(expected));
     }
 }
 

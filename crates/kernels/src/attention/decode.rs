@@ -7,9 +7,11 @@
 //! a key are then sums of whole vectors, and nothing is turned that was not turned when it was written.
 //!
 //! The sums are those of [`attention`](super::attention), in the same order, so that a query gets the same bits here as in a
-//! pass over its whole sequence, if keys and values are of its own type. What is left out is the copying that pays only for many queries.
+//! pass over its whole sequence, if keys and values are of its own type. What is left out is the copying that pays only for
+//! many queries. Keys and values that were rounded to less are another matter: see [`rounded`](super::rounded).
 
 use super::block::{BLOCK, MOST_LANES, base, cut, masked, padded};
+use super::rounded::{SQUARES, write_pairs};
 use super::{Attention, Rows, check_len};
 use crate::isa::Kernel;
 use crate::math::exp;
@@ -145,12 +147,12 @@ impl<T: Real> Kernel for SideBySide<'_, T> {
 }
 
 /// All heads of one query.
-struct Query<'a, T, C> {
-    attention: &'a Attention,
+pub(super) struct Query<'a, T, C> {
+    pub attention: &'a Attention,
     keys: &'a [u32],
-    q: &'a [T],
-    k: Rows<'a, C>,
-    v: Rows<'a, C>,
+    pub q: &'a [T],
+    pub k: Rows<'a, C>,
+    pub v: Rows<'a, C>,
     y: &'a mut [T],
 }
 
@@ -160,15 +162,17 @@ impl<T: Real, C: Real> Kernel for Query<'_, T, C> {
     /// All heads go from one stage to the next together: what one of them waits for, another one computes.
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Attention { heads, d_k, d_v, scale, .. } = *self.attention;
-        let sizes = [padded(s, heads) * d_k, heads * BLOCK, heads * padded(s, d_v), heads * S::LANES];
+        let Attention { heads, d_k, d_v, .. } = *self.attention;
+        let squares = SQUARES * S::LANES * S::LANES;
+        let sizes =
+            [padded(s, heads) * d_k, heads * BLOCK, heads * padded(s, d_v), heads * S::LANES, squares];
         let mut memory = Scratch::take(sizes.iter().sum());
-        let [q, scores, o, l] = cut(&mut memory, sizes);
-        for (x, q) in self.q.chunks_exact(heads).zip(q.chunks_exact_mut(padded(s, heads))) {
-            for at in (0..heads).step_by(S::LANES) {
-                let x = load(s, x, at, S::LANES.min(heads - at));
-                store(s, q, at, S::LANES, s.mul(x, s.splat(scale)));
-            }
+        let [q, scores, o, l, squares] = cut(&mut memory, sizes);
+        let paired = self.is_paired(s);
+        if paired {
+            self.pair_queries(s, q);
+        } else {
+            self.pad_queries(s, q);
         }
         o.fill(0.0);
         l.fill(0.0);
@@ -176,19 +180,32 @@ impl<T: Real, C: Real> Kernel for Query<'_, T, C> {
         greatest.fill(f32::NEG_INFINITY);
         for keys in self.keys.chunks(BLOCK) {
             for (vector, keys) in keys.chunks(S::LANES).enumerate() {
-                self.score(s, q, keys, &mut scores[vector * S::LANES..]);
+                let scores = &mut scores[vector * S::LANES..];
+                if paired {
+                    self.score_pairs(s, q, keys, squares, scores);
+                } else {
+                    self.score(s, q, keys, squares, scores);
+                }
             }
             for (head, scores) in scores.chunks_exact_mut(BLOCK).enumerate() {
                 let o = &mut o[head * padded(s, d_v)..][..padded(s, d_v)];
                 weigh(s, keys.len(), scores, &mut greatest[head], &mut l[head * S::LANES..][..S::LANES], o);
             }
-            self.add_values(s, keys, scores, o);
+            if paired {
+                self.add_paired_values(s, keys, scores, o);
+            } else {
+                self.add_values(s, keys, scores, o);
+            }
         }
         for head in 0..heads {
             let (o, l) = (&o[head * padded(s, d_v)..], s.sum(load(s, l, head * S::LANES, S::LANES)));
             let y = &mut self.y[head * d_v..][..d_v];
             if l == 0.0 {
                 y.fill(T::from_f32(0.0));
+                continue;
+            }
+            if paired {
+                write_pairs(s, o, l, y);
                 continue;
             }
             for at in (0..d_v).step_by(S::LANES) {
@@ -230,12 +247,24 @@ fn weigh<S: Simd>(s: S, keys: usize, scores: &mut [f32], greatest: &mut f32, l: 
 }
 
 impl<T: Real, C: Real> Query<'_, T, C> {
-    /// The products of all heads of the query, scaled already, with a vector of keys, each head's [`BLOCK`] behind those of the
-    /// one before; behind the last key there may be anything.
+    /// The query times the scale, each element's heads in whole vectors.
     #[inline(always)]
-    fn score<S: Simd>(&self, s: S, q: &[f32], keys: &[u32], scores: &mut [f32]) {
+    fn pad_queries<S: Simd>(&self, s: S, q: &mut [f32]) {
+        let Attention { heads, scale, .. } = *self.attention;
+        for (x, q) in self.q.chunks_exact(heads).zip(q.chunks_exact_mut(padded(s, heads))) {
+            for at in (0..heads).step_by(S::LANES) {
+                let x = load(s, x, at, S::LANES.min(heads - at));
+                store(s, q, at, S::LANES, s.mul(x, s.splat(scale)));
+            }
+        }
+    }
+
+    /// The products of all heads of the query, scaled already, with a vector of keys, each head's [`BLOCK`] behind those of the
+    /// one before; behind the last key there may be anything. `squares` is memory for it.
+    #[inline(always)]
+    fn score<S: Simd>(&self, s: S, q: &[f32], keys: &[u32], squares: &mut [f32], scores: &mut [f32]) {
         let heads = self.attention.heads;
-        let (mut by_key, mut by_head) = ([0f32; MOST_LANES * MOST_LANES], [0f32; MOST_LANES * MOST_LANES]);
+        let (by_key, by_head) = squares.split_at_mut(S::LANES * S::LANES);
         for head in (0..heads).step_by(S::LANES) {
             let n = S::LANES.min(heads - head);
             for (keys, sums) in keys.chunks(KEYS).zip(by_key.chunks_mut(KEYS * S::LANES)) {
@@ -249,7 +278,7 @@ impl<T: Real, C: Real> Query<'_, T, C> {
             // Safety: both are squares of LANES × LANES.
             unsafe { s.transpose(by_key.as_ptr(), S::LANES, by_head.as_mut_ptr(), S::LANES) }
             for h in 0..n {
-                store(s, scores, (head + h) * BLOCK, S::LANES, load(s, &by_head, h * S::LANES, S::LANES));
+                store(s, scores, (head + h) * BLOCK, S::LANES, load(s, by_head, h * S::LANES, S::LANES));
             }
         }
     }

@@ -30,6 +30,7 @@ mod backward;
 mod block;
 mod decode;
 mod forward;
+mod rounded;
 #[cfg(test)]
 mod tests;
 

@@ -505,8 +505,14 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
                     matrix(&v_cache, v_width),
                     &mut y,
                 );
-                let bits = |x: &[T]| x.iter().map(|x| x.to_f32().to_bits()).collect::<Vec<_>>();
-                assert_eq!(bits(&y), bits(&expected), "{isa}, {heads} heads of {d_k} and {d_v}");
+                let what = format!("{isa}, {heads} heads of {d_k} and {d_v}");
+                if size_of::<T>() == size_of::<C>() {
+                    assert_eq!(bits(&y), bits(&expected), "{what}");
+                }
+                // Where keys and values were rounded to another type, sums may have another order.
+                for (y, expected) in wide(&y).iter().zip(wide(&expected)) {
+                    assert!((y - expected).abs() < 2e-6, "{what}: {y} for {expected}");
+                }
             }
         }
     }
@@ -524,6 +530,9 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
     check::<bf16, bf16>(1, 5, 33, &[9]);
     check::<f32, f32>(16, 16, 16, &[5, 80]);
     check::<bf16, bf16>(20, 17, 16, &[33, 2]);
-    check::<f32, bf16>(8, 32, 32, &[20, 3, 64]);
+    check::<f32, bf16>(8, 32, 32, &[20, 3, 64, 1, 0, 65, 17]);
+    check::<f32, bf16>(16, 64, 64, &[5, 80]);
+    check::<f32, bf16>(4, 8, 96, &[7, 12]);
+    check::<f32, bf16>(2, 16, 32, &[9]);
     check::<f32, bf16>(3, 20, 7, &[33]);
 }

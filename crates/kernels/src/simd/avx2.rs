@@ -45,6 +45,12 @@ fn low(x: __m256i) -> __m256 {
     unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<16>(x)) }
 }
 
+/// The upper half of each lane as the bf16 that it is.
+#[inline(always)]
+fn high(x: __m256i) -> __m256 {
+    unsafe { _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32(!0xffff))) }
+}
+
 /// The bits of `x`, of which the upper half is `x` rounded to the nearest bf16, the even one of two, and the lower half is
 /// anything. A NaN is made a quiet one.
 #[inline(always)]
@@ -115,6 +121,13 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
+    unsafe fn load_even_odd_bf16(self, at: *const bf16) -> [__m256; 2] {
+        unsafe {
+            let pairs = _mm256_loadu_si256(at.cast());
+            [low(pairs), high(pairs)]
+        }
+    }
+    #[inline(always)]
     unsafe fn store_bf16(self, at: *mut bf16, x: __m256) {
         unsafe { _mm_storeu_si128(at.cast(), nearest(x)) }
     }
@@ -157,6 +170,22 @@ impl Simd for Avx2 {
         }
     }
 
+    #[inline(always)]
+    fn even_odd(self, first: __m256, second: __m256) -> [__m256; 2] {
+        unsafe {
+            // The shuffle keeps to the halves of a register.
+            let front = _mm256_permute2f128_ps::<0x20>(first, second);
+            let back = _mm256_permute2f128_ps::<0x31>(first, second);
+            [_mm256_shuffle_ps::<0b10_00_10_00>(front, back), _mm256_shuffle_ps::<0b11_01_11_01>(front, back)]
+        }
+    }
+    #[inline(always)]
+    fn in_turn(self, even: __m256, odd: __m256) -> [__m256; 2] {
+        unsafe {
+            let (low, high) = (_mm256_unpacklo_ps(even, odd), _mm256_unpackhi_ps(even, odd));
+            [_mm256_permute2f128_ps::<0x20>(low, high), _mm256_permute2f128_ps::<0x31>(low, high)]
+        }
+    }
     #[inline(always)]
     fn add(self, a: __m256, b: __m256) -> __m256 {
         unsafe { _mm256_add_ps(a, b) }

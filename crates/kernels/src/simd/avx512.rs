@@ -52,6 +52,12 @@ fn low(x: __m512i) -> __m512 {
     unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(x)) }
 }
 
+/// The upper half of each lane as the bf16 that it is.
+#[inline(always)]
+fn high(x: __m512i) -> __m512 {
+    unsafe { _mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32(!0xffff))) }
+}
+
 /// The bits of `x`, of which the upper half is `x` rounded to the nearest bf16, the even one of two, and the lower half is
 /// anything. A NaN is made a quiet one.
 #[inline(always)]
@@ -116,6 +122,13 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
         unsafe { widened(_mm256_maskz_loadu_epi16(first(n), at.cast())) }
     }
     #[inline(always)]
+    unsafe fn load_even_odd_bf16(self, at: *const bf16) -> [__m512; 2] {
+        unsafe {
+            let pairs = _mm512_loadu_si512(at.cast());
+            [low(pairs), high(pairs)]
+        }
+    }
+    #[inline(always)]
     unsafe fn store_bf16(self, at: *mut bf16, x: __m512) {
         unsafe { _mm256_storeu_si256(at.cast(), nearest::<BF16>(x)) }
     }
@@ -166,6 +179,22 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
         }
     }
 
+    #[inline(always)]
+    fn even_odd(self, first: __m512, second: __m512) -> [__m512; 2] {
+        unsafe {
+            let even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+            let odd = _mm512_or_si512(even, _mm512_set1_epi32(1));
+            [_mm512_permutex2var_ps(first, even, second), _mm512_permutex2var_ps(first, odd, second)]
+        }
+    }
+    #[inline(always)]
+    fn in_turn(self, even: __m512, odd: __m512) -> [__m512; 2] {
+        unsafe {
+            let front = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+            let back = _mm512_or_si512(front, _mm512_set1_epi32(8));
+            [_mm512_permutex2var_ps(even, front, odd), _mm512_permutex2var_ps(even, back, odd)]
+        }
+    }
     #[inline(always)]
     fn add(self, a: __m512, b: __m512) -> __m512 {
         unsafe { _mm512_add_ps(a, b) }

@@ -85,6 +85,11 @@ impl Simd for Portable {
         std::array::from_fn(|i| if i < n { widened(unsafe { *at.add(i) }) } else { 0.0 })
     }
     #[inline(always)]
+    unsafe fn load_even_odd_bf16(self, at: *const bf16) -> [Self::F; 2] {
+        // Safety: the caller's promise.
+        [0, 1].map(|odd| std::array::from_fn(|i| widened(unsafe { *at.add(2 * i + odd) })))
+    }
+    #[inline(always)]
     unsafe fn store_bf16(self, at: *mut bf16, x: Self::F) {
         // Safety: the caller's promise.
         unsafe { at.cast::<[bf16; N]>().write_unaligned(x.map(nearest)) }
@@ -106,6 +111,16 @@ impl Simd for Portable {
         }
     }
 
+    #[inline(always)]
+    fn even_odd(self, first: Self::F, second: Self::F) -> [Self::F; 2] {
+        let lane = |i: usize| if i < N { first[i] } else { second[i - N] };
+        [0, 1].map(|odd| std::array::from_fn(|i| lane(2 * i + odd)))
+    }
+    #[inline(always)]
+    fn in_turn(self, even: Self::F, odd: Self::F) -> [Self::F; 2] {
+        let lane = |i: usize| if i.is_multiple_of(2) { even[i / 2] } else { odd[i / 2] };
+        [0, N].map(|first| std::array::from_fn(|i| lane(first + i)))
+    }
     #[inline(always)]
     fn add(self, a: Self::F, b: Self::F) -> Self::F {
         zip(a, b, |a, b| a + b)
