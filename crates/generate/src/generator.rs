@@ -175,10 +175,12 @@ impl<M: Seq2Seq> Generator<M> {
         self.results.is_empty()
     }
 
-    /// Says that no further sentence is to be expected: those that wait begin the longest first, so that all are done at about
-    /// the same time. Their results do not change, nor does the order in which they are handed out.
+    /// Says that no further sentence is to be expected: the last that wait, as many as are decoded at once, begin the longest
+    /// first, so that all are done at about the same time. Their results do not change, nor does the order in which they are
+    /// handed out.
     pub fn expect_no_more(&mut self) {
-        self.waiting.make_contiguous().sort_by_key(|(sentence, _)| Reverse(sentence.source.len()));
+        let last = self.waiting.len().saturating_sub(self.rules.options.batch);
+        self.waiting.make_contiguous()[last..].sort_by_key(|(sentence, _)| Reverse(sentence.source.len()));
     }
 
     /// Writes one token of every sentence that is being decoded. Waiting ones take free places first.
