@@ -4,6 +4,7 @@ use half::{bf16, f16};
 use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
 use std::ops::{Deref, DerefMut};
 use std::ptr::NonNull;
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// A type of which any bits are a value and all zeros is zero.
 ///
@@ -26,6 +27,8 @@ unsafe impl Element for i32 {}
 pub struct Aligned<T: Element> {
     start: NonNull<T>,
     len: usize,
+    /// What it is a part of, if it has no memory of its own.
+    chunk: Option<Arc<Chunk>>,
 }
 
 /// The size of a cache line and of the widest vector.
@@ -45,6 +48,51 @@ fn ask_for_huge_pages(start: NonNull<u8>, layout: Layout) {
     let _ = (start, layout);
 }
 
+/// Some huge pages that are given away in parts, and go back to the system when all of these are dropped.
+struct Chunk {
+    start: NonNull<u8>,
+}
+
+// Safety: it does nothing with its memory but give it back.
+unsafe impl Send for Chunk {}
+// Safety: as above.
+unsafe impl Sync for Chunk {}
+
+impl Chunk {
+    const LAYOUT: Layout = match Layout::from_size_align(4 * HUGE_PAGE, HUGE_PAGE) {
+        Ok(layout) => layout,
+        Err(_) => panic!("a chunk has a size"),
+    };
+
+    /// The next `size` bytes that are free, of the open chunk or of a new one.
+    fn part(size: usize) -> (Arc<Chunk>, NonNull<u8>) {
+        /// The chunk that parts are taken of, and how many of its bytes are taken.
+        static OPEN: Mutex<(Weak<Chunk>, usize)> = Mutex::new((Weak::new(), 0));
+        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let fits = open.0.upgrade().filter(|_| open.1 + size <= Self::LAYOUT.size());
+        let chunk = fits.unwrap_or_else(|| {
+            // Safety: the layout is not empty.
+            let start = unsafe { alloc(Self::LAYOUT) };
+            let start = NonNull::new(start).unwrap_or_else(|| handle_alloc_error(Self::LAYOUT));
+            ask_for_huge_pages(start, Self::LAYOUT);
+            let chunk = Arc::new(Chunk { start });
+            *open = (Arc::downgrade(&chunk), 0);
+            chunk
+        });
+        // Safety: inside of the chunk.
+        let start = unsafe { chunk.start.add(open.1) };
+        open.1 += size;
+        (chunk, start)
+    }
+}
+
+impl Drop for Chunk {
+    fn drop(&mut self) {
+        // Safety: as it was allocated.
+        unsafe { dealloc(self.start.as_ptr(), Self::LAYOUT) };
+    }
+}
+
 // Safety: it owns its memory as a `Vec` does, and `Element` is `Send`.
 unsafe impl<T: Element> Send for Aligned<T> {}
 // Safety: as above.
@@ -54,7 +102,7 @@ impl<T: Element> Aligned<T> {
     /// `len` zeros.
     pub fn zeros(len: usize) -> Self {
         if len == 0 {
-            return Aligned { start: NonNull::dangling(), len };
+            return Aligned { start: NonNull::dangling(), len, chunk: None };
         }
         let layout = Self::layout(len);
         // Safety: the layout is not empty.
@@ -63,7 +111,19 @@ impl<T: Element> Aligned<T> {
         ask_for_huge_pages(start, layout);
         // Safety: all of it is ours, and zero bits are zero.
         unsafe { start.write_bytes(0, layout.size()) };
-        Aligned { start: start.cast(), len }
+        Aligned { start: start.cast(), len, chunk: None }
+    }
+
+    /// `len` zeros that are kept for long, such as weights: many small ones share large pages, which are got in less time.
+    pub(crate) fn lasting(len: usize) -> Self {
+        let size = Self::layout(len).size().next_multiple_of(ALIGNMENT);
+        if len == 0 || size >= HUGE_PAGE {
+            return Aligned::zeros(len);
+        }
+        let (chunk, start) = Chunk::part(size);
+        // Safety: this part of the chunk is ours, and zero bits are zero.
+        unsafe { start.write_bytes(0, size) };
+        Aligned { start: start.cast(), len, chunk: Some(chunk) }
     }
 
     /// Large memory starts at a huge page.
@@ -77,8 +137,8 @@ impl<T: Element> Aligned<T> {
 
 impl<T: Element> Drop for Aligned<T> {
     fn drop(&mut self) {
-        if self.len > 0 {
-            // Safety: allocated in `zeros` with the same layout.
+        if self.len > 0 && self.chunk.is_none() {
+            // Safety: allocated in `zeros` with the same layout, since it is no part of a chunk.
             unsafe { dealloc(self.start.as_ptr().cast(), Self::layout(self.len)) }
         }
     }
@@ -117,6 +177,24 @@ mod tests {
             assert!(len == 0 || (a.as_ptr() as usize).is_multiple_of(ALIGNMENT));
             a.fill(1.5);
             assert_eq!(a.iter().map(|&x| x as f64).sum::<f64>(), 1.5 * len as f64);
+        }
+    }
+
+    #[test]
+    fn parts_of_a_chunk_are_zero_and_apart_however_they_come_and_go() {
+        let mut kept: Vec<Aligned<f32>> = Vec::new();
+        for round in 0..200 {
+            // Some are larger than what is left of a chunk, some than a whole one.
+            let len = [0, 1, 17, 5000, HUGE_PAGE / 8, HUGE_PAGE * 2][round % 6];
+            let mut part = Aligned::lasting(len);
+            assert!(part.iter().all(|&x| x == 0.0));
+            assert!(len == 0 || (part.as_ptr() as usize).is_multiple_of(ALIGNMENT));
+            part.fill(round as f32);
+            kept.push(part);
+            if round % 3 == 0 {
+                kept.swap_remove(round * 7 % kept.len());
+            }
+            assert!(kept.iter().all(|part| part.iter().all(|&x| x == part[0])));
         }
     }
 }

@@ -4,56 +4,31 @@
 //! rows, and looked at while they are in cache.
 
 use crate::Cpu;
-use crate::gemm::{Epilogue, Int8Rows, Int8Weights, Matrix, Operand, gemm_int8_columns};
+use crate::gemm::{Epilogue, Int8Rows, Matrix, Operand, Weights, gemm_int8_columns};
 use crate::scratch::Scratch;
 use crate::top::{Best, CHUNK, Top};
-
-/// The weights of an output, `[classes, d]`.
-#[derive(Debug, Clone, Copy)]
-pub enum Table<'a> {
-    /// As they were learned.
-    F32(Matrix<'a>),
-    /// Quantised.
-    Int8(&'a Int8Weights),
-}
-
-impl Table<'_> {
-    fn classes(self) -> usize {
-        match self {
-            Table::F32(w) => w.rows(),
-            Table::Int8(w) => w.outputs(),
-        }
-    }
-}
 
 /// The `count` greatest logits of each row, greatest first, and `log Σ e^logit`; see [`Top`].
 pub fn top_logits<T: Operand>(
     cpu: &Cpu,
     x: Matrix<T>,
-    table: Table,
+    table: Weights<T>,
     bias: Option<&[f32]>,
     never: Option<usize>,
     count: usize,
 ) -> (Vec<Best>, Vec<f32>) {
-    let classes = table.classes();
+    let classes = table.columns();
     let mut top = Top::new(x.rows(), count, never);
     let mut logits = Scratch::<f32>::take(x.rows() * CHUNK.min(classes));
-    let quantised = match table {
-        Table::F32(_) => None,
-        Table::Int8(_) => Some(Int8Rows::new(cpu, x)),
-    };
+    let quantised = if let Weights::Int8(w) = table { Some((Int8Rows::new(cpu, x), w)) } else { None };
     for first in (0..classes).step_by(CHUNK) {
         let columns = first..classes.min(first + CHUNK);
         let logits = &mut logits[..x.rows() * columns.len()];
-        match (table, &quantised) {
-            (Table::Int8(w), Some(x)) => {
-                gemm_int8_columns(cpu, x, w, columns, logits, Epilogue { bias, ..Epilogue::default() });
-            }
-            (Table::Int8(_), None) => unreachable!("rows are quantised for quantised weights"),
-            (Table::F32(w), _) => {
-                let bias = bias.map(|bias| &bias[columns.clone()]);
-                T::logits(cpu, x, w.part(columns).t(), logits, Epilogue { bias, ..Epilogue::default() });
-            }
+        if let Some((x, w)) = &quantised {
+            gemm_int8_columns(cpu, x, w, columns, logits, Epilogue { bias, ..Epilogue::default() });
+        } else {
+            let bias = bias.map(|bias| &bias[columns.clone()]);
+            T::logits(cpu, x, table.part(columns), logits, Epilogue { bias, ..Epilogue::default() });
         }
         top.add(cpu, first, logits);
     }
@@ -63,7 +38,7 @@ pub fn top_logits<T: Operand>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::gemm::gemm_int8;
+    use crate::gemm::Int8Weights;
     use crate::testing::{cpus, normal};
     use crate::top::top_of_row;
 
@@ -71,18 +46,17 @@ mod tests {
     fn they_are_the_best_of_the_logits_that_a_product_gives() {
         let (rows, d, classes) = (5, 40, 2 * CHUNK + 70);
         let (x, w, bias) = (normal(1, rows * d), normal(2, classes * d), normal(3, classes));
-        let (matrix, table) = (Matrix::new(&x[..], rows, d), Matrix::new(&w[..], classes, d));
+        let matrix = Matrix::new(&x[..], rows, d);
         for cpu in cpus() {
             let quantised = Int8Weights::new(&cpu, &w, classes, d);
-            for table in [Table::F32(table), Table::Int8(&quantised)] {
+            let packed = f32::pack(&cpu, &w, classes, d);
+            let plain = Weights::F32(Matrix::new(&w[..], classes, d).t());
+            for table in [plain, packed.all(), Weights::Int8(&quantised)] {
                 let mut logits = vec![0.0; rows * classes];
                 let epilogue = Epilogue { bias: Some(&bias), ..Epilogue::default() };
-                match table {
-                    Table::F32(w) => f32::logits(&cpu, matrix, w.t(), &mut logits, epilogue),
-                    Table::Int8(w) => gemm_int8(&cpu, matrix, w, &mut logits, epilogue),
-                }
+                f32::logits(&cpu, matrix, table.clone(), &mut logits, epilogue);
                 for count in [1, 8] {
-                    let (best, sums) = top_logits(&cpu, matrix, table, Some(&bias), None, count);
+                    let (best, sums) = top_logits(&cpu, matrix, table.clone(), Some(&bias), None, count);
                     for (i, row) in logits.chunks(classes).enumerate() {
                         let mut expected = vec![Best::NONE; count];
                         let sum = top_of_row(cpu.isa, row, &mut expected);

@@ -6,7 +6,7 @@
 //! as one chain of sums, so that it cannot be seen there either; in bf16 each slice is a sum of its own, added in f32.
 
 use crate::Cpu;
-use crate::gemm::{Epilogue, Matrix, Operand};
+use crate::gemm::{Epilogue, Matrix, Operand, Weights};
 use crate::loss::cross_entropy;
 use crate::scratch::Scratch;
 
@@ -72,12 +72,12 @@ fn in_slices<T: Operand>(
         let here = start * d..(start + rows) * d;
         let hidden = Matrix::new(&hidden[here.clone()], rows, d);
         let logits = &mut logits[..rows * classes];
-        T::times_weights(cpu, hidden, table.t(), logits, shifted);
+        T::times_weights(cpu, hidden, Weights::F32(table.t()), logits, shifted);
         let (targets, losses) = (&targets[start..start + rows], &mut losses[start..start + rows]);
         cross_entropy(cpu, logits, classes, targets, smoothing, scale, losses, gradients.is_some());
         if let Some((dhidden, dtable)) = &mut gradients {
             let dlogits = Matrix::new(logits, rows, classes);
-            T::times_weights(cpu, dlogits, table, &mut dhidden[here], Epilogue::default());
+            T::times_weights(cpu, dlogits, Weights::F32(table), &mut dhidden[here], Epilogue::default());
             let add = Epilogue { accumulate: start > 0, ..Epilogue::default() };
             T::times_activations(cpu, dlogits.t(), hidden, &mut dtable[..classes * d], add);
         }

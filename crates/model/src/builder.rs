@@ -28,9 +28,18 @@ pub struct Builder<'a> {
     backend: Arc<dyn Backend>,
     source: Source<'a>,
     prefix: String,
-    int8: bool,
+    form: Form,
     made: Rc<RefCell<Vec<Parameter>>>,
     constants: Rc<RefCell<Vec<(&'static str, Tensor)>>>,
+}
+
+/// What becomes of weights that nothing but products takes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// They can be learned and saved.
+    Plain,
+    Packed,
+    Int8,
 }
 
 #[derive(Clone, Copy)]
@@ -61,15 +70,21 @@ impl<'a> Builder<'a> {
             backend: Arc::clone(backend),
             source,
             prefix: String::new(),
-            int8: false,
+            form: Form::Plain,
             made: Rc::default(),
             constants: Rc::default(),
         }
     }
 
-    /// The same builder with the weights of dense layers in int8: for decoding, not to be trained or saved.
+    /// The same builder with the weights of products as the backend multiplies with them ([`Backend::pack`]): for decoding, not
+    /// to be trained or saved.
+    pub fn packed(self) -> Builder<'a> {
+        Builder { form: Form::Packed, ..self }
+    }
+
+    /// The same builder with the weights of products in int8: for decoding, not to be trained or saved.
     pub fn in_int8(self) -> Builder<'a> {
-        Builder { int8: true, ..self }
+        Builder { form: Form::Int8, ..self }
     }
 
     /// The backend of the parameters.
@@ -107,19 +122,19 @@ impl<'a> Builder<'a> {
         Ok(parameter)
     }
 
-    /// Weights as products take them: `parameter` itself, or its weights in int8 where these are asked for. A checkpoint
-    /// that has them in int8 gives them as they are.
+    /// Weights as products take them: `parameter` itself, or its weights packed or in int8 where that is asked for. A
+    /// checkpoint that has them in int8 gives them as they are.
     pub fn product_weights(&self, parameter: Parameter) -> Result<Parameter, Error> {
-        let weights = match self.source {
-            Source::Shapes => None,
-            Source::Random(_) | Source::Checkpoint(_) if !self.int8 => None,
-            Source::Random(_) => Some(self.backend.quantise(&parameter.value())),
-            Source::Checkpoint(_) => {
-                let stored = self.stored_int8(parameter.name(), parameter.value().shape())?;
-                Some(stored.unwrap_or_else(|| self.backend.quantise(&parameter.value())))
+        let value = parameter.value();
+        let weights = match (self.source, self.form) {
+            (Source::Shapes, _) | (_, Form::Plain) => return Ok(parameter),
+            (_, Form::Packed) => self.backend.pack(&value),
+            (_, Form::Int8) => {
+                let stored = self.stored_int8(parameter.name(), value.shape())?;
+                stored.unwrap_or_else(|| self.backend.quantise(&value))
             }
         };
-        Ok(weights.map_or(parameter.clone(), |weights| Parameter::new(parameter.name(), weights)))
+        Ok(Parameter::new(parameter.name(), weights))
     }
 
     /// The weights of a dense layer, which nothing but products takes.
@@ -132,7 +147,7 @@ impl<'a> Builder<'a> {
         }
         let weights = self.product_weights(self.parameter("weight", shape, Init::Xavier)?)?;
         if let Some(last) = self.made.borrow_mut().last_mut() {
-            // So that the weights before rounding are not kept.
+            // So that the weights before that are not kept.
             *last = weights.clone();
         }
         Ok(weights)
@@ -141,7 +156,7 @@ impl<'a> Builder<'a> {
     /// Weights in int8, where they are asked for and the checkpoint has them: nothing is made of them but their order.
     fn stored_int8(&self, name: &str, shape: Shape) -> Result<Option<Tensor>, Error> {
         match self.source {
-            Source::Checkpoint(checkpoint) if self.int8 && checkpoint.is_int8(name) => {
+            Source::Checkpoint(checkpoint) if self.form == Form::Int8 && checkpoint.is_int8(name) => {
                 let Stored::Int8 { rows, scales } = checkpoint.stored_as(name, shape)? else {
                     return Ok(None);
                 };

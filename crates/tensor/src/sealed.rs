@@ -138,6 +138,9 @@ impl Backend for SealedBackend {
     ) -> Tensor {
         seal(self.inner.linear(&open(x), &open(w), bias.map(open).as_ref(), activation))
     }
+    fn pack(&self, w: &Tensor) -> Tensor {
+        seal(self.inner.pack(&open(w)))
+    }
     fn quantise(&self, w: &Tensor) -> Tensor {
         seal(self.inner.quantise(&open(w)))
     }

@@ -14,7 +14,7 @@ use attentive_kernels::activation::{Activation, activate, activate_backward};
 use attentive_kernels::attention::{Attention, Rows, Span, attention, attention_backward};
 use attentive_kernels::elementwise::{add, dropout, sum_rows};
 use attentive_kernels::embedding::{embedding, embedding_backward};
-use attentive_kernels::gemm::{Epilogue, Int8Weights, Matrix, Operand, gemm_int8};
+use attentive_kernels::gemm::{Epilogue, Int8Weights, Matrix, Operand, Weights, gemm_int8};
 use attentive_kernels::limits::{multiply_add_rate, stream_rate, tile_rates};
 use attentive_kernels::loss::cross_entropy;
 use attentive_kernels::norm::{residual_layer_norm, residual_layer_norm_backward};
@@ -264,10 +264,10 @@ fn products<T: Operand>(bench: &mut Bench) {
         let (shape, work) = (format!("{m}×{k}×{n}"), || Work::Product(2 * m * k * n, operands::<T>()));
         let rows = Matrix::new(&a, m, k);
         bench.measure("gemm nt", shape.clone(), work(), |cpu| {
-            T::times_weights(cpu, rows, Matrix::new(&w, n, k).t(), &mut y, plain());
+            T::times_weights(cpu, rows, Weights::F32(Matrix::new(&w, n, k).t()), &mut y, plain());
         });
         bench.measure("gemm nn", shape.clone(), work(), |cpu| {
-            T::times_weights(cpu, rows, Matrix::new(&w, k, n), &mut y, plain());
+            T::times_weights(cpu, rows, Weights::F32(Matrix::new(&w, k, n)), &mut y, plain());
         });
         bench.measure("gemm tn", shape, work(), |cpu| {
             T::times_activations(cpu, Matrix::new(&a, k, m).t(), Matrix::new(&x, k, n), &mut dw, plain());

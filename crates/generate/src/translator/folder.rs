@@ -32,7 +32,7 @@ impl ModelFolder {
     /// # Panics
     /// If there is no backend.
     pub fn open_on(backends: &[Arc<dyn Backend>], int8: bool, folder: &Path) -> Result<ModelFolder, Error> {
-        let load = if int8 { Transformer::load_in_int8 } else { Transformer::load };
+        let load = if int8 { Transformer::load_in_int8 } else { Transformer::load_packed };
         // Either takes about as long as the other.
         let (transformer, tokenizer) = std::thread::scope(|scope| {
             let tokenizer = scope.spawn(|| Tokenizer::load(folder));

@@ -12,9 +12,11 @@ mod bf16;
 mod int8;
 mod pack;
 mod tile;
+mod weights;
 
 pub use bf16::gemm_bf16;
 pub use int8::{Int8Rows, Int8Weights, gemm_int8, gemm_int8_columns, quantise};
+pub use weights::{PackedWeights, Weights};
 
 use crate::activation::Activation;
 use crate::isa::Kernel;
@@ -104,6 +106,29 @@ pub fn gemm(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) 
     shape.multiply(cpu, a, &left, b.cols, &right, c, epilogue);
 }
 
+/// [`gemm`] with some columns of weights `[n, k]` that were packed before: `C: [m, columns]`.
+///
+/// # Panics
+/// If the first column is not the first of a panel, or they were packed for another instruction set.
+fn gemm_packed(
+    cpu: &Cpu,
+    a: Matrix,
+    w: &PackedWeights<f32>,
+    columns: Range<usize>,
+    c: &mut [f32],
+    epilogue: Epilogue,
+) {
+    check((a.rows, a.cols), (w.k, columns.len()), c.len(), epilogue);
+    let shape = Shape::of(cpu.isa);
+    let mut left = Scratch::take(shape.left_len(a));
+    let to_left = Shared::new(&mut left);
+    cpu.threads.run(shape.left_panels(a.rows).div_ceil(TASK_PACK), |task| {
+        shape.pack_left(cpu.isa, a, task, to_left);
+    });
+    let right = w.panels_from(cpu, columns.start, shape.cols);
+    shape.multiply(cpu, a, &left, columns.len(), right, c, epilogue);
+}
+
 /// `C[i] = A[i]·B[i]` for each of `batch` products of one shape that lie one after the other; the transpositions are
 /// `A` as `[k, m]` and `B` as `[n, k]`.
 pub fn gemm_batched(
@@ -127,39 +152,56 @@ pub fn gemm_batched(
     });
 }
 
-/// A type of activations, and its products: with weights, which are f32, and with other activations, into the
-/// gradient of weights.
+/// A type of activations, and its products: with weights and with other activations, into the gradient of weights.
 pub trait Operand: Real {
     /// `C = activation(A·B + bias)` with weights on the right.
-    fn times_weights(cpu: &Cpu, a: Matrix<Self>, b: Matrix, c: &mut [Self], epilogue: Epilogue);
+    fn times_weights(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [Self], epilogue: Epilogue);
     /// The same in f32.
-    fn logits(cpu: &Cpu, a: Matrix<Self>, b: Matrix, c: &mut [f32], epilogue: Epilogue);
+    fn logits(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [f32], epilogue: Epilogue);
     /// `C = A·B` for the gradient of weights.
     fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [f32], epilogue: Epilogue);
+    /// Weights `[n, k]` for these products.
+    fn pack(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> PackedWeights<Self>;
 }
 
 impl Operand for f32 {
-    fn times_weights(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
-        gemm(cpu, a, b, c, epilogue);
+    fn times_weights(cpu: &Cpu, a: Matrix, b: Weights<f32>, c: &mut [f32], epilogue: Epilogue) {
+        match b {
+            Weights::F32(b) => gemm(cpu, a, b, c, epilogue),
+            Weights::Packed(w, columns) => gemm_packed(cpu, a, w, columns, c, epilogue),
+            Weights::Int8(w) => gemm_int8(cpu, a, w, c, epilogue),
+        }
     }
-    fn logits(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
-        gemm(cpu, a, b, c, epilogue);
+    fn logits(cpu: &Cpu, a: Matrix, b: Weights<f32>, c: &mut [f32], epilogue: Epilogue) {
+        f32::times_weights(cpu, a, b, c, epilogue);
     }
     fn times_activations(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
         gemm(cpu, a, b, c, epilogue);
     }
+    fn pack(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> PackedWeights<f32> {
+        let (shape, b) = (Shape::of(cpu.isa), Matrix::new(weights, n, k).t());
+        PackedWeights::new(cpu, n, k, shape.right_len(b), |to| {
+            let to = Shared::new(to);
+            cpu.threads.run(shape.right_panels(n).div_ceil(TASK_PACK), |task| {
+                shape.pack_right(cpu.isa, b, task, to);
+            });
+        })
+    }
 }
 
 impl Operand for half::bf16 {
-    fn times_weights(cpu: &Cpu, a: Matrix<Self>, b: Matrix, c: &mut [Self], epilogue: Epilogue) {
-        gemm_bf16(cpu, a, b, c, epilogue);
+    fn times_weights(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [Self], epilogue: Epilogue) {
+        bf16::times_weights(cpu, a, b, c, epilogue);
     }
-    fn logits(cpu: &Cpu, a: Matrix<Self>, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
-        gemm_bf16(cpu, a, b, c, epilogue);
+    fn logits(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [f32], epilogue: Epilogue) {
+        bf16::times_weights(cpu, a, b, c, epilogue);
     }
     fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [f32], epilogue: Epilogue) {
         // Of the gradients of a model, a cache keeps none until they are used.
         gemm_bf16(cpu, a, b, c, Epilogue { streamed: !epilogue.accumulate, ..epilogue });
+    }
+    fn pack(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> PackedWeights<Self> {
+        bf16::pack_weights(cpu, weights, n, k)
     }
 }
 

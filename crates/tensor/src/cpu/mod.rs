@@ -15,8 +15,8 @@ use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::{self, Activation};
 use attentive_kernels::attention::{self, Attention, KeyLists, Span};
-use attentive_kernels::gemm::{self, Epilogue, Int8Weights, Operand};
-use attentive_kernels::logits::{Table, top_logits};
+use attentive_kernels::gemm::{self, Epilogue, Int8Weights, Operand, Weights};
+use attentive_kernels::logits::top_logits;
 use attentive_kernels::optimizer::{self, Adam};
 use attentive_kernels::top::Best;
 use attentive_kernels::{Cpu, Dropout, Random, elementwise, embedding, norm, projection, softmax};
@@ -25,7 +25,7 @@ use memory::{Memory, Number, Pool};
 use profile::{Profile, Share};
 use std::sync::Arc;
 use std::time::Duration;
-use view::{by_type, covered, data, data_mut, f32s, i32s, int8, linear_shape, matrix, rows, same_shape};
+use view::{by_type, covered, data, data_mut, f32s, i32s, linear_shape, matrix, rows, same_shape, weights};
 
 /// The backend that computes on the processor.
 ///
@@ -267,11 +267,22 @@ impl Backend for CpuBackend {
         let shape = linear_shape("linear", x, w);
         let epilogue = Epilogue { bias: bias.map(f32s), activation, ..Epilogue::default() };
         self.profile.time(Share::Product, || {
-            by_type!(x, T => self.build(shape, |y| match int8(w) {
-                Some(w) => gemm::gemm_int8(&self.cpu, matrix::<T>(x), w, y, epilogue),
-                None => T::times_weights(&self.cpu, matrix(x), matrix(w).t(), y, epilogue),
+            by_type!(x, T => self.build(shape, |y| {
+                T::times_weights(&self.cpu, matrix(x), weights(w), y, epilogue);
             }))
         })
+    }
+
+    fn pack(&self, w: &Tensor) -> Tensor {
+        let (n, k) = (w.shape().rows(), w.shape().cols());
+        match self.precision {
+            Precision::F32 => {
+                Tensor::new(Buffer::new(f32::pack(&self.cpu, f32s(w), n, k)), w.shape(), DType::F32)
+            }
+            Precision::Bf16 => {
+                Tensor::new(Buffer::new(bf16::pack(&self.cpu, f32s(w), n, k)), w.shape(), DType::Bf16)
+            }
+        }
     }
 
     fn quantise(&self, w: &Tensor) -> Tensor {
@@ -288,9 +299,8 @@ impl Backend for CpuBackend {
         let shape = linear_shape("logits", x, w);
         let epilogue = Epilogue { bias: bias.map(f32s), ..Epilogue::default() };
         self.profile.time(Share::Product, || {
-            by_type!(x, T => self.build(shape, |y| match int8(w) {
-                Some(w) => gemm::gemm_int8(&self.cpu, matrix::<T>(x), w, y, epilogue),
-                None => T::logits(&self.cpu, matrix(x), matrix(w).t(), y, epilogue),
+            by_type!(x, T => self.build(shape, |y| {
+                T::logits(&self.cpu, matrix(x), weights(w), y, epilogue);
             }))
         })
     }
@@ -301,7 +311,7 @@ impl Backend for CpuBackend {
         self.profile.time(Share::Product, || {
             by_type!(dy, T => self.accumulate(into, a.with_cols(b.cols()), |dx, accumulate| {
                 let epilogue = Epilogue { accumulate, ..Epilogue::default() };
-                T::times_weights(&self.cpu, matrix(dy), matrix(w), dx, epilogue);
+                T::times_weights(&self.cpu, matrix(dy), Weights::F32(matrix(w)), dx, epilogue);
             }))
         })
     }
@@ -560,10 +570,10 @@ impl Backend for CpuBackend {
         count: usize,
     ) -> (Vec<Best>, Vec<f32>) {
         linear_shape("top_logits", x, w);
-        let (table, bias) = (int8(w).map_or_else(|| Table::F32(matrix(w)), Table::Int8), bias.map(f32s));
+        let bias = bias.map(f32s);
         self.profile.time(
             Share::Product,
-            || by_type!(x, T => top_logits(&self.cpu, matrix::<T>(x), table, bias, never, count)),
+            || by_type!(x, T => top_logits(&self.cpu, matrix::<T>(x), weights(w), bias, never, count)),
         )
     }
 

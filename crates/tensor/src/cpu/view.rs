@@ -4,7 +4,7 @@ use super::memory::{Memory, Number};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use attentive_kernels::attention::Rows;
-use attentive_kernels::gemm::{Int8Weights, Matrix};
+use attentive_kernels::gemm::{Int8Weights, Matrix, PackedWeights, Weights};
 
 /// Does `$body` with `$type` as the type of the numbers in `$x`, which must be one of those of activations.
 macro_rules! by_type {
@@ -57,9 +57,12 @@ pub(super) fn rows<T: Number>(x: &Tensor) -> Rows<'_, T> {
     Rows { data: data(x), stride: x.shape().cols() }
 }
 
-/// Weights that [`Backend::quantise`](crate::Backend::quantise) made.
-pub(super) fn int8(w: &Tensor) -> Option<&Int8Weights> {
-    w.buffer().get()
+/// Weights `[out, in]` as products with `T` take them: as they are, or as [`Backend::pack`](crate::Backend::pack) or
+/// [`Backend::quantise`](crate::Backend::quantise) made them.
+pub(super) fn weights<T: Number>(w: &Tensor) -> Weights<'_, T> {
+    let int8 = || w.buffer().get::<Int8Weights>().map(Weights::Int8);
+    let packed = w.buffer().get::<PackedWeights<T>>().map(PackedWeights::all);
+    packed.or_else(int8).unwrap_or_else(|| Weights::F32(matrix(w).t()))
 }
 
 pub(super) fn linear_shape(op: &str, x: &Tensor, w: &Tensor) -> Shape {

@@ -1,7 +1,7 @@
 //! Blocks of 16 × 32 sums: on the tile unit, or as dot products of pairs on vectors.
 
-use super::pack::{Left, Tile, pack_right};
-use super::{DEPTH, Epilogue, Matrix, STEP};
+use super::pack::{Left, Right, Tile, pack_right};
+use super::{DEPTH, Epilogue, STEP};
 use crate::amx::{Lines, PANEL, TILE, Tiles};
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd, for_vectors, load, settle, store};
@@ -13,7 +13,9 @@ use std::ops::Range;
 pub(super) struct Columns<'a, B, C> {
     pub isa: Isa,
     pub left: &'a Left<'a>,
-    pub b: Matrix<'a, B>,
+    pub b: Right<'a, B>,
+    /// The columns of `B`.
+    pub n: usize,
     pub rows: Range<usize>,
     pub columns: Range<usize>,
     /// Room for a stretch of all rows, where they are scattered.
@@ -62,8 +64,18 @@ impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
                 }
             }
             for column in self.columns.clone().step_by(PANEL) {
-                pack_right(s, self.b, column, start, &mut self.right[..depth * PANEL]);
-                self.multiply(s, tiles.as_ref(), column, start);
+                match self.b {
+                    Right::Packed(panels) => {
+                        let right = &panels[column * k + start * PANEL..][..depth * PANEL];
+                        self.multiply(s, tiles.as_ref(), right, column, start);
+                    }
+                    Right::Matrix(b) => {
+                        let right = std::mem::take(&mut self.right);
+                        pack_right(s, b, column, start, &mut right[..depth * PANEL]);
+                        self.multiply(s, tiles.as_ref(), &right[..depth * PANEL], column, start);
+                        self.right = right;
+                    }
+                }
             }
         }
         if self.epilogue.streamed {
@@ -73,9 +85,16 @@ impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
 }
 
 impl<B: Real, C: Real> Columns<'_, B, C> {
-    /// The panel that was packed, with all rows of the task.
+    /// A stretch of a panel with all rows of the task.
     #[inline(always)]
-    fn multiply<S: Simd>(&mut self, s: S, tiles: Option<&Tiles>, column: usize, start: usize) {
+    fn multiply<S: Simd>(
+        &mut self,
+        s: S,
+        tiles: Option<&Tiles>,
+        right: &[bf16],
+        column: usize,
+        start: usize,
+    ) {
         let depth = DEPTH.min(self.left.length - start);
         let (first, last) = (start == 0, start + depth == self.left.length);
         let mut before = None;
@@ -87,7 +106,6 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
             } else {
                 self.left.tile(row, start)
             };
-            let right = &self.right[..depth * PANEL];
             let (sums, steps) = (&mut self.sums[at..at + SUMS], depth / STEP);
             let Tile { data, stride, step } = left;
             assert!(size_of_val(data) >= (TILE - 1) * stride + (steps - 1) * step + 64);
@@ -128,7 +146,7 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
     /// Where the block of `row` and `column` goes.
     #[inline(always)]
     fn place(&self, row: usize, column: usize) -> Place {
-        let (m, n) = (self.left.m, self.b.cols);
+        let (m, n) = (self.left.m, self.n);
         let (rows, cols) = (TILE.min(m - row), PANEL.min(n - column));
         if self.turned {
             return Place { row: column, column: row, rows: cols, cols: rows, width: m };

@@ -11,7 +11,7 @@ mod pack;
 #[cfg(test)]
 mod tests;
 
-use super::{Epilogue, Matrix};
+use super::{Epilogue, Matrix, PackedWeights, Weights, gemm_int8};
 use crate::Cpu;
 use crate::amx::{PANEL, TILE};
 use crate::scratch::Scratch;
@@ -19,7 +19,7 @@ use crate::simd::Real;
 use crate::threads::Shared;
 use block::{Columns, SUMS};
 use half::bf16;
-use pack::Left;
+use pack::{Left, PackPanel, Right};
 
 /// Elements of `k` in a row of a tile: rows of operands are padded to a multiple of it.
 const STEP: usize = 32;
@@ -47,22 +47,55 @@ pub fn gemm_bf16<B: Real, C: Real>(
     // Rows on the left that lie in columns have to be turned, which takes longer than packing them on the right: with the wider
     // operand there, the result comes out transposed, and is turned block by block.
     if a.transposed && !b.transposed && a.rows > b.cols {
-        multiply(cpu, Left::tiles(cpu, b.t()), a.t(), c, epilogue, true);
+        multiply(cpu, Left::tiles(cpu, b.t()), Right::Matrix(a.t()), a.rows, c, epilogue, true);
     } else {
-        multiply(cpu, Left::new(cpu, a), b, c, epilogue, false);
+        multiply(cpu, Left::new(cpu, a), Right::Matrix(b), b.cols, c, epilogue, false);
     }
+}
+
+/// [`gemm_bf16`] with weights in any form.
+pub(super) fn times_weights<C: Real>(
+    cpu: &Cpu,
+    a: Matrix<bf16>,
+    b: Weights<bf16>,
+    c: &mut [C],
+    epilogue: Epilogue,
+) {
+    match b {
+        Weights::F32(b) => gemm_bf16(cpu, a, b, c, epilogue),
+        Weights::Int8(w) => gemm_int8(cpu, a, w, c, epilogue),
+        Weights::Packed(w, columns) => {
+            let n = columns.len();
+            super::check((a.rows, a.cols), (w.k, n), c.len(), epilogue);
+            if a.rows > 0 && n > 0 {
+                let right = Right::<bf16>::Packed(w.panels_from(cpu, columns.start, PANEL));
+                multiply(cpu, Left::new(cpu, a), right, n, c, epilogue, false);
+            }
+        }
+    }
+}
+
+/// Weights `[n, k]` in panels of whole steps.
+pub(super) fn pack_weights(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> PackedWeights<bf16> {
+    let (b, size) = (Matrix::new(weights, n, k).t(), Left::length(k) * PANEL);
+    PackedWeights::new(cpu, n, k, n.div_ceil(PANEL) * size, |to| {
+        cpu.threads.for_pieces(to, size, |panel, to| {
+            cpu.isa.dispatch(PackPanel { b, column: panel * PANEL, to });
+        });
+    })
 }
 
 /// The product, or with `turned` its transpose, in tasks.
 fn multiply<B: Real, C: Real>(
     cpu: &Cpu,
     left: Left,
-    b: Matrix<B>,
+    b: Right<B>,
+    n: usize,
     c: &mut [C],
     epilogue: Epilogue,
     turned: bool,
 ) {
-    let (m, n) = (left.m, b.cols);
+    let m = left.m;
     let width = if turned { m } else { n } * size_of::<C>();
     let streamed = epilogue.streamed
         && size_of::<C>() == 4
@@ -92,6 +125,7 @@ fn multiply<B: Real, C: Real>(
             isa: cpu.isa,
             left: &left,
             b,
+            n,
             rows,
             columns,
             packed: &mut packed,

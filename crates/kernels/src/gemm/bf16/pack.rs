@@ -74,9 +74,14 @@ impl<'a> Left<'a> {
         Left { rows: Rows::Given(a.data, last), length: k, m }
     }
 
+    /// The length of a row of `k`, in whole steps.
+    pub(super) fn length(k: usize) -> usize {
+        k.next_multiple_of(STEP).max(STEP)
+    }
+
     /// Rows that lie in columns, have to be rounded, or are not whole cache lines: they are copied.
     pub(super) fn tiles<T: Real>(cpu: &Cpu, a: Matrix<T>) -> Left<'a> {
-        let (m, length) = (a.rows, a.cols.next_multiple_of(STEP).max(STEP));
+        let (m, length) = (a.rows, Left::length(a.cols));
         let rows = m.next_multiple_of(TILE);
         let mut tiles = Scratch::take(rows * length);
         let to = Shared::new(&mut tiles);
@@ -163,6 +168,30 @@ fn tile_of(tile: &mut [bf16]) -> &mut [[f32; TILE]; TILE] {
     assert!(tile.len() == TILE * STEP && tile.as_ptr().addr().is_multiple_of(64));
     // Safety: as long and as aligned as just checked, and any bits are an f32.
     unsafe { &mut *tile.as_mut_ptr().cast() }
+}
+
+/// The right operand.
+#[derive(Clone, Copy)]
+pub(super) enum Right<'a, T> {
+    /// To be packed, one stretch of a panel after the other.
+    Matrix(Matrix<'a, T>),
+    /// In panels that were packed before, each for all of `k`.
+    Packed(&'a [bf16]),
+}
+
+/// Packs a panel of columns for all of `k`.
+pub(super) struct PackPanel<'a, T> {
+    pub b: Matrix<'a, T>,
+    pub column: usize,
+    pub to: &'a mut [bf16],
+}
+
+impl<T: Real> Kernel for PackPanel<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        pack_right(s, self.b, self.column, 0, self.to);
+    }
 }
 
 /// Packs a panel of columns of `B`, from row `start` on: `[step][2][16 pairs][16 columns]`.

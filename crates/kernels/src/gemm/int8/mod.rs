@@ -65,7 +65,7 @@ impl Int8Weights {
 
     /// Zeros in whole tiles.
     fn room(n: usize, k: usize) -> Aligned<i8> {
-        Aligned::zeros(n.next_multiple_of(PANEL) * k.next_multiple_of(STEP))
+        Aligned::lasting(n.next_multiple_of(PANEL) * k.next_multiple_of(STEP))
     }
 
     /// How many outputs there are.

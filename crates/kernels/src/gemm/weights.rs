@@ -1,0 +1,133 @@
+//! Weights on the right of a product, in all the forms that they can have.
+//!
+//! What is learned stays in f32, row by row, and is packed anew for each product. Who only multiplies with weights packs
+//! them once: with few rows of activations, packing takes longer than the product.
+
+use super::{Int8Weights, Matrix};
+use crate::Cpu;
+use crate::Isa;
+use crate::aligned::{Aligned, Element};
+use std::ops::Range;
+
+/// The right operand of a product with activations of type `T`.
+#[derive(Debug, Clone)]
+pub enum Weights<'a, T: Element> {
+    /// As they were learned, `[k, n]`, mostly the transpose of `[n, k]`.
+    F32(Matrix<'a>),
+    /// Some columns of packed ones, which begin with a panel.
+    Packed(&'a PackedWeights<T>, Range<usize>),
+    /// Quantised ones.
+    Int8(&'a Int8Weights),
+}
+
+impl<'a, T: Element> Weights<'a, T> {
+    /// How many columns there are: outputs.
+    pub fn columns(&self) -> usize {
+        match self {
+            Weights::F32(b) => b.cols,
+            Weights::Packed(_, columns) => columns.len(),
+            Weights::Int8(w) => w.outputs(),
+        }
+    }
+
+    /// Some of the columns, which must begin with a multiple of 64.
+    ///
+    /// # Panics
+    /// If they are quantised: their products begin with rows that are quantised too, and once for all columns.
+    pub fn part(&self, columns: Range<usize>) -> Weights<'a, T> {
+        match self {
+            Weights::F32(b) => Weights::F32(b.t().part(columns).t()),
+            Weights::Packed(w, all) => {
+                assert!(columns.end <= all.len(), "gemm: columns {columns:?} of {}", all.len());
+                Weights::Packed(w, all.start + columns.start..all.start + columns.end)
+            }
+            Weights::Int8(_) => panic!("gemm: some columns of quantised weights"),
+        }
+    }
+}
+
+/// Weights `[n, k]`, rounded to `T`, in the order in which an instruction set reads them.
+#[derive(Debug)]
+pub struct PackedWeights<T: Element> {
+    /// `[panel][k][columns of a panel]`, or the same in pairs along `k`; with zeros up to whole panels.
+    panels: Aligned<T>,
+    pub(super) n: usize,
+    pub(super) k: usize,
+    isa: Isa,
+}
+
+impl<T: Element> PackedWeights<T> {
+    /// Weights of which `pack` writes `len` numbers.
+    pub(super) fn new(
+        cpu: &Cpu,
+        n: usize,
+        k: usize,
+        len: usize,
+        pack: impl FnOnce(&mut [T]),
+    ) -> PackedWeights<T> {
+        let mut panels = Aligned::lasting(len);
+        pack(&mut panels);
+        PackedWeights { panels, n, k, isa: cpu.isa }
+    }
+
+    /// All columns.
+    pub fn all(&self) -> Weights<'_, T> {
+        Weights::Packed(self, 0..self.n)
+    }
+
+    /// The panels from that of a column on, which must be its first.
+    pub(super) fn panels_from(&self, cpu: &Cpu, column: usize, width: usize) -> &[T] {
+        assert_eq!(cpu.isa, self.isa, "gemm: weights that were packed for {}", self.isa);
+        assert!(column.is_multiple_of(width), "gemm: column {column} is not the first of a panel");
+        let panels = self.n.div_ceil(width);
+        &self.panels[column / width * (self.panels.len() / panels.max(1))..]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Threads;
+    use crate::activation::Activation;
+    use crate::gemm::{Epilogue, Operand};
+    use crate::testing::{bits, normal, normals};
+    use half::bf16;
+
+    /// Of all columns, and of those from the 64th on and so forth.
+    fn check<T: Operand>([m, k, n]: [usize; 3]) {
+        let a: Vec<T> = normals(1, m * k).into_iter().map(T::from_f32).collect();
+        let (w, bias) = (normal(2, n * k), normal(3, n));
+        for isa in Isa::present() {
+            for threads in [1, 3] {
+                let cpu = Cpu { isa, threads: Threads::new(threads) };
+                let (packed, plain) = (T::pack(&cpu, &w, n, k), Weights::F32(Matrix::new(&w, n, k).t()));
+                for first in (0..n.max(1)).step_by(64) {
+                    let columns = first..n;
+                    let bias = Some(&bias[columns.clone()]);
+                    let epilogue =
+                        Epilogue { bias, activation: Some(Activation::Relu), ..Epilogue::default() };
+                    let product = |weights: &Weights<T>| {
+                        let mut c = vec![T::from_f32(f32::NAN); m * columns.len()];
+                        let weights = weights.part(columns.clone());
+                        T::times_weights(&cpu, Matrix::new(&a, m, k), weights, &mut c, epilogue);
+                        bits(&c)
+                    };
+                    assert_eq!(
+                        product(&packed.all()),
+                        product(&plain),
+                        "{isa}: {m} × {k} × {n}, {columns:?}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn packed_weights_give_the_bits_of_those_that_are_not() {
+        for size in [[1, 1, 1], [4, 256, 100], [33, 700, 65], [0, 4, 4], [3, 0, 5], [4, 7, 0], [50, 1030, 64]]
+        {
+            check::<f32>(size);
+            check::<bf16>(size);
+        }
+    }
+}
