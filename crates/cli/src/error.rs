@@ -32,9 +32,12 @@ pub(crate) enum Error {
     /// A run cannot begin or go on.
     #[error(transparent)]
     Train(#[from] attentive_train::Error),
-    /// Nothing can be generated, or not so.
+    /// Nothing can be generated.
     #[error(transparent)]
-    Generate(#[from] attentive_generate::Error),
+    Generate(attentive_generate::Error),
+    /// A flag makes no sense with the others, or with the model.
+    #[error("--{}: {problem}", option.replace('_', "-"))]
+    Flag { option: &'static str, problem: String },
     /// The server does not run.
     #[error(transparent)]
     Serve(#[from] attentive_serve::Error),
@@ -53,6 +56,22 @@ pub(crate) enum Error {
     /// The result cannot be written.
     #[error("cannot write the result: {0}")]
     Output(#[from] std::io::Error),
+}
+
+impl Error {
+    /// Whether another command line would help, as when the parser of flags refuses one.
+    pub(crate) fn is_wrong_usage(&self) -> bool {
+        matches!(self, Error::Flag { .. } | Error::Batch { .. } | Error::Kernel(_))
+    }
+}
+
+impl From<attentive_generate::Error> for Error {
+    fn from(error: attentive_generate::Error) -> Error {
+        match error {
+            attentive_generate::Error::Option { option, problem } => Error::Flag { option, problem },
+            other => Error::Generate(other),
+        }
+    }
 }
 
 impl From<serde_json::Error> for Error {

@@ -40,6 +40,8 @@ pub(crate) fn run(info: &Info) -> Result<(), Error> {
 struct Report {
     family: &'static str,
     parameters: usize,
+    /// What the weights are stored in; none if there are none yet.
+    weights: Option<&'static str>,
     d_model: usize,
     heads: usize,
     d_ff: usize,
@@ -81,6 +83,7 @@ impl Report {
         Ok(Report {
             family: "the original Transformer",
             parameters: model.parameter_count(),
+            weights: Transformer::weights(folder)?.map(|weights| weights.stored_in()),
             d_model: config.d_model,
             heads: config.h,
             d_ff: config.d_ff,
@@ -109,7 +112,14 @@ impl Report {
             row("d_model", format!("{}, {} heads", self.d_model, self.heads)),
             row("d_ff", format!("{}, {}", self.d_ff, self.activation)),
             row("positions", self.max_positions.to_string()),
-            row("parameters", words::thousands(self.parameters)),
+            row(
+                "parameters",
+                format!(
+                    "{}, {}",
+                    words::thousands(self.parameters),
+                    self.weights.map_or("no weights yet".to_owned(), |stored| format!("stored in {stored}"))
+                ),
+            ),
             row(
                 "tokenizer",
                 format!("{}, {} tokens", self.tokenizer.unwrap_or("none in the folder"), self.vocabulary),

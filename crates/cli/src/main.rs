@@ -94,7 +94,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // Where even this cannot be written, the exit code still tells.
             let _ = writeln!(std::io::stderr(), "attentive: {error}");
-            ExitCode::FAILURE
+            if error.is_wrong_usage() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
 }

@@ -106,6 +106,12 @@ impl Options {
         if self.max_length == MaxLength::Tokens(0) {
             return Err(Error::option("max_length", "must be at least 1, not 0"));
         }
+        if let MaxLength::Tokens(most) = self.max_length
+            && self.min_length > most
+        {
+            let problem = format!("{} tokens at least cannot be had with {most} at most", self.min_length);
+            return Err(Error::option("min_length", problem));
+        }
         let most = self.beam.min(self.finished());
         if self.sampling.is_none() && self.n_best > most {
             let problem = format!("{} results need a beam of as many, not {most}", self.n_best);

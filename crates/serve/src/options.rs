@@ -34,7 +34,7 @@ impl SearchAsk {
         let n_best = within("n_best", self.n_best.unwrap_or(1), limits.results)?;
         // What the model itself asks for is no client's fault.
         let beam = match self.beam {
-            Some(beam) => within("beam", beam.max(n_best), limits.beam.max(n_best))?,
+            Some(beam) => within("beam", beam, limits.beam)?.max(n_best),
             None => model.beam.max(n_best),
         };
         if self.alpha.is_some() && self.length_penalty.is_some() {
@@ -120,7 +120,8 @@ mod tests {
         let sampling = |sampling| SearchAsk { sampling: Some(sampling), ..SearchAsk::default() };
         for (field, ask) in [
             ("beam", SearchAsk { beam: Some(17), ..SearchAsk::default() }),
-            ("beam", SearchAsk { beam: Some(0), n_best: Some(0), ..SearchAsk::default() }),
+            ("beam", SearchAsk { beam: Some(0), ..SearchAsk::default() }),
+            ("n_best", SearchAsk { n_best: Some(0), ..SearchAsk::default() }),
             ("n_best", SearchAsk { n_best: Some(17), ..SearchAsk::default() }),
             ("max_length", SearchAsk { max_length: Some(0), ..SearchAsk::default() }),
             ("alpha", SearchAsk { alpha: Some(1.0), length_penalty: Some(1.0), ..SearchAsk::default() }),

@@ -44,7 +44,17 @@ fn a_folder_is_written_in_each_precision_and_can_be_converted_again() {
             std::fs::read(out.0.join(file)).unwrap() == std::fs::read(again.0.join(file)).unwrap()
         };
         assert!(same("model.safetensors") && same("config.json"));
+        assert_eq!(run(&format!("info {} --json", out.name())).json()["weights"], precision);
     }
+}
+
+#[test]
+fn a_file_of_weights_that_ends_too_early_is_noticed_without_reading_it() {
+    let out = Out::new("truncated");
+    run(&format!("convert --model {MODELS}/tied --out {}", out.name()));
+    let file = std::fs::File::options().write(true).open(out.0.join("model.safetensors")).unwrap();
+    file.set_len(out.size() - 1).unwrap();
+    run(&format!("info {}", out.name())).failed(&["model.safetensors", "not a whole safetensors file"]);
 }
 
 #[test]

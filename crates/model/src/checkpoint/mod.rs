@@ -71,6 +71,23 @@ impl Checkpoint {
         self.entries.contains_key(name)
     }
 
+    /// The type that most of the numbers are stored in.
+    pub fn stored_in(&self) -> &'static str {
+        let mut counts = BTreeMap::new();
+        for entry in self.entries.values() {
+            let name = match entry.dtype {
+                Dtype::F32 => "f32",
+                Dtype::BF16 => "bf16",
+                Dtype::F16 => "f16",
+                Dtype::F64 => "f64",
+                Dtype::I8 => "int8",
+                _ => "another type",
+            };
+            *counts.entry(name).or_insert(0) += entry.shape.iter().product::<usize>();
+        }
+        counts.into_iter().max_by_key(|(_, count)| *count).map_or("nothing", |(name, _)| name)
+    }
+
     /// Whether there is such a tensor and it is stored in int8.
     pub fn is_int8(&self, name: &str) -> bool {
         self.entries.get(name).is_some_and(|entry| entry.dtype == Dtype::I8)

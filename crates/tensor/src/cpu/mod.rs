@@ -89,7 +89,7 @@ impl CpuBackend {
 
 impl Backend for CpuBackend {
     fn name(&self) -> String {
-        format!("cpu {} {:?} × {}", self.cpu.isa, self.precision, self.cpu.threads.count())
+        format!("cpu {} {} × {}", self.cpu.isa, self.precision, self.cpu.threads.count())
     }
 
     fn zeros(&self, shape: Shape, dtype: DType) -> Tensor {

@@ -2,6 +2,7 @@
 
 use crate::tensor::DType;
 use attentive_kernels::Isa;
+use std::fmt;
 
 /// What activations are stored in, and operands of products rounded to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -24,5 +25,14 @@ impl Precision {
             Precision::F32 => DType::F32,
             Precision::Bf16 => DType::Bf16,
         }
+    }
+}
+
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Precision::F32 => "f32",
+            Precision::Bf16 => "bf16",
+        })
     }
 }

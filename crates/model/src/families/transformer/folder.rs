@@ -95,8 +95,8 @@ impl Folder {
 }
 
 fn open_weights(folder: &Path) -> Result<Checkpoint, Error> {
-    if let Some(file) = [WEIGHTS, TORCH_WEIGHTS].into_iter().find(|file| folder.join(file).exists()) {
-        return Checkpoint::open(folder.join(file));
+    if let Some(weights) = Transformer::weights(folder)? {
+        return Ok(weights);
     }
     let parts = [WEIGHTS, TORCH_WEIGHTS].map(|file| folder.join(format!("{file}.index.json")));
     let (path, problem) = match parts.into_iter().find(|index| index.exists()) {
@@ -172,6 +172,13 @@ impl Transformer {
     pub fn load_in_int8(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Transformer, Error> {
         let folder = Folder::open(folder)?;
         folder.load(Builder::checkpoint(backend, &folder.checkpoint).in_int8())
+    }
+
+    /// The file of a folder's weights, if there is one.
+    pub fn weights(folder: &Path) -> Result<Option<Checkpoint>, Error> {
+        let file =
+            [WEIGHTS, TORCH_WEIGHTS].map(|file| folder.join(file)).into_iter().find(|file| file.exists());
+        file.map(Checkpoint::open).transpose()
     }
 
     /// Writes a model folder; each file is replaced at once or not at all.
