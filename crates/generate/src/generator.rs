@@ -29,7 +29,7 @@ pub struct Generator<M> {
     /// Those of sentences that bring none of their own.
     pub(crate) rules: Arc<Rules>,
     on_token: OnToken,
-    /// Pushed, but not begun.
+    /// Pushed, but not read.
     waiting: Waiting,
     /// The results of all sentences from the next one on that is to be handed out.
     results: VecDeque<Outcome>,
@@ -206,11 +206,12 @@ impl<M: Seq2Seq> Generator<M> {
         let running: usize = self.lanes.iter().map(Lane::running).sum();
         // Where there are few sentences, no lane takes those that another one has time for.
         let most = (running + self.waiting.len()).div_ceil(self.lanes.len());
-        let (waiting, on_token) = (Mutex::new(&mut self.waiting), Mutex::new(on_token));
-        let behind = AtomicUsize::new(self.lanes.len());
-        self.threads.for_pieces(&mut self.lanes, 1, |_, lanes| {
+        let (lanes, waiting, on_token) =
+            (self.lanes.len(), Mutex::new(&mut self.waiting), Mutex::new(on_token));
+        let behind = AtomicUsize::new(lanes);
+        self.threads.for_pieces(&mut self.lanes, 1, |_, lane| {
             let mut tell = |written: &Written| lock(&on_token)(written);
-            let mut step = || lanes[0].step(&waiting, most, &mut tell);
+            let mut step = || lane[0].step(&waiting, most, lanes, &mut tell);
             let busy = (0..steps).all(|_| step());
             behind.fetch_sub(1, Relaxed);
             let _ = busy && (1..steps).all(|_| behind.load(Relaxed) > 0 && step());

@@ -65,16 +65,18 @@ impl<M: Seq2Seq> Lane<M> {
         }
     }
 
-    /// Writes one token of every sentence that has a place. Waiting ones take free places first, as long as not more than `most`
-    /// are in work. Returns whether there was anything to do.
+    /// Writes one token of every sentence that has a place. Waiting ones, which `lanes` lanes share, take free places first, as long
+    /// as not more than `most` are in work. Returns whether there was anything to do.
     pub fn step(
         &mut self,
         waiting: &Mutex<&mut Waiting>,
         most: usize,
+        lanes: usize,
         on_token: &mut dyn FnMut(&Written),
     ) -> bool {
-        if self.begin() > 0 {
-            self.admit(waiting, most);
+        let places = self.begin();
+        if places > 0 {
+            self.admit(waiting, most, places, lanes);
             self.begin();
         }
         self.rows.clear();
@@ -140,14 +142,15 @@ impl<M: Seq2Seq> Lane<M> {
         free
     }
 
-    /// Reads waiting sentences into free slots, as many as there are.
-    fn admit(&mut self, waiting: &Mutex<&mut Waiting>, most: usize) {
+    /// Reads waiting sentences into free slots: as many as there are places for, and beyond that no more than this lane's share of
+    /// them, so that none waits here while another lane has nothing to do.
+    fn admit(&mut self, waiting: &Mutex<&mut Waiting>, most: usize, places: usize, lanes: usize) {
         let free = self.slots.iter().enumerate().filter(|(_, place)| place.is_none());
         let free: Vec<usize> = free.map(|(slot, _)| slot).collect();
         let room = free.len().min(most.saturating_sub(self.slots.len() - free.len()));
         let sentences: Vec<_> = {
             let mut waiting = lock(waiting);
-            let count = room.min(waiting.len());
+            let count = room.min(waiting.len()).min(places.max(waiting.len() / lanes));
             waiting.drain(..count).collect()
         };
         if sentences.is_empty() {

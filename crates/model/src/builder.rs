@@ -137,15 +137,20 @@ impl<'a> Builder<'a> {
         Ok(Parameter::new(parameter.name(), weights))
     }
 
-    /// The weights of a dense layer, which nothing but products takes.
-    pub fn dense_weights(&self, inputs: usize, outputs: usize) -> Result<Parameter, Error> {
-        let (name, shape) = (format!("{}weight", self.prefix), Shape::from([outputs, inputs]));
-        if let Some(weights) = self.stored_int8(&name, shape)? {
-            let weights = Parameter::new(name, weights);
+    /// [`Builder::parameter`] for weights that nothing but products takes.
+    pub fn product_parameter(
+        &self,
+        name: &str,
+        shape: impl Into<Shape>,
+        init: Init,
+    ) -> Result<Parameter, Error> {
+        let (whole, shape) = (format!("{}{name}", self.prefix), shape.into());
+        if let Some(weights) = self.stored_int8(&whole, shape)? {
+            let weights = Parameter::new(whole, weights);
             self.made.borrow_mut().push(weights.clone());
             return Ok(weights);
         }
-        let weights = self.product_weights(self.parameter("weight", shape, Init::Xavier)?)?;
+        let weights = self.product_weights(self.parameter(name, shape, init)?)?;
         if let Some(last) = self.made.borrow_mut().last_mut() {
             // So that the weights before that are not kept.
             *last = weights.clone();

@@ -132,9 +132,9 @@ pub trait Backend: Debug + Send + Sync {
     /// `activation(x · wᵀ + bias)` with `x: [rows, in]`, `w: [out, in]`.
     fn linear(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>, activation: Option<Activation>)
     -> Tensor;
-    /// Weights `[out, in]` in the type and the order in which [`Backend::linear`] and [`Backend::logits`] multiply with them, to
-    /// be used by these and by nothing else: the products are the same to the bit, and take less time where there are few
-    /// rows. There is no way back.
+    /// Weights `[out, in]` in the type and the order in which [`Backend::linear`], [`Backend::logits`] and [`Backend::top_logits`]
+    /// multiply with them, to be used by these and by nothing else: the products are the same to the bit, and take less time
+    /// where there are few rows. There is no way back.
     fn pack(&self, w: &Tensor) -> Tensor;
     /// Weights in int8 with a scale for each output, to be used by [`Backend::linear`] and [`Backend::logits`], whose
     /// activations are then rounded to int8 row by row, and by nothing else. There is no way back.

@@ -37,7 +37,7 @@ impl Translator {
     /// Loads a folder, for the device that the settings want.
     pub(super) fn load(folder: &Path, settings: &Settings) -> Result<Translator, Error> {
         let backend = settings.backend().map_err(attentive_train::Error::from)?;
-        let model = Transformer::load(&backend, folder)?;
+        let model = Transformer::load_packed(&backend, folder)?;
         let options = Options { batch: BATCH, ..Options::greedy() };
         let generator = Generator::new(TransformerSteps::new(&backend, &model), options)?;
         Ok(Translator { model, generator, tokenizer: Tokenizer::load(folder)? })

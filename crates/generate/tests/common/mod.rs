@@ -48,6 +48,20 @@ pub fn random_model(backend: &Arc<dyn Backend>, seed: u64) -> Transformer {
     Transformer::new(&Builder::random(backend, seed), &config).unwrap()
 }
 
+/// A model in int8 with random weights, whose heads fill vectors of every instruction set.
+pub fn wide_heads_in_int8(backend: &Arc<dyn Backend>) -> Transformer {
+    let config = TransformerConfig {
+        d_model: 128,
+        h: 4,
+        d_ff: 64,
+        max_positions: 60,
+        encoder_layers: 1,
+        decoder_layers: 2,
+        ..TransformerConfig::preset("tiny", 29).unwrap()
+    };
+    Transformer::new(&Builder::random(backend, 3).in_int8(), &config).unwrap()
+}
+
 pub fn generator(
     backend: &Arc<dyn Backend>,
     model: &Transformer,

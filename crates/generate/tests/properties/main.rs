@@ -11,7 +11,7 @@ use attentive_generate::{
 };
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::{Backend, Precision};
-use common::{backend, generator, golden, random_model, results, sources, unsure};
+use common::{backend, generator, golden, random_model, results, sources, unsure, wide_heads_in_int8};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -50,6 +50,7 @@ fn precisions() -> Vec<(&'static str, Arc<dyn Backend>, Transformer)> {
     let mut all: Vec<_> = models(&f32).into_iter().map(|model| ("f32", Arc::clone(&f32), model)).collect();
     all.extend(models(&bf16).into_iter().map(|model| ("bf16", Arc::clone(&bf16), model)));
     all.push(("int8", Arc::clone(&f32), int8(&f32)));
+    all.push(("int8 with wide heads", Arc::clone(&f32), wide_heads_in_int8(&f32)));
     all.push(("int8 and bf16", Arc::clone(&bf16), int8(&bf16)));
     all
 }
@@ -80,6 +81,21 @@ fn a_sentence_has_the_same_bits_whatever_shares_its_batch() {
                 reversed.reverse();
                 same(&reversed);
             }
+        }
+    }
+}
+
+#[test]
+fn packed_weights_give_the_same_bits() {
+    for precision in [Precision::F32, Precision::Bf16] {
+        let backend = backend(precision, 2);
+        let packed = Transformer::load_packed(&backend, &golden("generate")).unwrap();
+        for options in ways() {
+            let run = |model: &Transformer| {
+                let found = results(&mut generator(&backend, model, options.clone()), sources(6, 9, model));
+                found.iter().map(|results| bits(results)).collect::<Vec<_>>()
+            };
+            assert_eq!(run(&packed), run(&unsure(&backend)), "{precision}, {options:?}");
         }
     }
 }

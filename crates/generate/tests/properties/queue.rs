@@ -2,7 +2,9 @@
 
 use super::{bits, models, ways};
 use crate::common::{backend, generator, results, sources, unsure};
-use attentive_generate::{Error, Hypothesis, Options, Request, Sampling};
+use attentive_generate::{
+    Error, Generator, Hypothesis, MaxLength, Options, Request, Sampling, TransformerSteps,
+};
 use attentive_tensor::Precision;
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -125,6 +127,19 @@ fn no_more_sentences_are_decoded_at_once_than_the_batch_has_and_the_last_begin_w
     let first = |sentence| begun.iter().position(|told| told.contains(&sentence));
     assert!(first(10) <= first(9) && first(9) <= first(8) && first(10) < first(8), "{begun:?}");
     assert_eq!(found, expected);
+}
+
+#[test]
+fn no_sentence_waits_for_a_long_one_while_another_lane_has_nothing_to_do() {
+    let backend = backend(Precision::F32, 1);
+    let model = unsure(&backend);
+    let copies = (0..2).map(|_| TransformerSteps::new(&backend, &model)).collect();
+    let mut generator = Generator::with_copies(copies, Options { batch: 2, ..Options::default() }).unwrap();
+    let of =
+        |tokens| Options { min_length: tokens, max_length: MaxLength::Tokens(tokens), ..Options::default() };
+    let [long, .., last] = [20, 2, 2].map(|tokens| generator.push_with(vec![5, 0], of(tokens), 0).unwrap());
+    (0..8).for_each(|_| generator.step());
+    assert!(generator.take(last).is_some() && generator.take(long).is_none());
 }
 
 #[test]

@@ -264,6 +264,7 @@ impl<T: Real, C: Real> Query<'_, T, C> {
     #[inline(always)]
     fn score<S: Simd>(&self, s: S, q: &[f32], keys: &[u32], squares: &mut [f32], scores: &mut [f32]) {
         let heads = self.attention.heads;
+        const { assert!(S::LANES.is_multiple_of(KEYS)) };
         let (by_key, by_head) = squares.split_at_mut(S::LANES * S::LANES);
         for head in (0..heads).step_by(S::LANES) {
             let n = S::LANES.min(heads - head);

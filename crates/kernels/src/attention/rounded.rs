@@ -50,6 +50,7 @@ impl<T: Real, C: Real> Query<'_, T, C> {
         squares: &mut [f32],
         scores: &mut [f32],
     ) {
+        const { assert!(S::LANES.is_multiple_of(KEYS)) };
         let (heads, square) = (self.attention.heads, S::LANES * S::LANES);
         let (by_key, by_head) = squares[..SQUARES * square].split_at_mut(2 * square);
         for (at, keys) in keys.chunks(KEYS).enumerate() {

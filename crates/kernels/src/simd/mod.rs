@@ -75,7 +75,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// As for [`Self::load_first`].
     unsafe fn load_first_bf16(self, at: *const bf16, n: usize) -> Self::F;
-    /// Of the first two vectors of values at `at` those with even and those with odd numbers: less work than two vectors in order.
+    /// Of the first two vectors of values at `at` those with even and those with odd numbers: less work than two vectors in
+    /// order.
     ///
     /// # Safety
     /// `at` must be valid for reading `2 · LANES` values.

@@ -18,14 +18,14 @@ pub struct Head {
 impl Head {
     /// The output that belongs to an embedding. Padding at the end of the vocabulary is no class: it is never produced.
     pub fn tied(builder: &Builder, embedding: &Embedding, config: &EmbeddingConfig) -> Result<Head, Error> {
-        Head::new(builder, embedding.table().clone(), config)
+        Head::new(builder, builder.product_weights(embedding.table().clone())?, config)
     }
 
     /// An output like that of an embedding, with a table of its own.
     pub fn untied(builder: &Builder, config: &EmbeddingConfig) -> Result<Head, Error> {
         let &EmbeddingConfig { vocab_size, d_emb, .. } = config;
         let init = Init::Normal((d_emb as f32).powf(-0.5));
-        Head::new(builder, builder.parameter("weight", [vocab_size, d_emb], init)?, config)
+        Head::new(builder, builder.product_parameter("weight", [vocab_size, d_emb], init)?, config)
     }
 
     fn new(builder: &Builder, table: Parameter, config: &EmbeddingConfig) -> Result<Head, Error> {
@@ -33,7 +33,7 @@ impl Head {
         let dense =
             (d_emb != d_model).then(|| Linear::new(&builder.at("dense"), d_model, d_emb)).transpose()?;
         let classes = vocab_size - usize::from(padding.is_some_and(|padding| padding + 1 == vocab_size));
-        Ok(Head { table: builder.product_weights(table)?, bias: None, dense, classes })
+        Ok(Head { table, bias: None, dense, classes })
     }
 
     /// The same output with this added to the logits, `[vocab_size]`.

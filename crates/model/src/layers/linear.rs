@@ -15,7 +15,7 @@ impl Linear {
     /// A dense layer of `inputs` to `outputs` numbers: Xavier's weights, no bias at first.
     pub fn new(builder: &Builder, inputs: usize, outputs: usize) -> Result<Linear, Error> {
         Ok(Linear {
-            weight: builder.dense_weights(inputs, outputs)?,
+            weight: builder.product_parameter("weight", [outputs, inputs], Init::Xavier)?,
             bias: builder.parameter("bias", [outputs], Init::Zeros)?,
         })
     }

@@ -5,6 +5,7 @@ use crate::shape::Shape;
 use crate::tensor::Tensor;
 use attentive_kernels::attention::Rows;
 use attentive_kernels::gemm::{Int8Weights, Matrix, PackedWeights, Weights};
+use half::bf16;
 
 /// Does `$body` with `$type` as the type of the numbers in `$x`, which must be one of those of activations.
 macro_rules! by_type {
@@ -62,6 +63,9 @@ pub(super) fn rows<T: Number>(x: &Tensor) -> Rows<'_, T> {
 pub(super) fn weights<T: Number>(w: &Tensor) -> Weights<'_, T> {
     let int8 = || w.buffer().get::<Int8Weights>().map(Weights::Int8);
     let packed = w.buffer().get::<PackedWeights<T>>().map(PackedWeights::all);
+    let elsewhere =
+        w.buffer().get::<PackedWeights<f32>>().is_some() || w.buffer().get::<PackedWeights<bf16>>().is_some();
+    assert!(packed.is_some() || !elsewhere, "{w:?} was packed for another precision than {:?}", T::DTYPE);
     packed.or_else(int8).unwrap_or_else(|| Weights::F32(matrix(w).t()))
 }
 

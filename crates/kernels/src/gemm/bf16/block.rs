@@ -97,6 +97,7 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
     ) {
         let depth = DEPTH.min(self.left.length - start);
         let (first, last) = (start == 0, start + depth == self.left.length);
+        assert_eq!(right.len(), depth * PANEL);
         let mut before = None;
         for row in self.rows.clone().step_by(TILE) {
             let lines = self.lines(before.filter(|_| last), column);

@@ -162,13 +162,14 @@ impl Transformer {
         folder.load(Builder::checkpoint(backend, &folder.checkpoint))
     }
 
-    /// Reads a model folder to decode with: the weights of products are as the backend multiplies with them.
+    /// Reads a model folder to decode with, not to be trained or saved: the weights of products are as the backend multiplies with
+    /// them.
     pub fn load_packed(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Transformer, Error> {
         let folder = Folder::open(folder)?;
         folder.load(Builder::checkpoint(backend, &folder.checkpoint).packed())
     }
 
-    /// Reads a model folder to decode with: the weights of products are in int8.
+    /// Reads a model folder to decode with, not to be trained or saved: the weights of products are in int8.
     pub fn load_in_int8(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Transformer, Error> {
         let folder = Folder::open(folder)?;
         folder.load(Builder::checkpoint(backend, &folder.checkpoint).in_int8())
