@@ -54,6 +54,7 @@ impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
     fn run<S: Simd>(mut self, s: S) {
         let tiles = self.isa.amx().map(|amx| amx.tiles());
         let k = self.left.length;
+        let room = std::mem::take(&mut self.right);
         for start in (0..k).step_by(DEPTH) {
             let depth = DEPTH.min(k - start);
             if self.left.scattered() {
@@ -64,18 +65,14 @@ impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
                 }
             }
             for column in self.columns.clone().step_by(PANEL) {
-                match self.b {
-                    Right::Packed(panels) => {
-                        let right = &panels[column * k + start * PANEL..][..depth * PANEL];
-                        self.multiply(s, tiles.as_ref(), right, column, start);
-                    }
+                let right = match self.b {
+                    Right::Packed(panels) => &panels[column * k + start * PANEL..][..depth * PANEL],
                     Right::Matrix(b) => {
-                        let right = std::mem::take(&mut self.right);
-                        pack_right(s, b, column, start, &mut right[..depth * PANEL]);
-                        self.multiply(s, tiles.as_ref(), &right[..depth * PANEL], column, start);
-                        self.right = right;
+                        pack_right(s, b, column, start, &mut room[..depth * PANEL]);
+                        &room[..depth * PANEL]
                     }
-                }
+                };
+                self.multiply(s, tiles.as_ref(), right, column, start);
             }
         }
         if self.epilogue.streamed {
