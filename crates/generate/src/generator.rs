@@ -203,9 +203,9 @@ impl<M: Seq2Seq> Generator<M> {
     }
 
     fn run(&mut self, steps: usize, on_token: &mut (dyn FnMut(&Written) + Send)) {
-        let running: usize = self.lanes.iter().map(Lane::running).sum();
+        let taken: usize = self.lanes.iter().map(Lane::taken).sum();
         // Where there are few sentences, no lane takes those that another one has time for.
-        let most = (running + self.waiting.len()).div_ceil(self.lanes.len());
+        let most = (taken + self.waiting.len()).div_ceil(self.lanes.len());
         let (lanes, waiting, on_token) =
             (self.lanes.len(), Mutex::new(&mut self.waiting), Mutex::new(on_token));
         let behind = AtomicUsize::new(lanes);

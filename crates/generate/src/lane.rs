@@ -21,7 +21,7 @@ pub(crate) struct Lane<M> {
     pub model: M,
     /// More than [`Lane::places`]: some sentences are read before there is a place for them, so that none stays empty for
     /// long, and so that the model reads several at once, which takes little more time than one.
-    slots: Vec<Option<Running>>,
+    slots: Vec<Option<Taken>>,
     /// How many sentences are decoded at once.
     places: usize,
     /// How many sentences were read.
@@ -32,7 +32,7 @@ pub(crate) struct Lane<M> {
 }
 
 /// A sentence that was read.
-struct Running {
+struct Taken {
     number: u64,
     /// How many were read before it.
     turn: u64,
@@ -51,13 +51,13 @@ impl<M: Seq2Seq> Lane<M> {
     }
 
     /// How many sentences have been read and are not done.
-    pub fn running(&self) -> usize {
+    pub fn taken(&self) -> usize {
         self.slots.iter().flatten().count()
     }
 
     /// Gives up a sentence, if it is here; all of them, if none is named.
     pub fn give_up(&mut self, number: Option<u64>) {
-        let is_meant = |running: &mut Running| number.is_none_or(|number| running.number == number);
+        let is_meant = |running: &mut Taken| number.is_none_or(|number| running.number == number);
         for (slot, place) in self.slots.iter_mut().enumerate() {
             if place.take_if(is_meant).is_some() {
                 self.model.release(slot);
@@ -118,7 +118,7 @@ impl<M: Seq2Seq> Lane<M> {
                 (best, logits) = (other_best, others);
                 let mut scores = Scores { best: own_best, width: count, rows: own };
                 running.search.advance(&running.rules, &mut scores, on_token);
-                if let Some(Running { number, search, .. }) =
+                if let Some(Taken { number, search, .. }) =
                     place.take_if(|running| running.search.rows().is_empty())
                 {
                     self.done.push((number, search.results()));
@@ -168,7 +168,7 @@ impl<M: Seq2Seq> Lane<M> {
                 Box::new(BeamSearch::new(&rules, sentence))
             };
             let turn = self.read;
-            self.slots[slot] = Some(Running { number, turn, rules, search, first: None, begun: false });
+            self.slots[slot] = Some(Taken { number, turn, rules, search, first: None, begun: false });
             self.read += 1;
         }
     }

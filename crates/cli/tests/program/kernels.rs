@@ -56,7 +56,7 @@ fn a_name_picks_kernels() {
 
 #[test]
 fn a_name_that_no_kernel_has_is_told_in_one_sentence() {
-    run("bench kernels convolution").refused(&["convolution"]);
+    run("bench kernels convolution").misused(&["convolution"]);
 }
 
 #[test]

@@ -34,7 +34,18 @@ impl Outcome {
     /// result.
     #[track_caller]
     fn failed(&self, words: &[&str]) {
-        assert_eq!((self.code, self.stdout.as_str()), (Some(1), ""), "{}", self.stderr);
+        self.ended_in_a_sentence(1, words);
+    }
+
+    /// The same of a usage that only the command itself could tell to be wrong.
+    #[track_caller]
+    fn misused(&self, words: &[&str]) {
+        self.ended_in_a_sentence(2, words);
+    }
+
+    #[track_caller]
+    fn ended_in_a_sentence(&self, code: i32, words: &[&str]) {
+        assert_eq!((self.code, self.stdout.as_str()), (Some(code), ""), "{}", self.stderr);
         assert!(
             self.stderr.starts_with("attentive: ") && self.stderr.lines().count() == 1,
             "{}",

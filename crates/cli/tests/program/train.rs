@@ -154,8 +154,8 @@ fn mistakes_in_the_configuration_are_told_in_one_sentence() {
 
 #[test]
 fn absurd_sizes_are_told_in_one_sentence() {
-    run("bench train --batch 1048576 --source 1 --target 65536").refused(&["--target", "1048576"]);
-    run("bench train --batch 1048576 --source 65536 --target 1").refused(&["--source", "1048576"]);
+    run("bench train --batch 1048576 --source 1 --target 65536").misused(&["--target", "1048576"]);
+    run("bench train --batch 1048576 --source 65536 --target 1").misused(&["--source", "1048576"]);
 }
 
 #[test]

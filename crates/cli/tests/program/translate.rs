@@ -135,8 +135,8 @@ fn the_best_come_with_their_line_and_score() {
     let scores: Vec<f32> = fields.iter().map(|fields| fields[2].parse().unwrap()).collect();
     assert!(scores[0] >= scores[1] && scores[1] >= scores[2] && scores[0] < 0.0, "{scores:?}");
     assert_eq!(fields[0][1], answered(&fed("", b"a dog\n"))[0]);
-    fed("--n-best 3 --beam 2", b"").refused(&["--n-best", "3", "2"]);
-    fed("--min-length 9 --max-length 4", b"").refused(&["--min-length", "9", "4"]);
+    fed("--n-best 3 --beam 2", b"").misused(&["--n-best", "3", "2"]);
+    fed("--min-length 9 --max-length 4", b"").misused(&["--min-length", "9", "4"]);
 }
 
 #[test]

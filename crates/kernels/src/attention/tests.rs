@@ -506,10 +506,10 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
                     &mut y,
                 );
                 let what = format!("{isa}, {heads} heads of {d_k} and {d_v}");
-                if size_of::<T>() == size_of::<C>() {
+                // Where keys and values were rounded to another type, sums may have another order, but not of odd heads.
+                if size_of::<T>() == size_of::<C>() || !heads.is_multiple_of(2) {
                     assert_eq!(bits(&y), bits(&expected), "{what}");
                 }
-                // Where keys and values were rounded to another type, sums may have another order.
                 for (y, expected) in wide(&y).iter().zip(wide(&expected)) {
                     assert!((y - expected).abs() < 2e-6, "{what}: {y} for {expected}");
                 }
