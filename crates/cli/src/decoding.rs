@@ -85,10 +85,11 @@ enum Early {
 }
 
 impl Decoding {
-    /// Reads the model and makes a translator of it that gives `n_best` results, if a number is asked for.
-    pub(crate) fn translator(&self, n_best: Option<usize>) -> Result<Translator, Error> {
+    /// Reads the model and makes a translator of it that gives `n_best` results, if a number is asked for, and knows how sure
+    /// it is if somebody wants the scores.
+    pub(crate) fn translator(&self, n_best: Option<usize>, scores: bool) -> Result<Translator, Error> {
         let ModelFolder { copies, tokenizer, options } = self.open()?;
-        Ok(Translator::new(copies, tokenizer, self.options(options, n_best))?)
+        Ok(Translator::new(copies, tokenizer, self.options(options, n_best, scores))?)
     }
 
     /// Reads the model, to be decoded with on each thread.
@@ -98,7 +99,7 @@ impl Decoding {
     }
 
     /// What the model asks for, changed by what was asked for here.
-    pub(crate) fn options(&self, model: Options, n_best: Option<usize>) -> Options {
+    pub(crate) fn options(&self, model: Options, n_best: Option<usize>, scores: bool) -> Options {
         let alpha = self.alpha.map(LengthPenalty::Paper);
         let n_best = n_best.unwrap_or(model.n_best);
         let early_stopping = self.early_stopping.map(|early| match early {
@@ -111,6 +112,7 @@ impl Decoding {
             // Who asks for more results than the model's beam has, and for no beam, gets a beam that has them.
             beam: self.beam.unwrap_or(model.beam.max(n_best)),
             n_best,
+            scores,
             penalty: alpha.or(self.length_penalty.map(LengthPenalty::Power)).unwrap_or(model.penalty),
             early_stopping: early_stopping.unwrap_or(model.early_stopping),
             patience: self.patience.unwrap_or(model.patience),

@@ -90,7 +90,7 @@ pub(crate) fn run(evaluate: &Evaluate) -> Result<(), Error> {
 
 /// Translates all lines, and says how long it took.
 fn translate(evaluate: &Evaluate, lines: &[&str]) -> Result<(Vec<Translation>, f64), Error> {
-    let mut translator = evaluate.decoding.translator(None)?;
+    let mut translator = evaluate.decoding.translator(None, false)?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     interrupt::on_signal(move || flag.store(true, Ordering::Relaxed));

@@ -59,7 +59,7 @@ Empty lines stay empty. A line that is longer than the model can read is transla
 sentence. Files must be UTF-8.";
 
 pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
-    let mut translator = translate.decoding.translator(translate.n_best)?;
+    let mut translator = translate.decoding.translator(translate.n_best, translate.shows_scores())?;
     if let Some(prefix) = &translate.prefix {
         translator = translator.with_prefix(prefix)?;
     }
@@ -85,6 +85,15 @@ fn translate_to(translate: &Translate, translator: Translator, output: impl Writ
 }
 
 impl Translate {
+    /// Whether there may be several translations of a line, each with its score.
+    fn lists(&self) -> bool {
+        self.n_best.is_some() || self.alternatives.is_some()
+    }
+
+    fn shows_scores(&self) -> bool {
+        self.json || self.lists()
+    }
+
     /// What is to be translated, and how many bytes that is, if it is known.
     fn lines(&self) -> Result<(Lines, Option<u64>), Error> {
         if !self.text.is_empty() {
@@ -225,9 +234,8 @@ impl<W: Write> Work<'_, W> {
             serde_json::to_writer(&mut self.output, &report)?;
             return Ok(writeln!(self.output)?);
         }
-        let several = self.translate.n_best.is_some() || self.translate.alternatives.is_some();
         for found in best {
-            if several {
+            if self.translate.lists() {
                 write!(self.output, "{} ||| {} ||| {:.4}", self.written - 1, found.text, found.score)?;
             } else {
                 write!(self.output, "{}", found.text)?;

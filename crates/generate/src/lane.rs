@@ -107,7 +107,8 @@ impl<M: Seq2Seq> Lane<M> {
         let count = count.unwrap_or(0);
         let wants_rows = running().any(|it| it.rules.want_rows() || it.search.wants_rows());
         let width = if wants_rows { self.model.spec().vocabulary } else { 0 };
-        let best = if count > 0 { self.model.best(count) } else { Vec::new() };
+        let wants_scores = running().any(|it| it.rules.want_scores());
+        let best = if count > 0 { self.model.best(count, wants_scores) } else { Vec::new() };
         let (mut best, mut logits) = (&best[..], if wants_rows { self.model.logits() } else { &mut [] });
         let mut free = Vec::new();
         for (slot, place) in self.slots.iter_mut().enumerate() {

@@ -15,6 +15,9 @@ pub struct Options {
     pub beam: usize,
     /// How many results there are for a sentence: the best of the beam, or as many draws, which may be equal.
     pub n_best: usize,
+    /// Whether anybody wants to know how sure the model was. If not, greedy search spares the sum over the vocabulary, and the
+    /// tokens that it chooses have a score of 0. Other searches cannot do without.
+    pub scores: bool,
     /// What scores are divided by.
     pub penalty: LengthPenalty,
     /// When a beam search ends.
@@ -45,6 +48,7 @@ impl Default for Options {
             batch: 32,
             beam: 4,
             n_best: 1,
+            scores: true,
             penalty: LengthPenalty::Paper(0.6),
             early_stopping: EarlyStopping::No,
             patience: 1.0,

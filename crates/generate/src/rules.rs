@@ -32,6 +32,11 @@ impl Rules {
         !self.filters.is_empty() || self.sampler.is_some()
     }
 
+    /// Whether it matters how sure the model is.
+    pub fn want_scores(&self) -> bool {
+        self.options.scores || self.options.beam > 1 || self.sampler.is_some()
+    }
+
     /// How many tokens of a row may matter otherwise.
     pub fn candidates(&self) -> usize {
         if self.options.beam == 1 { 1 } else { 2 * self.options.beam }

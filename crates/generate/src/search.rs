@@ -69,7 +69,7 @@ pub(crate) struct Next {
 
 /// What the model says of the rows of one sentence.
 pub(crate) struct Scores<'a> {
-    /// The best tokens of each row with their log-probabilities, `width` of them, which are [`Rules::candidates`] at least,
+    /// The best tokens of each row with their log-probabilities, if [`Rules::want_scores`], `width` of them, which are [`Rules::candidates`] at least,
     /// unless [`Rules::want_rows`].
     pub best: &'a [Best],
     pub width: usize,

@@ -22,9 +22,9 @@ pub trait Seq2Seq: Send {
     /// Takes one token for each row and computes the logits of the token after it.
     fn step(&mut self, rows: &[Row]);
 
-    /// The `count` best tokens of each row of the last step and their log-probabilities, best first; where there are not so
-    /// many, [`Best::NONE`] fills the row.
-    fn best(&mut self, count: usize) -> Vec<Best>;
+    /// The `count` best tokens of each row of the last step, best first, with their log-probabilities or, where these are not
+    /// wanted, with anything that orders them alike; where there are not so many, [`Best::NONE`] fills the row.
+    fn best(&mut self, count: usize, log_probabilities: bool) -> Vec<Best>;
 
     /// All logits of the last step: [`Spec::vocabulary`] numbers for each row, one row after the other, for search to change as
     /// it likes. Tokens that are never to be written have `-∞`.
@@ -54,8 +54,8 @@ impl<M: Seq2Seq + ?Sized> Seq2Seq for Box<M> {
     fn step(&mut self, rows: &[Row]) {
         (**self).step(rows);
     }
-    fn best(&mut self, count: usize) -> Vec<Best> {
-        (**self).best(count)
+    fn best(&mut self, count: usize, log_probabilities: bool) -> Vec<Best> {
+        (**self).best(count, log_probabilities)
     }
     fn logits(&mut self) -> &mut [f32] {
         (**self).logits()

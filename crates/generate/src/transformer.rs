@@ -87,10 +87,10 @@ impl Seq2Seq for TransformerSteps {
         self.hidden = Some(hidden.value().clone());
     }
 
-    fn best(&mut self, count: usize) -> Vec<Best> {
+    fn best(&mut self, count: usize, log_probabilities: bool) -> Vec<Best> {
         let Some(hidden) = &self.hidden else { return Vec::new() };
         let tape = Tape::inference(&self.backend);
-        self.model.best(&tape, &tape.constant(hidden.clone()), count)
+        self.model.best(&tape, &tape.constant(hidden.clone()), count, log_probabilities)
     }
 
     fn logits(&mut self) -> &mut [f32] {

@@ -53,7 +53,7 @@ impl Walk {
         let candidate = if self.sentence.must_end(rules, &path.tokens) {
             Best { score: 0.0, token: rules.spec.eos }
         } else if let Some(candidate) = candidate {
-            candidate
+            if rules.want_scores() { candidate } else { Best { score: 0.0, ..candidate } }
         } else {
             // Every token is forbidden, or the model has gone mad: what there is, is the result.
             self.done.push(path.finish(rules, &self.sentence));

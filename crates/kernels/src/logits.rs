@@ -6,19 +6,18 @@
 use crate::Cpu;
 use crate::gemm::{Epilogue, Int8Rows, Matrix, Operand, Weights, gemm_int8_columns};
 use crate::scratch::Scratch;
-use crate::top::{Best, CHUNK, Top};
+use crate::top::{Best, CHUNK, Top, Wanted};
 
-/// The `count` greatest logits of each row, greatest first, and `log Σ e^logit`; see [`Top`].
+/// The greatest logits of each row, greatest first, and `log Σ e^logit`, as far as they are wanted; see [`Top`].
 pub fn top_logits<T: Operand>(
     cpu: &Cpu,
     x: Matrix<T>,
     table: Weights<T>,
     bias: Option<&[f32]>,
-    never: Option<usize>,
-    count: usize,
+    wanted: Wanted,
 ) -> (Vec<Best>, Vec<f32>) {
     let classes = table.columns();
-    let mut top = Top::new(x.rows(), count, never);
+    let mut top = Top::new(x.rows(), wanted);
     let mut logits = Scratch::<f32>::take(x.rows() * CHUNK.min(classes));
     let quantised = if let Weights::Int8(w) = table { Some((Int8Rows::new(cpu, x), w)) } else { None };
     for first in (0..classes).step_by(CHUNK) {
@@ -56,7 +55,8 @@ mod tests {
                 let epilogue = Epilogue { bias: Some(&bias), ..Epilogue::default() };
                 f32::logits(&cpu, matrix, table.clone(), &mut logits, epilogue);
                 for count in [1, 8] {
-                    let (best, sums) = top_logits(&cpu, matrix, table.clone(), Some(&bias), None, count);
+                    let wanted = Wanted { count, sums: true, never: None };
+                    let (best, sums) = top_logits(&cpu, matrix, table.clone(), Some(&bias), wanted);
                     for (i, row) in logits.chunks(classes).enumerate() {
                         let mut expected = vec![Best::NONE; count];
                         let sum = top_of_row(cpu.isa, row, &mut expected);

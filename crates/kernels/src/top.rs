@@ -23,18 +23,28 @@ impl Best {
     pub const NONE: Best = Best { score: f32::NEG_INFINITY, token: u32::MAX };
 }
 
+/// What is to be found in a row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wanted {
+    /// How many of the best.
+    pub count: usize,
+    /// Whether the logarithm of the sum, without which the best are no log-probabilities.
+    pub sums: bool,
+    /// A place whose number counts for nothing: it stands for a token that is never written.
+    pub never: Option<usize>,
+}
+
 /// Columns that are looked at together. The bits of the sums depend on it.
 pub const CHUNK: usize = 512;
 
 /// The `count` greatest numbers of each row, greatest first, of equals the one that comes first, and `log Σ e^x` over the
-/// whole row. What is `-∞` or not a number is never among the best; [`Best::NONE`] stands where there are too few. The
-/// number in the place `never`, if there is one, counts for nothing: it stands for a token that is never written.
+/// whole row, if it is wanted. What is `-∞` or not a number is never among the best; [`Best::NONE`] stands where there are too
+/// few.
 ///
 /// The columns come in pieces, so that they never need to be there all at once.
 #[derive(Debug)]
 pub struct Top {
-    count: usize,
-    never: Option<usize>,
+    wanted: Wanted,
     best: Vec<Best>,
     rows: Vec<Sum>,
 }
@@ -56,14 +66,14 @@ impl Sum {
 
 impl Top {
     /// Nothing yet of any row.
-    pub fn new(rows: usize, count: usize, never: Option<usize>) -> Top {
-        Top { count, never, best: vec![Best::NONE; rows * count], rows: vec![Sum::NOTHING; rows] }
+    pub fn new(rows: usize, wanted: Wanted) -> Top {
+        Top { wanted, best: vec![Best::NONE; rows * wanted.count], rows: vec![Sum::NOTHING; rows] }
     }
 
     /// Looks at the next columns of all rows, [`CHUNK`] of them but for the last: `x: [rows, columns]`, from column `first`
     /// on.
     pub fn add(&mut self, cpu: &Cpu, first: usize, x: &[f32]) {
-        let (count, never, rows) = (self.count, self.never, self.rows.len());
+        let (Wanted { count, sums: summed, never }, rows) = (self.wanted, self.rows.len());
         assert!(x.len().is_multiple_of(rows.max(1)), "top: {} numbers for {rows} rows", x.len());
         let columns = x.len() / rows.max(1);
         assert!(columns <= CHUNK && first.is_multiple_of(CHUNK), "top: {columns} columns from {first} on");
@@ -73,14 +83,16 @@ impl Top {
             for (row, sum) in (piece * 4..).zip(sums) {
                 // Safety: a row belongs to one task.
                 let best = unsafe { best.slice(row * count, count) };
+                let sum = if summed { Some(sum) } else { None };
                 add_to_row(cpu.isa, first, &x[row * columns..][..columns], never, best, sum);
             }
         });
     }
 
-    /// The best of all rows, and the logarithms of the sums.
+    /// The best of all rows, and the logarithms of the sums, which are none if they are not wanted.
     pub fn finish(self) -> (Vec<Best>, Vec<f32>) {
-        (self.best, self.rows.into_iter().map(Sum::log).collect())
+        let rows = if self.wanted.sums { self.rows } else { Vec::new() };
+        (self.best, rows.into_iter().map(Sum::log).collect())
     }
 }
 
@@ -89,16 +101,23 @@ pub fn top_of_row(isa: Isa, x: &[f32], best: &mut [Best]) -> f32 {
     best.fill(Best::NONE);
     let mut sum = Sum::NOTHING;
     for (chunk, x) in x.chunks(CHUNK).enumerate() {
-        add_to_row(isa, chunk * CHUNK, x, None, best, &mut sum);
+        add_to_row(isa, chunk * CHUNK, x, None, best, Some(&mut sum));
     }
     sum.log()
 }
 
 /// Adds a chunk of a row, in two parts if the place that never counts is in it.
-fn add_to_row(isa: Isa, first: usize, x: &[f32], never: Option<usize>, best: &mut [Best], sum: &mut Sum) {
+fn add_to_row(
+    isa: Isa,
+    first: usize,
+    x: &[f32],
+    never: Option<usize>,
+    best: &mut [Best],
+    mut sum: Option<&mut Sum>,
+) {
     let never = never.and_then(|never| never.checked_sub(first)).filter(|&never| never < x.len());
     let (before, after) = x.split_at(never.unwrap_or(x.len()));
-    isa.dispatch(Add { first, x: before, best, sum });
+    isa.dispatch(Add { first, x: before, best, sum: sum.as_deref_mut() });
     if let Some(after) = after.get(1..) {
         isa.dispatch(Add { first: first + before.len() + 1, x: after, best, sum });
     }
@@ -109,7 +128,7 @@ struct Add<'a> {
     first: usize,
     x: &'a [f32],
     best: &'a mut [Best],
-    sum: &'a mut Sum,
+    sum: Option<&'a mut Sum>,
 }
 
 impl Kernel for Add<'_> {
@@ -137,6 +156,7 @@ impl Kernel for Add<'_> {
                 }
             }
         }
+        let Some(sum) = sum else { return };
         if here > sum.greatest {
             sum.sum *= (sum.greatest - here).exp();
             sum.greatest = here;
@@ -219,9 +239,9 @@ mod tests {
     use crate::testing::normal;
 
     /// [`Top`] of rows that are there as a whole.
-    fn top(cpu: &Cpu, x: &[f32], rows: usize, count: usize, never: Option<usize>) -> (Vec<Best>, Vec<f32>) {
+    fn top(cpu: &Cpu, x: &[f32], rows: usize, wanted: Wanted) -> (Vec<Best>, Vec<f32>) {
         let width = x.len() / rows;
-        let mut top = Top::new(rows, count, never);
+        let mut top = Top::new(rows, wanted);
         for first in (0..width).step_by(CHUNK) {
             let columns = first..width.min(first + CHUNK);
             let chunk: Vec<f32> = x.chunks(width).flat_map(|row| &row[columns.clone()]).copied().collect();
@@ -248,7 +268,10 @@ mod tests {
                     normal(seed as u64, rows * width).iter().map(|x| (x * 8.0).round() + 0.0).collect();
                 for (count, threads) in [(0, 1), (1, 2), (2, 1), (10, 3), (40, 2)] {
                     let cpu = Cpu { isa, threads: Threads::new(threads) };
-                    let (best, log_sums) = top(&cpu, &x, rows, count, None);
+                    let wanted = Wanted { count, sums: true, never: None };
+                    let (best, log_sums) = top(&cpu, &x, rows, wanted);
+                    let without_sums = top(&cpu, &x, rows, Wanted { sums: false, ..wanted });
+                    assert_eq!(without_sums, (best.clone(), Vec::new()), "{isa}, {count} of {width}");
                     for (i, row) in x.chunks_exact(width).enumerate() {
                         assert_eq!(
                             best[i * count..][..count],
@@ -292,7 +315,8 @@ mod tests {
             for never in [0, 31, 511, 512, 1099] {
                 let without = row[never];
                 row[never] = 50.0;
-                let (best, sum) = top(&cpu, &row, 1, 5, Some(never));
+                let wanted = Wanted { count: 5, sums: true, never: Some(never) };
+                let (best, sum) = top(&cpu, &row, 1, wanted);
                 row[never] = f32::NEG_INFINITY;
                 let mut expected = [Best::NONE; 5];
                 let expected_sum = top_of_row(isa, &row, &mut expected);

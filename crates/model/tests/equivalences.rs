@@ -224,7 +224,7 @@ fn a_row_that_is_no_number_has_no_best_token() {
         let mut hidden = vec![0.5; 2 * config.d_model];
         hidden[config.d_model] = f32::NAN;
         let hidden = tape.constant(backend.upload_f32(&hidden, [2, config.d_model]));
-        let best = model.best(&tape, &hidden, 3);
+        let best = model.best(&tape, &hidden, 3, true);
         assert!(best[..3].iter().all(|best| best.score < 0.0 && *best != Best::NONE), "{best:?}");
         assert_eq!(best[3..], [Best::NONE; 3]);
     }

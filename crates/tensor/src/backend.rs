@@ -13,7 +13,7 @@ use crate::tensor::{DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::Activation;
 use attentive_kernels::attention::{Attention, KeyLists, Span};
 use attentive_kernels::optimizer::Adam;
-use attentive_kernels::top::Best;
+use attentive_kernels::top::{Best, Wanted};
 use attentive_kernels::{Dropout, Random};
 use std::fmt::Debug;
 use std::time::Duration;
@@ -237,16 +237,14 @@ pub trait Backend: Debug + Send + Sync {
 
     // The end of decoding.
 
-    /// Of the logits `x · wᵀ + bias`, which never exist as a whole, the `count` greatest of each row, greatest first, and
-    /// `log Σ e^logit` of the whole row, but for the place `never`: all of the best, row after row, and all of the sums.
-    /// Like [`Backend::download`], this is where the host waits.
+    /// Of the logits `x · wᵀ + bias`, which never exist as a whole, the greatest of each row, greatest first, and
+    /// `log Σ e^logit` of the whole row, as far as they are wanted: all of the best, row after row, and all of the sums. Like [`Backend::download`], this is where the host waits.
     fn top_logits(
         &self,
         x: &Tensor,
         w: &Tensor,
         bias: Option<&Tensor>,
-        never: Option<usize>,
-        count: usize,
+        wanted: Wanted,
     ) -> (Vec<Best>, Vec<f32>);
 
     // The loss.

@@ -10,7 +10,7 @@ use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::Activation;
 use attentive_kernels::attention::{Attention, KeyLists, Span};
 use attentive_kernels::optimizer::Adam;
-use attentive_kernels::top::Best;
+use attentive_kernels::top::{Best, Wanted};
 use attentive_kernels::{Dropout, Random};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -255,11 +255,10 @@ impl Backend for SealedBackend {
         x: &Tensor,
         w: &Tensor,
         bias: Option<&Tensor>,
-        never: Option<usize>,
-        count: usize,
+        wanted: Wanted,
     ) -> (Vec<Best>, Vec<f32>) {
         self.downloads.fetch_add(1, Ordering::Relaxed);
-        self.inner.top_logits(&open(x), &open(w), bias.map(open).as_ref(), never, count)
+        self.inner.top_logits(&open(x), &open(w), bias.map(open).as_ref(), wanted)
     }
     fn projection_loss(
         &self,

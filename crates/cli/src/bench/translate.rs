@@ -57,7 +57,8 @@ pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
         .filter(|line| !line.trim().is_empty())
         .map(|line| tokenizer.encode(line.trim(), Side::Source))
         .collect::<Result<_, _>>()?;
-    let mut generator = Generator::with_copies(copies, translate.decoding.options(options, Some(1)))?;
+    let options = translate.decoding.options(options, Some(1), false);
+    let mut generator = Generator::with_copies(copies, options)?;
     decode(&mut generator, &sources[..sources.len().min(WARM_UP)])?;
     let (mut seconds, mut target_tokens) = (Vec::new(), 0);
     for _ in 0..translate.repeat {

@@ -71,6 +71,24 @@ fn the_same_seed_draws_the_same_and_another_does_not() {
 }
 
 #[test]
+fn greedy_search_without_scores_finds_the_same_tokens_and_says_nothing_of_them() {
+    for precision in [Precision::F32, Precision::Bf16] {
+        let backend = backend(precision, 2);
+        for model in models(&backend) {
+            let found = |scores| {
+                let mut generator = generator(&backend, &model, Options { scores, ..Options::greedy() });
+                results(&mut generator, sources(9, 12, &model))
+            };
+            for (with, without) in found(true).iter().flatten().zip(found(false).iter().flatten()) {
+                assert_eq!(with.tokens, without.tokens);
+                assert!(with.score < 0.0 && without.score == 0.0, "{} and {}", with.score, without.score);
+                assert!(without.token_scores.iter().all(|score| *score == 0.0));
+            }
+        }
+    }
+}
+
+#[test]
 fn alternatives_are_distinct_sorted_and_as_good_as_can_be() {
     let backend = backend(Precision::F32, 2);
     for model in models(&backend) {

@@ -25,6 +25,7 @@ fn ways() -> Vec<Options> {
     let beam = Options { max_length: MaxLength::SourceAnd(8), ..Options::default() };
     vec![
         Options { beam: 1, ..beam.clone() },
+        Options { beam: 1, scores: false, ..beam.clone() },
         Options { n_best: 4, ..beam.clone() },
         Options { beam: 3, n_best: 3, patience: 2.0, penalty: LengthPenalty::Power(1.0), ..beam.clone() },
         Options { no_repeat_ngram: 2, repetition_penalty: 1.2, min_length: 3, ..beam.clone() },

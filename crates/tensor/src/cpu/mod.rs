@@ -18,7 +18,7 @@ use attentive_kernels::attention::{self, Attention, KeyLists, Span};
 use attentive_kernels::gemm::{self, Epilogue, Int8Weights, Operand, Weights};
 use attentive_kernels::logits::top_logits;
 use attentive_kernels::optimizer::{self, Adam};
-use attentive_kernels::top::Best;
+use attentive_kernels::top::{Best, Wanted};
 use attentive_kernels::{Cpu, Dropout, Random, elementwise, embedding, norm, projection, softmax};
 use half::{bf16, f16};
 use memory::{Memory, Number, Pool};
@@ -566,14 +566,13 @@ impl Backend for CpuBackend {
         x: &Tensor,
         w: &Tensor,
         bias: Option<&Tensor>,
-        never: Option<usize>,
-        count: usize,
+        wanted: Wanted,
     ) -> (Vec<Best>, Vec<f32>) {
         linear_shape("top_logits", x, w);
         let bias = bias.map(f32s);
         self.profile.time(
             Share::Product,
-            || by_type!(x, T => top_logits(&self.cpu, matrix::<T>(x), weights(w), bias, never, count)),
+            || by_type!(x, T => top_logits(&self.cpu, matrix::<T>(x), weights(w), bias, wanted)),
         )
     }
 

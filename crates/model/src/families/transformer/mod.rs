@@ -18,7 +18,7 @@ use crate::builder::Builder;
 use crate::error::Error;
 use crate::layers::{Branch, BranchCache, Cache, Decoder, Embedding, Encoder, Head};
 use crate::sequences::Sequences;
-use attentive_tensor::{Best, Parameter, Tape, Tensor, Var};
+use attentive_tensor::{Best, Parameter, Tape, Tensor, Var, Wanted};
 
 /// The model.
 #[derive(Debug, Clone)]
@@ -127,10 +127,11 @@ impl Transformer {
         self.decoder.step_branches(tape, &self.target.forward(tape, ids), branches, cache)
     }
 
-    /// The best tokens after hidden states, `count` for each, with their log-probabilities, best first. Padding is never
-    /// among them.
-    pub fn best(&self, tape: &Tape, hidden: &Var, count: usize) -> Vec<Best> {
-        let (mut best, log_sums) = self.head.best(tape, hidden, self.config.pad, count);
+    /// The best tokens after hidden states, `count` for each, best first, with their log-probabilities, or, which is quicker,
+    /// with their logits. Padding is never among them.
+    pub fn best(&self, tape: &Tape, hidden: &Var, count: usize, log_probabilities: bool) -> Vec<Best> {
+        let wanted = Wanted { count, sums: log_probabilities, never: self.config.pad };
+        let (mut best, log_sums) = self.head.best(tape, hidden, wanted);
         for (best, log_sum) in best.chunks_exact_mut(count).zip(log_sums) {
             // What fills a row of too few, or of no numbers at all, stays as it is.
             best.iter_mut().filter(|best| **best != Best::NONE).for_each(|best| best.score -= log_sum);
