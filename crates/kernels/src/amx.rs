@@ -103,6 +103,23 @@ mod linux {
         }
     }
 
+    impl Tiles {
+        /// Fetches `rows` rows of `bytes` bytes, `stride` bytes apart, in order to write to them: what a product is finished to
+        /// comes while it is computed. They need not be valid.
+        #[inline(always)]
+        pub(crate) fn fetch_to_write(&self, first: *const u8, stride: usize, rows: usize, bytes: usize) {
+            for row in 0..rows {
+                for at in (0..bytes).step_by(64) {
+                    let line = first.wrapping_add(row * stride + at);
+                    // Safety: a hint, which does nothing where there is no memory.
+                    unsafe {
+                        asm!("prefetchw [{}]", in(reg) line, options(readonly, nostack, preserves_flags))
+                    };
+                }
+            }
+        }
+    }
+
     /// The product of a tile of rows by two tiles of columns, `steps` tiles long, added to or stored in a block of 16 × 32
     /// sums.
     ///
@@ -259,6 +276,9 @@ mod elsewhere {
             match *self {}
         }
         pub(crate) fn busy_int8(&self, _turns: usize) {
+            match *self {}
+        }
+        pub(crate) fn fetch_to_write(&self, _first: *const u8, _stride: usize, _rows: usize, _bytes: usize) {
             match *self {}
         }
         pub(crate) unsafe fn multiply_bf16(

@@ -266,7 +266,7 @@ impl<T: Real> Kernel for Forward<'_, T> {
                     store(s, y, at, n, s.fma(unit, load(s, self.gamma, at, n), load(s, self.beta, at, n)));
                 },
             );
-            stats.copy_from_slice(&[mean, inverse]);
+            (stats[0], stats[1]) = (mean, inverse);
         }
     }
 }

@@ -10,6 +10,7 @@ thread_local! {
 }
 
 /// Some numbers left over from an earlier use; they go back to the thread's store when dropped.
+#[derive(Debug)]
 pub(crate) struct Scratch<T: Element = f32> {
     memory: Aligned<f32>,
     len: usize,

@@ -35,7 +35,7 @@ pub struct Wanted {
 }
 
 /// Columns that are looked at together. The bits of the sums depend on it.
-pub const CHUNK: usize = 512;
+pub const CHUNK: usize = 256;
 
 /// The `count` greatest numbers of each row, greatest first, of equals the one that comes first, and `log Σ e^x` over the
 /// whole row, if it is wanted. What is `-∞` or not a number is never among the best; [`Best::NONE`] stands where there are too

@@ -80,12 +80,11 @@ impl<T: Real, C: Real> Query<'_, T, C> {
     #[inline(always)]
     fn products_of_pairs<S: Simd>(&self, s: S, q: &[f32], keys: &[u32]) -> [[S::F; KEYS]; 2] {
         let Attention { heads, d_k, .. } = *self.attention;
-        let row = |i: usize| {
-            let row = keys[i.min(keys.len() - 1)] as usize;
+        let mut rows = [self.k.data.as_ptr(); KEYS];
+        for i in 0..KEYS {
             // Safety: `attention_to_lists` checked that every row in the lists has all heads.
-            unsafe { self.k.data.as_ptr().add(row * self.k.stride) }
-        };
-        let rows: [_; KEYS] = std::array::from_fn(row);
+            rows[i] = unsafe { rows[i].add(keys[i.min(keys.len() - 1)] as usize * self.k.stride) };
+        }
         let mut sums = [[s.splat(0.0); KEYS]; 2];
         for at in (0..heads * d_k).step_by(2 * S::LANES) {
             let q = [load(s, q, at, S::LANES), load(s, q, at + S::LANES, S::LANES)];
@@ -128,7 +127,6 @@ impl<T: Real, C: Real> Query<'_, T, C> {
         let two = 2 * S::LANES;
         let blocks = self.attention.d_v / two;
         let o = &mut o[first * two..][..N * two];
-        let weights: [_; N] = std::array::from_fn(|n| &p[(first + n) / blocks * BLOCK..][..BLOCK]);
         let mut sums = [[s.splat(0.0); 2]; N];
         for n in 0..N {
             for odd in 0..2 {
@@ -141,7 +139,7 @@ impl<T: Real, C: Real> Query<'_, T, C> {
             for n in 0..N {
                 // Safety: two vectors inside of a row.
                 let v = unsafe { C::load_even_odd(s, row.add(n * two)) };
-                let p = s.splat(weights[n][i]);
+                let p = s.splat(p[(first + n) / blocks * BLOCK + i]);
                 for odd in 0..2 {
                     sums[n][odd] = s.fma(p, v[odd], sums[n][odd]);
                 }

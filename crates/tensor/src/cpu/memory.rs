@@ -4,10 +4,11 @@
 //! again, so that a steady step asks the system for nothing and touches no fresh page.
 
 use crate::tensor::DType;
+use attentive_kernels::gemm::Int8Rows;
 use attentive_kernels::{Aligned, Element};
 use half::{bf16, f16};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, OnceLock};
 
 /// Numbers of one of the types.
 #[derive(Debug)]
@@ -24,6 +25,9 @@ pub(super) enum Storage {
 pub(super) struct Memory {
     storage: Option<Storage>,
     len: usize,
+    /// The same in int8, once somebody multiplied with weights in int8: several do in turn, as those of queries, keys and
+    /// values.
+    quantised: OnceLock<Arc<Int8Rows>>,
     pool: Arc<Pool>,
 }
 
@@ -64,13 +68,14 @@ impl Storage {
         }
     }
 
-    fn dtype(&self) -> DType {
+    /// The type, and how many numbers there are.
+    fn kind(&self) -> (DType, usize) {
         match self {
-            Storage::F32(_) => DType::F32,
-            Storage::Bf16(_) => DType::Bf16,
-            Storage::F16(_) => DType::F16,
-            Storage::I8(_) => DType::I8,
-            Storage::I32(_) => DType::I32,
+            Storage::F32(data) => (DType::F32, data.len()),
+            Storage::Bf16(data) => (DType::Bf16, data.len()),
+            Storage::F16(data) => (DType::F16, data.len()),
+            Storage::I8(data) => (DType::I8, data.len()),
+            Storage::I32(data) => (DType::I32, data.len()),
         }
     }
 }
@@ -81,8 +86,16 @@ impl Memory {
         Some(&T::view(self.storage.as_ref()?)?[..self.len])
     }
 
+    /// The numbers as rows of `width`, quantised by `quantise`, or those that it made before.
+    pub(super) fn quantised(&self, width: usize, quantise: impl Fn() -> Int8Rows) -> Arc<Int8Rows> {
+        let rows = self.quantised.get_or_init(|| Arc::new(quantise()));
+        // The same numbers may be rows of another width for another tensor.
+        if rows.width() == width { Arc::clone(rows) } else { Arc::new(quantise()) }
+    }
+
     /// The numbers, to be changed.
     pub(super) fn view_mut<T: Number>(&mut self) -> Option<&mut [T]> {
+        self.quantised.take();
         Some(&mut T::view_mut(self.storage.as_mut()?)?[..self.len])
     }
 }
@@ -90,7 +103,7 @@ impl Memory {
 impl Drop for Memory {
     fn drop(&mut self) {
         if let Some(storage) = self.storage.take() {
-            self.pool.give_back(storage, size_class(self.len));
+            self.pool.give_back(storage);
         }
     }
 }
@@ -128,6 +141,8 @@ impl Free {
 
 /// What may be kept in any case, in bytes.
 const SLACK: usize = 1 << 21;
+/// The share of its size by which a buffer may be larger than what is asked for, one in so many.
+const WASTE: usize = 2;
 
 impl Pool {
     /// A buffer of `len` numbers of any value.
@@ -135,9 +150,11 @@ impl Pool {
         let size = size_class(len);
         let storage = {
             let mut free = self.free.lock().expect("the pool never panics");
+            let fitting = (dtype as u8, size)..=(dtype as u8, size + size / WASTE);
+            let found = free.buffers.range_mut(fitting).find_map(|(_, buffers)| buffers.pop());
+            let size = found.as_ref().map_or(size, |storage| storage.kind().1);
             free.used += bytes(dtype, size);
             free.peak = free.peak.max(free.used);
-            let found = free.buffers.get_mut(&(dtype as u8, size)).and_then(Vec::pop);
             match found {
                 Some(_) => free.kept -= bytes(dtype, size),
                 // Only a fresh buffer makes the whole of it grow.
@@ -158,12 +175,12 @@ impl Pool {
             Storage::Bf16(data) => data.fill(bf16::NAN),
             _ => {}
         }
-        Memory { storage: Some(storage), len, pool: Arc::clone(self) }
+        Memory { storage: Some(storage), len, quantised: OnceLock::new(), pool: Arc::clone(self) }
     }
 
-    fn give_back(&self, storage: Storage, size: usize) {
+    fn give_back(&self, storage: Storage) {
         let mut free = self.free.lock().expect("the pool never panics");
-        let dtype = storage.dtype();
+        let (dtype, size) = storage.kind();
         free.used -= bytes(dtype, size);
         free.kept += bytes(dtype, size);
         free.buffers.entry((dtype as u8, size)).or_default().push(storage);
@@ -193,6 +210,8 @@ fn size_class(len: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use attentive_kernels::Cpu;
+    use attentive_kernels::gemm::Matrix;
 
     #[test]
     fn a_dropped_buffer_is_handed_out_again() {
@@ -204,6 +223,41 @@ mod tests {
         assert_eq!(second.view::<f32>().unwrap().as_ptr(), at);
         assert_eq!(second.view::<f32>().unwrap().len(), 990);
         assert!(second.view::<i32>().is_none());
+    }
+
+    #[test]
+    fn a_buffer_serves_those_who_ask_for_somewhat_less_and_keeps_its_size() {
+        let pool = Arc::new(Pool::default());
+        let first = pool.take(DType::F32, 3000);
+        let at = first.view::<f32>().unwrap().as_ptr();
+        drop(first);
+        let second = pool.take(DType::F32, 2100);
+        assert_eq!(second.view::<f32>().unwrap().as_ptr(), at);
+        assert_ne!(pool.take(DType::F32, 2100).view::<f32>().unwrap().as_ptr(), at);
+        drop(second);
+        // The one that was fresh is too small for this, and twice the size is too much waste.
+        assert_eq!(pool.take(DType::F32, 2900).view::<f32>().unwrap().as_ptr(), at);
+        assert_ne!(pool.take(DType::F32, 1400).view::<f32>().unwrap().as_ptr(), at);
+        let free = pool.free.lock().unwrap();
+        let lying =
+            free.buffers.values().flatten().map(|storage| bytes(DType::F32, storage.kind().1)).sum::<usize>();
+        assert_eq!((free.used, free.kept), (0, lying));
+    }
+
+    #[test]
+    fn what_was_quantised_is_kept_until_the_numbers_change() {
+        let cpu = Cpu::from_env().unwrap();
+        let mut memory = Arc::new(Pool::default()).take(DType::F32, 64);
+        memory.view_mut::<f32>().unwrap().fill(1.0);
+        let quantised = |memory: &Memory, width| {
+            let matrix = Matrix::new(memory.view::<f32>().unwrap(), 64 / width, width);
+            memory.quantised(width, || Int8Rows::new(&cpu, matrix))
+        };
+        let first = quantised(&memory, 16);
+        assert!(Arc::ptr_eq(&first, &quantised(&memory, 16)));
+        assert_eq!(quantised(&memory, 32).width(), 32);
+        memory.view_mut::<f32>().unwrap().fill(2.0);
+        assert!(!Arc::ptr_eq(&first, &quantised(&memory, 16)));
     }
 
     #[test]

@@ -25,7 +25,9 @@ use memory::{Memory, Number, Pool};
 use profile::{Profile, Share};
 use std::sync::Arc;
 use std::time::Duration;
-use view::{by_type, covered, data, data_mut, f32s, i32s, linear_shape, matrix, rows, same_shape, weights};
+use view::{
+    by_type, covered, data, data_mut, f32s, i32s, linear_shape, matrix, quantised, rows, same_shape, weights,
+};
 
 /// The backend that computes on the processor.
 ///
@@ -267,8 +269,12 @@ impl Backend for CpuBackend {
         let shape = linear_shape("linear", x, w);
         let epilogue = Epilogue { bias: bias.map(f32s), activation, ..Epilogue::default() };
         self.profile.time(Share::Product, || {
-            by_type!(x, T => self.build(shape, |y| {
-                T::times_weights(&self.cpu, matrix(x), weights(w), y, epilogue);
+            by_type!(x, T => self.build(shape, |y| match weights::<T>(w) {
+                Weights::Int8(w) => {
+                    let x = quantised::<T>(&self.cpu, x);
+                    gemm::gemm_int8_columns(&self.cpu, &x, w, 0..w.outputs(), y, epilogue);
+                }
+                weights => T::times_weights(&self.cpu, matrix(x), weights, y, epilogue),
             }))
         })
     }

@@ -4,8 +4,10 @@ use super::memory::{Memory, Number};
 use crate::shape::Shape;
 use crate::tensor::Tensor;
 use attentive_kernels::attention::Rows;
-use attentive_kernels::gemm::{Int8Weights, Matrix, PackedWeights, Weights};
+use attentive_kernels::gemm::{Int8Rows, Int8Weights, Matrix, PackedWeights, Weights};
+use attentive_kernels::{Cpu, Real};
 use half::bf16;
+use std::sync::Arc;
 
 /// Does `$body` with `$type` as the type of the numbers in `$x`, which must be one of those of activations.
 macro_rules! by_type {
@@ -26,11 +28,13 @@ macro_rules! by_type {
 
 pub(super) use by_type;
 
+fn memory(x: &Tensor) -> &Memory {
+    x.buffer().get().unwrap_or_else(|| panic!("{x:?} is not in the processor's memory"))
+}
+
 /// The numbers of a tensor of this backend.
 pub(super) fn data<T: Number>(x: &Tensor) -> &[T] {
-    let memory =
-        x.buffer().get::<Memory>().unwrap_or_else(|| panic!("{x:?} is not in the processor's memory"));
-    memory.view().unwrap_or_else(|| panic!("{:?} expected, but the tensor is {x:?}", T::DTYPE))
+    memory(x).view().unwrap_or_else(|| panic!("{:?} expected, but the tensor is {x:?}", T::DTYPE))
 }
 
 pub(super) fn f32s(x: &Tensor) -> &[f32] {
@@ -52,6 +56,11 @@ pub(super) fn data_mut<T: Number>(x: &mut Tensor) -> &mut [T] {
 
 pub(super) fn matrix<T: Number>(x: &Tensor) -> Matrix<'_, T> {
     Matrix::new(data(x), x.shape().rows(), x.shape().cols())
+}
+
+/// The rows of a matrix, quantised; the tensor keeps them.
+pub(super) fn quantised<T: Number + Real>(cpu: &Cpu, x: &Tensor) -> Arc<Int8Rows> {
+    memory(x).quantised(x.shape().cols(), || Int8Rows::new(cpu, matrix::<T>(x)))
 }
 
 pub(super) fn rows<T: Number>(x: &Tensor) -> Rows<'_, T> {

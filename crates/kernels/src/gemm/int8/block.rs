@@ -48,6 +48,9 @@ impl<T: Real> Panels<'_, T> {
             match tiles {
                 // Safety: `left` has 16 rows of `length`, `right` as many columns, `sums` is a whole block.
                 Some(tiles) if length > 0 => unsafe {
+                    let (n, size) = (self.columns.len(), size_of::<T>());
+                    let c = self.c.at(row * n + panel * PANEL - self.columns.start).cast();
+                    tiles.fetch_to_write(c, n * size, rows, PANEL * size);
                     let (steps, sums) = (length / STEP, sums.0.as_mut_ptr());
                     let none = Lines { first: sums.cast(), step: 0 };
                     tiles.multiply_int8(left.as_ptr(), length, STEP, right.as_ptr(), steps, sums, true, none);

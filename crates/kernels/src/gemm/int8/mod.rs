@@ -127,6 +127,7 @@ fn inverse(scale: f32) -> f32 {
 }
 
 /// Rows `[m, k]` of activations, or of weights that are packed next, each quantised with a scale of its own.
+#[derive(Debug)]
 pub struct Int8Rows {
     /// In whole tiles, of rows that are as long as whole tiles.
     rows: Scratch<i8>,
@@ -149,6 +150,11 @@ impl Int8Rows {
             cpu.isa.dispatch(Quantise { a, first, scales, to, length });
         });
         Int8Rows { rows, scales, k: a.cols }
+    }
+
+    /// How long they are.
+    pub fn width(&self) -> usize {
+        self.k
     }
 }
 
