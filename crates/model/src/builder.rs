@@ -3,6 +3,7 @@
 use crate::checkpoint::{Checkpoint, Stored};
 use crate::error::Error;
 use attentive_tensor::{Backend, Buffer, DType, Parameter, Random, Shape, Tensor};
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,6 +30,8 @@ pub struct Builder<'a> {
     source: Source<'a>,
     prefix: String,
     form: Form,
+    /// Which row of what is stored, or drawn, each row of a parameter is, if not the same.
+    rows: Option<Rc<[usize]>>,
     made: Rc<RefCell<Vec<Parameter>>>,
     constants: Rc<RefCell<Vec<(&'static str, Tensor)>>>,
 }
@@ -71,6 +74,7 @@ impl<'a> Builder<'a> {
             source,
             prefix: String::new(),
             form: Form::Plain,
+            rows: None,
             made: Rc::default(),
             constants: Rc::default(),
         }
@@ -85,6 +89,16 @@ impl<'a> Builder<'a> {
     /// The same builder with the weights of products in int8: for decoding, not to be trained or saved.
     pub fn in_int8(self) -> Builder<'a> {
         Builder { form: Form::Int8, ..self }
+    }
+
+    /// Whether parameters can be learned and saved: they are neither packed nor in int8.
+    pub fn is_plain(&self) -> bool {
+        self.form == Form::Plain
+    }
+
+    /// The same builder with rows of parameters in another order: which row of what is stored each one is. Not to be saved.
+    pub fn reordered(&self, rows: impl Into<Rc<[usize]>>) -> Builder<'a> {
+        Builder { rows: Some(rows.into()), ..self.clone() }
     }
 
     /// The backend of the parameters.
@@ -116,6 +130,12 @@ impl<'a> Builder<'a> {
                     Init::Ones => self.backend.upload_f32(&vec![1.0; shape.len()], shape),
                 }
             }
+        };
+        let value = match &self.rows {
+            Some(_) if !matches!(self.source, Source::Shapes) => {
+                self.backend.upload_f32(&self.in_order(&self.backend.download_f32(&value)), shape)
+            }
+            _ => value,
         };
         let parameter = Parameter::new(name, value);
         self.made.borrow_mut().push(parameter.clone());
@@ -165,10 +185,18 @@ impl<'a> Builder<'a> {
                 let Stored::Int8 { rows, scales } = checkpoint.stored_as(name, shape)? else {
                     return Ok(None);
                 };
+                let (rows, scales) = (self.in_order(&rows), self.in_order(&scales));
                 Ok(Some(self.backend.upload_int8(&rows, &scales, shape)))
             }
             _ => Ok(None),
         }
+    }
+
+    /// The rows of a matrix, or the numbers of a vector, in the order that is asked for.
+    fn in_order<'n, T: Copy>(&self, numbers: &'n [T]) -> Cow<'n, [T]> {
+        let Some(rows) = &self.rows else { return Cow::Borrowed(numbers) };
+        let width = numbers.len() / rows.len().max(1);
+        Cow::Owned(rows.iter().flat_map(|row| &numbers[row * width..][..width]).copied().collect())
     }
 
     /// A tensor that is not learned, of this shape. It is made once: all that ask for this name and shape share it.

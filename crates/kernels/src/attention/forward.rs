@@ -254,7 +254,7 @@ impl<T: Real> Forward<'_, T> {
         let before = *m;
         *m = before.max(s.greatest(greatest));
         let mut l = load(s, self.l, i * S::LANES, S::LANES);
-        if *m > before {
+        if *m > before && before > f32::NEG_INFINITY {
             let shrink = exp(s, s.splat(before - *m));
             l = s.mul(l, shrink);
             let o = &mut self.o[i * v_stride..][..v_stride];

@@ -120,20 +120,48 @@ pub struct MultiHeadAttention {
     output: Linear,
     rule: Attention,
     dropout: f32,
+    /// Whether queries and keys come out of their products with their heads side by side.
+    side_by_side: bool,
 }
 
 impl MultiHeadAttention {
     /// An attention with its four projections.
     pub fn new(builder: &Builder, config: &MultiHeadConfig) -> Result<MultiHeadAttention, Error> {
+        MultiHeadAttention::with_heads(builder, config, false)
+    }
+
+    /// An attention of a decoder. If it can do nothing else than decode, because its weights are packed, the projections of
+    /// queries and keys have their rows in the order in which a cache has them, so that nothing is turned at each step.
+    pub(super) fn of_decoder(
+        builder: &Builder,
+        config: &MultiHeadConfig,
+    ) -> Result<MultiHeadAttention, Error> {
+        MultiHeadAttention::with_heads(builder, config, !builder.is_plain())
+    }
+
+    fn with_heads(
+        builder: &Builder,
+        config: &MultiHeadConfig,
+        side_by_side: bool,
+    ) -> Result<MultiHeadAttention, Error> {
         let &MultiHeadConfig { d_model, h, d_k, d_v, causal, window, dropout } = config;
         let scale = 1.0 / (d_k as f32).sqrt();
+        let turned = |name| {
+            let builder = builder.at(name);
+            if side_by_side {
+                builder.reordered((0..h * d_k).map(|row| row % h * d_k + row / h).collect::<Vec<_>>())
+            } else {
+                builder
+            }
+        };
         Ok(MultiHeadAttention {
-            query: Linear::new(&builder.at("q_proj"), d_model, h * d_k)?,
-            key: Linear::new(&builder.at("k_proj"), d_model, h * d_k)?,
+            query: Linear::new(&turned("q_proj"), d_model, h * d_k)?,
+            key: Linear::new(&turned("k_proj"), d_model, h * d_k)?,
             value: Linear::new(&builder.at("v_proj"), d_model, h * d_v)?,
             output: Linear::new(&builder.at("out_proj"), h * d_v, d_model)?,
             rule: Attention { heads: h, d_k, d_v, scale, causal, window, dropout: None },
             dropout,
+            side_by_side,
         })
     }
 
@@ -148,13 +176,23 @@ impl MultiHeadAttention {
 
     /// The keys and values of `memory`, `[keys, h·d_k]` and `[keys, h·d_v]`: what a cache keeps.
     pub fn keys_values(&self, tape: &Tape, memory: &Var) -> (Var, Var) {
-        (self.key.forward(tape, memory), self.value.forward(tape, memory))
+        (self.one_after_the_other(tape, self.key.forward(tape, memory)), self.value.forward(tape, memory))
+    }
+
+    /// Queries or keys as their projection gave them, head after head.
+    fn one_after_the_other(&self, tape: &Tape, x: Var) -> Var {
+        // Elements and heads change places, as they do on the way there.
+        if self.side_by_side { tape.heads_side_by_side(&x, self.rule.d_k) } else { x }
+    }
+
+    /// The same element by element, the heads side by side.
+    fn side_by_side(&self, tape: &Tape, x: Var) -> Var {
+        if self.side_by_side { x } else { tape.heads_side_by_side(&x, self.rule.heads) }
     }
 
     /// The same for a cache whose rows are listed for each query: the heads of its keys lie side by side.
     pub(super) fn listed_keys_values(&self, tape: &Tape, memory: &Var) -> (Var, Var) {
-        let (keys, values) = self.keys_values(tape, memory);
-        (tape.heads_side_by_side(&keys, self.rule.heads), values)
+        (self.side_by_side(tape, self.key.forward(tape, memory)), self.value.forward(tape, memory))
     }
 
     /// The type that a cache should round keys and values to, if not their own: those of weights in int8 are not worth more
@@ -165,7 +203,7 @@ impl MultiHeadAttention {
 
     /// [`MultiHeadAttention::forward`] to keys and values that are there already.
     pub fn attend(&self, tape: &Tape, x: &Var, keys: &Var, values: &Var, spans: &Arc<[Span]>) -> Var {
-        let queries = self.query.forward(tape, x);
+        let queries = self.one_after_the_other(tape, self.query.forward(tape, x));
         let heads = tape.attention(&self.rule, self.dropout, spans, &queries, keys, values);
         self.output.forward(tape, &heads)
     }
@@ -176,7 +214,7 @@ impl MultiHeadAttention {
         match seen {
             Seen::Spans(spans) => self.attend(tape, x, &keys, &values, spans),
             Seen::Lists { rows, ends } => {
-                let queries = tape.heads_side_by_side(&self.query.forward(tape, x), self.rule.heads);
+                let queries = self.side_by_side(tape, self.query.forward(tape, x));
                 let lists = KeyLists { rows, ends };
                 let heads = tape.attention_to_lists(&self.rule, lists, &queries, &keys, &values);
                 self.output.forward(tape, &heads)

@@ -26,9 +26,9 @@ impl DecoderLayer {
         let causal = MultiHeadConfig { causal: true, ..config.attention };
         let cross = MultiHeadConfig { causal: false, window: None, ..config.attention };
         Ok(DecoderLayer {
-            own: MultiHeadAttention::new(&builder.at("self_attn"), &causal)?,
+            own: MultiHeadAttention::of_decoder(&builder.at("self_attn"), &causal)?,
             own_residual: config.residual(&builder.at("self_attn_layer_norm"))?,
-            cross: MultiHeadAttention::new(&builder.at("encoder_attn"), &cross)?,
+            cross: MultiHeadAttention::of_decoder(&builder.at("encoder_attn"), &cross)?,
             cross_residual: config.residual(&builder.at("encoder_attn_layer_norm"))?,
             feed_forward: config.feed_forward(builder)?,
             feed_forward_residual: config.residual(&builder.at("final_layer_norm"))?,
