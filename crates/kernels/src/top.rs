@@ -59,6 +59,16 @@ struct Sum {
 impl Sum {
     const NOTHING: Sum = Sum { greatest: f32::NEG_INFINITY, sum: 0.0 };
 
+    /// Adds numbers, of which `here` is the greatest.
+    #[inline(always)]
+    fn add<S: Simd>(&mut self, s: S, x: &[f32], here: f32) {
+        if here > self.greatest {
+            self.sum *= (self.greatest - here).exp();
+            self.greatest = here;
+        }
+        self.sum += sum_exp(s, x, self.greatest);
+    }
+
     fn log(self) -> f32 {
         if self.sum == 0.0 { f32::NEG_INFINITY } else { self.greatest + self.sum.ln() }
     }
@@ -73,19 +83,17 @@ impl Top {
     /// Looks at the next columns of all rows, [`CHUNK`] of them but for the last: `x: [rows, columns]`, from column `first`
     /// on.
     pub fn add(&mut self, cpu: &Cpu, first: usize, x: &[f32]) {
-        let (Wanted { count, sums: summed, never }, rows) = (self.wanted, self.rows.len());
+        let (wanted, rows) = (self.wanted, self.rows.len());
         assert!(x.len().is_multiple_of(rows.max(1)), "top: {} numbers for {rows} rows", x.len());
         let columns = x.len() / rows.max(1);
         assert!(columns <= CHUNK && first.is_multiple_of(CHUNK), "top: {columns} columns from {first} on");
         let best = Shared::new(&mut self.best);
-        // A few rows at a time, so that what it takes to begin with them does not count.
-        cpu.threads.for_pieces(&mut self.rows, 4, |piece, sums| {
-            for (row, sum) in (piece * 4..).zip(sums) {
-                // Safety: a row belongs to one task.
-                let best = unsafe { best.slice(row * count, count) };
-                let sum = if summed { Some(sum) } else { None };
-                add_to_row(cpu.isa, first, &x[row * columns..][..columns], never, best, sum);
-            }
+        cpu.threads.for_pieces(&mut self.rows, ROWS, |piece, sums| {
+            let row = piece * ROWS;
+            // Safety: a row belongs to one task.
+            let best = unsafe { best.slice(row * wanted.count, sums.len() * wanted.count) };
+            let x = &x[row * columns..][..sums.len() * columns];
+            cpu.isa.dispatch(Add { first, x, wanted, best, sums });
         });
     }
 
@@ -99,36 +107,23 @@ impl Top {
 /// [`Top`] of one row, which is there as a whole; returns the logarithm of the sum.
 pub fn top_of_row(isa: Isa, x: &[f32], best: &mut [Best]) -> f32 {
     best.fill(Best::NONE);
-    let mut sum = Sum::NOTHING;
+    let (wanted, mut sums) = (Wanted { count: best.len(), sums: true, never: None }, [Sum::NOTHING]);
     for (chunk, x) in x.chunks(CHUNK).enumerate() {
-        add_to_row(isa, chunk * CHUNK, x, None, best, Some(&mut sum));
+        isa.dispatch(Add { first: chunk * CHUNK, x, wanted, best: &mut *best, sums: &mut sums });
     }
-    sum.log()
+    sums[0].log()
 }
 
-/// Adds a chunk of a row, in two parts if the place that never counts is in it.
-fn add_to_row(
-    isa: Isa,
-    first: usize,
-    x: &[f32],
-    never: Option<usize>,
-    best: &mut [Best],
-    mut sum: Option<&mut Sum>,
-) {
-    let never = never.and_then(|never| never.checked_sub(first)).filter(|&never| never < x.len());
-    let (before, after) = x.split_at(never.unwrap_or(x.len()));
-    isa.dispatch(Add { first, x: before, best, sum: sum.as_deref_mut() });
-    if let Some(after) = after.get(1..) {
-        isa.dispatch(Add { first: first + before.len() + 1, x: after, best, sum });
-    }
-}
+/// Rows that are looked at in one go: so many that what it takes to begin does not count.
+const ROWS: usize = 16;
 
-/// A part of a row, from the place `first` on.
+/// A chunk of some rows, from the column `first` on.
 struct Add<'a> {
     first: usize,
     x: &'a [f32],
+    wanted: Wanted,
     best: &'a mut [Best],
-    sum: Option<&'a mut Sum>,
+    sums: &'a mut [Sum],
 }
 
 impl Kernel for Add<'_> {
@@ -136,32 +131,39 @@ impl Kernel for Add<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Add { first, x, best, sum } = self;
-        let here = greatest(s, x);
-        if here == f32::NEG_INFINITY {
-            return;
-        }
-        match best {
-            [] => {}
-            // Searching for the one is quicker than keeping a list.
-            [one] => {
-                if here > one.score {
-                    let place = x.iter().position(|&x| x == here).unwrap_or(0);
-                    *one = Best { score: here, token: (first + place) as u32 };
+        let Add { first, x, wanted: Wanted { count, sums: summed, never }, best, sums } = self;
+        let columns = x.len() / sums.len().max(1);
+        let never = never.and_then(|never| never.checked_sub(first)).filter(|&never| never < columns);
+        for (i, sum) in sums.iter_mut().enumerate() {
+            let (x, best) = (&x[i * columns..][..columns], &mut best[i * count..][..count]);
+            // In two parts if the place that never counts is among them.
+            let parts = [(0, never.unwrap_or(columns)), (never.map_or(columns, |never| never + 1), columns)];
+            for (start, end) in parts {
+                let (x, first) = (&x[start..end], first + start);
+                let here = greatest(s, x);
+                if here == f32::NEG_INFINITY {
+                    continue;
+                }
+                match &mut *best {
+                    [] => {}
+                    // Searching for the one is quicker than keeping a list.
+                    [one] => {
+                        if here > one.score {
+                            let place = x.iter().position(|&x| x == here).unwrap_or(0);
+                            *one = Best { score: here, token: (first + place) as u32 };
+                        }
+                    }
+                    best => {
+                        if here > best[count - 1].score {
+                            select(s, first, x, best);
+                        }
+                    }
+                }
+                if summed {
+                    sum.add(s, x, here);
                 }
             }
-            _ => {
-                if here > best[best.len() - 1].score {
-                    select(s, first, x, best);
-                }
-            }
         }
-        let Some(sum) = sum else { return };
-        if here > sum.greatest {
-            sum.sum *= (sum.greatest - here).exp();
-            sum.greatest = here;
-        }
-        sum.sum += sum_exp(s, x, sum.greatest);
     }
 }
 

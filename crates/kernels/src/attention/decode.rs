@@ -78,17 +78,16 @@ pub fn attention_to_lists<T: Real, C: Real>(
 
     let y = Shared::new(y);
     cpu.threads.run(queries.div_ceil(QUERIES), |task| {
-        for query in task * QUERIES..queries.min((task + 1) * QUERIES) {
-            // Safety: a query belongs to one task.
-            let y = unsafe { y.slice(query * heads * d_v, heads * d_v) };
-            let q = q.row(query, heads * d_k);
-            cpu.isa.dispatch(Query { attention, keys: lists.of(query), q, k, v, y });
-        }
+        let first = task * QUERIES;
+        let count = QUERIES.min(queries - first);
+        // Safety: a query belongs to one task.
+        let y = unsafe { y.slice(first * heads * d_v, count * heads * d_v) };
+        cpu.isa.dispatch(Queries { attention, lists, first, q, k, v, y });
     });
 }
 
-/// Queries of a task.
-const QUERIES: usize = 4;
+/// Queries of a task: so many that what it takes to begin does not count.
+const QUERIES: usize = 8;
 
 /// Keys whose products are computed together, since each sum waits for itself.
 const KEYS: usize = 8;
@@ -146,6 +145,60 @@ impl<T: Real> Kernel for SideBySide<'_, T> {
     }
 }
 
+/// Some queries, from the one with the number `first` on.
+struct Queries<'a, T, C> {
+    attention: &'a Attention,
+    lists: KeyLists<'a>,
+    first: usize,
+    q: Rows<'a, T>,
+    k: Rows<'a, C>,
+    v: Rows<'a, C>,
+    /// Those of these queries alone.
+    y: &'a mut [T],
+}
+
+impl<T: Real, C: Real> Kernel for Queries<'_, T, C> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Queries { attention, lists, first, q, k, v, y } = self;
+        let Attention { heads, d_k, d_v, .. } = *attention;
+        let squares = SQUARES * S::LANES * S::LANES;
+        let greatest = heads.next_multiple_of(MOST_LANES);
+        let sizes = [
+            padded(s, heads) * d_k,
+            heads * BLOCK,
+            heads * padded(s, d_v),
+            heads * S::LANES,
+            squares,
+            greatest,
+        ];
+        let mut memory = Scratch::take(sizes.iter().sum());
+        let [scaled, scores, o, l, squares, greatest] = cut(&mut memory, sizes);
+        let mut memory = QueryMemory { q: scaled, scores, o, l, squares, greatest: &mut greatest[..heads] };
+        for (query, y) in (first..).zip(y.chunks_exact_mut(heads * d_v)) {
+            let q = q.row(query, heads * d_k);
+            Query { attention, keys: lists.of(query), q, k, v }.attend(s, &mut memory, y);
+        }
+    }
+}
+
+/// What a query is computed in.
+struct QueryMemory<'a> {
+    /// The query, scaled.
+    q: &'a mut [f32],
+    /// `[heads, BLOCK]`
+    scores: &'a mut [f32],
+    /// `[heads, d_v]`, padded: sums of values, each to be divided by its sum of weights.
+    o: &'a mut [f32],
+    /// `[heads, LANES]`: sums of weights, in parts that are added up at the end.
+    l: &'a mut [f32],
+    squares: &'a mut [f32],
+    /// The greatest score of each head so far.
+    greatest: &'a mut [f32],
+}
+
 /// All heads of one query.
 pub(super) struct Query<'a, T, C> {
     pub attention: &'a Attention,
@@ -153,21 +206,14 @@ pub(super) struct Query<'a, T, C> {
     pub q: &'a [T],
     pub k: Rows<'a, C>,
     pub v: Rows<'a, C>,
-    y: &'a mut [T],
 }
 
-impl<T: Real, C: Real> Kernel for Query<'_, T, C> {
-    type Output = ();
-
+impl<T: Real, C: Real> Query<'_, T, C> {
     /// All heads go from one stage to the next together: what one of them waits for, another one computes.
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
-        let Attention { heads, d_k, d_v, .. } = *self.attention;
-        let squares = SQUARES * S::LANES * S::LANES;
-        let sizes =
-            [padded(s, heads) * d_k, heads * BLOCK, heads * padded(s, d_v), heads * S::LANES, squares];
-        let mut memory = Scratch::take(sizes.iter().sum());
-        let [q, scores, o, l, squares] = cut(&mut memory, sizes);
+    fn attend<S: Simd>(&self, s: S, memory: &mut QueryMemory, y: &mut [T]) {
+        let Attention { heads, d_v, .. } = *self.attention;
+        let QueryMemory { q, scores, o, l, squares, greatest } = memory;
         let paired = self.is_paired(s);
         if paired {
             self.pair_queries(s, q);
@@ -176,7 +222,6 @@ impl<T: Real, C: Real> Kernel for Query<'_, T, C> {
         }
         o.fill(0.0);
         l.fill(0.0);
-        let mut greatest = Scratch::take(heads);
         greatest.fill(f32::NEG_INFINITY);
         for keys in self.keys.chunks(BLOCK) {
             for (vector, keys) in keys.chunks(S::LANES).enumerate() {
@@ -199,7 +244,7 @@ impl<T: Real, C: Real> Kernel for Query<'_, T, C> {
         }
         for head in 0..heads {
             let (o, l) = (&o[head * padded(s, d_v)..], s.sum(load(s, l, head * S::LANES, S::LANES)));
-            let y = &mut self.y[head * d_v..][..d_v];
+            let y = &mut y[head * d_v..][..d_v];
             if l == 0.0 {
                 y.fill(T::from_f32(0.0));
                 continue;
