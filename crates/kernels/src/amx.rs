@@ -28,7 +28,7 @@ pub(crate) struct Lines {
 mod linux {
     use super::{Lines, PANEL};
     use std::arch::asm;
-    use std::arch::x86_64::{__cpuid, __cpuid_count, _MM_HINT_T1, _mm_prefetch};
+    use std::arch::x86_64::{__cpuid, __cpuid_count};
     use std::cell::Cell;
     use std::marker::PhantomData;
     use std::sync::OnceLock;
@@ -104,15 +104,6 @@ mod linux {
     }
 
     impl Tiles {
-        /// Fetches what will be read soon, to the second cache: the first has no room for as much as is on its way then.
-        #[inline(always)]
-        pub(crate) fn fetch_to_read(&self, data: &[i8]) {
-            for line in data.chunks(64) {
-                // Safety: a hint.
-                unsafe { _mm_prefetch::<_MM_HINT_T1>(line.as_ptr()) };
-            }
-        }
-
         /// Fetches `rows` rows of `bytes` bytes, `stride` bytes apart, in order to write to them: what a product is finished to
         /// comes while it is computed. They need not be valid.
         #[inline(always)]
@@ -285,9 +276,6 @@ mod elsewhere {
             match *self {}
         }
         pub(crate) fn busy_int8(&self, _turns: usize) {
-            match *self {}
-        }
-        pub(crate) fn fetch_to_read(&self, _data: &[i8]) {
             match *self {}
         }
         pub(crate) fn fetch_to_write(&self, _first: *const u8, _stride: usize, _rows: usize, _bytes: usize) {

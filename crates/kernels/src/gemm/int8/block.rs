@@ -42,10 +42,6 @@ impl<T: Real> Panels<'_, T> {
     #[inline(always)]
     fn multiply<S: Simd>(&self, s: S, tiles: Option<&Tiles>, panel: usize, sums: &mut Sums) {
         let (length, right) = (self.length, self.w.panel(panel));
-        let next: &[i8] = if panel + 1 < self.panels.end { self.w.panel(panel + 1) } else { &[] };
-        // Some of the next panel for each tile of rows. With few of those it comes too late otherwise: the processor by itself does
-        // not look so far ahead.
-        let mut next = next.chunks(next.len().div_ceil(self.scales.len().div_ceil(TILE)).max(1));
         for row in (0..self.scales.len()).step_by(TILE) {
             let left = &self.rows[row * length..][..TILE * length];
             let rows = TILE.min(self.scales.len() - row);
@@ -58,7 +54,6 @@ impl<T: Real> Panels<'_, T> {
                     let (steps, sums) = (length / STEP, sums.0.as_mut_ptr());
                     let none = Lines { first: sums.cast(), step: 0 };
                     tiles.multiply_int8(left.as_ptr(), length, STEP, right.as_ptr(), steps, sums, true, none);
-                    tiles.fetch_to_read(next.next().unwrap_or_default());
                 },
                 _ => {
                     for i in 0..rows {
