@@ -3,6 +3,7 @@
 //! `y[t] = scale · table[ids[t]]`, and `dtable[ids[t]] += scale · dy[t]`. Several tokens may share a row, so
 //! whatever writes to chosen rows is cut by columns, and each task takes the tokens in order.
 
+use crate::gemm::quantise_row;
 use crate::isa::Kernel;
 use crate::pass::{COLUMNS, rows_of, rows_per_piece};
 use crate::simd::{Simd, for_vectors, load, store};
@@ -40,37 +41,55 @@ pub fn embedding_backward<T: Real>(
     });
 }
 
-/// `y[rows[i]] = x[i]`, rounded to the type of `y`: `x: [rows, d]`, `y: [_, d]`; of rows that are named twice the last stays.
-pub fn write_rows<T: Real, U: Real>(cpu: &Cpu, x: &[T], d: usize, rows: &[i32], y: &mut [U]) {
+/// `y[rows[i]] = x[i]`: `x: [rows, d]`, `y: [_, d]`; of rows that are named twice the last stays.
+pub fn write_rows<T: Copy>(x: &[T], d: usize, rows: &[i32], y: &mut [T]) {
     let height = rows_of("write_rows", y, d);
     assert_rows("write_rows", x, d, rows);
-    rows.iter().for_each(|&row| assert_id("write_rows", row, height));
-    let y = Shared::new(y);
-    cpu.threads.run(d.div_ceil(COLUMNS), |i| {
-        cpu.isa.dispatch(Write { x, d, rows, column: i * COLUMNS, y });
-    });
+    for (x, &row) in x.chunks_exact(d).zip(rows) {
+        assert_id("write_rows", row, height);
+        y[row as usize * d..][..d].copy_from_slice(x);
+    }
 }
 
-/// Some columns of rows that are written.
-struct Write<'a, T, U> {
+/// The same in int8, each row with a scale of its own: that of row `i` goes to `scales[i][column]`. Rows must be different, and
+/// whole vectors on every instruction set.
+///
+/// # Shapes
+/// `x: [rows, d]`, `y: [height, d]`, `scales: [height, 2]`
+pub fn write_int8_rows<T: Real>(
+    cpu: &Cpu,
+    x: &[T],
+    d: usize,
+    rows: &[i32],
+    y: &mut [i8],
+    scales: &mut [f32],
+    column: usize,
+) {
+    let height = rows_of("write_int8_rows", y, d);
+    assert_rows("write_int8_rows", x, d, rows);
+    assert!(d.is_multiple_of(64) && column < 2 && scales.len() == 2 * height, "write_int8_rows: {d} and {column}");
+    rows.iter().for_each(|&row| assert_id("write_int8_rows", row, height));
+    // They are few, those of one step, and may lie anywhere: sharing them out would take as long as writing them.
+    cpu.isa.dispatch(WriteInt8 { x, d, rows, y, scales, column });
+}
+
+struct WriteInt8<'a, T> {
     x: &'a [T],
     d: usize,
     rows: &'a [i32],
+    y: &'a mut [i8],
+    scales: &'a mut [f32],
     column: usize,
-    y: Shared<'a, U>,
 }
 
-impl<T: Real, U: Real> Kernel for Write<'_, T, U> {
+impl<T: Real> Kernel for WriteInt8<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Write { x, d, rows, column, y } = self;
-        let width = COLUMNS.min(d - column);
-        for (x, &row) in x.chunks_exact(d).zip(rows) {
-            // Safety: these columns of all rows belong to this task.
-            let y = unsafe { y.slice(row as usize * d + column, width) };
-            let x = &x[column..][..width];
-            for_vectors(s, width, |at, n| store(s, y, at, n, load(s, x, at, n)));
+        for (x, &row) in self.x.chunks_exact(self.d).zip(self.rows) {
+            let row = row as usize;
+            let scale = quantise_row(s, x, &mut self.y[row * self.d..][..self.d]);
+            self.scales[2 * row + self.column] = scale;
         }
     }
 }

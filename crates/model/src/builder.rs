@@ -96,6 +96,11 @@ impl<'a> Builder<'a> {
         self.form == Form::Plain
     }
 
+    /// Whether the weights of products are in int8.
+    pub fn is_int8(&self) -> bool {
+        self.form == Form::Int8
+    }
+
     /// The same builder with rows of parameters in another order: which row of what is stored each one is. Not to be saved.
     pub fn reordered(&self, rows: impl Into<Rc<[usize]>>) -> Builder<'a> {
         Builder { rows: Some(rows.into()), ..self.clone() }

@@ -187,7 +187,9 @@ pub trait Backend: Debug + Send + Sync {
         v: &Tensor,
     ) -> (Tensor, Tensor);
     /// The same for single queries that see all of the rows of `k` and `v` that are listed for them: decoding. Queries and keys
-    /// have their heads side by side; keys and values may be of another type than queries.
+    /// have their heads side by side. With `scales`, keys and values are in int8, as [`Backend::write_int8_rows`] wrote them: the keys with the
+    /// first and the values with the second column of scales. Queries and keys are then in the order of
+    /// [`key_order`](crate::key_order), values in that of [`value_order`](crate::value_order).
     fn attention_to_lists(
         &self,
         rule: &Attention,
@@ -195,6 +197,7 @@ pub trait Backend: Debug + Send + Sync {
         q: &Tensor,
         k: &Tensor,
         v: &Tensor,
+        scales: Option<&Tensor>,
     ) -> Tensor;
     /// Rows of `heads` heads one after the other, turned: element by element, the heads side by side.
     fn heads_side_by_side(&self, x: &Tensor, heads: usize) -> Tensor;
@@ -232,8 +235,19 @@ pub trait Backend: Debug + Send + Sync {
         padding: Option<i32>,
         dy: &Tensor,
     );
-    /// `y[rows] = x`, rounded to the type of `y`, for rows that are all different.
+    /// `y[rows] = x`, for rows that are all different.
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor);
+    /// The same with `y` in int8, each row with a scale of its own, which goes to `column` of `scales: [rows, 2]`.
+    fn write_int8_rows(
+        &self,
+        y: &mut Tensor,
+        scales: &mut Tensor,
+        column: usize,
+        rows: &Tensor,
+        x: &Tensor,
+    );
+    /// `y[.., i] = x[.., order[i]]`.
+    fn reorder_columns(&self, x: &Tensor, order: &[usize]) -> Tensor;
 
     // The end of decoding.
 

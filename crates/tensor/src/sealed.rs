@@ -205,8 +205,10 @@ impl Backend for SealedBackend {
         q: &Tensor,
         k: &Tensor,
         v: &Tensor,
+        scales: Option<&Tensor>,
     ) -> Tensor {
-        seal(self.inner.attention_to_lists(rule, lists, &open(q), &open(k), &open(v)))
+        let scales = scales.map(open);
+        seal(self.inner.attention_to_lists(rule, lists, &open(q), &open(k), &open(v), scales.as_ref()))
     }
     fn heads_side_by_side(&self, x: &Tensor, heads: usize) -> Tensor {
         seal(self.inner.heads_side_by_side(&open(x), heads))
@@ -249,6 +251,21 @@ impl Backend for SealedBackend {
     }
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {
         change(y, |y| self.inner.write_rows(y, &open(rows), &open(x)));
+    }
+    fn write_int8_rows(
+        &self,
+        y: &mut Tensor,
+        scales: &mut Tensor,
+        column: usize,
+        rows: &Tensor,
+        x: &Tensor,
+    ) {
+        change(y, |y| {
+            change(scales, |scales| self.inner.write_int8_rows(y, scales, column, &open(rows), &open(x)));
+        });
+    }
+    fn reorder_columns(&self, x: &Tensor, order: &[usize]) -> Tensor {
+        seal(self.inner.reorder_columns(&open(x), order))
     }
     fn top_logits(
         &self,

@@ -7,11 +7,10 @@
 //! a key are then sums of whole vectors, and nothing is turned that was not turned when it was written.
 //!
 //! The sums are those of [`attention`](super::attention), in the same order, so that a query gets the same bits here as in a
-//! pass over its whole sequence, if keys and values are of its own type. What is left out is the copying that pays only for
-//! many queries. Keys and values that were rounded to less are another matter: see [`rounded`](super::rounded).
+//! pass over its whole sequence. What is left out is the copying that pays only for many queries. Keys and values in int8 are
+//! another matter: see [`attention_to_int8_lists`](super::attention_to_int8_lists).
 
 use super::block::{BLOCK, MOST_LANES, base, cut, masked, padded};
-use super::rounded::{SQUARES, write_pairs};
 use super::{Attention, Rows, check_len};
 use crate::isa::Kernel;
 use crate::math::exp;
@@ -31,12 +30,13 @@ pub struct KeyLists<'a> {
 }
 
 impl<'a> KeyLists<'a> {
-    fn of(self, query: usize) -> &'a [u32] {
+    pub(super) fn of(self, query: usize) -> &'a [u32] {
         let start = if query == 0 { 0 } else { self.ends[query - 1] as usize };
         &self.rows[start..self.ends[query] as usize]
     }
 
-    fn check(self, queries: usize) {
+    /// Checks that there is a list for each query; returns how many rows there must be at least.
+    pub(super) fn check(self, queries: usize) -> usize {
         let (lists, rows) = (self.ends.len(), self.rows.len());
         assert_eq!(lists, queries, "attention_to_lists: {lists} lists for {queries} queries");
         assert!(
@@ -44,24 +44,24 @@ impl<'a> KeyLists<'a> {
             "attention_to_lists: the lists end at {:?}, but there are {rows} rows in them",
             self.ends
         );
+        self.rows.iter().max().map_or(0, |&last| last as usize + 1)
     }
 }
 
-/// The heads' weighted means of the values that each query sees: all of its list. A query with an empty list gets zeros. Keys and
-/// values may be of another type than the rest.
+/// The heads' weighted means of the values that each query sees: all of its list. A query with an empty list gets zeros.
 ///
 /// # Shapes
 /// `q: [queries, d_k · heads]`, `k: [rows, d_k · heads]`, `v: [rows, heads · d_v]`, `y: [queries, heads · d_v]`
 ///
 /// # Panics
 /// If `attention` has a window or dropout: which keys are seen is for the lists to say.
-pub fn attention_to_lists<T: Real, C: Real>(
+pub fn attention_to_lists<T: Real>(
     cpu: &Cpu,
     attention: &Attention,
     lists: KeyLists,
     q: Rows<T>,
-    k: Rows<C>,
-    v: Rows<C>,
+    k: Rows<T>,
+    v: Rows<T>,
     y: &mut [T],
 ) {
     let &Attention { heads, d_k, d_v, .. } = attention;
@@ -70,9 +70,8 @@ pub fn attention_to_lists<T: Real, C: Real>(
     assert!(heads > 0 && d_k > 0 && d_v > 0, "{name}: {heads} heads of d_k {d_k} and d_v {d_v}");
     let queries = y.len() / (heads * d_v);
     check_len(name, "y", y.len(), queries, heads * d_v);
-    lists.check(queries);
+    let rows = lists.check(queries);
     q.check(name, "q", queries, heads * d_k);
-    let rows = lists.rows.iter().max().map_or(0, |&last| last as usize + 1);
     k.check(name, "k", rows, heads * d_k);
     v.check(name, "v", rows, heads * d_v);
 
@@ -87,7 +86,7 @@ pub fn attention_to_lists<T: Real, C: Real>(
 }
 
 /// Queries of a task: so many that what it takes to begin does not count.
-const QUERIES: usize = 8;
+pub(super) const QUERIES: usize = 8;
 
 /// Keys whose products are computed together, since each sum waits for itself.
 const KEYS: usize = 8;
@@ -146,25 +145,25 @@ impl<T: Real> Kernel for SideBySide<'_, T> {
 }
 
 /// Some queries, from the one with the number `first` on.
-struct Queries<'a, T, C> {
+struct Queries<'a, T> {
     attention: &'a Attention,
     lists: KeyLists<'a>,
     first: usize,
     q: Rows<'a, T>,
-    k: Rows<'a, C>,
-    v: Rows<'a, C>,
+    k: Rows<'a, T>,
+    v: Rows<'a, T>,
     /// Those of these queries alone.
     y: &'a mut [T],
 }
 
-impl<T: Real, C: Real> Kernel for Queries<'_, T, C> {
+impl<T: Real> Kernel for Queries<'_, T> {
     type Output = ();
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let Queries { attention, lists, first, q, k, v, y } = self;
         let Attention { heads, d_k, d_v, .. } = *attention;
-        let squares = SQUARES * S::LANES * S::LANES;
+        let squares = 2 * S::LANES * S::LANES;
         let greatest = heads.next_multiple_of(MOST_LANES);
         let sizes = [
             padded(s, heads) * d_k,
@@ -200,57 +199,40 @@ struct QueryMemory<'a> {
 }
 
 /// All heads of one query.
-pub(super) struct Query<'a, T, C> {
-    pub attention: &'a Attention,
+struct Query<'a, T> {
+    attention: &'a Attention,
     keys: &'a [u32],
-    pub q: &'a [T],
-    pub k: Rows<'a, C>,
-    pub v: Rows<'a, C>,
+    q: &'a [T],
+    k: Rows<'a, T>,
+    v: Rows<'a, T>,
 }
 
-impl<T: Real, C: Real> Query<'_, T, C> {
+impl<T: Real> Query<'_, T> {
     /// All heads go from one stage to the next together: what one of them waits for, another one computes.
     #[inline(always)]
     fn attend<S: Simd>(&self, s: S, memory: &mut QueryMemory, y: &mut [T]) {
         let Attention { heads, d_v, .. } = *self.attention;
         let QueryMemory { q, scores, o, l, squares, greatest } = memory;
-        let paired = self.is_paired(s);
-        if paired {
-            self.pair_queries(s, q);
-        } else {
-            self.pad_queries(s, q);
-        }
+        self.pad_queries(s, q);
         o.fill(0.0);
         l.fill(0.0);
         greatest.fill(f32::NEG_INFINITY);
         for keys in self.keys.chunks(BLOCK) {
             for (vector, keys) in keys.chunks(S::LANES).enumerate() {
                 let scores = &mut scores[vector * S::LANES..];
-                if paired {
-                    self.score_pairs(s, q, keys, squares, scores);
-                } else {
-                    self.score(s, q, keys, squares, scores);
-                }
+                self.score(s, q, keys, squares, scores);
             }
             for (head, scores) in scores.chunks_exact_mut(BLOCK).enumerate() {
                 let o = &mut o[head * padded(s, d_v)..][..padded(s, d_v)];
                 weigh(s, keys.len(), scores, &mut greatest[head], &mut l[head * S::LANES..][..S::LANES], o);
             }
-            if paired {
-                self.add_paired_values(s, keys, scores, o);
-            } else {
-                self.add_values(s, keys, scores, o);
-            }
+            self.add_values(s, keys, scores, o);
         }
         for head in 0..heads {
             let (o, l) = (&o[head * padded(s, d_v)..], s.sum(load(s, l, head * S::LANES, S::LANES)));
             let y = &mut y[head * d_v..][..d_v];
             if l == 0.0 {
                 y.fill(T::from_f32(0.0));
-                continue;
-            }
-            if paired {
-                write_pairs(s, o, l, y);
                 continue;
             }
             for at in (0..d_v).step_by(S::LANES) {
@@ -264,7 +246,14 @@ impl<T: Real, C: Real> Query<'_, T, C> {
 /// Makes weights of a head's scores: `e^(score - greatest)`, whose sums are added to `l`. Where a greater score than before
 /// is among them, what there is of `l` and `o` shrinks.
 #[inline(always)]
-fn weigh<S: Simd>(s: S, keys: usize, scores: &mut [f32], greatest: &mut f32, l: &mut [f32], o: &mut [f32]) {
+pub(super) fn weigh<S: Simd>(
+    s: S,
+    keys: usize,
+    scores: &mut [f32],
+    greatest: &mut f32,
+    l: &mut [f32],
+    o: &mut [f32],
+) {
     let mut here = s.splat(f32::NEG_INFINITY);
     for at in (0..keys).step_by(S::LANES) {
         // The places behind the last key count for nothing.
@@ -291,7 +280,7 @@ fn weigh<S: Simd>(s: S, keys: usize, scores: &mut [f32], greatest: &mut f32, l: 
     store(s, l, 0, S::LANES, sum);
 }
 
-impl<T: Real, C: Real> Query<'_, T, C> {
+impl<T: Real> Query<'_, T> {
     /// The query times the scale, each element's heads in whole vectors.
     #[inline(always)]
     fn pad_queries<S: Simd>(&self, s: S, q: &mut [f32]) {
@@ -346,7 +335,7 @@ impl<T: Real, C: Real> Query<'_, T, C> {
                 // Safety: element `c` of these heads, in a row that has them all.
                 let k = unsafe {
                     let at = rows[i].add(c * heads);
-                    if n < S::LANES { C::load_first(s, at, n) } else { C::load(s, at) }
+                    if n < S::LANES { T::load_first(s, at, n) } else { T::load(s, at) }
                 };
                 products[i] = s.fma(q, k, products[i]);
             }
@@ -397,7 +386,7 @@ impl<T: Real, C: Real> Query<'_, T, C> {
                 let p = s.splat(p[h * BLOCK + i]);
                 for v in 0..V {
                     // Safety: vectors inside of the heads.
-                    let x = unsafe { C::load(s, row.add((h * V + v) * S::LANES)) };
+                    let x = unsafe { T::load(s, row.add((h * V + v) * S::LANES)) };
                     sums[h][v] = s.fma(p, x, sums[h][v]);
                 }
             }

@@ -30,13 +30,14 @@ mod backward;
 mod block;
 mod decode;
 mod forward;
-mod rounded;
+mod int8;
 #[cfg(test)]
 mod tests;
 
 pub use backward::attention_backward;
 pub use decode::{KeyLists, attention_to_lists, heads_side_by_side};
 pub use forward::{attention, attention_weights};
+pub use int8::{Int8Cache, attention_to_int8_lists, fits_int8, key_order, value_order};
 
 use crate::{Dropout, Real};
 use std::ops::Range;

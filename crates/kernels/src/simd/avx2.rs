@@ -45,12 +45,6 @@ fn low(x: __m256i) -> __m256 {
     unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<16>(x)) }
 }
 
-/// The upper half of each lane as the bf16 that it is.
-#[inline(always)]
-fn high(x: __m256i) -> __m256 {
-    unsafe { _mm256_castsi256_ps(_mm256_and_si256(x, _mm256_set1_epi32(!0xffff))) }
-}
-
 /// The bits of `x`, of which the upper half is `x` rounded to the nearest bf16, the even one of two, and the lower half is
 /// anything. A NaN is made a quiet one.
 #[inline(always)]
@@ -121,13 +115,6 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
-    unsafe fn load_even_odd_bf16(self, at: *const bf16) -> [__m256; 2] {
-        unsafe {
-            let pairs = _mm256_loadu_si256(at.cast());
-            [low(pairs), high(pairs)]
-        }
-    }
-    #[inline(always)]
     unsafe fn store_bf16(self, at: *mut bf16, x: __m256) {
         unsafe { _mm_storeu_si128(at.cast(), nearest(x)) }
     }
@@ -170,22 +157,6 @@ impl Simd for Avx2 {
         }
     }
 
-    #[inline(always)]
-    fn even_odd(self, first: __m256, second: __m256) -> [__m256; 2] {
-        unsafe {
-            // The shuffle keeps to the halves of a register.
-            let front = _mm256_permute2f128_ps::<0x20>(first, second);
-            let back = _mm256_permute2f128_ps::<0x31>(first, second);
-            [_mm256_shuffle_ps::<0b10_00_10_00>(front, back), _mm256_shuffle_ps::<0b11_01_11_01>(front, back)]
-        }
-    }
-    #[inline(always)]
-    fn in_turn(self, even: __m256, odd: __m256) -> [__m256; 2] {
-        unsafe {
-            let (low, high) = (_mm256_unpacklo_ps(even, odd), _mm256_unpackhi_ps(even, odd));
-            [_mm256_permute2f128_ps::<0x20>(low, high), _mm256_permute2f128_ps::<0x31>(low, high)]
-        }
-    }
     #[inline(always)]
     fn add(self, a: __m256, b: __m256) -> __m256 {
         unsafe { _mm256_add_ps(a, b) }
@@ -327,14 +298,28 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn dot4(self, sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
         unsafe {
-            // Even and odd bytes as numbers of 16 bits, whose products are added in pairs.
-            let (a_even, b_even) = (
-                _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(a)),
-                _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(b)),
-            );
-            let (a_odd, b_odd) = (_mm256_srai_epi16::<8>(a), _mm256_srai_epi16::<8>(b));
-            let pairs = _mm256_add_epi32(_mm256_madd_epi16(a_even, b_even), _mm256_madd_epi16(a_odd, b_odd));
-            _mm256_add_epi32(sum, pairs)
+            let a_even = _mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(a));
+            dot_halves(sum, a_even, _mm256_srai_epi16::<8>(a), b)
+        }
+    }
+    #[inline(always)]
+    fn dot4_unsigned(self, sum: __m256i, a: __m256i, b: __m256i) -> __m256i {
+        unsafe {
+            let a_even = _mm256_and_si256(a, _mm256_set1_epi16(0xff));
+            dot_halves(sum, a_even, _mm256_srli_epi16::<8>(a), b)
+        }
+    }
+    #[inline(always)]
+    fn turn_bytes(self, [a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
+        unsafe {
+            let (ab, cd) = (_mm256_unpacklo_epi8(a, b), _mm256_unpacklo_epi8(c, d));
+            let (ab_high, cd_high) = (_mm256_unpackhi_epi8(a, b), _mm256_unpackhi_epi8(c, d));
+            [
+                _mm256_unpacklo_epi16(ab, cd),
+                _mm256_unpackhi_epi16(ab, cd),
+                _mm256_unpacklo_epi16(ab_high, cd_high),
+                _mm256_unpackhi_epi16(ab_high, cd_high),
+            ]
         }
     }
     #[inline(always)]
@@ -348,5 +333,16 @@ impl Simd for Avx2 {
             let halves = _mm_packs_epi32(_mm256_castsi256_si128(whole), _mm256_extracti128_si256::<1>(whole));
             _mm_storel_epi64(at.cast(), _mm_packs_epi16(halves, halves));
         }
+    }
+}
+
+/// `sum + Σ a·b` over the four signed bytes of each lane of `b`, of which those of `a` are given as numbers of 16 bits: products are
+/// added in pairs.
+#[inline(always)]
+fn dot_halves(sum: __m256i, a_even: __m256i, a_odd: __m256i, b: __m256i) -> __m256i {
+    unsafe {
+        let (b_even, b_odd) = (_mm256_srai_epi16::<8>(_mm256_slli_epi16::<8>(b)), _mm256_srai_epi16::<8>(b));
+        let pairs = _mm256_add_epi32(_mm256_madd_epi16(a_even, b_even), _mm256_madd_epi16(a_odd, b_odd));
+        _mm256_add_epi32(sum, pairs)
     }
 }

@@ -52,12 +52,6 @@ fn low(x: __m512i) -> __m512 {
     unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(x)) }
 }
 
-/// The upper half of each lane as the bf16 that it is.
-#[inline(always)]
-fn high(x: __m512i) -> __m512 {
-    unsafe { _mm512_castsi512_ps(_mm512_and_si512(x, _mm512_set1_epi32(!0xffff))) }
-}
-
 /// The bits of `x`, of which the upper half is `x` rounded to the nearest bf16, the even one of two, and the lower half is
 /// anything. A NaN is made a quiet one.
 #[inline(always)]
@@ -122,13 +116,6 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
         unsafe { widened(_mm256_maskz_loadu_epi16(first(n), at.cast())) }
     }
     #[inline(always)]
-    unsafe fn load_even_odd_bf16(self, at: *const bf16) -> [__m512; 2] {
-        unsafe {
-            let pairs = _mm512_loadu_si512(at.cast());
-            [low(pairs), high(pairs)]
-        }
-    }
-    #[inline(always)]
     unsafe fn store_bf16(self, at: *mut bf16, x: __m512) {
         unsafe { _mm256_storeu_si256(at.cast(), nearest::<BF16>(x)) }
     }
@@ -179,22 +166,6 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
         }
     }
 
-    #[inline(always)]
-    fn even_odd(self, first: __m512, second: __m512) -> [__m512; 2] {
-        unsafe {
-            let even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
-            let odd = _mm512_or_si512(even, _mm512_set1_epi32(1));
-            [_mm512_permutex2var_ps(first, even, second), _mm512_permutex2var_ps(first, odd, second)]
-        }
-    }
-    #[inline(always)]
-    fn in_turn(self, even: __m512, odd: __m512) -> [__m512; 2] {
-        unsafe {
-            let front = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
-            let back = _mm512_or_si512(front, _mm512_set1_epi32(8));
-            [_mm512_permutex2var_ps(even, front, odd), _mm512_permutex2var_ps(even, back, odd)]
-        }
-    }
     #[inline(always)]
     fn add(self, a: __m512, b: __m512) -> __m512 {
         unsafe { _mm512_add_ps(a, b) }
@@ -373,14 +344,31 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
                 let shifted = _mm512_dpbusd_epi32(sum, _mm512_xor_si512(a, sign), b);
                 return _mm512_sub_epi32(shifted, _mm512_dpbusd_epi32(_mm512_setzero_si512(), sign, b));
             }
-            // Even and odd bytes as numbers of 16 bits, whose products are added in pairs.
-            let (a_even, b_even) = (
-                _mm512_srai_epi16::<8>(_mm512_slli_epi16::<8>(a)),
-                _mm512_srai_epi16::<8>(_mm512_slli_epi16::<8>(b)),
-            );
-            let (a_odd, b_odd) = (_mm512_srai_epi16::<8>(a), _mm512_srai_epi16::<8>(b));
-            let pairs = _mm512_add_epi32(_mm512_madd_epi16(a_even, b_even), _mm512_madd_epi16(a_odd, b_odd));
-            _mm512_add_epi32(sum, pairs)
+            let a_even = _mm512_srai_epi16::<8>(_mm512_slli_epi16::<8>(a));
+            dot_halves(sum, a_even, _mm512_srai_epi16::<8>(a), b)
+        }
+    }
+    #[inline(always)]
+    fn dot4_unsigned(self, sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
+        unsafe {
+            if BF16 {
+                return _mm512_dpbusd_epi32(sum, a, b);
+            }
+            let a_even = _mm512_and_si512(a, _mm512_set1_epi16(0xff));
+            dot_halves(sum, a_even, _mm512_srli_epi16::<8>(a), b)
+        }
+    }
+    #[inline(always)]
+    fn turn_bytes(self, [a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+        unsafe {
+            let (ab, cd) = (_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d));
+            let (ab_high, cd_high) = (_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d));
+            [
+                _mm512_unpacklo_epi16(ab, cd),
+                _mm512_unpackhi_epi16(ab, cd),
+                _mm512_unpacklo_epi16(ab_high, cd_high),
+                _mm512_unpackhi_epi16(ab_high, cd_high),
+            ]
         }
     }
     #[inline(always)]
@@ -390,6 +378,17 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     #[inline(always)]
     unsafe fn store_i8(self, at: *mut i8, x: __m512) {
         unsafe { _mm_storeu_si128(at.cast(), _mm512_cvtepi32_epi8(_mm512_cvtps_epi32(x))) }
+    }
+}
+
+/// `sum + Σ a·b` over the four signed bytes of each lane of `b`, of which those of `a` are given as numbers of 16 bits: products are
+/// added in pairs.
+#[inline(always)]
+fn dot_halves(sum: __m512i, a_even: __m512i, a_odd: __m512i, b: __m512i) -> __m512i {
+    unsafe {
+        let (b_even, b_odd) = (_mm512_srai_epi16::<8>(_mm512_slli_epi16::<8>(b)), _mm512_srai_epi16::<8>(b));
+        let pairs = _mm512_add_epi32(_mm512_madd_epi16(a_even, b_even), _mm512_madd_epi16(a_odd, b_odd));
+        _mm512_add_epi32(sum, pairs)
     }
 }
 

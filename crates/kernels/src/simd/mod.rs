@@ -75,12 +75,6 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// As for [`Self::load_first`].
     unsafe fn load_first_bf16(self, at: *const bf16, n: usize) -> Self::F;
-    /// Of the first two vectors of values at `at` those with even and those with odd numbers: less work than two vectors in
-    /// order.
-    ///
-    /// # Safety
-    /// `at` must be valid for reading `2 · LANES` values.
-    unsafe fn load_even_odd_bf16(self, at: *const bf16) -> [Self::F; 2];
     /// Writes a vector to `at`, each value rounded to the nearest `bf16`, the even one of two; a NaN stays
     /// one. The instruction that some processors have for it makes zeros of subnormal numbers.
     ///
@@ -114,10 +108,6 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// Every row must be valid for reading [`Self::LANES`] values, and the block at `to` for writing.
     unsafe fn transpose_rows<T: Real>(self, row: impl Fn(usize) -> *const T, to: *mut f32, to_stride: usize);
 
-    /// The lanes with even and those with odd numbers, of both vectors one after the other.
-    fn even_odd(self, first: Self::F, second: Self::F) -> [Self::F; 2];
-    /// The lanes of both in turn, as two vectors: what [`Simd::even_odd`] took apart.
-    fn in_turn(self, even: Self::F, odd: Self::F) -> [Self::F; 2];
     /// `a + b`.
     fn add(self, a: Self::F, b: Self::F) -> Self::F;
     /// `a - b`.
@@ -206,6 +196,11 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn dot(self, sum: Self::F, a: Self::U, b: Self::U) -> Self::F;
     /// `sum + Σ a·b` over the four signed bytes of each lane, in 32 bits, exact.
     fn dot4(self, sum: Self::U, a: Self::U, b: Self::U) -> Self::U;
+    /// The same where the bytes of `a` are unsigned, which takes some processors a single instruction.
+    fn dot4_unsigned(self, sum: Self::U, a: Self::U, b: Self::U) -> Self::U;
+    /// The bytes of four rows, turned: of every sixteen bytes of a row, those from `4j` on go to the lanes of vector `j`, a byte of each
+    /// row in a lane.
+    fn turn_bytes(self, rows: [Self::U; 4]) -> [Self::U; 4];
     /// Signed whole numbers as `f32`.
     fn whole(self, x: Self::U) -> Self::F;
     /// Writes a vector of numbers in `-127.5..127.5` to `at`, each rounded to the nearest whole one, the even one of two.

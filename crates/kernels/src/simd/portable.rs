@@ -85,11 +85,6 @@ impl Simd for Portable {
         std::array::from_fn(|i| if i < n { widened(unsafe { *at.add(i) }) } else { 0.0 })
     }
     #[inline(always)]
-    unsafe fn load_even_odd_bf16(self, at: *const bf16) -> [Self::F; 2] {
-        // Safety: the caller's promise.
-        [0, 1].map(|odd| std::array::from_fn(|i| widened(unsafe { *at.add(2 * i + odd) })))
-    }
-    #[inline(always)]
     unsafe fn store_bf16(self, at: *mut bf16, x: Self::F) {
         // Safety: the caller's promise.
         unsafe { at.cast::<[bf16; N]>().write_unaligned(x.map(nearest)) }
@@ -111,16 +106,6 @@ impl Simd for Portable {
         }
     }
 
-    #[inline(always)]
-    fn even_odd(self, first: Self::F, second: Self::F) -> [Self::F; 2] {
-        let lane = |i: usize| if i < N { first[i] } else { second[i - N] };
-        [0, 1].map(|odd| std::array::from_fn(|i| lane(2 * i + odd)))
-    }
-    #[inline(always)]
-    fn in_turn(self, even: Self::F, odd: Self::F) -> [Self::F; 2] {
-        let lane = |i: usize| if i.is_multiple_of(2) { even[i / 2] } else { odd[i / 2] };
-        [0, N].map(|first| std::array::from_fn(|i| lane(first + i)))
-    }
     #[inline(always)]
     fn add(self, a: Self::F, b: Self::F) -> Self::F {
         zip(a, b, |a, b| a + b)
@@ -251,6 +236,20 @@ impl Simd for Portable {
             let product = |j: usize| a[j] as i8 as i32 * b[j] as i8 as i32;
             (sum[i] as i32 + product(0) + product(1) + product(2) + product(3)) as u32
         })
+    }
+    #[inline(always)]
+    fn dot4_unsigned(self, sum: Self::U, a: Self::U, b: Self::U) -> Self::U {
+        std::array::from_fn(|i| {
+            let (a, b) = (a[i].to_ne_bytes(), b[i].to_ne_bytes());
+            let product = |j: usize| a[j] as i32 * b[j] as i8 as i32;
+            (sum[i] as i32 + product(0) + product(1) + product(2) + product(3)) as u32
+        })
+    }
+    #[inline(always)]
+    fn turn_bytes(self, rows: [Self::U; 4]) -> [Self::U; 4] {
+        // Lane `i` of vector `j`: byte `i % 4` of what is lane `j` in its sixteen bytes.
+        let lane = |j: usize, i: usize| rows.map(|row| row[i / 4 * 4 + j].to_ne_bytes()[i % 4]);
+        [0, 1, 2, 3].map(|j| std::array::from_fn(|i| u32::from_ne_bytes(lane(j, i))))
     }
     #[inline(always)]
     fn whole(self, x: Self::U) -> Self::F {

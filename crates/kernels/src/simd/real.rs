@@ -33,11 +33,6 @@ pub(crate) trait Stored: Element {
     /// # Safety
     /// `n < LANES`, and `at` must be valid for reading `n` values.
     unsafe fn load_first<S: Simd>(s: S, at: *const Self, n: usize) -> S::F;
-    /// Of the first two vectors of values at `at` those with even and those with odd numbers.
-    ///
-    /// # Safety
-    /// `at` must be valid for reading `2 · LANES` values.
-    unsafe fn load_even_odd<S: Simd>(s: S, at: *const Self) -> [S::F; 2];
     /// Writes a vector to `at`.
     ///
     /// # Safety
@@ -96,11 +91,6 @@ impl Stored for f32 {
         unsafe { s.load_first(at, n) }
     }
     #[inline(always)]
-    unsafe fn load_even_odd<S: Simd>(s: S, at: *const f32) -> [S::F; 2] {
-        // Safety: the caller's promise.
-        unsafe { s.even_odd(s.load(at), s.load(at.add(S::LANES))) }
-    }
-    #[inline(always)]
     unsafe fn store<S: Simd>(s: S, at: *mut f32, x: S::F) {
         // Safety: the caller's promise.
         unsafe { s.store(at, x) }
@@ -134,11 +124,6 @@ impl Stored for bf16 {
     unsafe fn load_first<S: Simd>(s: S, at: *const bf16, n: usize) -> S::F {
         // Safety: the caller's promise.
         unsafe { s.load_first_bf16(at, n) }
-    }
-    #[inline(always)]
-    unsafe fn load_even_odd<S: Simd>(s: S, at: *const bf16) -> [S::F; 2] {
-        // Safety: the caller's promise.
-        unsafe { s.load_even_odd_bf16(at) }
     }
     #[inline(always)]
     unsafe fn store<S: Simd>(s: S, at: *mut bf16, x: S::F) {

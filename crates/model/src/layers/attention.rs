@@ -5,7 +5,7 @@ use super::cache::{KeysValues, Seen};
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::sequences::Sequences;
-use attentive_tensor::{Attention, DType, KeyLists, Span, Tape, Var};
+use attentive_tensor::{Attention, KeyLists, Span, Tape, Var, fits_int8, key_order, value_order};
 use std::sync::Arc;
 
 /// `softmax(scale · Q·Kᵀ)·V` of one sequence and one head: each row of `V` counts as much as its key is like the query.
@@ -120,48 +120,70 @@ pub struct MultiHeadAttention {
     output: Linear,
     rule: Attention,
     dropout: f32,
-    /// Whether queries and keys come out of their products with their heads side by side.
-    side_by_side: bool,
+    order: Order,
+}
+
+/// The order in which queries, keys and values come out of their products.
+#[derive(Debug, Clone)]
+enum Order {
+    /// Head after head, as they are learned.
+    HeadByHead,
+    /// Queries and keys element by element, the heads side by side, as a cache has them.
+    SideBySide,
+    /// As a cache in int8 has them: which place each column of heads one after the other has.
+    Int8 { keys: Arc<[usize]>, values: Arc<[usize]> },
 }
 
 impl MultiHeadAttention {
     /// An attention with its four projections.
     pub fn new(builder: &Builder, config: &MultiHeadConfig) -> Result<MultiHeadAttention, Error> {
-        MultiHeadAttention::with_heads(builder, config, false)
+        MultiHeadAttention::in_order(builder, config, Order::HeadByHead)
     }
 
-    /// An attention of a decoder. If it can do nothing else than decode, because its weights are packed, the projections of
-    /// queries and keys have their rows in the order in which a cache has them, so that nothing is turned at each step.
+    /// An attention of a decoder. If it can do nothing else than decode, because its weights are packed, its projections have
+    /// their rows in the order in which a cache has keys and values, so that nothing is turned at each step.
     pub(super) fn of_decoder(
         builder: &Builder,
         config: &MultiHeadConfig,
     ) -> Result<MultiHeadAttention, Error> {
-        MultiHeadAttention::with_heads(builder, config, !builder.is_plain())
+        let order = if builder.is_plain() {
+            Order::HeadByHead
+        } else if builder.is_int8() && fits_int8(&rule(config)) {
+            let &MultiHeadConfig { h, d_k, d_v, .. } = config;
+            Order::Int8 { keys: places(&key_order(h, d_k)), values: places(&value_order(h, d_v)) }
+        } else {
+            Order::SideBySide
+        };
+        MultiHeadAttention::in_order(builder, config, order)
     }
 
-    fn with_heads(
+    fn in_order(
         builder: &Builder,
         config: &MultiHeadConfig,
-        side_by_side: bool,
+        order: Order,
     ) -> Result<MultiHeadAttention, Error> {
-        let &MultiHeadConfig { d_model, h, d_k, d_v, causal, window, dropout } = config;
-        let scale = 1.0 / (d_k as f32).sqrt();
-        let turned = |name| {
-            let builder = builder.at(name);
-            if side_by_side {
-                builder.reordered((0..h * d_k).map(|row| row % h * d_k + row / h).collect::<Vec<_>>())
-            } else {
-                builder
+        let &MultiHeadConfig { d_model, h, d_k, d_v, dropout, .. } = config;
+        let [mut query, mut key, mut value] = ["q_proj", "k_proj", "v_proj"].map(|name| builder.at(name));
+        match order {
+            Order::HeadByHead => {}
+            Order::SideBySide => {
+                let rows: Vec<usize> = (0..h * d_k).map(|row| row % h * d_k + row / h).collect();
+                (query, key) = (query.reordered(&rows[..]), key.reordered(&rows[..]));
             }
-        };
+            Order::Int8 { .. } => {
+                let rows = key_order(h, d_k);
+                (query, key) = (query.reordered(&rows[..]), key.reordered(&rows[..]));
+                value = value.reordered(value_order(h, d_v));
+            }
+        }
         Ok(MultiHeadAttention {
-            query: Linear::new(&turned("q_proj"), d_model, h * d_k)?,
-            key: Linear::new(&turned("k_proj"), d_model, h * d_k)?,
-            value: Linear::new(&builder.at("v_proj"), d_model, h * d_v)?,
+            query: Linear::new(&query, d_model, h * d_k)?,
+            key: Linear::new(&key, d_model, h * d_k)?,
+            value: Linear::new(&value, d_model, h * d_v)?,
             output: Linear::new(&builder.at("out_proj"), h * d_v, d_model)?,
-            rule: Attention { heads: h, d_k, d_v, scale, causal, window, dropout: None },
+            rule: rule(config),
             dropout,
-            side_by_side,
+            order,
         })
     }
 
@@ -176,34 +198,46 @@ impl MultiHeadAttention {
 
     /// The keys and values of `memory`, `[keys, h·d_k]` and `[keys, h·d_v]`: what a cache keeps.
     pub fn keys_values(&self, tape: &Tape, memory: &Var) -> (Var, Var) {
-        (self.one_after_the_other(tape, self.key.forward(tape, memory)), self.value.forward(tape, memory))
+        let (keys, values) = (self.key.forward(tape, memory), self.value.forward(tape, memory));
+        let values = match &self.order {
+            Order::Int8 { values: order, .. } => tape.reorder_columns(&values, order),
+            Order::HeadByHead | Order::SideBySide => values,
+        };
+        (self.head_by_head(tape, keys), values)
     }
 
     /// Queries or keys as their projection gave them, head after head.
-    fn one_after_the_other(&self, tape: &Tape, x: Var) -> Var {
-        // Elements and heads change places, as they do on the way there.
-        if self.side_by_side { tape.heads_side_by_side(&x, self.rule.d_k) } else { x }
+    fn head_by_head(&self, tape: &Tape, x: Var) -> Var {
+        match &self.order {
+            Order::HeadByHead => x,
+            // Elements and heads change places, as they do on the way there.
+            Order::SideBySide => tape.heads_side_by_side(&x, self.rule.d_k),
+            Order::Int8 { keys, .. } => tape.reorder_columns(&x, keys),
+        }
     }
 
-    /// The same element by element, the heads side by side.
-    fn side_by_side(&self, tape: &Tape, x: Var) -> Var {
-        if self.side_by_side { x } else { tape.heads_side_by_side(&x, self.rule.heads) }
+    /// The same as a cache has them whose rows are listed for each query.
+    fn as_listed(&self, tape: &Tape, x: Var) -> Var {
+        match self.order {
+            Order::HeadByHead => tape.heads_side_by_side(&x, self.rule.heads),
+            Order::SideBySide | Order::Int8 { .. } => x,
+        }
     }
 
-    /// The same for a cache whose rows are listed for each query: the heads of its keys lie side by side.
+    /// [`MultiHeadAttention::keys_values`] for a cache whose rows are listed for each query.
     pub(super) fn listed_keys_values(&self, tape: &Tape, memory: &Var) -> (Var, Var) {
-        (self.side_by_side(tape, self.key.forward(tape, memory)), self.value.forward(tape, memory))
+        (self.as_listed(tape, self.key.forward(tape, memory)), self.value.forward(tape, memory))
     }
 
-    /// The type that a cache should round keys and values to, if not their own: those of weights in int8 are not worth more
-    /// than bf16, and reading them takes as long as reading the weights.
-    pub(super) fn cache_dtype(&self) -> Option<DType> {
-        self.key.is_int8().then_some(DType::Bf16)
+    /// Whether a cache should have keys and values in int8: those of weights in int8 are not worth more, and reading them takes as
+    /// long as reading the weights.
+    pub(super) fn is_int8(&self) -> bool {
+        matches!(self.order, Order::Int8 { .. })
     }
 
     /// [`MultiHeadAttention::forward`] to keys and values that are there already.
     pub fn attend(&self, tape: &Tape, x: &Var, keys: &Var, values: &Var, spans: &Arc<[Span]>) -> Var {
-        let queries = self.one_after_the_other(tape, self.query.forward(tape, x));
+        let queries = self.head_by_head(tape, self.query.forward(tape, x));
         let heads = tape.attention(&self.rule, self.dropout, spans, &queries, keys, values);
         self.output.forward(tape, &heads)
     }
@@ -214,11 +248,25 @@ impl MultiHeadAttention {
         match seen {
             Seen::Spans(spans) => self.attend(tape, x, &keys, &values, spans),
             Seen::Lists { rows, ends } => {
-                let queries = self.side_by_side(tape, self.query.forward(tape, x));
-                let lists = KeyLists { rows, ends };
-                let heads = tape.attention_to_lists(&self.rule, lists, &queries, &keys, &values);
+                let queries = self.as_listed(tape, self.query.forward(tape, x));
+                let (lists, keys_values) = (KeyLists { rows, ends }, [&keys, &values]);
+                let heads =
+                    tape.attention_to_lists(&self.rule, lists, &queries, keys_values, cache.scales());
                 self.output.forward(tape, &heads)
             }
         }
     }
+}
+
+/// What an attention of these sizes computes.
+fn rule(config: &MultiHeadConfig) -> Attention {
+    let &MultiHeadConfig { h, d_k, d_v, causal, window, .. } = config;
+    Attention { heads: h, d_k, d_v, scale: 1.0 / (d_k as f32).sqrt(), causal, window, dropout: None }
+}
+
+/// Which place each column has, of an order that says which column is in each place.
+fn places(order: &[usize]) -> Arc<[usize]> {
+    let mut places = vec![0; order.len()];
+    order.iter().enumerate().for_each(|(place, &column)| places[column] = place);
+    places.into()
 }

@@ -8,7 +8,7 @@
 
 use super::cache::{LayerCache, Seen, Step};
 use crate::sequences::Sequences;
-use attentive_tensor::{Backend, DType, Tensor};
+use attentive_tensor::{Backend, Tensor};
 use std::ops::Range;
 
 /// How a hypothesis goes on: from which one of the last step, in which slot.
@@ -36,8 +36,8 @@ impl BranchCache {
         self.layers.iter_mut()
     }
 
-    /// Makes room for what cross attention sees of further sentences: the rows to write it to. Keys and values are rounded to
-    /// `dtype`, if one is given.
+    /// Makes room for what cross attention sees of further sentences: the rows to write it to. Keys and values are kept in
+    /// int8 or as they come.
     ///
     /// # Panics
     /// If a slot is taken.
@@ -47,7 +47,7 @@ impl BranchCache {
         slots: &[usize],
         sequences: &Sequences,
         layers: usize,
-        dtype: Option<DType>,
+        int8: bool,
     ) -> Tensor {
         assert_eq!(
             slots.len(),
@@ -66,7 +66,7 @@ impl BranchCache {
             rows.extend(range.clone().map(|row| row as i32));
             self.slots[slot] = Some(range);
         }
-        self.layers.resize_with(layers, || LayerCache::of(dtype));
+        self.layers.resize_with(layers, || LayerCache::new(int8));
         for layer in &mut self.layers {
             layer.memory.rows = self.memory.end as usize;
         }

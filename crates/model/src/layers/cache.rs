@@ -24,14 +24,14 @@ pub struct LayerCache {
     pub(super) memory: KeysValues,
 }
 
-/// Keys `[rows, h·d_k]` and values `[rows, h·d_v]`. They are made when the first ones are written, and again when `rows`
-/// has grown since.
+/// Keys `[rows, h·d_k]` and values `[rows, h·d_v]`, in int8 with scales `[rows, 2]`. They are made when the first ones are written, and
+/// again when `rows` has grown since.
 #[derive(Debug, Default)]
 pub(super) struct KeysValues {
     tensors: Option<(Tensor, Tensor)>,
+    scales: Option<Tensor>,
     pub rows: usize,
-    /// The type that they are rounded to, if not their own.
-    dtype: Option<DType>,
+    int8: bool,
 }
 
 /// Where the tokens of one step stand.
@@ -52,9 +52,9 @@ pub(super) enum Seen {
 }
 
 impl LayerCache {
-    /// An empty one whose keys and values are rounded to a type, if one is given.
-    pub(super) fn of(dtype: Option<DType>) -> LayerCache {
-        let empty = || KeysValues { dtype, ..KeysValues::default() };
+    /// An empty one, with keys and values in int8 or as they come.
+    pub(super) fn new(int8: bool) -> LayerCache {
+        let empty = || KeysValues { int8, ..KeysValues::default() };
         LayerCache { own: empty(), memory: empty() }
     }
 }
@@ -70,7 +70,7 @@ impl Cache {
             memory: KeysValues {
                 tensors: Some((keys.value().clone(), values.value().clone())),
                 rows: memory.tokens(),
-                dtype: None,
+                ..KeysValues::default()
             },
         };
         let layers = memory_keys_values.map(layer).collect();
@@ -129,25 +129,37 @@ impl KeysValues {
         (tape.constant(keys.clone()), tape.constant(values.clone()))
     }
 
+    /// Those of keys and values in int8.
+    pub(super) fn scales(&self) -> Option<&Tensor> {
+        self.scales.as_ref()
+    }
+
     /// Writes rows, such as those of the newest tokens.
     pub(super) fn write(&mut self, backend: &dyn Backend, rows: &Tensor, keys: &Tensor, values: &Tensor) {
         let (old_keys, old_values) = self.tensors.take().unzip();
-        let write = |old: Option<Tensor>, new: &Tensor| {
-            let mut all = self.room(backend, old, new);
-            backend.write_rows(&mut all, rows, new);
-            all
-        };
-        self.tensors = Some((write(old_keys, keys), write(old_values, values)));
+        let dtype = if self.int8 { DType::I8 } else { keys.dtype() };
+        let mut all_keys = self.room(backend, old_keys, keys.shape().cols(), dtype);
+        let mut all_values = self.room(backend, old_values, values.shape().cols(), dtype);
+        if self.int8 {
+            let old = self.scales.take();
+            let mut scales = self.room(backend, old, 2, DType::F32);
+            backend.write_int8_rows(&mut all_keys, &mut scales, 0, rows, keys);
+            backend.write_int8_rows(&mut all_values, &mut scales, 1, rows, values);
+            self.scales = Some(scales);
+        } else {
+            backend.write_rows(&mut all_keys, rows, keys);
+            backend.write_rows(&mut all_values, rows, values);
+        }
+        self.tensors = Some((all_keys, all_values));
     }
 
     /// A tensor of `rows` rows that begins with the old ones and may be written to.
-    fn room(&self, backend: &dyn Backend, old: Option<Tensor>, new: &Tensor) -> Tensor {
+    fn room(&self, backend: &dyn Backend, old: Option<Tensor>, width: usize, dtype: DType) -> Tensor {
         match old {
             // Who watches the attention of an earlier step still holds its keys.
             Some(old) if old.shape().rows() == self.rows => backend.own(old),
             old => {
-                let dtype = self.dtype.unwrap_or(new.dtype());
-                let mut all = backend.zeros([self.rows, new.shape().cols()].into(), dtype);
+                let mut all = backend.zeros([self.rows, width].into(), dtype);
                 if let Some(old) = old {
                     let rows: Vec<i32> = (0..old.shape().rows() as i32).collect();
                     backend.write_rows(&mut all, &backend.upload_i32(&rows), &old);

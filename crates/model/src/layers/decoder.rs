@@ -143,8 +143,8 @@ impl Decoder {
         cache: &mut BranchCache,
     ) {
         memory_sequences.check("memory of the decoder", memory);
-        let dtype = self.layers.first().and_then(|layer| layer.cross.cache_dtype());
-        let rows = cache.admit(&**tape.backend(), slots, memory_sequences, self.layers.len(), dtype);
+        let int8 = self.layers.first().is_some_and(|layer| layer.cross.is_int8());
+        let rows = cache.admit(&**tape.backend(), slots, memory_sequences, self.layers.len(), int8);
         for (layer, cache) in self.layers.iter().zip(cache.layers_mut()) {
             let (keys, values) = layer.cross.listed_keys_values(tape, memory);
             cache.memory.write(&**tape.backend(), &rows, keys.value(), values.value());

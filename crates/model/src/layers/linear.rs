@@ -2,7 +2,7 @@
 
 use crate::builder::{Builder, Init};
 use crate::error::Error;
-use attentive_tensor::{Activation, DType, Parameter, Tape, Var};
+use attentive_tensor::{Activation, Parameter, Tape, Var};
 
 /// `y = activation(x · Wᵀ + b)`.
 #[derive(Debug, Clone)]
@@ -18,11 +18,6 @@ impl Linear {
             weight: builder.product_parameter("weight", [outputs, inputs], Init::Xavier)?,
             bias: builder.parameter("bias", [outputs], Init::Zeros)?,
         })
-    }
-
-    /// Whether the weights are in int8.
-    pub(super) fn is_int8(&self) -> bool {
-        self.weight.value().dtype() == DType::I8
     }
 
     /// `[tokens, inputs]` to `[tokens, outputs]`.

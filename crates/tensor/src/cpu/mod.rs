@@ -14,7 +14,7 @@ use crate::backend::{Backend, Binary, Norm, NormGradients, ProjectionLoss, Proje
 use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::{self, Activation};
-use attentive_kernels::attention::{self, Attention, KeyLists, Span};
+use attentive_kernels::attention::{self, Attention, Int8Cache, KeyLists, Span};
 use attentive_kernels::gemm::{self, Epilogue, Int8Weights, Operand, Weights};
 use attentive_kernels::logits::top_logits;
 use attentive_kernels::optimizer::{self, Adam};
@@ -453,13 +453,18 @@ impl Backend for CpuBackend {
         q: &Tensor,
         k: &Tensor,
         v: &Tensor,
+        scales: Option<&Tensor>,
     ) -> Tensor {
         self.profile.time(Share::Attention, || {
-            by_type!(q, T => self.build([q.shape().rows(), rule.heads * rule.d_v], |y| {
-                by_type!(k, C => {
-                    let (k, v) = (rows::<C>(k), rows(v));
-                    attention::attention_to_lists(&self.cpu, rule, lists, rows::<T>(q), k, v, y);
-                });
+            by_type!(q, T => self.build([q.shape().rows(), rule.heads * rule.d_v], |y| match scales {
+                Some(scales) => {
+                    let cache = Int8Cache { k: data(k), v: data(v), scales: f32s(scales) };
+                    attention::attention_to_int8_lists(&self.cpu, rule, lists, rows::<T>(q), cache, y);
+                }
+                None => {
+                    let (q, k, v) = (rows::<T>(q), rows(k), rows(v));
+                    attention::attention_to_lists(&self.cpu, rule, lists, q, k, v, y);
+                }
             }))
         })
     }
@@ -561,10 +566,45 @@ impl Backend for CpuBackend {
         let d = y.shape().cols();
         assert_eq!(x.shape().cols(), d, "write_rows: x {} and y {} do not fit", x.shape(), y.shape());
         self.profile.time(Share::Embedding, || {
-            by_type!(x, T => by_type!(y, U => {
-                embedding::write_rows(&self.cpu, data::<T>(x), d, i32s(rows), data_mut::<U>(y));
-            }));
+            let rows = i32s(rows);
+            match x.dtype() {
+                DType::F32 => embedding::write_rows::<f32>(data(x), d, rows, data_mut(y)),
+                DType::Bf16 => embedding::write_rows::<bf16>(data(x), d, rows, data_mut(y)),
+                DType::F16 => embedding::write_rows::<f16>(data(x), d, rows, data_mut(y)),
+                DType::I8 => embedding::write_rows::<i8>(data(x), d, rows, data_mut(y)),
+                DType::I32 => embedding::write_rows::<i32>(data(x), d, rows, data_mut(y)),
+            }
         });
+    }
+
+    fn write_int8_rows(
+        &self,
+        y: &mut Tensor,
+        scales: &mut Tensor,
+        column: usize,
+        rows: &Tensor,
+        x: &Tensor,
+    ) {
+        let d = y.shape().cols();
+        assert_eq!(x.shape().cols(), d, "write_int8_rows: x {} and y {} do not fit", x.shape(), y.shape());
+        self.profile.time(Share::Embedding, || {
+            by_type!(x, T => {
+                let (x, y, scales) = (data::<T>(x), data_mut(y), data_mut(scales));
+                embedding::write_int8_rows(&self.cpu, x, d, i32s(rows), y, scales, column);
+            });
+        });
+    }
+
+    fn reorder_columns(&self, x: &Tensor, order: &[usize]) -> Tensor {
+        let width = x.shape().cols();
+        assert_eq!(order.len(), width, "reorder_columns: {} columns for {}", order.len(), x.shape());
+        self.profile.time(Share::Embedding, || {
+            by_type!(x, T => self.build(x.shape(), |y| {
+                for (x, y) in data::<T>(x).chunks_exact(width).zip(y.chunks_exact_mut(width)) {
+                    y.iter_mut().zip(order).for_each(|(y, &column)| *y = x[column]);
+                }
+            }))
+        })
     }
 
     fn top_logits(

@@ -58,14 +58,28 @@ impl AttentionWeights {
 
 impl Tape {
     /// Attention of single queries to the rows of `k` and `v` that are listed for each: decoding, with no way back. Queries and
-    /// keys have their heads side by side, as [`Tape::heads_side_by_side`] makes them.
-    pub fn attention_to_lists(&self, rule: &Attention, lists: KeyLists, q: &Var, k: &Var, v: &Var) -> Var {
-        self.constant(self.backend().attention_to_lists(rule, lists, q.value(), k.value(), v.value()))
+    /// keys have their heads side by side, as [`Tape::heads_side_by_side`] makes them; with `scales`, keys and values are in int8 and in
+    /// the order of [`Backend::attention_to_lists`].
+    pub fn attention_to_lists(
+        &self,
+        rule: &Attention,
+        lists: KeyLists,
+        q: &Var,
+        [k, v]: [&Var; 2],
+        scales: Option<&Tensor>,
+    ) -> Var {
+        let (q, k, v) = (q.value(), k.value(), v.value());
+        self.constant(self.backend().attention_to_lists(rule, lists, q, k, v, scales))
     }
 
     /// Rows of heads one after the other, turned: element by element, the heads side by side. There is no way back.
     pub fn heads_side_by_side(&self, x: &Var, heads: usize) -> Var {
         self.constant(self.backend().heads_side_by_side(x.value(), heads))
+    }
+
+    /// `y[.., i] = x[.., order[i]]`. There is no way back.
+    pub fn reorder_columns(&self, x: &Var, order: &[usize]) -> Var {
+        self.constant(self.backend().reorder_columns(x.value(), order))
     }
 
     /// Attention of each sequence's queries to its keys; `dropout` is the probability that a weight is dropped.

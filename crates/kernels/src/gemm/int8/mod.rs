@@ -230,26 +230,32 @@ impl<T: Real> Kernel for Quantise<'_, T> {
                 to.fill(0);
                 continue;
             };
-            let row = &self.a.data[(self.first + i) * k..][..k];
-            *scale = s.greatest(greatest_magnitude(s, row)) / LARGEST;
-            let inverse = s.splat(inverse(*scale));
-            // Rows are padded to whole tiles, so that the last vector has its place too: zeros after the end of the row.
-            assert!(to.len() >= k.next_multiple_of(S::LANES));
-            let whole = k - k % S::LANES;
-            // Safety: whole vectors inside the row, and a place for each, as just checked.
-            unsafe {
-                for at in (0..whole).step_by(S::LANES) {
-                    let x = T::load(s, row.as_ptr().add(at));
-                    s.store_i8(to.as_mut_ptr().add(at), s.mul(x, inverse));
-                }
-                if whole < k {
-                    let x = T::load_first(s, row.as_ptr().add(whole), k - whole);
-                    s.store_i8(to.as_mut_ptr().add(whole), s.mul(x, inverse));
-                }
-            }
+            *scale = quantise_row(s, &self.a.data[(self.first + i) * k..][..k], to);
             to[k..].fill(0);
         }
     }
+}
+
+/// [`quantise`] in vectors: whole ones, of which the last has zeros behind the end of the row, so that there must be room for it.
+#[inline(always)]
+pub(crate) fn quantise_row<S: Simd, T: Real>(s: S, row: &[T], to: &mut [i8]) -> f32 {
+    let k = row.len();
+    let scale = s.greatest(greatest_magnitude(s, row)) / LARGEST;
+    let inverse = s.splat(inverse(scale));
+    assert!(to.len() >= k.next_multiple_of(S::LANES));
+    let whole = k - k % S::LANES;
+    // Safety: whole vectors inside the row, and a place for each, as just checked.
+    unsafe {
+        for at in (0..whole).step_by(S::LANES) {
+            let x = T::load(s, row.as_ptr().add(at));
+            s.store_i8(to.as_mut_ptr().add(at), s.mul(x, inverse));
+        }
+        if whole < k {
+            let x = T::load_first(s, row.as_ptr().add(whole), k - whole);
+            s.store_i8(to.as_mut_ptr().add(whole), s.mul(x, inverse));
+        }
+    }
+    scale
 }
 
 /// The greatest magnitudes of a row, lane by lane.
