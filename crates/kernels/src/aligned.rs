@@ -22,6 +22,8 @@ unsafe impl Element for f16 {}
 unsafe impl Element for i8 {}
 // Safety: a plain number.
 unsafe impl Element for i32 {}
+// Safety: a plain number.
+unsafe impl Element for u32 {}
 
 /// A slice of numbers on the heap, zero at first, that starts at a multiple of [`ALIGNMENT`] bytes.
 pub struct Aligned<T: Element> {

@@ -67,7 +67,10 @@ pub fn write_int8_rows<T: Real>(
 ) {
     let height = rows_of("write_int8_rows", y, d);
     assert_rows("write_int8_rows", x, d, rows);
-    assert!(d.is_multiple_of(64) && column < 2 && scales.len() == 2 * height, "write_int8_rows: {d} and {column}");
+    assert!(
+        d.is_multiple_of(64) && column < 2 && scales.len() == 2 * height,
+        "write_int8_rows: {d} and {column}"
+    );
     rows.iter().for_each(|&row| assert_id("write_int8_rows", row, height));
     // They are few, those of one step, and may lie anywhere: sharing them out would take as long as writing them.
     cpu.isa.dispatch(WriteInt8 { x, d, rows, y, scales, column });
@@ -168,6 +171,7 @@ impl<T: Real> Kernel for Scatter<'_, T> {
 mod tests {
     use super::*;
     use crate::Random;
+    use crate::gemm::quantise;
     use crate::testing::{bits, check, cpus, normal, normals, wide, written};
     use half::bf16;
 
@@ -234,7 +238,7 @@ mod tests {
             }
             check(&wide(&expected), 0.0, |cpu| {
                 let mut y = before.clone();
-                write_rows(cpu, &x, d, &rows, &mut y);
+                write_rows(&x, d, &rows, &mut y);
                 let back = written::<T>(3 * d, |back| embedding(cpu, &y, d, &rows, 1.0, back));
                 assert_eq!(bits(&back), bits(&x));
                 y
@@ -245,13 +249,31 @@ mod tests {
     }
 
     #[test]
+    fn rows_written_in_int8_are_those_of_quantise_and_the_others_stay() {
+        let (d, rows) = (128, [4, 0, 7]);
+        let x = normal(1, 3 * d);
+        for cpu in cpus() {
+            let (mut y, mut scales) = (vec![99i8; 9 * d], vec![0.5; 9 * 2]);
+            write_int8_rows(&cpu, &x, d, &rows, &mut y, &mut scales, 1);
+            let (mut expected, mut expected_scales) = (vec![99i8; 9 * d], vec![0.5; 9 * 2]);
+            for (x, &row) in x.chunks_exact(d).zip(&rows) {
+                let row = row as usize;
+                expected_scales[row * 2 + 1] = quantise(x, &mut expected[row * d..][..d]);
+            }
+            assert_eq!((y, scales), (expected, expected_scales), "{:?}", cpu.isa);
+        }
+    }
+
+    #[test]
     fn an_id_outside_the_table_is_refused_by_name() {
         let cpu = cpus().next().unwrap();
         for id in [-1, 3, i32::MAX, i32::MIN] {
             let lookup = || embedding(&cpu, &[0.0; 6], 2, &[0, id], 1.0, &mut [0f32; 4]);
             let scatter = || embedding_backward(&cpu, &[0, id], 1.0, None, &[0.0; 4], 2, &mut [0.0; 6]);
-            let write = || write_rows(&cpu, &[0.0; 4], 2, &[0, id], &mut [0.0; 6]);
-            for attempt in [&lookup as &dyn Fn(), &scatter, &write] {
+            let write = || write_rows(&[0.0; 4], 2, &[0, id], &mut [0.0; 6]);
+            let write_int8 =
+                || write_int8_rows(&cpu, &[0.0; 128], 64, &[0, id], &mut [0; 192], &mut [0.0; 6], 0);
+            for attempt in [&lookup as &dyn Fn(), &scatter, &write, &write_int8] {
                 let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(attempt)).unwrap_err();
                 let message = panic.downcast_ref::<String>().unwrap();
                 assert!(message.contains(&format!("no row {id} among 3")), "{message}");

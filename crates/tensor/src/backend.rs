@@ -238,14 +238,7 @@ pub trait Backend: Debug + Send + Sync {
     /// `y[rows] = x`, for rows that are all different.
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor);
     /// The same with `y` in int8, each row with a scale of its own, which goes to `column` of `scales: [rows, 2]`.
-    fn write_int8_rows(
-        &self,
-        y: &mut Tensor,
-        scales: &mut Tensor,
-        column: usize,
-        rows: &Tensor,
-        x: &Tensor,
-    );
+    fn write_int8_rows(&self, y: &mut Tensor, scales: &mut Tensor, column: usize, rows: &Tensor, x: &Tensor);
     /// `y[.., i] = x[.., order[i]]`.
     fn reorder_columns(&self, x: &Tensor, order: &[usize]) -> Tensor;
 

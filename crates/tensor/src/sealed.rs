@@ -252,14 +252,7 @@ impl Backend for SealedBackend {
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {
         change(y, |y| self.inner.write_rows(y, &open(rows), &open(x)));
     }
-    fn write_int8_rows(
-        &self,
-        y: &mut Tensor,
-        scales: &mut Tensor,
-        column: usize,
-        rows: &Tensor,
-        x: &Tensor,
-    ) {
+    fn write_int8_rows(&self, y: &mut Tensor, scales: &mut Tensor, column: usize, rows: &Tensor, x: &Tensor) {
         change(y, |y| {
             change(scales, |scales| self.inner.write_int8_rows(y, scales, column, &open(rows), &open(x)));
         });

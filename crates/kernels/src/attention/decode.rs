@@ -246,14 +246,7 @@ impl<T: Real> Query<'_, T> {
 /// Makes weights of a head's scores: `e^(score - greatest)`, whose sums are added to `l`. Where a greater score than before
 /// is among them, what there is of `l` and `o` shrinks.
 #[inline(always)]
-pub(super) fn weigh<S: Simd>(
-    s: S,
-    keys: usize,
-    scores: &mut [f32],
-    greatest: &mut f32,
-    l: &mut [f32],
-    o: &mut [f32],
-) {
+fn weigh<S: Simd>(s: S, keys: usize, scores: &mut [f32], greatest: &mut f32, l: &mut [f32], o: &mut [f32]) {
     let mut here = s.splat(f32::NEG_INFINITY);
     for at in (0..keys).step_by(S::LANES) {
         // The places behind the last key count for nothing.

@@ -1,20 +1,22 @@
 //! Decoding over keys and values in int8, each row with a scale of its own.
 //!
-//! At each step, keys and values are as many bytes to read as weights. In int8 they are half as many as in bf16, and whole dot
-//! products of four take one instruction. Queries are rounded for that like keys, and so are the weights of a block of keys, times
-//! the scales of their values: the largest becomes 127.
+//! At each step, keys and values are as many bytes to read as weights. In int8 they are half as many as in bf16, and dot products of
+//! four take one instruction. Queries are rounded for that like keys, and so are the weights of keys, times the scales of their
+//! values: a weight of one with the largest scale of a block becomes 255.
 //!
-//! Queries and keys lie in the order of [`key_order`]: four elements of a head, then the same four of the next head. The sums of a
-//! key are then sums of whole vectors. Values lie in the order of [`value_order`], from which four rows are turned with the
-//! fewest instructions. Who makes queries, keys and values has their order for nothing: it is that of the rows of a projection.
+//! Queries and keys lie in the order of [`key_order`]: four elements of a head, then the same four of the next head. A vector of sums
+//! then has a lane for each head, or several, which are added up; and from there to the weights all heads are computed at once.
+//! Values lie in the order of [`value_order`], from which four rows are turned with the fewest instructions. Who makes
+//! queries, keys and values has their order for nothing: it is that of the rows of a projection.
 //!
 //! Sums of products are exact. So the bits of what a query gets depend on the query and on what it sees, and on nothing else.
 
 use super::block::{BLOCK, cut};
-use super::decode::{KeyLists, QUERIES, weigh};
+use super::decode::{KeyLists, QUERIES};
 use super::{Attention, Rows, check_len};
 use crate::gemm::quantise_row;
 use crate::isa::Kernel;
+use crate::math::exp;
 use crate::scratch::Scratch;
 use crate::simd::{Simd, load, store};
 use crate::threads::Shared;
@@ -24,6 +26,8 @@ use crate::{Cpu, Real};
 const KEYS: usize = 8;
 /// Values that are turned together.
 const FOUR: usize = 4;
+/// The largest rounded weight: they have no sign.
+const MOST: f32 = 255.0;
 /// Bytes of a row of values that have an order of their own.
 const PART: usize = 64;
 
@@ -92,7 +96,11 @@ pub fn attention_to_int8_lists<T: Real>(
     q.check(name, "q", queries, heads * d_k);
     check_len(name, "k", cache.k.len(), cache.scales.len() / 2, heads * d_k);
     check_len(name, "v", cache.v.len(), cache.scales.len() / 2, heads * d_v);
-    assert!(rows <= cache.scales.len() / 2, "{name}: {rows} rows are listed, {} are there", cache.scales.len() / 2);
+    assert!(
+        rows <= cache.scales.len() / 2,
+        "{name}: {rows} rows are listed, {} are there",
+        cache.scales.len() / 2
+    );
 
     let y = Shared::new(y);
     cpu.threads.run(queries.div_ceil(QUERIES), |task| {
@@ -122,15 +130,13 @@ impl<T: Real> Kernel for Queries<'_, T> {
     fn run<S: Simd>(self, s: S) {
         let Queries { attention, lists, first, q, cache, y } = self;
         let Attention { heads, d_k, d_v, .. } = *attention;
-        let square = S::LANES * S::LANES;
-        let sizes = [heads * BLOCK, heads * d_v, heads * S::LANES, square, square, heads, heads, BLOCK, BLOCK];
+        let lanes = heads.next_multiple_of(S::LANES);
+        let sizes = [BLOCK * S::LANES, heads * d_v, lanes, lanes, lanes];
         let mut memory = Scratch::take(sizes.iter().sum());
-        let [scores, o, l, by_key, by_head, greatest, steps, key_scales, value_scales] =
-            cut(&mut memory, sizes);
-        let mut bytes = Scratch::<i8>::take(heads * (d_k + BLOCK));
-        let (query, weights) = bytes.split_at_mut(heads * d_k);
-        let mut memory =
-            Memory { query, weights, scores, o, l, by_key, by_head, greatest, steps, key_scales, value_scales };
+        let [scores, o, l, greatest, shrink] = cut(&mut memory, sizes);
+        let mut weights = Scratch::<u32>::take(BLOCK / FOUR * lanes);
+        let mut query = Scratch::<i8>::take(heads * d_k);
+        let mut memory = Memory { query: &mut query, weights: &mut weights, scores, o, l, greatest, shrink };
         for (number, y) in (first..).zip(y.chunks_exact_mut(heads * d_v)) {
             let scale = quantise_row(s, q.row(number, heads * d_k), memory.query) * attention.scale;
             Query { attention, keys: lists.of(number), scale, cache }.attend(s, &mut memory, y);
@@ -138,28 +144,23 @@ impl<T: Real> Kernel for Queries<'_, T> {
     }
 }
 
-/// What a query is computed in.
+/// What a query is computed in. Where there is a number for each head, there are whole vectors of them: heads that are fewer than lanes are
+/// repeated.
 struct Memory<'a> {
     /// The query, rounded.
     query: &'a mut [i8],
-    /// `[heads, BLOCK]`: weights, times the scales of the values, rounded.
-    weights: &'a mut [i8],
-    /// `[heads, BLOCK]`
+    /// `[BLOCK / 4, heads]`: of each head the weights of four keys, times the scales of their values, rounded.
+    weights: &'a mut [u32],
+    /// `[BLOCK, LANES]`: those of some heads.
     scores: &'a mut [f32],
     /// `[heads, d_v]`: sums of values, each to be divided by its sum of weights.
     o: &'a mut [f32],
-    /// `[heads, LANES]`: sums of weights, in parts that are added up at the end.
+    /// The sum of weights of each head.
     l: &'a mut [f32],
-    /// Squares that sums are turned in.
-    by_key: &'a mut [f32],
-    by_head: &'a mut [f32],
-    /// The greatest score of each head so far.
+    /// Its greatest score so far.
     greatest: &'a mut [f32],
-    /// What one is worth among the rounded weights of each head.
-    steps: &'a mut [f32],
-    /// Of a block.
-    key_scales: &'a mut [f32],
-    value_scales: &'a mut [f32],
+    /// What its sums are multiplied with because there is a greater one.
+    shrink: &'a mut [f32],
 }
 
 /// All heads of one query.
@@ -178,62 +179,46 @@ impl Query<'_> {
         memory.o.fill(0.0);
         memory.l.fill(0.0);
         memory.greatest.fill(f32::NEG_INFINITY);
-        for keys in self.keys.chunks(BLOCK) {
-            // Behind the last key there may be anything in a vector but what is no number.
-            memory.key_scales.fill(0.0);
-            memory.value_scales.fill(0.0);
-            for (i, &key) in keys.iter().enumerate() {
-                memory.key_scales[i] = self.cache.scales[2 * key as usize];
-                memory.value_scales[i] = self.cache.scales[2 * key as usize + 1];
+        for (block, keys) in self.keys.chunks(BLOCK).enumerate() {
+            let value_scales = keys.iter().map(|&key| self.cache.scales[2 * key as usize + 1]);
+            let step = value_scales.fold(0f32, f32::max) / MOST;
+            for part in (0..heads).step_by(S::LANES) {
+                self.score(s, memory, part, keys);
+                self.weigh(s, memory, part, keys, step);
             }
-            for (vector, keys) in keys.chunks(S::LANES).enumerate() {
-                self.score(s, memory, vector * S::LANES, keys);
+            if block > 0 {
+                for (o, &shrink) in memory.o.chunks_exact_mut(d_v).zip(&*memory.shrink) {
+                    o.iter_mut().for_each(|o| *o *= shrink);
+                }
             }
-            for head in 0..heads {
-                let scores = &mut memory.scores[head * BLOCK..][..BLOCK];
-                let o = &mut memory.o[head * d_v..][..d_v];
-                let l = &mut memory.l[head * S::LANES..][..S::LANES];
-                weigh(s, keys.len(), scores, &mut memory.greatest[head], l, o);
-                let weights = &mut memory.weights[head * BLOCK..][..BLOCK];
-                memory.steps[head] = round_weights(s, keys.len(), scores, memory.value_scales, weights);
-            }
-            self.add_values(s, memory, keys);
+            self.add_values(s, memory, keys, step);
         }
-        for head in 0..heads {
-            let (o, l) = (&memory.o[head * d_v..][..d_v], s.sum(load(s, memory.l, head * S::LANES, S::LANES)));
+        for (head, y) in y.chunks_exact_mut(d_v).enumerate() {
             // Without keys there are zeros, and nothing to divide them by.
-            let inverse = s.splat(if l > 0.0 { 1.0 / l } else { l });
+            let l = if memory.l[head] == 0.0 { 1.0 } else { memory.l[head] };
             for at in (0..d_v).step_by(S::LANES) {
-                store(s, y, head * d_v + at, S::LANES, s.mul(load(s, o, at, S::LANES), inverse));
+                let o = load(s, memory.o, head * d_v + at, S::LANES);
+                store(s, y, at, S::LANES, s.div(o, s.splat(l)));
             }
         }
     }
 
-    /// The products of all heads of the query with a vector of keys, from the one with the number `first` in its block on; behind the
-    /// last key there may be anything.
+    /// The scores of the heads from `part` on with all keys of a block.
     #[inline(always)]
-    fn score<S: Simd>(&self, s: S, memory: &mut Memory, first: usize, keys: &[u32]) {
-        const { assert!(S::LANES.is_multiple_of(KEYS)) };
-        let heads = self.attention.heads;
-        let scale = s.mul(load(s, memory.key_scales, first, S::LANES), s.splat(self.scale));
-        // A vector has all heads, several elements of each side by side, or a part of the heads.
-        for part in (0..heads).step_by(S::LANES) {
-            for (at, keys) in keys.chunks(KEYS).enumerate() {
-                let sums = self.products(s, memory.query, part, keys);
-                for i in 0..KEYS {
-                    store(s, memory.by_key, (at * KEYS + i) * S::LANES, S::LANES, s.whole(sums[i]));
-                }
-            }
-            // Safety: both are squares of LANES × LANES.
-            unsafe { s.transpose(memory.by_key.as_ptr(), S::LANES, memory.by_head.as_mut_ptr(), S::LANES) }
-            for head in 0..heads.min(S::LANES) {
-                let mut sum = load(s, memory.by_head, head * S::LANES, S::LANES);
-                for row in (head + heads..S::LANES).step_by(heads) {
-                    sum = s.add(sum, load(s, memory.by_head, row * S::LANES, S::LANES));
-                }
-                store(s, memory.scores, (part + head) * BLOCK + first, S::LANES, s.mul(sum, scale));
+    fn score<S: Simd>(&self, s: S, memory: &mut Memory, part: usize, keys: &[u32]) {
+        let mut greatest = load(s, memory.greatest, part, S::LANES);
+        let before = greatest;
+        for (first, keys) in (0..).step_by(KEYS).zip(keys.chunks(KEYS)) {
+            let sums = self.products(s, memory.query, part, keys);
+            for (i, &key) in keys.iter().enumerate() {
+                let scale = s.splat(self.cache.scales[2 * key as usize] * self.scale);
+                let score = s.mul(s.fold(s.whole(sums[i]), self.attention.heads), scale);
+                greatest = s.max(greatest, score);
+                store(s, memory.scores, (first + i) * S::LANES, S::LANES, score);
             }
         }
+        store(s, memory.greatest, part, S::LANES, greatest);
+        store(s, memory.shrink, part, S::LANES, exp(s, s.sub(before, greatest)));
     }
 
     /// The sums of up to [`KEYS`] keys, of the heads from `part` on.
@@ -268,55 +253,58 @@ impl Query<'_> {
         sums
     }
 
+    /// Makes weights of scores, `e^(score - greatest)`, whose sums are added to `l`, and rounds them, times the scales of their values, to
+    /// whole numbers of `step`.
+    #[inline(always)]
+    fn weigh<S: Simd>(&self, s: S, memory: &mut Memory, part: usize, keys: &[u32], step: f32) {
+        let inverse = if step >= f32::MIN_POSITIVE { 1.0 / step } else { 0.0 };
+        let greatest = load(s, memory.greatest, part, S::LANES);
+        let mut l = s.mul(load(s, memory.l, part, S::LANES), load(s, memory.shrink, part, S::LANES));
+        let lanes = self.attention.heads.next_multiple_of(S::LANES);
+        for (group, keys) in keys.chunks(FOUR).enumerate() {
+            let mut four = s.splat_u(0);
+            // From the last to the first, which ends in the lowest byte.
+            for (i, &key) in keys.iter().enumerate().rev() {
+                let score = load(s, memory.scores, (group * FOUR + i) * S::LANES, S::LANES);
+                let p = exp(s, s.sub(score, greatest));
+                l = s.add(l, p);
+                let factor = s.splat(self.cache.scales[2 * key as usize + 1] * inverse);
+                four = s.add_u(s.shl_u::<8>(four), s.nearest_u(s.mul(p, factor)));
+            }
+            let to = &mut memory.weights[group * lanes + part..][..S::LANES];
+            // Safety: a whole vector.
+            unsafe { s.store_u(to.as_mut_ptr(), four) }
+        }
+        store(s, memory.l, part, S::LANES, l);
+    }
+
     /// `o += p · v` over the keys of a block, four rows at a time.
     #[inline(always)]
-    fn add_values<S: Simd>(&self, s: S, memory: &mut Memory, keys: &[u32]) {
+    fn add_values<S: Simd>(&self, s: S, memory: &mut Memory, keys: &[u32], step: f32) {
         let Attention { heads, d_v, .. } = *self.attention;
-        let width = heads * d_v;
+        let (width, lanes) = (heads * d_v, heads.next_multiple_of(S::LANES));
         for at in (0..width).step_by(FOUR * S::LANES) {
             // Vector `j` has the columns from this one and `16 · j` on.
             let column = at / PART * PART + at % PART / FOUR;
             let mut sums = [s.splat_u(0); 4];
-            for (group, keys) in keys.chunks(FOUR).enumerate() {
+            for (keys, weights) in keys.chunks(FOUR).zip(memory.weights.chunks_exact(lanes)) {
                 let mut rows = [s.splat_u(0); FOUR];
                 for i in 0..FOUR {
+                    // Those behind the last key have no weight.
                     let key = keys[i.min(keys.len() - 1)] as usize;
                     // Safety: `attention_to_int8_lists` checked that every row in the lists is there.
                     rows[i] = unsafe { s.load_u(self.cache.v.as_ptr().add(key * width + at).cast()) };
                 }
                 let turned = s.turn_bytes(rows);
                 for j in 0..4 {
-                    let head = (column + 16 * j) / d_v;
-                    let four = &memory.weights[head * BLOCK + group * FOUR..][..FOUR];
-                    let four = u32::from_ne_bytes([four[0] as u8, four[1] as u8, four[2] as u8, four[3] as u8]);
-                    sums[j] = s.dot4_unsigned(sums[j], s.splat_u(four), turned[j]);
+                    let weights = s.splat_u(weights[(column + 16 * j) / d_v]);
+                    sums[j] = s.dot4_unsigned(sums[j], weights, turned[j]);
                 }
             }
             for j in 0..4 {
-                let column = column + 16 * j;
-                let o = load(s, memory.o, column, S::LANES);
-                let o = s.fma(s.whole(sums[j]), s.splat(memory.steps[column / d_v]), o);
-                store(s, memory.o, column, S::LANES, o);
+                let o = load(s, memory.o, column + 16 * j, S::LANES);
+                store(s, memory.o, column + 16 * j, S::LANES, s.fma(s.whole(sums[j]), s.splat(step), o));
             }
         }
     }
-}
-
-/// Rounds the weights of a head, each times the scale of its value, to whole numbers up to 127; returns what one is worth.
-#[inline(always)]
-fn round_weights<S: Simd>(s: S, keys: usize, p: &mut [f32], scales: &[f32], weights: &mut [i8]) -> f32 {
-    let mut most = s.splat(0.0);
-    for at in (0..keys).step_by(S::LANES) {
-        let weight = s.mul(load(s, p, at, S::LANES), load(s, scales, at, S::LANES));
-        most = s.max(most, weight);
-        store(s, p, at, S::LANES, weight);
-    }
-    let step = s.greatest(most) / 127.0;
-    let inverse = s.splat(if step >= f32::MIN_POSITIVE { 1.0 / step } else { 0.0 });
-    assert!(keys.next_multiple_of(S::LANES) <= weights.len());
-    for at in (0..keys).step_by(S::LANES) {
-        // Safety: there is room for whole vectors, as just checked.
-        unsafe { s.store_i8(weights.as_mut_ptr().add(at), s.mul(load(s, p, at, S::LANES), inverse)) };
-    }
-    step
 }

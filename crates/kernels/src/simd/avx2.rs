@@ -209,6 +209,21 @@ impl Simd for Avx2 {
         unsafe { _mm256_blendv_ps(b, a, mask) }
     }
     #[inline(always)]
+    fn fold(self, mut a: __m256, period: usize) -> __m256 {
+        unsafe {
+            if period < 8 {
+                a = _mm256_add_ps(a, _mm256_permute2f128_ps::<1>(a, a));
+            }
+            if period < 4 {
+                a = _mm256_add_ps(a, _mm256_permute_ps::<0b01_00_11_10>(a));
+            }
+            if period < 2 {
+                a = _mm256_add_ps(a, _mm256_permute_ps::<0b10_11_00_01>(a));
+            }
+            a
+        }
+    }
+    #[inline(always)]
     fn sum(self, a: __m256) -> f32 {
         unsafe {
             let four = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps::<1>(a));
@@ -248,6 +263,10 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn shr_u<const BITS: i32>(self, a: __m256i) -> __m256i {
         unsafe { _mm256_srli_epi32::<BITS>(a) }
+    }
+    #[inline(always)]
+    fn shl_u<const BITS: i32>(self, a: __m256i) -> __m256i {
+        unsafe { _mm256_slli_epi32::<BITS>(a) }
     }
     #[inline(always)]
     fn lt_u(self, a: __m256i, b: __m256i) -> __m256 {
@@ -325,6 +344,10 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn whole(self, x: __m256i) -> __m256 {
         unsafe { _mm256_cvtepi32_ps(x) }
+    }
+    #[inline(always)]
+    fn nearest_u(self, x: __m256) -> __m256i {
+        unsafe { _mm256_cvtps_epi32(x) }
     }
     #[inline(always)]
     unsafe fn store_i8(self, at: *mut i8, x: __m256) {

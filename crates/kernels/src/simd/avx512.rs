@@ -218,6 +218,24 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
         unsafe { _mm512_mask_blend_ps(mask, b, a) }
     }
     #[inline(always)]
+    fn fold(self, mut a: __m512, period: usize) -> __m512 {
+        unsafe {
+            if period < 16 {
+                a = _mm512_add_ps(a, _mm512_shuffle_f32x4::<0b01_00_11_10>(a, a));
+            }
+            if period < 8 {
+                a = _mm512_add_ps(a, _mm512_shuffle_f32x4::<0b10_11_00_01>(a, a));
+            }
+            if period < 4 {
+                a = _mm512_add_ps(a, _mm512_permute_ps::<0b01_00_11_10>(a));
+            }
+            if period < 2 {
+                a = _mm512_add_ps(a, _mm512_permute_ps::<0b10_11_00_01>(a));
+            }
+            a
+        }
+    }
+    #[inline(always)]
     fn sum(self, a: __m512) -> f32 {
         unsafe {
             let eight = _mm256_add_ps(_mm512_castps512_ps256(a), _mm512_extractf32x8_ps::<1>(a));
@@ -254,6 +272,10 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     #[inline(always)]
     fn shr_u<const BITS: i32>(self, a: __m512i) -> __m512i {
         unsafe { _mm512_srl_epi32(a, _mm_cvtsi32_si128(BITS)) }
+    }
+    #[inline(always)]
+    fn shl_u<const BITS: i32>(self, a: __m512i) -> __m512i {
+        unsafe { _mm512_sll_epi32(a, _mm_cvtsi32_si128(BITS)) }
     }
     #[inline(always)]
     fn lt_u(self, a: __m512i, b: __m512i) -> __mmask16 {
@@ -374,6 +396,10 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     #[inline(always)]
     fn whole(self, x: __m512i) -> __m512 {
         unsafe { _mm512_cvtepi32_ps(x) }
+    }
+    #[inline(always)]
+    fn nearest_u(self, x: __m512) -> __m512i {
+        unsafe { _mm512_cvtps_epi32(x) }
     }
     #[inline(always)]
     unsafe fn store_i8(self, at: *mut i8, x: __m512) {

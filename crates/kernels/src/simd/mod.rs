@@ -133,6 +133,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn lt(self, a: Self::F, b: Self::F) -> Self::M;
     /// `a` where the mask says yes, else `b`.
     fn select(self, mask: Self::M, a: Self::F, b: Self::F) -> Self::F;
+    /// Every lane the sum of those whose numbers leave the same rest when divided by `period`, a power of two.
+    fn fold(self, a: Self::F, period: usize) -> Self::F;
     /// The sum of all lanes, in an order that depends on the instruction set alone.
     fn sum(self, a: Self::F) -> f32;
     /// The greatest lane. If some lanes are not numbers, it is one of the lanes, and which one depends on the
@@ -151,6 +153,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn xor_u(self, a: Self::U, b: Self::U) -> Self::U;
     /// `a >> N`.
     fn shr_u<const N: i32>(self, a: Self::U) -> Self::U;
+    /// `a << N`.
+    fn shl_u<const N: i32>(self, a: Self::U) -> Self::U;
     /// `a < b`, for values below 2³¹.
     fn lt_u(self, a: Self::U, b: Self::U) -> Self::M;
     /// The vector at `at`.
@@ -203,6 +207,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn turn_bytes(self, rows: [Self::U; 4]) -> [Self::U; 4];
     /// Signed whole numbers as `f32`.
     fn whole(self, x: Self::U) -> Self::F;
+    /// The nearest whole number, the even one of two, for values from 0 to 2³¹.
+    fn nearest_u(self, x: Self::F) -> Self::U;
     /// Writes a vector of numbers in `-127.5..127.5` to `at`, each rounded to the nearest whole one, the even one of two.
     ///
     /// # Safety
@@ -365,6 +371,67 @@ mod tests {
             }
             for (a, b) in [(0.0f32, -0.0f32), (-0.0, 0.0)] {
                 assert_eq!(max_min(isa, a, b).map(f32::to_bits), [b.to_bits(); 2], "{isa}");
+            }
+        }
+    }
+
+    /// What `f` makes of vectors of whole numbers and of floats, as numbers again.
+    struct Bytes<'a>(&'a [[u32; 16]; 4]);
+
+    /// `dot4_unsigned`, all four vectors of `turn_bytes`, `fold` with every period, `shl_u` and `nearest_u`.
+    impl Kernel for Bytes<'_> {
+        type Output = (usize, Vec<[u32; 16]>, Vec<[f32; 16]>);
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) -> Self::Output {
+            let lanes = |x: S::U| {
+                let mut lanes = [0; 16];
+                // Safety: room for the widest vectors.
+                unsafe { s.store_u(lanes.as_mut_ptr(), x) }
+                lanes
+            };
+            // Safety: there is a whole vector in each.
+            let rows = self.0.each_ref().map(|row| unsafe { s.load_u(row.as_ptr()) });
+            let mut whole = vec![lanes(s.dot4_unsigned(rows[0], rows[1], rows[2]))];
+            whole.extend(s.turn_bytes(rows).map(lanes));
+            whole.push(lanes(s.shl_u::<8>(rows[3])));
+            let small = s.whole(s.shr_u::<8>(rows[3]));
+            whole.push(lanes(s.nearest_u(s.mul(small, s.splat(0.5)))));
+            let folded = [1, 2, 4, 8, 16].map(|period| {
+                let mut lanes = [0.0; 16];
+                store(s, &mut lanes, 0, S::LANES, s.fold(small, period));
+                lanes
+            });
+            (S::LANES, whole, folded.to_vec())
+        }
+    }
+
+    #[test]
+    fn bytes_are_multiplied_and_turned_and_lanes_folded_as_they_say() {
+        let random = crate::Random::new(3);
+        let rows: [[u32; 16]; 4] =
+            std::array::from_fn(|i| std::array::from_fn(|j| random.bits((i * 16 + j) as u32)));
+        let byte = |row: usize, at: usize| rows[row][at / 4].to_ne_bytes()[at % 4];
+        for isa in Isa::present() {
+            let (lanes, whole, folded) = isa.dispatch(Bytes(&rows));
+            for lane in 0..lanes {
+                let product =
+                    |i: usize| i32::from(byte(1, 4 * lane + i)) * i32::from(byte(2, 4 * lane + i) as i8);
+                let dot = (0..4).map(product).sum::<i32>().wrapping_add(rows[0][lane] as i32);
+                assert_eq!(whole[0][lane], dot as u32, "{isa}");
+                for j in 0..4 {
+                    let at = lane / 4 * 16 + 4 * j + lane % 4;
+                    let turned = u32::from_ne_bytes([0, 1, 2, 3].map(|row| byte(row, at)));
+                    assert_eq!(whole[1 + j][lane], turned, "{isa}");
+                }
+                assert_eq!(whole[5][lane], rows[3][lane] << 8, "{isa}");
+                let small = |lane: usize| (rows[3][lane] >> 8) as f32;
+                assert_eq!(whole[6][lane], (small(lane) / 2.0).round_ties_even() as u32, "{isa}");
+                for (folded, period) in folded.iter().zip([1, 2, 4, 8, 16]) {
+                    let sum: f64 =
+                        (lane % period..lanes).step_by(period).map(|lane| f64::from(small(lane))).sum();
+                    let error = (f64::from(folded[lane]) - sum).abs();
+                    assert!(error <= sum * 1e-6, "{isa}, {period}: {} for {sum}", folded[lane]);
+                }
             }
         }
     }

@@ -158,6 +158,15 @@ impl Simd for Portable {
         std::array::from_fn(|i| if mask[i] { a[i] } else { b[i] })
     }
     #[inline(always)]
+    fn fold(self, mut a: Self::F, period: usize) -> Self::F {
+        let mut apart = N / 2;
+        while apart >= period {
+            a = std::array::from_fn(|i| a[i] + a[i ^ apart]);
+            apart /= 2;
+        }
+        a
+    }
+    #[inline(always)]
     fn sum(self, a: Self::F) -> f32 {
         tree(a, |a, b| a + b)
     }
@@ -189,6 +198,10 @@ impl Simd for Portable {
     #[inline(always)]
     fn shr_u<const BITS: i32>(self, a: Self::U) -> Self::U {
         a.map(|a| a >> BITS)
+    }
+    #[inline(always)]
+    fn shl_u<const BITS: i32>(self, a: Self::U) -> Self::U {
+        a.map(|a| a << BITS)
     }
     #[inline(always)]
     fn lt_u(self, a: Self::U, b: Self::U) -> Self::M {
@@ -254,6 +267,10 @@ impl Simd for Portable {
     #[inline(always)]
     fn whole(self, x: Self::U) -> Self::F {
         x.map(|x| x as i32 as f32)
+    }
+    #[inline(always)]
+    fn nearest_u(self, x: Self::F) -> Self::U {
+        x.map(|x| x.round_ties_even() as u32)
     }
     #[inline(always)]
     unsafe fn store_i8(self, at: *mut i8, x: Self::F) {

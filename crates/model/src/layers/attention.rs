@@ -250,8 +250,7 @@ impl MultiHeadAttention {
             Seen::Lists { rows, ends } => {
                 let queries = self.as_listed(tape, self.query.forward(tape, x));
                 let (lists, keys_values) = (KeyLists { rows, ends }, [&keys, &values]);
-                let heads =
-                    tape.attention_to_lists(&self.rule, lists, &queries, keys_values, cache.scales());
+                let heads = tape.attention_to_lists(&self.rule, lists, &queries, keys_values, cache.scales());
                 self.output.forward(tape, &heads)
             }
         }

@@ -577,14 +577,7 @@ impl Backend for CpuBackend {
         });
     }
 
-    fn write_int8_rows(
-        &self,
-        y: &mut Tensor,
-        scales: &mut Tensor,
-        column: usize,
-        rows: &Tensor,
-        x: &Tensor,
-    ) {
+    fn write_int8_rows(&self, y: &mut Tensor, scales: &mut Tensor, column: usize, rows: &Tensor, x: &Tensor) {
         let d = y.shape().cols();
         assert_eq!(x.shape().cols(), d, "write_int8_rows: x {} and y {} do not fit", x.shape(), y.shape());
         self.profile.time(Share::Embedding, || {
