@@ -50,6 +50,11 @@ pub fn random_model(backend: &Arc<dyn Backend>, seed: u64) -> Transformer {
 
 /// A model in int8 with random weights, whose heads fill vectors of every instruction set.
 pub fn wide_heads_in_int8(backend: &Arc<dyn Backend>) -> Transformer {
+    wide_heads(&Builder::random(backend, 3).in_int8())
+}
+
+/// The same in any form.
+pub fn wide_heads(builder: &Builder) -> Transformer {
     let config = TransformerConfig {
         d_model: 128,
         h: 4,
@@ -59,7 +64,7 @@ pub fn wide_heads_in_int8(backend: &Arc<dyn Backend>) -> Transformer {
         decoder_layers: 2,
         ..TransformerConfig::preset("tiny", 29).unwrap()
     };
-    Transformer::new(&Builder::random(backend, 3).in_int8(), &config).unwrap()
+    Transformer::new(builder, &config).unwrap()
 }
 
 pub fn generator(

@@ -1,10 +1,10 @@
 //! What decoding says of a sentence is what a pass over the whole of it says.
 
 use super::models;
-use crate::common::{backend, generator, random_model, results, sources};
+use crate::common::{backend, generator, random_model, results, sources, wide_heads, wide_heads_in_int8};
 use attentive_generate::{AttentionKind, HeadVectors, Look, Options, Row, Seq2Seq, TransformerSteps};
-use attentive_model::Sequences;
 use attentive_model::families::transformer::{Batch, Transformer};
+use attentive_model::{Builder, Sequences};
 use attentive_tensor::{Backend, Precision, Tape};
 use std::sync::Arc;
 
@@ -103,6 +103,45 @@ fn branches_have_the_bits_of_whole_sequences() {
                 assert!(same, "{precision:?}, step {number}, {history:?}");
                 assert_eq!(found[width - 1], f32::NEG_INFINITY);
             }
+        }
+    }
+}
+
+/// In int8 the cache is rounded, so that bits differ; its order must not.
+#[test]
+fn in_int8_steps_and_attention_are_near_to_those_of_whole_sequences_in_f32() {
+    let backend = backend(Precision::F32, 1);
+    let exact = wide_heads(&Builder::random(&backend, 3));
+    let model = wide_heads_in_int8(&backend);
+    let width = model.config().vocab_size;
+    let (source, target): ([u32; 5], [u32; 6]) = ([5, 6, 7, 8, 0], [9, 10, 11, 9, 12, 0]);
+    let mut steps = TransformerSteps::new(&backend, &model);
+    steps.admit(&[(0, &source)]);
+    let mut by_steps = Vec::new();
+    let tokens = [steps.spec().start].into_iter().chain(target);
+    for (number, token) in tokens.take(target.len()).enumerate() {
+        steps.step(&[Row { slot: 0, parent: (number > 0).then_some(0), token }]);
+        by_steps.extend_from_slice(&steps.logits()[..width]);
+    }
+    let error = |found: &[f32], expected: &[f32]| {
+        let pairs = || found.iter().zip(expected).filter(|(found, _)| found.is_finite());
+        let squares: f32 = pairs().map(|(a, b)| (a - b).powi(2)).sum();
+        (squares / pairs().map(|(_, b)| b * b).sum::<f32>()).sqrt()
+    };
+    let (whole, expected) =
+        (full_logits(&backend, &model, &source, &target), full_logits(&backend, &exact, &source, &target));
+    for (what, found) in [("steps", &by_steps), ("a pass over the whole", &whole)] {
+        let error = error(found, &expected);
+        assert!(error < 0.03, "{what}: {error}");
+    }
+    let exact = TransformerSteps::new(&backend, &exact);
+    for kind in [AttentionKind::Decoder, AttentionKind::Cross] {
+        for head in 0..4 {
+            let look = Look { kind, layer: 1, head: Some(head) };
+            let [found, expected] = [&steps, &exact]
+                .map(|steps| steps.attention(&[(&source, &target)], look).unwrap()[0].weights.clone());
+            let error = error(&found, &expected);
+            assert!(error < 0.03, "head {head}: {error}");
         }
     }
 }

@@ -180,8 +180,11 @@ impl Query<'_> {
         memory.l.fill(0.0);
         memory.greatest.fill(f32::NEG_INFINITY);
         for (block, keys) in self.keys.chunks(BLOCK).enumerate() {
-            let value_scales = keys.iter().map(|&key| self.cache.scales[2 * key as usize + 1]);
-            let step = value_scales.fold(0f32, f32::max) / MOST;
+            let mut largest = 0f32;
+            for &key in keys {
+                largest = largest.max(self.cache.scales[2 * key as usize + 1]);
+            }
+            let step = largest / MOST;
             for part in (0..heads).step_by(S::LANES) {
                 self.score(s, memory, part, keys);
                 self.weigh(s, memory, part, keys, step);
@@ -208,10 +211,11 @@ impl Query<'_> {
     fn score<S: Simd>(&self, s: S, memory: &mut Memory, part: usize, keys: &[u32]) {
         let mut greatest = load(s, memory.greatest, part, S::LANES);
         let before = greatest;
-        for (first, keys) in (0..).step_by(KEYS).zip(keys.chunks(KEYS)) {
+        for first in (0..keys.len()).step_by(KEYS) {
+            let keys = &keys[first..keys.len().min(first + KEYS)];
             let sums = self.products(s, memory.query, part, keys);
-            for (i, &key) in keys.iter().enumerate() {
-                let scale = s.splat(self.cache.scales[2 * key as usize] * self.scale);
+            for i in 0..keys.len() {
+                let scale = s.splat(self.cache.scales[2 * keys[i] as usize] * self.scale);
                 let score = s.mul(s.fold(s.whole(sums[i]), self.attention.heads), scale);
                 greatest = s.max(greatest, score);
                 store(s, memory.scores, (first + i) * S::LANES, S::LANES, score);
@@ -261,17 +265,16 @@ impl Query<'_> {
         let greatest = load(s, memory.greatest, part, S::LANES);
         let mut l = s.mul(load(s, memory.l, part, S::LANES), load(s, memory.shrink, part, S::LANES));
         let lanes = self.attention.heads.next_multiple_of(S::LANES);
-        for (group, keys) in keys.chunks(FOUR).enumerate() {
+        for first in (0..keys.len()).step_by(FOUR) {
             let mut four = s.splat_u(0);
             // From the last to the first, which ends in the lowest byte.
-            for (i, &key) in keys.iter().enumerate().rev() {
-                let score = load(s, memory.scores, (group * FOUR + i) * S::LANES, S::LANES);
-                let p = exp(s, s.sub(score, greatest));
+            for i in (first..keys.len().min(first + FOUR)).rev() {
+                let p = exp(s, s.sub(load(s, memory.scores, i * S::LANES, S::LANES), greatest));
                 l = s.add(l, p);
-                let factor = s.splat(self.cache.scales[2 * key as usize + 1] * inverse);
+                let factor = s.splat(self.cache.scales[2 * keys[i] as usize + 1] * inverse);
                 four = s.add_u(s.shl_u::<8>(four), s.nearest_u(s.mul(p, factor)));
             }
-            let to = &mut memory.weights[group * lanes + part..][..S::LANES];
+            let to = &mut memory.weights[first / FOUR * lanes + part..][..S::LANES];
             // Safety: a whole vector.
             unsafe { s.store_u(to.as_mut_ptr(), four) }
         }
@@ -287,11 +290,12 @@ impl Query<'_> {
             // Vector `j` has the columns from this one and `16 · j` on.
             let column = at / PART * PART + at % PART / FOUR;
             let mut sums = [s.splat_u(0); 4];
-            for (keys, weights) in keys.chunks(FOUR).zip(memory.weights.chunks_exact(lanes)) {
+            for first in (0..keys.len()).step_by(FOUR) {
+                let weights = &memory.weights[first / FOUR * lanes..][..lanes];
                 let mut rows = [s.splat_u(0); FOUR];
                 for i in 0..FOUR {
                     // Those behind the last key have no weight.
-                    let key = keys[i.min(keys.len() - 1)] as usize;
+                    let key = keys[(first + i).min(keys.len() - 1)] as usize;
                     // Safety: `attention_to_int8_lists` checked that every row in the lists is there.
                     rows[i] = unsafe { s.load_u(self.cache.v.as_ptr().add(key * width + at).cast()) };
                 }
