@@ -1,7 +1,7 @@
 //! Embedding lookup and its gradient, and rows written to chosen places.
 //!
 //! `y[t] = scale · table[ids[t]]`, and `dtable[ids[t]] += scale · dy[t]`. Several tokens may share a row, so
-//! whatever writes to chosen rows is cut by columns, and each task takes the tokens in order.
+//! the gradient is cut by columns, and each task takes the tokens in order.
 
 use crate::gemm::quantise_row;
 use crate::isa::Kernel;
@@ -51,8 +51,8 @@ pub fn write_rows<T: Copy>(x: &[T], d: usize, rows: &[i32], y: &mut [T]) {
     }
 }
 
-/// The same in int8, each row with a scale of its own: that of row `i` goes to `scales[i][column]`. Rows must be different, and
-/// whole vectors on every instruction set.
+/// The same in int8, each row with a scale of its own: that of row `i` goes to `scales[i][column]`. A row must
+/// be whole vectors on every instruction set.
 ///
 /// # Shapes
 /// `x: [rows, d]`, `y: [height, d]`, `scales: [height, 2]`
@@ -72,7 +72,7 @@ pub fn write_int8_rows<T: Real>(
         "write_int8_rows: {d} and {column}"
     );
     rows.iter().for_each(|&row| assert_id("write_int8_rows", row, height));
-    // They are few, those of one step, and may lie anywhere: sharing them out would take as long as writing them.
+    // One thread writes them: who decodes has a thread for each copy of the model, and at most steps there are few.
     cpu.isa.dispatch(WriteInt8 { x, d, rows, y, scales, column });
 }
 

@@ -36,12 +36,12 @@ impl<'a> KeyLists<'a> {
     }
 
     /// Checks that there is a list for each query; returns how many rows there must be at least.
-    pub(super) fn check(self, queries: usize) -> usize {
+    pub(super) fn check(self, op: &str, queries: usize) -> usize {
         let (lists, rows) = (self.ends.len(), self.rows.len());
-        assert_eq!(lists, queries, "attention_to_lists: {lists} lists for {queries} queries");
+        assert_eq!(lists, queries, "{op}: {lists} lists for {queries} queries");
         assert!(
             self.ends.is_sorted() && self.ends.last().is_none_or(|&end| end as usize <= rows),
-            "attention_to_lists: the lists end at {:?}, but there are {rows} rows in them",
+            "{op}: the lists end at {:?}, but there are {rows} rows in them",
             self.ends
         );
         self.rows.iter().max().map_or(0, |&last| last as usize + 1)
@@ -70,7 +70,7 @@ pub fn attention_to_lists<T: Real>(
     assert!(heads > 0 && d_k > 0 && d_v > 0, "{name}: {heads} heads of d_k {d_k} and d_v {d_v}");
     let queries = y.len() / (heads * d_v);
     check_len(name, "y", y.len(), queries, heads * d_v);
-    let rows = lists.check(queries);
+    let rows = lists.check(name, queries);
     q.check(name, "q", queries, heads * d_k);
     k.check(name, "k", rows, heads * d_k);
     v.check(name, "v", rows, heads * d_v);

@@ -2,7 +2,9 @@
 //!
 //! At each step, keys and values are as many bytes to read as weights. In int8 they are half as many as in bf16, and dot products of
 //! four take one instruction. Queries are rounded for that like keys, and so are the weights of keys, times the scales of their
-//! values: a weight of one with the largest scale of a block becomes 255.
+//! values: the greatest weight of a block, with the largest scale in it, becomes 255. What is divided by in the end is the sum of the
+//! weights as they were rounded, so that the result stays a mean of the values: of many weights that are small beside the greatest,
+//! all may be rounded the same way.
 //!
 //! Queries and keys lie in the order of [`key_order`]: four elements of a head, then the same four of the next head. A vector of sums
 //! then has a lane for each head, or several, which are added up; and from there to the weights all heads are computed at once.
@@ -92,7 +94,7 @@ pub fn attention_to_int8_lists<T: Real>(
     assert!(fits_int8(attention), "{name}: {heads} heads of d_k {d_k} and d_v {d_v}");
     let queries = y.len() / (heads * d_v);
     check_len(name, "y", y.len(), queries, heads * d_v);
-    let rows = lists.check(queries);
+    let rows = lists.check(name, queries);
     q.check(name, "q", queries, heads * d_k);
     check_len(name, "k", cache.k.len(), cache.scales.len() / 2, heads * d_k);
     check_len(name, "v", cache.v.len(), cache.scales.len() / 2, heads * d_v);
@@ -131,12 +133,13 @@ impl<T: Real> Kernel for Queries<'_, T> {
         let Queries { attention, lists, first, q, cache, y } = self;
         let Attention { heads, d_k, d_v, .. } = *attention;
         let lanes = heads.next_multiple_of(S::LANES);
-        let sizes = [BLOCK * S::LANES, heads * d_v, lanes, lanes, lanes];
+        let sizes = [BLOCK * S::LANES, heads * d_v, lanes, lanes, lanes, lanes];
         let mut memory = Scratch::take(sizes.iter().sum());
-        let [scores, o, l, greatest, shrink] = cut(&mut memory, sizes);
+        let [scores, o, l, greatest, shrink, gain] = cut(&mut memory, sizes);
         let mut weights = Scratch::<u32>::take(BLOCK / FOUR * lanes);
         let mut query = Scratch::<i8>::take(heads * d_k);
-        let mut memory = Memory { query: &mut query, weights: &mut weights, scores, o, l, greatest, shrink };
+        let (query, weights) = (&mut query[..], &mut weights[..]);
+        let mut memory = Memory { query, weights, scores, o, l, greatest, shrink, gain };
         for (number, y) in (first..).zip(y.chunks_exact_mut(heads * d_v)) {
             let scale = quantise_row(s, q.row(number, heads * d_k), memory.query) * attention.scale;
             Query { attention, keys: lists.of(number), scale, cache }.attend(s, &mut memory, y);
@@ -149,7 +152,7 @@ impl<T: Real> Kernel for Queries<'_, T> {
 struct Memory<'a> {
     /// The query, rounded.
     query: &'a mut [i8],
-    /// `[BLOCK / 4, heads]`: of each head the weights of four keys, times the scales of their values, rounded.
+    /// For every four keys and each head their weights, times the scales of their values, rounded.
     weights: &'a mut [u32],
     /// `[BLOCK, LANES]`: those of some heads.
     scores: &'a mut [f32],
@@ -159,8 +162,10 @@ struct Memory<'a> {
     l: &'a mut [f32],
     /// Its greatest score so far.
     greatest: &'a mut [f32],
-    /// What its sums are multiplied with because there is a greater one.
+    /// What its sums so far are multiplied with because a block has a greater one.
     shrink: &'a mut [f32],
+    /// What those of a block are multiplied with because there was a greater one before.
+    gain: &'a mut [f32],
 }
 
 /// All heads of one query.
@@ -182,12 +187,14 @@ impl Query<'_> {
         for (block, keys) in self.keys.chunks(BLOCK).enumerate() {
             let mut largest = 0f32;
             for &key in keys {
-                largest = largest.max(self.cache.scales[2 * key as usize + 1]);
+                let scale = self.cache.scales[2 * key as usize + 1];
+                // What is not a number stays so, and makes the result none.
+                largest = if scale <= largest || largest.is_nan() { largest } else { scale };
             }
             let step = largest / MOST;
             for part in (0..heads).step_by(S::LANES) {
-                self.score(s, memory, part, keys);
-                self.weigh(s, memory, part, keys, step);
+                let here = self.score(s, memory, part, keys);
+                self.weigh(s, memory, part, keys, here, step);
             }
             if block > 0 {
                 for (o, &shrink) in memory.o.chunks_exact_mut(d_v).zip(&*memory.shrink) {
@@ -206,23 +213,21 @@ impl Query<'_> {
         }
     }
 
-    /// The scores of the heads from `part` on with all keys of a block.
+    /// The scores of the heads from `part` on with all keys of a block; returns the greatest of each head.
     #[inline(always)]
-    fn score<S: Simd>(&self, s: S, memory: &mut Memory, part: usize, keys: &[u32]) {
-        let mut greatest = load(s, memory.greatest, part, S::LANES);
-        let before = greatest;
+    fn score<S: Simd>(&self, s: S, memory: &mut Memory, part: usize, keys: &[u32]) -> S::F {
+        let mut here = s.splat(f32::NEG_INFINITY);
         for first in (0..keys.len()).step_by(KEYS) {
             let keys = &keys[first..keys.len().min(first + KEYS)];
             let sums = self.products(s, memory.query, part, keys);
             for i in 0..keys.len() {
                 let scale = s.splat(self.cache.scales[2 * keys[i] as usize] * self.scale);
                 let score = s.mul(s.fold(s.whole(sums[i]), self.attention.heads), scale);
-                greatest = s.max(greatest, score);
+                here = s.max(here, score);
                 store(s, memory.scores, (first + i) * S::LANES, S::LANES, score);
             }
         }
-        store(s, memory.greatest, part, S::LANES, greatest);
-        store(s, memory.shrink, part, S::LANES, exp(s, s.sub(before, greatest)));
+        here
     }
 
     /// The sums of up to [`KEYS`] keys, of the heads from `part` on.
@@ -257,27 +262,36 @@ impl Query<'_> {
         sums
     }
 
-    /// Makes weights of scores, `e^(score - greatest)`, whose sums are added to `l`, and rounds them, times the scales of their values, to
-    /// whole numbers of `step`.
+    /// Makes weights of scores, of which `here` are the greatest: `e^(score - here)`, each times the scale of its value rounded to whole
+    /// numbers of `step`. Their sums are added to `l`.
     #[inline(always)]
-    fn weigh<S: Simd>(&self, s: S, memory: &mut Memory, part: usize, keys: &[u32], step: f32) {
+    fn weigh<S: Simd>(&self, s: S, memory: &mut Memory, part: usize, keys: &[u32], here: S::F, step: f32) {
         let inverse = if step >= f32::MIN_POSITIVE { 1.0 / step } else { 0.0 };
-        let greatest = load(s, memory.greatest, part, S::LANES);
-        let mut l = s.mul(load(s, memory.l, part, S::LANES), load(s, memory.shrink, part, S::LANES));
         let lanes = self.attention.heads.next_multiple_of(S::LANES);
+        let mut sum = s.splat(0.0);
         for first in (0..keys.len()).step_by(FOUR) {
             let mut four = s.splat_u(0);
             // From the last to the first, which ends in the lowest byte.
             for i in (first..keys.len().min(first + FOUR)).rev() {
-                let p = exp(s, s.sub(load(s, memory.scores, i * S::LANES, S::LANES), greatest));
-                l = s.add(l, p);
-                let factor = s.splat(self.cache.scales[2 * keys[i] as usize + 1] * inverse);
-                four = s.add_u(s.shl_u::<8>(four), s.nearest_u(s.mul(p, factor)));
+                let p = exp(s, s.sub(load(s, memory.scores, i * S::LANES, S::LANES), here));
+                let factor = self.cache.scales[2 * keys[i] as usize + 1] * inverse;
+                let whole = s.nearest_u(s.mul(p, s.splat(factor)));
+                // Values that are all zero have a weight too, and nothing to round it for.
+                let used = if factor > 0.0 { s.mul(s.whole(whole), s.splat(1.0 / factor)) } else { p };
+                sum = s.add(sum, used);
+                four = s.add_u(s.shl_u::<8>(four), whole);
             }
             let to = &mut memory.weights[first / FOUR * lanes + part..][..S::LANES];
             // Safety: a whole vector.
             unsafe { s.store_u(to.as_mut_ptr(), four) }
         }
+        let before = load(s, memory.greatest, part, S::LANES);
+        let greatest = s.max(before, here);
+        let (shrink, gain) = (exp(s, s.sub(before, greatest)), exp(s, s.sub(here, greatest)));
+        let l = s.fma(sum, gain, s.mul(load(s, memory.l, part, S::LANES), shrink));
+        store(s, memory.greatest, part, S::LANES, greatest);
+        store(s, memory.shrink, part, S::LANES, shrink);
+        store(s, memory.gain, part, S::LANES, gain);
         store(s, memory.l, part, S::LANES, l);
     }
 
@@ -306,8 +320,10 @@ impl Query<'_> {
                 }
             }
             for j in 0..4 {
-                let o = load(s, memory.o, column + 16 * j, S::LANES);
-                store(s, memory.o, column + 16 * j, S::LANES, s.fma(s.whole(sums[j]), s.splat(step), o));
+                let column = column + 16 * j;
+                let factor = s.splat(step * memory.gain[column / d_v]);
+                let o = load(s, memory.o, column, S::LANES);
+                store(s, memory.o, column, S::LANES, s.fma(s.whole(sums[j]), factor, o));
             }
         }
     }

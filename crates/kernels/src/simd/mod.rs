@@ -375,7 +375,7 @@ mod tests {
         }
     }
 
-    /// What `f` makes of vectors of whole numbers and of floats, as numbers again.
+    /// Vectors of whole numbers.
     struct Bytes<'a>(&'a [[u32; 16]; 4]);
 
     /// `dot4_unsigned`, all four vectors of `turn_bytes`, `fold` with every period, `shl_u` and `nearest_u`.

@@ -255,7 +255,7 @@ impl Simd for Portable {
         std::array::from_fn(|i| {
             let (a, b) = (a[i].to_ne_bytes(), b[i].to_ne_bytes());
             let product = |j: usize| a[j] as i32 * b[j] as i8 as i32;
-            (sum[i] as i32 + product(0) + product(1) + product(2) + product(3)) as u32
+            sum[i].wrapping_add((product(0) + product(1) + product(2) + product(3)) as u32)
         })
     }
     #[inline(always)]
