@@ -7,10 +7,10 @@ use crate::machine::peak_mb;
 use crate::output;
 use crate::score::{self, Report};
 use attentive_generate::Translation;
-use attentive_model::checkpoint::Staged;
 use attentive_text::score::{Lines, Options, Signatures};
 use clap::Args;
 use serde::Serialize;
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -40,8 +40,8 @@ Examples:
   attentive evaluate --model opus-mt-en-de --source test.en --reference test.de
   attentive evaluate --model opus-mt-en-de --source test.en --reference test.de --beam 1 --json
 
-Scores are those of `attentive score`. Time is that of translating, tokens included, the reading of \
-the model left out.";
+Scores are those of `attentive score`. Time is that of translating and tokenizing, the reading of \
+the model left out; the tokens that end sentences count, other than in `attentive bench translate`.";
 
 /// What the command says.
 #[derive(Serialize)]
@@ -68,7 +68,7 @@ pub(crate) fn run(evaluate: &Evaluate) -> Result<(), Error> {
     let best = || translations.iter().filter_map(|translation| translation.best.first());
     let text = best().map(|best| format!("{}\n", best.text)).collect::<String>();
     if let Some(path) = &evaluate.output {
-        Staged::new(path, text.as_bytes())?.commit()?;
+        output::to_file(path, |file| Ok(file.write_all(text.as_bytes())?))?;
     }
     let hypothesis = Lines::new(&PathBuf::from("the translations"), text.into_bytes())?;
     let options = Options::default();

@@ -1,9 +1,12 @@
 //! How results reach the terminal or the next program.
 
 use crate::error::Error;
+use attentive_model::checkpoint::Staged;
 use indicatif::{ProgressBar, ProgressStyle};
 use serde::Serialize;
+use std::fs::{self, File, OpenOptions};
 use std::io::{Write, stdout};
+use std::path::Path;
 
 /// Writes a result as one line of JSON.
 pub(crate) fn json(result: &impl Serialize) -> Result<(), Error> {
@@ -34,6 +37,16 @@ pub(crate) fn write(text: &str) -> Result<(), Error> {
     let mut out = stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
+}
+
+/// Lets `write` write a file. One that is there is replaced when all is written, and stays as it is if that fails; what is no plain
+/// file, such as a named pipe or a device, is written to.
+pub(crate) fn to_file(path: &Path, write: impl FnOnce(&mut File) -> Result<(), Error>) -> Result<(), Error> {
+    if fs::metadata(path).is_ok_and(|there| !there.is_file() && !there.is_dir()) {
+        let failed = |source| attentive_model::Error::File { path: path.to_owned(), source };
+        return write(&mut OpenOptions::new().write(true).open(path).map_err(failed)?);
+    }
+    Ok(Staged::with(path, write)?.commit()?)
 }
 
 /// A bar on stderr for `steps` of something, silent where nobody watches a terminal.

@@ -4,8 +4,8 @@ use crate::decoding::Decoding;
 use crate::error::Error;
 use crate::lines::{Line, Lines, Next};
 use crate::options::between;
+use crate::output;
 use attentive_generate::{Translated, Translation, Translator, pharaoh};
-use attentive_model::checkpoint::Staged;
 use attentive_text::tokenizer::Side;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -68,11 +68,7 @@ pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
     }
     match &translate.output {
         None => translate_to(translate, translator, stdout().lock()),
-        Some(path) => {
-            let staged =
-                Staged::with(path, |file| translate_to(translate, translator, BufWriter::new(file)))?;
-            Ok(staged.commit()?)
-        }
+        Some(path) => output::to_file(path, |file| translate_to(translate, translator, BufWriter::new(file))),
     }
 }
 

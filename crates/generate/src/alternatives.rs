@@ -88,17 +88,25 @@ impl<M: Seq2Seq> Generator<M> {
         let mut search =
             Alternatives::new(request.into(), self.options().clone(), count, &self.model().spec())?;
         let (request, options) = search.first();
-        let rules = Arc::new(Rules { options, sampler: None, ..(*self.rules).clone() });
-        let usual = std::mem::replace(&mut self.rules, rules);
-        let first = self.generate([request]).next();
-        self.rules = usual;
-        let mut requests = search.second(first.transpose()?.unwrap_or_default());
+        let usual = Rules { sampler: None, ..(*self.rules).clone() };
+        let first = self.generate_with(Rules { options, ..usual }, vec![request])?;
+        let mut requests = search.second(first.into_iter().next().unwrap_or_default());
         let Rules { spec, stops, .. } = &*self.rules;
         requests.retain(|Request { source, prefix }| {
             let context = Context { sentence: 0, source, tokens: prefix, eos: spec.eos };
             !stops.iter().any(|stop| stop.stop(&context))
         });
-        let second = self.generate(requests).collect::<Result<Vec<_>, Error>>()?;
+        // What they are worth comes from their scores, whether somebody asked for these or not.
+        let options = Options { scores: true, ..self.options().clone() };
+        let second = self.generate_with(Rules { options, ..(*self.rules).clone() }, requests)?;
         Ok(search.finish(second.into_iter().filter_map(|best| best.into_iter().next()).collect()))
+    }
+
+    /// Decodes requests by other rules than the usual ones.
+    fn generate_with(&mut self, rules: Rules, requests: Vec<Request>) -> Result<Vec<Vec<Hypothesis>>, Error> {
+        let usual = std::mem::replace(&mut self.rules, Arc::new(rules));
+        let found = self.generate(requests).collect();
+        self.rules = usual;
+        found
     }
 }

@@ -92,17 +92,18 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether parameters can be learned and saved: they are neither packed nor in int8.
-    pub fn is_plain(&self) -> bool {
+    pub(crate) fn is_plain(&self) -> bool {
         self.form == Form::Plain
     }
 
     /// Whether the weights of products are in int8.
-    pub fn is_int8(&self) -> bool {
+    pub(crate) fn is_int8(&self) -> bool {
         self.form == Form::Int8
     }
 
     /// The same builder with rows of parameters in another order: which row of what is stored each one is. Not to be saved.
-    pub fn reordered(&self, rows: impl Into<Rc<[usize]>>) -> Builder<'a> {
+    pub(crate) fn reordered(&self, rows: impl Into<Rc<[usize]>>) -> Builder<'a> {
+        assert!(!self.is_plain(), "rows in another order would be learned and saved so");
         Builder { rows: Some(rows.into()), ..self.clone() }
     }
 

@@ -146,8 +146,17 @@ impl App {
         let model = &chosen.model;
         self.check(field, &[text])?;
         let cut = chosen.cut(text)?;
-        let first =
-            cut.parts.first().ok_or_else(|| Refusal::field(field, "there is nothing to translate"))?;
+        let first = match &cut.parts[..] {
+            [] => return Err(Refusal::field(field, "there is nothing to translate")),
+            [one] => one,
+            parts => {
+                let problem = format!(
+                    "alternatives are for what the model reads at once, but this takes {} parts: send one sentence",
+                    parts.len()
+                );
+                return Err(Refusal::field(field, problem));
+            }
+        };
         let request = Request { source: first.source.clone(), prefix: prefix.clone() };
         let mut search = Alternatives::new(request, options.clone(), count, model.codec.spec())?;
         let until = self.until();

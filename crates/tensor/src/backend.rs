@@ -188,8 +188,7 @@ pub trait Backend: Debug + Send + Sync {
     ) -> (Tensor, Tensor);
     /// The same for single queries that see all of the rows of `k` and `v` that are listed for them: decoding. Queries and keys
     /// have their heads side by side. With `scales`, keys and values are in int8, as [`Backend::write_int8_rows`] wrote them: the keys with the
-    /// first and the values with the second column of scales. Queries and keys are then in the order of
-    /// [`key_order`](crate::key_order), values in that of [`value_order`](crate::value_order).
+    /// first and the values with the second column of scales; all are then in the order of [`Backend::int8_order`].
     fn attention_to_lists(
         &self,
         rule: &Attention,
@@ -199,6 +198,9 @@ pub trait Backend: Debug + Send + Sync {
         v: &Tensor,
         scales: Option<&Tensor>,
     ) -> Tensor;
+    /// Which column of heads one after the other each place of a query or a key, and of a value, has for a cache in int8; none if
+    /// such an attention cannot have one.
+    fn int8_order(&self, rule: &Attention) -> Option<[Vec<usize>; 2]>;
     /// Rows of `heads` heads one after the other, turned: element by element, the heads side by side.
     fn heads_side_by_side(&self, x: &Tensor, heads: usize) -> Tensor;
     /// The gradients of `q`, `k` and `v`; here the spans cover every row of `k` and `v`, too.

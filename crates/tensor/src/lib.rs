@@ -35,7 +35,7 @@ mod tape;
 mod tensor;
 
 pub use attentive_kernels::activation::Activation;
-pub use attentive_kernels::attention::{Attention, KeyLists, Span, fits_int8, key_order, value_order};
+pub use attentive_kernels::attention::{Attention, KeyLists, Span};
 pub use attentive_kernels::gemm::quantise;
 pub use attentive_kernels::optimizer::Adam as AdamRule;
 pub use attentive_kernels::top::{Best, Wanted, top_of_row};

@@ -210,6 +210,9 @@ impl Backend for SealedBackend {
         let scales = scales.map(open);
         seal(self.inner.attention_to_lists(rule, lists, &open(q), &open(k), &open(v), scales.as_ref()))
     }
+    fn int8_order(&self, rule: &Attention) -> Option<[Vec<usize>; 2]> {
+        self.inner.int8_order(rule)
+    }
     fn heads_side_by_side(&self, x: &Tensor, heads: usize) -> Tensor {
         seal(self.inner.heads_side_by_side(&open(x), heads))
     }

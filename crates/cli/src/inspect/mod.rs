@@ -4,12 +4,13 @@ mod png;
 
 use crate::error::Error;
 use crate::options::Compute;
+use crate::output;
 use crate::precision::DecodingPrecision;
 use attentive_generate::{AttentionKind, Codec, Generator, Look, ModelFolder, Options, Request, Seq2Seq};
-use attentive_model::checkpoint::Staged;
 use attentive_serve::attention::Attention;
 use attentive_serve::{picture, standalone};
 use clap::{Args, ValueEnum};
+use std::io::Write;
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -83,7 +84,7 @@ pub(crate) fn run(inspect: &Inspect) -> Result<(), Error> {
         Format::Svg => inspect.draw(&attention).into_bytes(),
         Format::Png => png::from_svg(&inspect.draw(&attention))?,
     };
-    Ok(Staged::new(path, &contents)?.commit()?)
+    output::to_file(path, |file| Ok(file.write_all(&contents)?))
 }
 
 impl Inspect {
@@ -128,6 +129,10 @@ impl Inspect {
         }
         let mut parts = codec.parts(text)?;
         match parts.len() {
+            1 if parts[0].cut > 0 => Err(Error::Inspect(format!(
+                "this sentence has {} tokens more than the model reads: look into a shorter one",
+                parts[0].cut
+            ))),
             1 => Ok(parts.swap_remove(0).source),
             count => Err(Error::Inspect(format!(
                 "the model reads this text in {count} parts: look into one sentence at a time"

@@ -61,6 +61,12 @@ impl Codec {
         &self.spec
     }
 
+    /// The tokens of a line that the model can read at once; others are refused.
+    pub fn whole(&self, line: &str) -> Result<Vec<u32>, Error> {
+        let (source, most) = (self.encode(line)?, self.spec.max_source);
+        if source.len() > most { Err(Error::LongSource { tokens: source.len(), most }) } else { Ok(source) }
+    }
+
     /// A line that is not empty as a model reads it: whole, or sentence by sentence if it is too long for that.
     pub fn parts(&self, line: &str) -> Result<Vec<Part>, Error> {
         let most = self.spec.max_source;

@@ -144,12 +144,10 @@ impl Translator {
     }
 
     /// The `count` most probable ways in which the translation of a line can go on behind the prefix, the most probable
-    /// next token first. Of a line that is too long for the model, the first part is translated. What was pushed before
-    /// is forgotten.
+    /// next token first. A line that is too long for the model is refused. What was pushed before is forgotten.
     pub fn alternatives(&mut self, line: &str, count: usize) -> Result<Vec<Translated>, Error> {
         self.parts.clear();
-        let mut parts = self.codec.parts(line.trim())?;
-        let request = Request { source: parts.swap_remove(0).source, prefix: self.prefix.clone() };
+        let request = Request { source: self.codec.whole(line.trim())?, prefix: self.prefix.clone() };
         let found = self.generator.alternatives(request, count)?;
         let whole = |hypothesis| {
             let mut whole = Translated::default();

@@ -53,6 +53,7 @@ fn precisions() -> Vec<(&'static str, Arc<dyn Backend>, Transformer)> {
     all.push(("int8", Arc::clone(&f32), int8(&f32)));
     all.push(("int8 with wide heads", Arc::clone(&f32), wide_heads_in_int8(&f32)));
     all.push(("int8 and bf16", Arc::clone(&bf16), int8(&bf16)));
+    all.push(("int8 and bf16 with wide heads", Arc::clone(&bf16), wide_heads_in_int8(&bf16)));
     all
 }
 

@@ -697,8 +697,7 @@ fn of_equal_values_in_int8_the_mean_is_that_value() {
             for peak in [0, keys - 1] {
                 // All elements of a key are the same: the score is √d_k times that.
                 let score = |key: usize| if key == peak { 0.0 } else { tail.ln() };
-                let k: Vec<f32> =
-                    (0..keys * width).map(|i| score(i / width) / (d as f32).sqrt()).collect();
+                let k: Vec<f32> = (0..keys * width).map(|i| score(i / width) / (d as f32).sqrt()).collect();
                 let y = int8_attention(&cpu(Isa::best()), &rule, &q, &k, &vec![0.75; keys * width]);
                 let worst = y.iter().map(|y| (y - 0.75).abs()).fold(0.0, f32::max);
                 assert!(worst < 1e-5, "{keys} keys, a tail of {tail}, the peak at {peak}: {worst}");

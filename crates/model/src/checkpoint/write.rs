@@ -105,7 +105,13 @@ impl Staged {
         write: impl FnOnce(&mut File) -> Result<(), E>,
     ) -> Result<Staged, E> {
         let failed = |source| Error::File { path: path.to_owned(), source };
-        let (staged, mut file) = Staged::create(path).map_err(failed)?;
+        // What a link leads to is replaced, not the link.
+        let target = if path.is_symlink() { std::fs::canonicalize(path) } else { Ok(path.to_owned()) };
+        let (staged, mut file) = target.and_then(|target| Staged::create(&target)).map_err(failed)?;
+        if let Ok(old) = std::fs::metadata(path) {
+            // Who could not read the old one cannot read the new one.
+            file.set_permissions(old.permissions()).map_err(failed)?;
+        }
         write(&mut file)?;
         file.sync_all().map_err(failed)?;
         Ok(staged)

@@ -5,7 +5,7 @@ use super::cache::{KeysValues, Seen};
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::sequences::Sequences;
-use attentive_tensor::{Attention, KeyLists, Span, Tape, Var, fits_int8, key_order, value_order};
+use attentive_tensor::{Attention, KeyLists, Span, Tape, Var};
 use std::sync::Arc;
 
 /// `softmax(scale · Q·Kᵀ)·V` of one sequence and one head: each row of `V` counts as much as its key is like the query.
@@ -130,7 +130,7 @@ enum Order {
     HeadByHead,
     /// Queries and keys element by element, the heads side by side, as a cache has them.
     SideBySide,
-    /// As a cache in int8 has them: which place each column of heads one after the other has.
+    /// As a cache in int8 has them: which column of heads one after the other each place has.
     Int8 { keys: Arc<[usize]>, values: Arc<[usize]> },
 }
 
@@ -146,13 +146,11 @@ impl MultiHeadAttention {
         builder: &Builder,
         config: &MultiHeadConfig,
     ) -> Result<MultiHeadAttention, Error> {
-        let order = if builder.is_plain() {
-            Order::HeadByHead
-        } else if builder.is_int8() && fits_int8(&rule(config)) {
-            let &MultiHeadConfig { h, d_k, d_v, .. } = config;
-            Order::Int8 { keys: places(&key_order(h, d_k)), values: places(&value_order(h, d_v)) }
-        } else {
-            Order::SideBySide
+        let int8 = if builder.is_int8() { builder.backend().int8_order(&rule(config)) } else { None };
+        let order = match int8 {
+            _ if builder.is_plain() => Order::HeadByHead,
+            None => Order::SideBySide,
+            Some([keys, values]) => Order::Int8 { keys: keys.into(), values: values.into() },
         };
         MultiHeadAttention::in_order(builder, config, order)
     }
@@ -164,16 +162,15 @@ impl MultiHeadAttention {
     ) -> Result<MultiHeadAttention, Error> {
         let &MultiHeadConfig { d_model, h, d_k, d_v, dropout, .. } = config;
         let [mut query, mut key, mut value] = ["q_proj", "k_proj", "v_proj"].map(|name| builder.at(name));
-        match order {
+        match &order {
             Order::HeadByHead => {}
             Order::SideBySide => {
                 let rows: Vec<usize> = (0..h * d_k).map(|row| row % h * d_k + row / h).collect();
                 (query, key) = (query.reordered(&rows[..]), key.reordered(&rows[..]));
             }
-            Order::Int8 { .. } => {
-                let rows = key_order(h, d_k);
-                (query, key) = (query.reordered(&rows[..]), key.reordered(&rows[..]));
-                value = value.reordered(value_order(h, d_v));
+            Order::Int8 { keys, values } => {
+                (query, key) = (query.reordered(&keys[..]), key.reordered(&keys[..]));
+                value = value.reordered(&values[..]);
             }
         }
         Ok(MultiHeadAttention {
@@ -196,11 +193,11 @@ impl MultiHeadAttention {
         self.attend(tape, x, &keys, &values, spans)
     }
 
-    /// The keys and values of `memory`, `[keys, h·d_k]` and `[keys, h·d_v]`: what a cache keeps.
+    /// The keys and values of `memory`, `[keys, h·d_k]` and `[keys, h·d_v]`, head after head.
     pub fn keys_values(&self, tape: &Tape, memory: &Var) -> (Var, Var) {
         let (keys, values) = (self.key.forward(tape, memory), self.value.forward(tape, memory));
         let values = match &self.order {
-            Order::Int8 { values: order, .. } => tape.reorder_columns(&values, order),
+            Order::Int8 { values: order, .. } => tape.reorder_columns(&values, &places(order)),
             Order::HeadByHead | Order::SideBySide => values,
         };
         (self.head_by_head(tape, keys), values)
@@ -212,7 +209,7 @@ impl MultiHeadAttention {
             Order::HeadByHead => x,
             // Elements and heads change places, as they do on the way there.
             Order::SideBySide => tape.heads_side_by_side(&x, self.rule.d_k),
-            Order::Int8 { keys, .. } => tape.reorder_columns(&x, keys),
+            Order::Int8 { keys, .. } => tape.reorder_columns(&x, &places(keys)),
         }
     }
 
@@ -264,8 +261,8 @@ fn rule(config: &MultiHeadConfig) -> Attention {
 }
 
 /// Which place each column has, of an order that says which column is in each place.
-fn places(order: &[usize]) -> Arc<[usize]> {
+fn places(order: &[usize]) -> Vec<usize> {
     let mut places = vec![0; order.len()];
     order.iter().enumerate().for_each(|(place, &column)| places[column] = place);
-    places.into()
+    places
 }

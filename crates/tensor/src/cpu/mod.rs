@@ -469,6 +469,12 @@ impl Backend for CpuBackend {
         })
     }
 
+    fn int8_order(&self, rule: &Attention) -> Option<[Vec<usize>; 2]> {
+        let &Attention { heads, d_k, d_v, .. } = rule;
+        let order = || [attention::key_order(heads, d_k), attention::value_order(heads, d_v)];
+        attention::fits_int8(rule).then(order)
+    }
+
     fn heads_side_by_side(&self, x: &Tensor, heads: usize) -> Tensor {
         self.profile.time(Share::Attention, || {
             by_type!(x, T => self.build(x.shape(), |y| {

@@ -48,9 +48,11 @@ const PAD: &str = "<pad>";
 const SPECIAL: [&str; 3] = [END, UNKNOWN, PAD];
 
 impl Marian {
-    /// Whether a folder looks like one of Marian's.
+    /// Whether a folder looks like one of Marian's, though a file of it may be missing: the pieces of one side alone have other
+    /// numbers than those of its vocabulary.
     pub(crate) fn is_in(folder: &Path) -> bool {
-        folder.join("source.spm").is_file() && folder.join("vocab.json").is_file()
+        let is_there = |name| folder.join(name).is_file();
+        is_there("vocab.json") && (is_there("source.spm") || is_there("target.spm"))
     }
 
     pub(crate) fn load(folder: &Path) -> Result<Marian, Error> {
