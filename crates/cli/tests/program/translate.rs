@@ -211,6 +211,14 @@ fn a_long_line_is_translated_sentence_by_sentence() {
 }
 
 #[test]
+fn alternatives_of_a_line_that_is_too_long_are_refused_not_cut() {
+    let long = ["a dog runs on the grass.", "the old dog sleeps.", "cats hide in the trees."].join(" ");
+    let outcome = fed("--alternatives 2", format!("fish\n{long}\n").as_bytes());
+    assert_eq!(outcome.code, Some(1));
+    assert!(outcome.stderr.contains("the model reads at most 64: split it"), "{}", outcome.stderr);
+}
+
+#[test]
 fn a_sentence_that_is_too_long_is_cut_with_a_word_about_it() {
     let long = ["dog runs on the grass"; 20].join(" ");
     let outcome = fed("--beam 1", format!("a dog\n{long}\nfish\n").as_bytes());
@@ -245,6 +253,32 @@ fn a_file_is_written_whole_or_not_at_all() {
     let outcome = fed("", b"a dog\nbad \xFF\n");
     assert_eq!((outcome.code, outcome.stdout.lines().count()), (Some(1), 1), "{}", outcome.stderr);
     outcome.says(&["standard input, line 2", "UTF-8"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn an_output_that_is_there_keeps_its_kind_and_its_mode() {
+    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+    let folder = folder().join("outputs");
+    std::fs::create_dir_all(&folder).unwrap();
+    let [real, link, pipe] = ["real.txt", "link.txt", "pipe"].map(|name| folder.join(name));
+    std::fs::write(&real, "old\n").unwrap();
+    std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o640)).unwrap();
+    std::os::unix::fs::symlink("real.txt", &link).unwrap();
+    let expected = format!("{}\n", answered(&fed("", b"a dog\n"))[0]);
+    let outcome = fed(&format!("--output {}", link.display()), b"a dog\n");
+    assert_eq!((outcome.code, std::fs::read_to_string(&real).unwrap()), (Some(0), expected.clone()));
+    assert!(link.is_symlink());
+    assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
+
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read_to_string(pipe).unwrap()
+    });
+    assert_eq!(fed(&format!("--output {}", pipe.display()), b"a dog\n").code, Some(0));
+    assert_eq!(reader.join().unwrap(), expected);
+    assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
 }
 
 #[test]
@@ -323,6 +357,16 @@ fn a_folder_without_a_model_is_told_in_one_sentence() {
     std::fs::write(other.join("generation_config.json"), r#"{"num_beam_groups": 3}"#).unwrap();
     run(&format!("translate --model {} hello", other.display()))
         .failed(&["generation_config.json", "num_beam_groups"]);
+}
+
+#[test]
+fn a_folder_without_the_pieces_of_its_sources_is_refused() {
+    let broken = folder().join("without-source");
+    make_model(&broken);
+    std::fs::remove_file(broken.join("source.spm")).unwrap();
+    let outcome = run(&format!("translate --model {} fish", broken.display()));
+    assert_eq!((outcome.code, &outcome.stdout[..]), (Some(1), ""));
+    assert!(outcome.stderr.contains("source.spm"), "{}", outcome.stderr);
 }
 
 #[test]
