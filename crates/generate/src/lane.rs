@@ -65,8 +65,8 @@ impl<M: Seq2Seq> Lane<M> {
         }
     }
 
-    /// Writes one token of every sentence that has a place. Waiting ones, which `lanes` lanes share, take free places first, as long
-    /// as not more than `most` are in work. Returns whether there was anything to do.
+    /// Writes one token of every sentence that has a place. Waiting ones, which `lanes` lanes share, take free places
+    /// first, as long as not more than `most` are in work. Returns whether there was anything to do.
     pub fn step(
         &mut self,
         waiting: &Mutex<&mut Waiting>,

@@ -16,7 +16,7 @@ pub struct Options {
     /// How many results there are for a sentence: the best of the beam, or as many draws, which may be equal.
     pub n_best: usize,
     /// Whether anybody wants to know how sure the model was. If not, greedy search spares the sum over the vocabulary, and the
-    /// tokens that it chooses have a score of 0. Other searches cannot do without.
+    /// tokens that it chooses have a score of 0, unless a filter looks at all of them. Other searches cannot do without.
     pub scores: bool,
     /// What scores are divided by.
     pub penalty: LengthPenalty,

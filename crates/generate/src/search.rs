@@ -69,8 +69,8 @@ pub(crate) struct Next {
 
 /// What the model says of the rows of one sentence.
 pub(crate) struct Scores<'a> {
-    /// The best tokens of each row with their log-probabilities, if [`Rules::want_scores`], `width` of them, which are [`Rules::candidates`] at least,
-    /// unless [`Rules::want_rows`].
+    /// The best tokens of each row with their log-probabilities, if [`Rules::want_scores`], `width` of them, which are
+    /// [`Rules::candidates`] at least, unless [`Rules::want_rows`].
     pub best: &'a [Best],
     pub width: usize,
     /// The logits of each row, where somebody wants them.

@@ -163,9 +163,9 @@ mod linux {
 
                 $(#[$doc])*
                 ///
-                /// `a` are 16 rows of 64 bytes, `a_stride` bytes apart, at each step `a_step` bytes further; `b` is packed: for each
-                /// step two tiles of 1 KiB; `c` is 16 rows of 32 sums, taken as zero at the start with `first`. On the way `lines`
-                /// are fetched, which need not be valid.
+                /// `a` are 16 rows of 64 bytes, `a_stride` bytes apart, at each step `a_step` bytes further; `b` is
+                /// packed: for each step two tiles of 1 KiB; `c` is 16 rows of 32 sums, taken as zero at the start with
+                /// `first`. On the way `lines` are fetched, which need not be valid.
                 ///
                 /// # Safety
                 /// All of that must be valid to read, and `c` to write.

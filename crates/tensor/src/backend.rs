@@ -2,9 +2,9 @@
 //!
 //! Each method is a coarse operation of a Transformer on opaque buffers. Matrices are rows of a last dimension;
 //! a batch of sequences is packed, `[tokens, d]`, and only attention knows where a sequence begins ([`Span`]).
-//! Nothing returns a number to the host except [`Backend::download`] and [`Backend::top_logits`]: losses, norms and clip factors stay scalars on
-//! the device. Where a gradient may already have contributions from elsewhere, a method takes them as `into` and
-//! adds to them; without them it starts afresh.
+//! Nothing returns a number to the host except [`Backend::download`] and [`Backend::top_logits`]: losses, norms and
+//! clip factors stay scalars on the device. Where a gradient may already have contributions from elsewhere, a method
+//! takes them as `into` and adds to them; without them it starts afresh.
 //!
 //! A wrong shape is a programmer's mistake: backends panic with the name of the operation and both shapes.
 
@@ -187,8 +187,9 @@ pub trait Backend: Debug + Send + Sync {
         v: &Tensor,
     ) -> (Tensor, Tensor);
     /// The same for single queries that see all of the rows of `k` and `v` that are listed for them: decoding. Queries and keys
-    /// have their heads side by side. With `scales`, keys and values are in int8, as [`Backend::write_int8_rows`] wrote them: the keys with the
-    /// first and the values with the second column of scales; all are then in the order of [`Backend::int8_order`].
+    /// have their heads side by side. With `scales`, keys and values are in int8, as [`Backend::write_int8_rows`] wrote
+    /// them: the keys with the first and the values with the second column of scales; all are then in the order of
+    /// [`Backend::int8_order`].
     fn attention_to_lists(
         &self,
         rule: &Attention,
@@ -247,7 +248,8 @@ pub trait Backend: Debug + Send + Sync {
     // The end of decoding.
 
     /// Of the logits `x · wᵀ + bias`, which never exist as a whole, the greatest of each row, greatest first, and
-    /// `log Σ e^logit` of the whole row, as far as they are wanted: all of the best, row after row, and all of the sums. Like [`Backend::download`], this is where the host waits.
+    /// `log Σ e^logit` of the whole row, as far as they are wanted: all of the best, row after row, and all of the
+    /// sums. Like [`Backend::download`], this is where the host waits.
     fn top_logits(
         &self,
         x: &Tensor,

@@ -1,9 +1,9 @@
 //! `attentive bench kernels`: each kernel alone, beside the limit that it runs into.
 //!
 //! Shapes are those of training the base model. Products and attention are held against multiply-adds that need
-//! nothing but registers; products of bf16 and int8, where there is a tile unit, against its products. Everything else goes over its operands once, and is held against the plainest stream over
-//! as many bytes: in a cache or in memory, wherever they fit. What is only written is counted once, although most
-//! processors read it first.
+//! nothing but registers; products of bf16 and int8, where there is a tile unit, against its products. Everything else
+//! goes over its operands once, and is held against the plainest stream over as many bytes: in a cache or in memory,
+//! wherever they fit. What is only written is counted once, although most processors read it first.
 
 use super::median;
 use crate::error::Error;

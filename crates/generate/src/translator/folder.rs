@@ -26,8 +26,8 @@ impl ModelFolder {
         ModelFolder::open_on(std::slice::from_ref(backend), false, folder)
     }
 
-    /// Reads a folder once, to be decoded with on several backends side by side, whose memory, instruction set and precision are the
-    /// same; with weights in int8, if these are asked for.
+    /// Reads a folder once, to be decoded with on several backends side by side, whose memory, instruction set and
+    /// precision are the same; with weights in int8, if these are asked for.
     ///
     /// # Panics
     /// If there is no backend.

@@ -194,7 +194,8 @@ impl Translator {
         self.parts.is_empty()
     }
 
-    /// Writes some tokens, thirty-two at least and twice as many at most if there is so much to do, of every part of a line that is being translated.
+    /// Writes some tokens, thirty-two at least and twice as many at most if there is so much to do, of every part of a
+    /// line that is being translated.
     pub fn step(&mut self) -> Result<(), Error> {
         self.generator.steps(TOGETHER);
         let first = self.parts.iter().take_while(|part| part.hypotheses.is_some()).count();

@@ -1,15 +1,16 @@
 //! Decoding over keys and values in int8, each row with a scale of its own.
 //!
-//! At each step, keys and values are as many bytes to read as weights. In int8 they are half as many as in bf16, and dot products of
-//! four take one instruction. Queries are rounded for that like keys, and so are the weights of keys, times the scales of their
-//! values: the greatest weight of a block, with the largest scale in it, becomes 255. What is divided by in the end is the sum of the
-//! weights as they were rounded, so that the result stays a mean of the values: of many weights that are small beside the greatest,
-//! all may be rounded the same way.
+//! At each step, keys and values are as many bytes to read as weights. In int8 they are half as many as in bf16, and
+//! dot products of four take one instruction. Queries are rounded for that like keys, and so are the weights of keys,
+//! times the scales of their values: the greatest weight of a block, with the largest scale in it, becomes 255. What is
+//! divided by in the end is the sum of the weights as they were rounded, so that the result stays a mean of the values:
+//! of many weights that are small beside the greatest, all may be rounded the same way.
 //!
-//! Queries and keys lie in the order of [`key_order`]: four elements of a head, then the same four of the next head. A vector of sums
-//! then has a lane for each head, or several, which are added up; and from there to the weights all heads are computed at once.
-//! Values lie in the order of [`value_order`], from which four rows are turned with the fewest instructions. Who makes
-//! queries, keys and values has their order for nothing: it is that of the rows of a projection.
+//! Queries and keys lie in the order of [`key_order`]: four elements of a head, then the same four of the next head. A
+//! vector of sums then has a lane for each head, or several, which are added up; and from there to the weights all
+//! heads are computed at once. Values lie in the order of [`value_order`], from which four rows are turned with the
+//! fewest instructions. Who makes queries, keys and values has their order for nothing: it is that of the rows of a
+//! projection.
 //!
 //! Sums of products are exact. So the bits of what a query gets depend on the query and on what it sees, and on nothing else.
 
@@ -147,8 +148,8 @@ impl<T: Real> Kernel for Queries<'_, T> {
     }
 }
 
-/// What a query is computed in. Where there is a number for each head, there are whole vectors of them: heads that are fewer than lanes are
-/// repeated.
+/// What a query is computed in. Where there is a number for each head, there are whole vectors of them: heads that are
+/// fewer than lanes are repeated.
 struct Memory<'a> {
     /// The query, rounded.
     query: &'a mut [i8],
@@ -262,8 +263,8 @@ impl Query<'_> {
         sums
     }
 
-    /// Makes weights of scores, of which `here` are the greatest: `e^(score - here)`, each times the scale of its value rounded to whole
-    /// numbers of `step`. Their sums are added to `l`.
+    /// Makes weights of scores, of which `here` are the greatest: `e^(score - here)`, each times the scale of its value
+    /// rounded to whole numbers of `step`. Their sums are added to `l`.
     #[inline(always)]
     fn weigh<S: Simd>(&self, s: S, memory: &mut Memory, part: usize, keys: &[u32], here: S::F, step: f32) {
         let inverse = if step >= f32::MIN_POSITIVE { 1.0 / step } else { 0.0 };

@@ -548,8 +548,8 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
     check::<bf16>(20, 17, 16, &[33, 2]);
 }
 
-/// A cache in int8 and a query over it by their definition: numbers and scales of a row as `quantise` makes them, weights times scales
-/// rounded to whole numbers of the largest scale of a value, over 255, and divided by their sum.
+/// A cache in int8 and a query over it by their definition: numbers and scales of a row as `quantise` makes them,
+/// weights times scales rounded to whole numbers of the largest scale of a value, over 255, and divided by their sum.
 #[test]
 fn a_query_over_rows_in_int8_gets_what_their_definition_says() {
     fn check(heads: usize, d_k: usize, d_v: usize, lengths: &[usize]) {
@@ -685,8 +685,9 @@ fn a_query_over_many_rows_in_int8_is_near_to_one_over_rows_in_f32() {
     }
 }
 
-/// Rounding is no reason for a mean of equal values to be another one: a peak and a long tail of weights that are all rounded up, all
-/// rounded down, or to nothing, in one block and in several, with the peak in the first of them or in the last.
+/// Rounding is no reason for a mean of equal values to be another one: a peak and a long tail of weights that are all
+/// rounded up, all rounded down, or to nothing, in one block and in several, with the peak in the first of them or in
+/// the last.
 #[test]
 fn of_equal_values_in_int8_the_mean_is_that_value() {
     let (heads, d) = (8, 32);

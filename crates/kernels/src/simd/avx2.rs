@@ -359,8 +359,8 @@ impl Simd for Avx2 {
     }
 }
 
-/// `sum + Σ a·b` over the four signed bytes of each lane of `b`, of which those of `a` are given as numbers of 16 bits: products are
-/// added in pairs.
+/// `sum + Σ a·b` over the four signed bytes of each lane of `b`, of which those of `a` are given as numbers of 16 bits:
+/// products are added in pairs.
 #[inline(always)]
 fn dot_halves(sum: __m256i, a_even: __m256i, a_odd: __m256i, b: __m256i) -> __m256i {
     unsafe {

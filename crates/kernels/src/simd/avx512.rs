@@ -407,8 +407,8 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     }
 }
 
-/// `sum + Σ a·b` over the four signed bytes of each lane of `b`, of which those of `a` are given as numbers of 16 bits: products are
-/// added in pairs.
+/// `sum + Σ a·b` over the four signed bytes of each lane of `b`, of which those of `a` are given as numbers of 16 bits:
+/// products are added in pairs.
 #[inline(always)]
 fn dot_halves(sum: __m512i, a_even: __m512i, a_odd: __m512i, b: __m512i) -> __m512i {
     unsafe {

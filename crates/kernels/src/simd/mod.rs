@@ -202,8 +202,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn dot4(self, sum: Self::U, a: Self::U, b: Self::U) -> Self::U;
     /// The same where the bytes of `a` are unsigned, which takes some processors a single instruction.
     fn dot4_unsigned(self, sum: Self::U, a: Self::U, b: Self::U) -> Self::U;
-    /// The bytes of four rows, turned: of every sixteen bytes of a row, those from `4j` on go to the lanes of vector `j`, a byte of each
-    /// row in a lane.
+    /// The bytes of four rows, turned: of every sixteen bytes of a row, those from `4j` on go to the lanes of vector
+    /// `j`, a byte of each row in a lane.
     fn turn_bytes(self, rows: [Self::U; 4]) -> [Self::U; 4];
     /// Signed whole numbers as `f32`.
     fn whole(self, x: Self::U) -> Self::F;

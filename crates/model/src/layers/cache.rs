@@ -24,8 +24,8 @@ pub struct LayerCache {
     pub(super) memory: KeysValues,
 }
 
-/// Keys `[rows, h·d_k]` and values `[rows, h·d_v]`, in int8 with scales `[rows, 2]`. They are made when the first ones are written, and
-/// again when `rows` has grown since.
+/// Keys `[rows, h·d_k]` and values `[rows, h·d_v]`, in int8 with scales `[rows, 2]`. They are made when the first ones
+/// are written, and again when `rows` has grown since.
 #[derive(Debug, Default)]
 pub(super) struct KeysValues {
     tensors: Option<(Tensor, Tensor)>,

@@ -58,8 +58,8 @@ impl AttentionWeights {
 
 impl Tape {
     /// Attention of single queries to the rows of `k` and `v` that are listed for each: decoding, with no way back. Queries and
-    /// keys have their heads side by side, as [`Tape::heads_side_by_side`] makes them; with `scales`, keys and values are in int8 and in
-    /// the order of [`Backend::attention_to_lists`].
+    /// keys have their heads side by side, as [`Tape::heads_side_by_side`] makes them; with `scales`, keys and values
+    /// are in int8 and in the order of [`Backend::attention_to_lists`].
     pub fn attention_to_lists(
         &self,
         rule: &Attention,

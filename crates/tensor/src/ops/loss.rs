@@ -1,7 +1,8 @@
 //! The output projection and its loss, as one operation.
 //!
-//! Logits are `hidden · tableᵀ`, and a bias that is not learned where a model has one. Loss and gradients are computed together, some tokens at a time, on the way forward;
-//! the way back only hands the gradients on. A matrix of tokens × vocabulary never exists.
+//! Logits are `hidden · tableᵀ`, and a bias that is not learned where a model has one. Loss and gradients are computed
+//! together, some tokens at a time, on the way forward; the way back only hands the gradients on. A matrix of tokens ×
+//! vocabulary never exists.
 
 use crate::backend::{Binary, ProjectionTarget};
 use crate::tape::{Tape, Var};

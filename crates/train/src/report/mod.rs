@@ -1,7 +1,7 @@
 //! `report.html`: a run on one page, which asks for nothing from anywhere.
 //!
-//! The plots are drawn here, as SVG within the page, so that it can be opened from a disk, sent by mail and read in ten years. It has
-//! no script. Colours follow the reader's choice of light or dark.
+//! The plots are drawn here, as SVG within the page, so that it can be opened from a disk, sent by mail and read in ten
+//! years. It has no script. Colours follow the reader's choice of light or dark.
 
 mod plot;
 

@@ -63,7 +63,7 @@ impl Translations {
     }
 
     fn translate(&self, backend: &Arc<dyn Backend>, model: &Transformer) -> Result<Vec<String>, Error> {
-        let options = Options { batch: BATCH, beam: self.beam, ..Options::default() };
+        let options = Options { batch: BATCH, beam: self.beam, scores: false, ..Options::default() };
         let mut generator = Generator::new(TransformerSteps::new(backend, model), options)?;
         let sources = self.lines.iter().map(|line| line.tokens.clone());
         let texts = generator.generate(sources).map(|hypotheses| {

@@ -1,9 +1,9 @@
 //! Training of tokenizers: what to learn, from which lines, and the files that come of it.
 //!
 //! BPE and Unigram become SentencePiece models in a Marian folder, with one vocabulary: `</s>` is 0, `<unk>`
-//! 1, then the pieces, the language tokens that lines begin with (`>>fra<<`), and `<pad>` last. Where both sides share their pieces, the ids of `source.spm`,
-//! `target.spm`, `vocab.json` and `tokenizer.json` are all the same. WordPiece becomes BERT's `vocab.txt`
-//! with its `tokenizer.json`.
+//! 1, then the pieces, the language tokens that lines begin with (`>>fra<<`), and `<pad>` last. Where both sides share
+//! their pieces, the ids of `source.spm`, `target.spm`, `vocab.json` and `tokenizer.json` are all the same. WordPiece
+//! becomes BERT's `vocab.txt` with its `tokenizer.json`.
 //!
 //! The same lines give the same bytes, in whatever order the files are given.
 
