@@ -2,9 +2,9 @@
 //!
 //! At each step, keys and values are as many bytes to read as weights. In int8 they are half as many as in bf16, and
 //! dot products of four take one instruction. Queries are rounded for that like keys, and so are the weights of keys,
-//! times the scales of their values: the greatest weight of a block, with the largest scale in it, becomes 255. What is
-//! divided by in the end is the sum of the weights as they were rounded, so that the result stays a mean of the values:
-//! of many weights that are small beside the greatest, all may be rounded the same way.
+//! times the scales of their values: the greatest weight of a block, with the largest scale in it, becomes 254. What
+//! rounding leaves over goes to the next key, so that of many weights that are small beside the greatest not all are
+//! rounded the same way, and the result stays a mean of the values.
 //!
 //! Queries and keys lie in the order of [`key_order`]: four elements of a head, then the same four of the next head. A
 //! vector of sums then has a lane for each head, or several, which are added up; and from there to the weights all
@@ -29,8 +29,8 @@ use crate::{Cpu, Real};
 const KEYS: usize = 8;
 /// Values that are turned together.
 const FOUR: usize = 4;
-/// The largest rounded weight: they have no sign.
-const MOST: f32 = 255.0;
+/// The largest rounded weight: they have no sign, and there is room for what another one left over.
+const MOST: f32 = 254.0;
 /// Bytes of a row of values that have an order of their own.
 const PART: usize = 64;
 
@@ -263,29 +263,31 @@ impl Query<'_> {
         sums
     }
 
-    /// Makes weights of scores, of which `here` are the greatest: `e^(score - here)`, each times the scale of its value
-    /// rounded to whole numbers of `step`. Their sums are added to `l`.
+    /// Makes weights of scores, of which `here` are the greatest: `e^(score - here)`, each times the scale of its value,
+    /// and what the one before left over, rounded to whole numbers of `step`. Their sums are added to `l`.
     #[inline(always)]
     fn weigh<S: Simd>(&self, s: S, memory: &mut Memory, part: usize, keys: &[u32], here: S::F, step: f32) {
         let inverse = if step >= f32::MIN_POSITIVE { 1.0 / step } else { 0.0 };
         let lanes = self.attention.heads.next_multiple_of(S::LANES);
-        let mut sum = s.splat(0.0);
+        let (mut sum, mut rest) = (s.splat(0.0), s.splat(0.0));
         for first in (0..keys.len()).step_by(FOUR) {
             let mut four = s.splat_u(0);
             // From the last to the first, which ends in the lowest byte.
             for i in (first..keys.len().min(first + FOUR)).rev() {
                 let p = exp(s, s.sub(load(s, memory.scores, i * S::LANES, S::LANES), here));
-                let factor = self.cache.scales[2 * keys[i] as usize + 1] * inverse;
-                let whole = s.nearest_u(s.mul(p, s.splat(factor)));
-                // Values that are all zero have a weight too, and nothing to round it for.
-                let used = if factor > 0.0 { s.mul(s.whole(whole), s.splat(1.0 / factor)) } else { p };
-                sum = s.add(sum, used);
+                let factor = s.splat(self.cache.scales[2 * keys[i] as usize + 1] * inverse);
+                let weight = s.fma(p, factor, rest);
+                let whole = s.nearest_u(weight);
+                rest = s.sub(weight, s.whole(whole));
+                sum = s.add(sum, p);
                 four = s.add_u(s.shl_u::<8>(four), whole);
             }
             let to = &mut memory.weights[first / FOUR * lanes + part..][..S::LANES];
             // Safety: a whole vector.
             unsafe { s.store_u(to.as_mut_ptr(), four) }
         }
+        // What is left over in the end counts for nothing.
+        sum = s.sub(sum, s.mul(rest, s.splat(1.0 / MOST)));
         let before = load(s, memory.greatest, part, S::LANES);
         let greatest = s.max(before, here);
         let (shrink, gain) = (exp(s, s.sub(before, greatest)), exp(s, s.sub(here, greatest)));

@@ -549,7 +549,8 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
 }
 
 /// A cache in int8 and a query over it by their definition: numbers and scales of a row as `quantise` makes them,
-/// weights times scales rounded to whole numbers of the largest scale of a value, over 255, and divided by their sum.
+/// weights times scales rounded to whole numbers of the largest scale of a value, over 254, each with what the one
+/// before left over, in the order in which groups of four are made.
 #[test]
 fn a_query_over_rows_in_int8_gets_what_their_definition_says() {
     fn check(heads: usize, d_k: usize, d_v: usize, lengths: &[usize]) {
@@ -581,12 +582,19 @@ fn a_query_over_rows_in_int8_gets_what_their_definition_says() {
                 let seen: Vec<usize> = (start..start + length).collect();
                 let greatest = seen.iter().map(|&key| score(key)).fold(f64::NEG_INFINITY, f64::max);
                 let weight = |key: usize| (score(key) - greatest).exp();
-                let step = v_scales[start..start + length].iter().copied().fold(0f32, f32::max) / 255.0;
-                let whole = |key: usize| (weight(key) * f64::from(v_scales[key] / step)).round();
-                let l: f64 = seen.iter().map(|&key| whole(key) * f64::from(step / v_scales[key])).sum();
+                let step = v_scales[start..start + length].iter().copied().fold(0f32, f32::max) / 254.0;
+                let (mut wholes, mut rest) = (vec![0.0; length], 0.0);
+                for group in (0..length).step_by(4) {
+                    for i in (group..length.min(group + 4)).rev() {
+                        let exact = weight(start + i) * f64::from(v_scales[start + i] / step) + rest;
+                        wholes[i] = exact.round_ties_even();
+                        rest = exact - wholes[i];
+                    }
+                }
+                let l = seen.iter().map(|&key| weight(key)).sum::<f64>() - rest / 254.0;
                 for i in 0..d_v {
                     let value = |&key: &usize| {
-                        whole(key) * f64::from(step) * f64::from(v8[key * v_width + head * d_v + i])
+                        wholes[key - start] * f64::from(step) * f64::from(v8[key * v_width + head * d_v + i])
                     };
                     let sum: f64 = seen.iter().map(value).sum();
                     expected.push(if length == 0 { 0.0 } else { (sum / l) as f32 });
@@ -703,6 +711,24 @@ fn of_equal_values_in_int8_the_mean_is_that_value() {
                 let worst = y.iter().map(|y| (y - 0.75).abs()).fold(0.0, f32::max);
                 assert!(worst < 1e-5, "{keys} keys, a tail of {tail}, the peak at {peak}: {worst}");
             }
+        }
+    }
+}
+
+/// A key that gets nearly all of the weight and has hardly a value, as the end of a sentence often is, must not make others count for more.
+#[test]
+fn a_heavy_key_with_a_small_value_in_int8_keeps_its_weight() {
+    let (heads, d, keys) = (8, 32, 6);
+    let (rule, width) = (plain(heads, d, d), heads * d);
+    for small in [1e-1f32, 1e-2, 1e-3, 1e-5] {
+        let score = |key: usize| if key == 2 { 0.0 } else { 0.01f32.ln() };
+        let k: Vec<f32> = (0..keys * width).map(|i| score(i / width) / (d as f32).sqrt()).collect();
+        let v: Vec<f32> = (0..keys * width).map(|i| if i / width == 2 { small } else { 1.0 }).collect();
+        let expected = (small + 0.05) / 1.05;
+        for isa in Isa::present() {
+            let y = int8_attention(&cpu(isa), &rule, &vec![1.0; width], &k, &v);
+            let worst = y.iter().map(|y| (y - expected).abs()).fold(0.0, f32::max);
+            assert!(worst < 4e-3, "{isa}, {small}: {worst} from {expected}");
         }
     }
 }
