@@ -6,10 +6,12 @@
 //! ```
 
 use crate::Cpu;
+use crate::gemm::{BothWays, Places};
 use crate::isa::Kernel;
 use crate::pass::{Map, PIECE, assert_same_length, reduce};
 use crate::simd::{Simd, for_vectors, load, store};
 use crate::threads::Shared;
+use std::ops::Range;
 
 /// What Adam is told once a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,6 +53,36 @@ pub fn adam(
         // Safety: the same elements as `p` has, which no other task has.
         let (m, v) = unsafe { (m.slice(start, len), v.slice(start, len)) };
         cpu.isa.dispatch(Step { coefficients, p, g: &g[start..][..len], m, v });
+    });
+}
+
+/// [`adam`] of weights `p: [n, k]` that are packed as well: they are packed anew while they are at hand.
+pub fn adam_packed(
+    cpu: &Cpu,
+    hyper: &Adam,
+    step: u32,
+    factor: f32,
+    p: &mut [f32],
+    g: &[f32],
+    m: &mut [f32],
+    v: &mut [f32],
+    packed: &mut BothWays,
+) {
+    assert!(step > 0, "adam: steps are counted from 1");
+    assert_same_length("adam", g, p);
+    assert_same_length("adam", m, p);
+    assert_same_length("adam", v, p);
+    let [n, k] = packed.shape();
+    assert_eq!(p.len(), n * k, "adam: {} weights that are packed as [{n}, {k}]", p.len());
+    let coefficients = Coefficients::new(hyper, step, factor);
+    let (p, m, v) = (Shared::new(p), Shared::new(m), Shared::new(v));
+    let places = packed.places();
+    cpu.threads.run(places.groups(), |group| {
+        let (start, len) = (places.rows(group).start * k, places.rows(group).len() * k);
+        // Safety: a group of rows belongs to one task.
+        let (p, m, v) = unsafe { (p.slice(start, len), m.slice(start, len), v.slice(start, len)) };
+        let rows = Step { coefficients, p, g: &g[start..][..len], m, v };
+        cpu.isa.dispatch(StepAndPack { rows, k, places, group });
     });
 }
 
@@ -115,31 +147,70 @@ struct Step<'a> {
 impl Kernel for Step<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
+    fn run<S: Simd>(mut self, s: S) {
+        self.make(s, 0..self.p.len());
+    }
+}
+
+impl Step<'_> {
+    /// The step of some parameters.
+    #[inline(always)]
+    fn make<S: Simd>(&mut self, s: S, range: Range<usize>) {
         let c = self.coefficients;
+        let (p, g) = (&mut self.p[range.clone()], &self.g[range.clone()]);
+        let (m, v) = (&mut self.m[range.clone()], &mut self.v[range]);
         for_vectors(
             s,
-            self.p.len(),
+            p.len(),
             #[inline(always)]
             |at, n| {
-                let g = s.mul(load(s, self.g, at, n), s.splat(c.factor));
-                let m = s.fma(load(s, self.m, at, n), s.splat(c.beta1), s.mul(g, s.splat(c.rest1)));
-                let v = s.fma(load(s, self.v, at, n), s.splat(c.beta2), s.mul(s.mul(g, g), s.splat(c.rest2)));
-                let root = s.fma(s.sqrt(v), s.splat(c.widen), s.splat(c.epsilon));
-                let kept = s.mul(load(s, self.p, at, n), s.splat(c.keep));
-                let p = s.fma(s.div(m, root), s.splat(c.stride), kept);
-                store(s, self.m, at, n, m);
-                store(s, self.v, at, n, v);
-                store(s, self.p, at, n, p);
+                let g = s.mul(load(s, g, at, n), s.splat(c.factor));
+                let mean = s.fma(load(s, m, at, n), s.splat(c.beta1), s.mul(g, s.splat(c.rest1)));
+                let square = s.fma(load(s, v, at, n), s.splat(c.beta2), s.mul(s.mul(g, g), s.splat(c.rest2)));
+                let root = s.fma(s.sqrt(square), s.splat(c.widen), s.splat(c.epsilon));
+                let kept = s.mul(load(s, p, at, n), s.splat(c.keep));
+                let moved = s.fma(s.div(mean, root), s.splat(c.stride), kept);
+                store(s, m, at, n, mean);
+                store(s, v, at, n, square);
+                store(s, p, at, n, moved);
             },
         );
+    }
+}
+
+/// The step of a group of rows, which are packed then.
+struct StepAndPack<'a> {
+    rows: Step<'a>,
+    k: usize,
+    places: Places<'a>,
+    group: usize,
+}
+
+/// Columns of a group that a step is made of before they are packed: they are still in the second cache then.
+const TOGETHER: usize = 1024;
+
+impl Kernel for StepAndPack<'_> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(mut self, s: S) {
+        let k = self.k;
+        for start in (0..k).step_by(TOGETHER) {
+            let columns = start..k.min(start + TOGETHER);
+            for row in (0..self.rows.p.len()).step_by(k) {
+                self.rows.make(s, row + columns.start..row + columns.end);
+            }
+            // Safety: a task has its own group.
+            unsafe { self.places.pack(s, self.group, self.rows.p, columns) }
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::{LENGTHS, check, cpus, normal, wide};
+    use crate::gemm::{Epilogue, Matrix, Operand};
+    use crate::testing::{LENGTHS, bits, check, cpus, normal, normals, wide};
+    use half::bf16;
 
     const HYPER: Adam = Adam { rate: 0.01, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
 
@@ -179,6 +250,47 @@ mod tests {
                 let expected = reference(&hyper, 5, 0.5, &p, &g);
                 check(&expected, 2e-6, |cpu| run(cpu, &hyper, 5, 0.5, &p, &g));
             }
+        }
+    }
+
+    /// To the bit, and so are the weights that were packed on the way.
+    #[test]
+    fn a_step_of_packed_weights_is_that_of_others() {
+        let (n, k) = (70, 1100);
+        let (p, g) = (normal(1, n * k), normal(2, n * k));
+        let x = normals::<bf16>(3, 3 * k);
+        for cpu in cpus() {
+            let (mut plain, mut other) = (p.clone(), p.clone());
+            let [mut m, mut v, mut other_m, mut other_v] = [(); 4].map(|()| vec![0.0; n * k]);
+            let mut packed = BothWays::new(&cpu, &p, n, k);
+            for step in 1..=2 {
+                adam(&cpu, &HYPER, step, 0.5, &mut plain, &g, &mut m, &mut v);
+                let (m, v) = (&mut other_m, &mut other_v);
+                adam_packed(&cpu, &HYPER, step, 0.5, &mut other, &g, m, v, &mut packed);
+            }
+            let all = |p: &[f32], m: &[f32], v: &[f32]| bits(&[p, m, v].concat());
+            assert_eq!(all(&plain, &m, &v), all(&other, &other_m, &other_v), "{}", cpu.isa);
+            let fresh = BothWays::new(&cpu, &plain, n, k);
+            let products = |both: &BothWays| {
+                let (mut y, mut dx) = (vec![bf16::NAN; 3 * n], vec![bf16::NAN; 3 * k]);
+                let plain = Epilogue::default;
+                bf16::times_weights(
+                    &cpu,
+                    Matrix::new(&x, 3, k),
+                    both.forward().unwrap().all(),
+                    &mut y,
+                    plain(),
+                );
+                bf16::times_weights(
+                    &cpu,
+                    Matrix::new(&y, 3, n),
+                    both.back().unwrap().all(),
+                    &mut dx,
+                    plain(),
+                );
+                [bits(&y), bits(&dx)]
+            };
+            assert_eq!(products(&packed), products(&fresh), "{}", cpu.isa);
         }
     }
 

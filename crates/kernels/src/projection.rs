@@ -6,7 +6,7 @@
 //! as one chain of sums, so that it cannot be seen there either; in bf16 each slice is a sum of its own, added in f32.
 
 use crate::Cpu;
-use crate::gemm::{Epilogue, Matrix, Operand, Weights};
+use crate::gemm::{BothWays, Epilogue, Matrix, Operand, PackedWeights, Weights};
 use crate::loss::cross_entropy;
 use crate::scratch::Scratch;
 
@@ -31,18 +31,18 @@ pub struct Projection<'a> {
 
 /// `scale · Σ` of the label-smoothed cross-entropy of each row of logits `hidden · tableᵀ + bias`.
 ///
-/// `hidden: [tokens, d]`, `table: [rows, d]`, `targets: [tokens]` (negative: left out). `gradients`, the memory for
-/// `dhidden` and `dtable`, is overwritten; rows of the table that are no class get zeros.
+/// `hidden: [tokens, d]`, `table: [rows, d]`, which may be packed as well, `targets: [tokens]` (negative: left out).
+/// `gradients`, the memory for `dhidden` and `dtable`, is overwritten; rows of the table that are no class get zeros.
 pub fn projection_loss<T: Operand>(
     cpu: &Cpu,
     rule: &Projection,
     hidden: &[T],
-    table: &[f32],
+    (table, packed): (&[f32], Option<&BothWays>),
     targets: &[i32],
     gradients: Option<(&mut [T], &mut [f32])>,
 ) -> f32 {
     let slice = (SLICE / rule.classes.max(1)).clamp(1, targets.len().max(1));
-    in_slices(cpu, rule, slice, hidden, table, targets, gradients)
+    in_slices(cpu, rule, slice, hidden, (table, packed), targets, gradients)
 }
 
 /// [`projection_loss`] with `slice` tokens at a time.
@@ -51,7 +51,7 @@ fn in_slices<T: Operand>(
     rule: &Projection,
     slice: usize,
     hidden: &[T],
-    table: &[f32],
+    (table, packed): (&[f32], Option<&BothWays>),
     targets: &[i32],
     mut gradients: Option<(&mut [T], &mut [f32])>,
 ) -> f32 {
@@ -60,6 +60,10 @@ fn in_slices<T: Operand>(
     assert_eq!(hidden.len(), tokens * d, "projection_loss: {tokens} targets for {} numbers", hidden.len());
     assert!(table.len() >= classes * d, "projection_loss: {classes} classes in a table of {}", table.len());
     let table = Matrix::new(&table[..classes * d], classes, d);
+    // On the way back classes are what is summed over: packed rows that are none of them would be in the way.
+    let packed = packed.filter(|packed| packed.shape() == [classes, d]);
+    let forward = packed.and_then(BothWays::forward).map_or(Weights::F32(table.t()), PackedWeights::all);
+    let back = packed.and_then(BothWays::back).map_or(Weights::F32(table), PackedWeights::all);
     let shifted = Epilogue { bias: bias.map(|bias| &bias[..classes]), ..Epilogue::default() };
     if let Some((_, dtable)) = &mut gradients {
         // The first slice overwrites the classes; what no slice reaches is zero.
@@ -72,12 +76,12 @@ fn in_slices<T: Operand>(
         let here = start * d..(start + rows) * d;
         let hidden = Matrix::new(&hidden[here.clone()], rows, d);
         let logits = &mut logits[..rows * classes];
-        T::times_weights(cpu, hidden, Weights::F32(table.t()), logits, shifted);
+        T::times_weights(cpu, hidden, forward.clone(), logits, shifted);
         let (targets, losses) = (&targets[start..start + rows], &mut losses[start..start + rows]);
         cross_entropy(cpu, logits, classes, targets, smoothing, scale, losses, gradients.is_some());
         if let Some((dhidden, dtable)) = &mut gradients {
             let dlogits = Matrix::new(logits, rows, classes);
-            T::times_weights(cpu, dlogits, Weights::F32(table), &mut dhidden[here], Epilogue::default());
+            T::times_weights(cpu, dlogits, back.clone(), &mut dhidden[here], Epilogue::default());
             let add = Epilogue { accumulate: start > 0, ..Epilogue::default() };
             T::times_activations(cpu, dlogits.t(), hidden, &mut dtable[..classes * d], add);
         }
@@ -151,9 +155,17 @@ mod tests {
                     let mut dh = vec![T::from_f32(f32::NAN); hidden.len()];
                     let mut dt = vec![f32::NAN; table.len()];
                     let gradients = Some((&mut dh[..], &mut dt[..]));
-                    let with = projection_loss(&cpu, &rule, &hidden, &table, &targets, gradients);
-                    let without = projection_loss(&cpu, &rule, &hidden, &table, &targets, None);
+                    let with = projection_loss(&cpu, &rule, &hidden, (&table, None), &targets, gradients);
+                    let without = projection_loss(&cpu, &rule, &hidden, (&table, None), &targets, None);
                     assert_eq!(with, without, "{isa} {tokens}");
+                    // To the bit, whether or not all rows are classes.
+                    let (mut packed_dh, mut packed_dt) = (dh.clone(), dt.clone());
+                    let gradients = Some((&mut packed_dh[..], &mut packed_dt[..]));
+                    let packed = BothWays::new(&cpu, &table, rows, d);
+                    let loss_packed =
+                        projection_loss(&cpu, &rule, &hidden, (&table, Some(&packed)), &targets, gradients);
+                    assert_eq!((with, bits(&dh)), (loss_packed, bits(&packed_dh)), "{isa} {tokens}");
+                    assert_eq!(bits(&dt), bits(&packed_dt), "{isa} {tokens}");
                     let loss_error = (with as f64 - loss).abs() / (1.0 + loss.abs());
                     let errors = [loss_error, greatest_error(&dh, &dhidden), greatest_error(&dt, &dtable)];
                     assert!(errors.iter().all(|e| *e < tolerance), "{isa} {tokens} {d} {rows}: {errors:?}");
@@ -177,7 +189,7 @@ mod tests {
                     let mut dh = vec![T::from_f32(f32::NAN); hidden.len()];
                     let mut dt = vec![f32::NAN; table.len()];
                     let gradients = Some((&mut dh[..], &mut dt[..]));
-                    let loss = in_slices(&cpu, &rule, slice, &hidden, &table, &targets, gradients);
+                    let loss = in_slices(&cpu, &rule, slice, &hidden, (&table, None), &targets, gradients);
                     (loss.to_bits(), bits(&dh), dt)
                 };
                 let whole = run(tokens);

@@ -14,16 +14,19 @@ use attentive_kernels::activation::{Activation, activate, activate_backward};
 use attentive_kernels::attention::{Attention, Rows, Span, attention, attention_backward};
 use attentive_kernels::elementwise::{add, dropout, sum_rows};
 use attentive_kernels::embedding::{embedding, embedding_backward};
-use attentive_kernels::gemm::{Epilogue, Int8Weights, Matrix, Operand, Weights, gemm_int8};
+use attentive_kernels::gemm::{
+    BothWays, Epilogue, Int8Weights, Matrix, Operand, PackedWeights, Weights, gemm_int8,
+};
 use attentive_kernels::limits::{multiply_add_rate, stream_rate, tile_rates};
 use attentive_kernels::loss::cross_entropy;
 use attentive_kernels::norm::{residual_layer_norm, residual_layer_norm_backward};
-use attentive_kernels::optimizer::{Adam, adam, squared_norm};
+use attentive_kernels::optimizer::{Adam, adam, adam_packed, squared_norm};
 use attentive_kernels::projection::{Projection, projection_loss};
 use attentive_kernels::softmax::{softmax, softmax_backward};
 use attentive_kernels::{Aligned, Cpu, Dropout, Random, Real};
 use attentive_tensor::Precision;
 use clap::Args;
+use half::bf16;
 use indicatif::ProgressBar;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -122,7 +125,7 @@ pub(crate) fn run(kernels: &Kernels) -> Result<(), Error> {
     let mut bench = Bench::new(kernels)?;
     match bench.precision {
         Precision::F32 => of_activations::<f32>(&mut bench),
-        Precision::Bf16 => of_activations::<half::bf16>(&mut bench),
+        Precision::Bf16 => of_activations::<bf16>(&mut bench),
     }
     products_int8(&mut bench);
     for parameters in [1 << 20, 1 << 24] {
@@ -255,7 +258,7 @@ const LAYERS: [[usize; 3]; 6] = [
 ];
 
 /// `[m, k] · [k, n]` as they occur: forward with the weights transposed in memory (nt), back to the input with the weights
-/// as they are (nn), back to the weights with the gradient transposed (tn).
+/// as they are (nn), back to the weights with the gradient transposed (tn). In bf16 weights come packed, as in training.
 fn products<T: Operand>(bench: &mut Bench) {
     let plain = Epilogue::default;
     for [m, k, n] in LAYERS {
@@ -263,11 +266,16 @@ fn products<T: Operand>(bench: &mut Bench) {
         let (mut y, mut dw) = (zeros::<T>(m * n), zeros(m * n));
         let (shape, work) = (format!("{m}×{k}×{n}"), || Work::Product(2 * m * k * n, operands::<T>()));
         let rows = Matrix::new(&a, m, k);
+        let [transposed, plain_w] = [[n, k], [k, n]].map(|[n, k]| both_ways::<T>(&bench.cpu, &w, n, k));
+        let forward = transposed.as_ref().and_then(BothWays::forward).map(PackedWeights::all);
+        let forward = forward.unwrap_or(Weights::F32(Matrix::new(&w, n, k).t()));
         bench.measure("gemm nt", shape.clone(), work(), |cpu| {
-            T::times_weights(cpu, rows, Weights::F32(Matrix::new(&w, n, k).t()), &mut y, plain());
+            T::times_weights(cpu, rows, forward.clone(), &mut y, plain());
         });
+        let back = plain_w.as_ref().and_then(BothWays::back).map(PackedWeights::all);
+        let back = back.unwrap_or(Weights::F32(Matrix::new(&w, k, n)));
         bench.measure("gemm nn", shape.clone(), work(), |cpu| {
-            T::times_weights(cpu, rows, Weights::F32(Matrix::new(&w, k, n)), &mut y, plain());
+            T::times_weights(cpu, rows, back.clone(), &mut y, plain());
         });
         bench.measure("gemm tn", shape, work(), |cpu| {
             T::times_activations(cpu, Matrix::new(&a, k, m).t(), Matrix::new(&x, k, n), &mut dw, plain());
@@ -275,10 +283,15 @@ fn products<T: Operand>(bench: &mut Bench) {
     }
 }
 
+/// Weights `[n, k]` packed for both ways, where training has them packed.
+fn both_ways<T: Real>(cpu: &Cpu, w: &[f32], n: usize, k: usize) -> Option<BothWays> {
+    (size_of::<T>() == size_of::<bf16>()).then(|| BothWays::new(cpu, w, n, k))
+}
+
 /// Forward with quantised weights; rows are quantised on the way.
 fn products_int8(bench: &mut Bench) {
     for [m, k, n] in LAYERS {
-        let (a, mut y) = (random::<half::bf16>(m * k, 1), zeros::<half::bf16>(m * n));
+        let (a, mut y) = (random::<bf16>(m * k, 1), zeros::<bf16>(m * n));
         let w = Int8Weights::new(&bench.cpu, &random::<f32>(k * n, 2), n, k);
         let work = Work::Product(2 * m * k * n, Operands::Int8);
         bench.measure("gemm int8", format!("{m}×{k}×{n}"), work, |cpu| {
@@ -399,6 +412,7 @@ fn losses<T: Operand>(bench: &mut Bench) {
         cross_entropy(cpu, &mut logits, VOCAB, &targets[..rows], 0.1, 1.0, &mut losses, true);
     });
     let (hidden, table) = (random::<T>(TOKENS * D_MODEL, 2), random(VOCAB * D_MODEL, 3));
+    let packed = both_ways::<T>(&bench.cpu, &table, VOCAB, D_MODEL);
     let (mut dhidden, mut dtable) = (zeros::<T>(TOKENS * D_MODEL), zeros(VOCAB * D_MODEL));
     let rule =
         Projection { d: D_MODEL, classes: VOCAB, bias: None, smoothing: 0.1, scale: 1.0 / TOKENS as f32 };
@@ -406,7 +420,8 @@ fn losses<T: Operand>(bench: &mut Bench) {
     let work = Work::Product(6 * TOKENS * D_MODEL * VOCAB, operands::<T>());
     bench.measure("projection loss", format!("{TOKENS}×{D_MODEL}×{VOCAB}"), work, |cpu| {
         let gradients = Some((&mut dhidden[..], &mut dtable[..]));
-        black_box(projection_loss(cpu, &rule, &hidden, &table, &targets, gradients));
+        let table = (&table[..], packed.as_ref());
+        black_box(projection_loss(cpu, &rule, &hidden, table, &targets, gradients));
     });
 }
 
@@ -419,6 +434,14 @@ fn optimizers(bench: &mut Bench, parameters: usize) {
     bench.measure("adam", parameters.to_string(), work::<f32>(7 * parameters, 4 * parameters), |cpu| {
         step += 1;
         adam(cpu, &rule, step, 1.0, &mut p, &g, &mut m, &mut v);
+    });
+    // Two numbers of bf16 more.
+    let work = Work::Bytes { moved: 32 * parameters, held: 20 * parameters };
+    let (columns, mut step) = (1024, 0);
+    let mut packed = BothWays::new(&bench.cpu, &p, parameters / columns, columns);
+    bench.measure("adam with packing", parameters.to_string(), work, |cpu| {
+        step += 1;
+        adam_packed(cpu, &rule, step, 1.0, &mut p, &g, &mut m, &mut v, &mut packed);
     });
     bench.measure("squared_norm", parameters.to_string(), once::<f32>(parameters), |cpu| {
         black_box(squared_norm(cpu, &g));

@@ -17,7 +17,8 @@ mod weights;
 pub use bf16::gemm_bf16;
 pub(crate) use int8::quantise_row;
 pub use int8::{Int8Rows, Int8Weights, gemm_int8, gemm_int8_columns, quantise};
-pub use weights::{PackedWeights, Weights};
+pub(crate) use weights::Places;
+pub use weights::{BothWays, PackedWeights, Weights};
 
 use crate::activation::Activation;
 use crate::isa::Kernel;

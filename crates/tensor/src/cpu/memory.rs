@@ -4,7 +4,7 @@
 //! again, so that a steady step asks the system for nothing and touches no fresh page.
 
 use crate::tensor::DType;
-use attentive_kernels::gemm::Int8Rows;
+use attentive_kernels::gemm::{BothWays, Int8Rows};
 use attentive_kernels::{Aligned, Element};
 use half::{bf16, f16};
 use std::collections::BTreeMap;
@@ -28,6 +28,8 @@ pub(super) struct Memory {
     /// The same in int8, once somebody multiplied with weights in int8: several do in turn, as those of queries, keys and
     /// values.
     quantised: OnceLock<Arc<Int8Rows>>,
+    /// The same as packed weights, once somebody came back through a product with them.
+    packed: OnceLock<BothWays>,
     pool: Arc<Pool>,
 }
 
@@ -93,10 +95,27 @@ impl Memory {
         if rows.width() == width { Arc::clone(rows) } else { Arc::new(quantise()) }
     }
 
+    /// The numbers as packed weights `[n, k]`, if [`Memory::pack`] made them.
+    pub(super) fn packed(&self, shape: [usize; 2]) -> Option<&BothWays> {
+        self.packed.get().filter(|packed| packed.shape() == shape)
+    }
+
+    /// Makes packed weights of the numbers by `pack`, if there are none, and keeps them until the numbers change.
+    pub(super) fn pack(&self, pack: impl FnOnce() -> BothWays) {
+        self.packed.get_or_init(pack);
+    }
+
     /// The numbers, to be changed.
     pub(super) fn view_mut<T: Number>(&mut self) -> Option<&mut [T]> {
+        self.packed.take();
+        self.learn().map(|(numbers, _)| numbers)
+    }
+
+    /// The numbers, to be changed, and the packed weights, to be changed in the same way.
+    pub(super) fn learn<T: Number>(&mut self) -> Option<(&mut [T], Option<&mut BothWays>)> {
         self.quantised.take();
-        Some(&mut T::view_mut(self.storage.as_mut()?)?[..self.len])
+        let numbers = &mut T::view_mut(self.storage.as_mut()?)?[..self.len];
+        Some((numbers, self.packed.get_mut()))
     }
 }
 
@@ -175,7 +194,13 @@ impl Pool {
             Storage::Bf16(data) => data.fill(bf16::NAN),
             _ => {}
         }
-        Memory { storage: Some(storage), len, quantised: OnceLock::new(), pool: Arc::clone(self) }
+        Memory {
+            storage: Some(storage),
+            len,
+            quantised: OnceLock::new(),
+            packed: OnceLock::new(),
+            pool: Arc::clone(self),
+        }
     }
 
     fn give_back(&self, storage: Storage) {

@@ -15,7 +15,7 @@ use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::{self, Activation};
 use attentive_kernels::attention::{self, Attention, Int8Cache, KeyLists, Span};
-use attentive_kernels::gemm::{self, Epilogue, Int8Weights, Operand, Weights};
+use attentive_kernels::gemm::{self, BothWays, Epilogue, Int8Weights, Operand, PackedWeights, Weights};
 use attentive_kernels::logits::top_logits;
 use attentive_kernels::optimizer::{self, Adam};
 use attentive_kernels::top::{Best, Wanted};
@@ -26,7 +26,8 @@ use profile::{Profile, Share};
 use std::sync::Arc;
 use std::time::Duration;
 use view::{
-    by_type, covered, data, data_mut, f32s, i32s, linear_shape, matrix, quantised, rows, same_shape, weights,
+    by_type, covered, data, data_mut, f32s, i32s, learned_mut, linear_shape, matrix, pack, packed, quantised,
+    rows, same_shape, weights,
 };
 
 /// The backend that computes on the processor.
@@ -317,7 +318,10 @@ impl Backend for CpuBackend {
         self.profile.time(Share::Product, || {
             by_type!(dy, T => self.accumulate(into, a.with_cols(b.cols()), |dx, accumulate| {
                 let epilogue = Epilogue { accumulate, ..Epilogue::default() };
-                T::times_weights(&self.cpu, matrix(dy), Weights::F32(matrix(w)), dx, epilogue);
+                pack::<T>(&self.cpu, w);
+                let packed = packed(w).and_then(BothWays::back);
+                let w = packed.map_or_else(|| Weights::F32(matrix(w)), PackedWeights::all);
+                T::times_weights(&self.cpu, matrix(dy), w, dx, epilogue);
             }))
         })
     }
@@ -641,7 +645,10 @@ impl Backend for CpuBackend {
             let mut gradients = gradient.then(|| (self.room(hidden), self.room(table)));
             let sum = by_type!(hidden, T => {
                 let into = gradients.as_mut().map(|(dh, dt)| (view_mut::<T>(dh), view_mut(dt)));
-                let (hidden, table, tokens) = (data(hidden), f32s(table), i32s(target.tokens));
+                if gradient {
+                    pack::<T>(&self.cpu, table);
+                }
+                let (hidden, table, tokens) = (data(hidden), (f32s(table), packed(table)), i32s(target.tokens));
                 projection::projection_loss(&self.cpu, &rule, hidden, table, tokens, into)
             });
             let loss = self.build(Shape::SCALAR, |y| y[0] = sum);
@@ -673,8 +680,10 @@ impl Backend for CpuBackend {
     ) {
         same_shape("adam", p, g);
         let factor = factor.map_or(1.0, |factor| f32s(factor)[0]);
-        self.profile.time(Share::Optimizer, || {
-            optimizer::adam(&self.cpu, rule, step, factor, data_mut(p), f32s(g), data_mut(m), data_mut(v));
+        let (g, m, v) = (f32s(g), data_mut(m), data_mut(v));
+        self.profile.time(Share::Optimizer, || match learned_mut(p) {
+            (p, None) => optimizer::adam(&self.cpu, rule, step, factor, p, g, m, v),
+            (p, Some(packed)) => optimizer::adam_packed(&self.cpu, rule, step, factor, p, g, m, v, packed),
         });
     }
 

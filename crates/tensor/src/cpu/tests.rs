@@ -49,6 +49,41 @@ fn from_the_second_training_step_on_no_memory_is_asked_for() {
     }
 }
 
+/// To the bit, whoever changed them.
+#[test]
+fn packed_weights_follow_their_numbers() {
+    let backend = backend(Precision::Bf16);
+    let rounded = |seed, shape: [usize; 2]| {
+        let x: Vec<bf16> = numbers(seed, shape[0] * shape[1]).into_iter().map(bf16::from_f32).collect();
+        backend.upload(Host::Bf16(&x), shape.into())
+    };
+    let (x, dy) = (rounded(1, [5, 40]), rounded(2, [5, 70]));
+    let products = |w: &Tensor| {
+        let both = [backend.linear(&x, w, None, None), backend.linear_backward_input(&dy, w, None)];
+        both.map(|product| backend.download(&product))
+    };
+    let mut w = backend.upload(Host::F32(&numbers(3, 70 * 40)), [70, 40].into());
+    let g = backend.upload(Host::F32(&numbers(4, 70 * 40)), [70, 40].into());
+    let rule = Adam { rate: 0.1, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
+    let [mut m, mut v] = [(); 2].map(|()| backend.zeros([70, 40].into(), DType::F32));
+    let mut seen = Vec::new();
+    for change in 0..4 {
+        match change {
+            0 => {}
+            1 | 2 => backend.adam(&rule, change, None, &mut w, &g, [&mut m, &mut v]),
+            _ => backend.add_assign(&mut w, &g, 0.5),
+        }
+        // The optimizer leaves them packed, other changes do not.
+        assert_eq!(packed(&w).is_some(), [1, 2].contains(&change), "change {change}");
+        let fresh = backend.copy(&w);
+        seen.push(products(&w));
+        assert_eq!(seen.last(), Some(&products(&fresh)), "change {change}");
+        assert!(packed(&w).is_some());
+    }
+    seen.dedup();
+    assert_eq!(seen.len(), 4, "every change must be seen in the products");
+}
+
 /// Attention with as many rows of queries and keys as there are, and the way back.
 fn attend(spans: &[Span], queries: usize, keys: usize, backward: bool) {
     let backend = backend(Precision::F32);

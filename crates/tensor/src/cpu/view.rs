@@ -2,9 +2,9 @@
 
 use super::memory::{Memory, Number};
 use crate::shape::Shape;
-use crate::tensor::Tensor;
+use crate::tensor::{DType, Tensor};
 use attentive_kernels::attention::Rows;
-use attentive_kernels::gemm::{Int8Rows, Int8Weights, Matrix, PackedWeights, Weights};
+use attentive_kernels::gemm::{BothWays, Int8Rows, Int8Weights, Matrix, PackedWeights, Weights};
 use attentive_kernels::{Cpu, Real};
 use half::bf16;
 use std::sync::Arc;
@@ -45,13 +45,36 @@ pub(super) fn i32s(x: &Tensor) -> &[i32] {
     data(x)
 }
 
+/// The memory of a tensor that nobody shares.
+fn memory_mut(x: &mut Tensor) -> &mut Memory {
+    let (dtype, shape) = (x.dtype(), x.shape());
+    let memory = x.buffer_mut().get_mut::<Memory>();
+    memory.unwrap_or_else(|| panic!("{dtype:?}{shape} is shared, or not in the processor's memory"))
+}
+
 /// The numbers of a tensor that nobody shares.
 pub(super) fn data_mut<T: Number>(x: &mut Tensor) -> &mut [T] {
     let (dtype, shape) = (x.dtype(), x.shape());
-    let memory = x.buffer_mut().get_mut::<Memory>();
-    let memory =
-        memory.unwrap_or_else(|| panic!("{dtype:?}{shape} is shared, or not in the processor's memory"));
-    memory.view_mut().unwrap_or_else(|| panic!("{:?} expected, but the tensor is {dtype:?}{shape}", T::DTYPE))
+    let numbers = memory_mut(x).view_mut();
+    numbers.unwrap_or_else(|| panic!("{:?} expected, but the tensor is {dtype:?}{shape}", T::DTYPE))
+}
+
+/// The numbers of a parameter that nobody shares, and what they are packed to, which has to follow them.
+pub(super) fn learned_mut(x: &mut Tensor) -> (&mut [f32], Option<&mut BothWays>) {
+    let (dtype, shape) = (x.dtype(), x.shape());
+    memory_mut(x).learn().unwrap_or_else(|| panic!("F32 expected, but the tensor is {dtype:?}{shape}"))
+}
+
+/// Weights that were packed for both ways, if they were.
+pub(super) fn packed(w: &Tensor) -> Option<&BothWays> {
+    memory(w).packed([w.shape().rows(), w.shape().cols()])
+}
+
+/// Packs weights for both ways, if activations are bf16: whoever comes back through them will come again.
+pub(super) fn pack<T: Number>(cpu: &Cpu, w: &Tensor) {
+    if T::DTYPE == DType::Bf16 {
+        memory(w).pack(|| BothWays::new(cpu, f32s(w), w.shape().rows(), w.shape().cols()));
+    }
 }
 
 pub(super) fn matrix<T: Number>(x: &Tensor) -> Matrix<'_, T> {
@@ -67,15 +90,18 @@ pub(super) fn rows<T: Number>(x: &Tensor) -> Rows<'_, T> {
     Rows { data: data(x), stride: x.shape().cols() }
 }
 
-/// Weights `[out, in]` as products with `T` take them: as they are, or as [`Backend::pack`](crate::Backend::pack) or
-/// [`Backend::quantise`](crate::Backend::quantise) made them.
+/// Weights `[out, in]` as products with `T` take them: as they are, as [`Backend::pack`](crate::Backend::pack) or
+/// [`Backend::quantise`](crate::Backend::quantise) made them, or packed for both ways.
 pub(super) fn weights<T: Number>(w: &Tensor) -> Weights<'_, T> {
     let int8 = || w.buffer().get::<Int8Weights>().map(Weights::Int8);
     let packed = w.buffer().get::<PackedWeights<T>>().map(PackedWeights::all);
     let elsewhere =
         w.buffer().get::<PackedWeights<f32>>().is_some() || w.buffer().get::<PackedWeights<bf16>>().is_some();
     assert!(packed.is_some() || !elsewhere, "{w:?} was packed for another precision than {:?}", T::DTYPE);
-    packed.or_else(int8).unwrap_or_else(|| Weights::F32(matrix(w).t()))
+    packed.or_else(int8).unwrap_or_else(|| {
+        let learned = self::packed(w).and_then(BothWays::forward);
+        learned.map_or_else(|| Weights::F32(matrix(w).t()), PackedWeights::all)
+    })
 }
 
 pub(super) fn linear_shape(op: &str, x: &Tensor, w: &Tensor) -> Shape {

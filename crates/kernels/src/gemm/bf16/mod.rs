@@ -20,9 +20,10 @@ use crate::threads::Shared;
 use block::{Columns, SUMS};
 use half::bf16;
 use pack::{Left, PackPanel, Right};
+pub(super) use pack::{pack_right, pack_step};
 
 /// Elements of `k` in a row of a tile: rows of operands are padded to a multiple of it.
-const STEP: usize = 32;
+pub(super) const STEP: usize = 32;
 /// Panels in a task at most.
 const PANELS: usize = 8;
 /// Rows in a task at most: so many of a stretch of `A` are 1 MiB, half of the second cache.
@@ -75,9 +76,14 @@ pub(super) fn times_weights<C: Real>(
     }
 }
 
+/// The length of a column of `k`, in whole steps.
+pub(super) fn whole_steps(k: usize) -> usize {
+    k.next_multiple_of(STEP).max(STEP)
+}
+
 /// Weights `[n, k]` in panels of whole steps.
 pub(super) fn pack_weights(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> PackedWeights<bf16> {
-    let (b, size) = (Matrix::new(weights, n, k).t(), Left::length(k) * PANEL);
+    let (b, size) = (Matrix::new(weights, n, k).t(), whole_steps(k) * PANEL);
     PackedWeights::new(cpu, n, k, n.div_ceil(PANEL) * size, |to| {
         cpu.threads.for_pieces(to, size, |panel, to| {
             cpu.isa.dispatch(PackPanel { b, column: panel * PANEL, to });

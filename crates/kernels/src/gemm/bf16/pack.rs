@@ -1,6 +1,6 @@
 //! Operands of a product of bf16 in the order in which tiles are loaded.
 
-use super::{DEPTH, Matrix, STEP};
+use super::{DEPTH, Matrix, STEP, whole_steps};
 use crate::Cpu;
 use crate::amx::TILE;
 use crate::isa::Kernel;
@@ -74,14 +74,9 @@ impl<'a> Left<'a> {
         Left { rows: Rows::Given(a.data, last), length: k, m }
     }
 
-    /// The length of a row of `k`, in whole steps.
-    pub(super) fn length(k: usize) -> usize {
-        k.next_multiple_of(STEP).max(STEP)
-    }
-
     /// Rows that lie in columns, have to be rounded, or are not whole cache lines: they are copied.
     pub(super) fn tiles<T: Real>(cpu: &Cpu, a: Matrix<T>) -> Left<'a> {
-        let (m, length) = (a.rows, Left::length(a.cols));
+        let (m, length) = (a.rows, whole_steps(a.cols));
         let rows = m.next_multiple_of(TILE);
         let mut tiles = Scratch::take(rows * length);
         let to = Shared::new(&mut tiles);
@@ -196,7 +191,13 @@ impl<T: Real> Kernel for PackPanel<'_, T> {
 
 /// Packs a panel of columns of `B`, from row `start` on: `[step][2][16 pairs][16 columns]`.
 #[inline(always)]
-pub(super) fn pack_right<S: Simd, T: Real>(s: S, b: Matrix<T>, column: usize, start: usize, to: &mut [bf16]) {
+pub(in crate::gemm) fn pack_right<S: Simd, T: Real>(
+    s: S,
+    b: Matrix<T>,
+    column: usize,
+    start: usize,
+    to: &mut [bf16],
+) {
     let (k, n) = (b.rows, b.cols);
     let mut pairs = Pairs::new();
     for (i, to) in to.chunks_exact_mut(TILE * STEP).enumerate() {
@@ -211,6 +212,15 @@ pub(super) fn pack_right<S: Simd, T: Real>(s: S, b: Matrix<T>, column: usize, st
         } else {
             merge_tile(s, b.data, n, step..k, first, n, to);
         }
+    }
+}
+
+/// Packs rows of `B`, which are a step of `k` or what is left of one, for the panel of columns from `column` on.
+#[inline(always)]
+pub(in crate::gemm) fn pack_step<S: Simd, T: Real>(s: S, rows: Matrix<T>, column: usize, to: &mut [bf16]) {
+    for (half, to) in to.chunks_exact_mut(TILE * STEP).enumerate() {
+        let n = rows.cols;
+        merge_tile(s, rows.data, n, 0..rows.rows, column + half * TILE, n, tile_of(to));
     }
 }
 
