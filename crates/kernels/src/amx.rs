@@ -13,20 +13,25 @@ pub(crate) const TILE: usize = 16;
 /// Columns of a block of sums, which is a tile of rows by two tiles of columns.
 pub(crate) const PANEL: usize = 2 * TILE;
 
-/// Cache lines that will be written, a step apart: one is fetched at each step of a product.
+/// What is fetched while a product is computed, at each step. None of it has to be valid.
 #[derive(Clone, Copy)]
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
     expect(dead_code, reason = "nothing is fetched without tiles")
 )]
-pub(crate) struct Lines {
-    pub first: *const u8,
-    pub step: usize,
+pub(crate) struct Ahead {
+    /// A cache line that will be written; the next one is `write_step` bytes further.
+    pub write: *const u8,
+    pub write_step: usize,
+    /// Two cache lines of the columns that come next, one after the other.
+    pub columns: *const u8,
+    /// The same of rows.
+    pub rows: *const u8,
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod linux {
-    use super::{Lines, PANEL};
+    use super::{Ahead, PANEL};
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     use std::cell::Cell;
@@ -165,7 +170,7 @@ mod linux {
                 ///
                 /// `a` are 16 rows of 64 bytes, `a_stride` bytes apart, at each step `a_step` bytes further; `b` is
                 /// packed: for each step two tiles of 1 KiB; `c` is 16 rows of 32 sums, taken as zero at the start with
-                /// `first`. On the way `lines` are fetched, which need not be valid.
+                /// `first`.
                 ///
                 /// # Safety
                 /// All of that must be valid to read, and `c` to write.
@@ -179,7 +184,7 @@ mod linux {
                     steps: usize,
                     c: *mut $sum,
                     first: bool,
-                    lines: Lines,
+                    ahead: Ahead,
                 ) {
                     debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
                     const { assert!(PANEL * 4 == 2 * 64) };
@@ -199,10 +204,16 @@ mod linux {
                             "tileloaddt1 tmm2, [{a} + {a_stride}]",
                             "tileloadd tmm3, [{b} + {row}]",
                             concat!($product, " tmm0, tmm2, tmm3"),
-                            "prefetchw [{line}]",
+                            "prefetchw [{write}]",
+                            "prefetcht1 [{columns}]",
+                            "prefetcht1 [{columns} + 64]",
                             "tileloadd tmm3, [{b} + {row} + 1024]",
                             concat!($product, " tmm1, tmm2, tmm3"),
-                            "add {line}, {line_step}",
+                            "prefetcht1 [{rows}]",
+                            "prefetcht1 [{rows} + 64]",
+                            "add {write}, {write_step}",
+                            "add {columns}, 128",
+                            "add {rows}, 128",
                             "add {a}, {a_step}",
                             "add {b}, 2048",
                             "dec {steps}",
@@ -214,8 +225,10 @@ mod linux {
                             a_stride = in(reg) a_stride,
                             a_step = in(reg) a_step,
                             row = in(reg) 64usize,
-                            line = inout(reg) lines.first => _,
-                            line_step = in(reg) lines.step,
+                            write = inout(reg) ahead.write => _,
+                            write_step = in(reg) ahead.write_step,
+                            columns = inout(reg) ahead.columns => _,
+                            rows = inout(reg) ahead.rows => _,
                             b = inout(reg) b => _,
                             steps = inout(reg) steps => _,
                             c = in(reg) c,
@@ -290,7 +303,7 @@ mod elsewhere {
             _steps: usize,
             _c: *mut f32,
             _first: bool,
-            _lines: super::Lines,
+            _ahead: super::Ahead,
         ) {
             match *self {}
         }
@@ -303,7 +316,7 @@ mod elsewhere {
             _steps: usize,
             _c: *mut i32,
             _first: bool,
-            _lines: super::Lines,
+            _ahead: super::Ahead,
         ) {
             match *self {}
         }

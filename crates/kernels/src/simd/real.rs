@@ -53,6 +53,11 @@ pub(crate) trait Stored: Element {
     /// # Safety
     /// Both must be valid for reading `LANES` values.
     unsafe fn load_pair<S: Simd>(s: S, low: *const Self, high: *const Self) -> S::U;
+    /// Twice [`Simd::LANES`] neighbours as pairs of bf16, in order.
+    ///
+    /// # Safety
+    /// `at` must be valid for reading so many values.
+    unsafe fn load_row<S: Simd>(s: S, at: *const Self) -> S::U;
 }
 
 impl Real for f32 {
@@ -110,6 +115,11 @@ impl Stored for f32 {
         // Safety: the caller's promise.
         unsafe { s.pair(s.load(low), s.load(high)) }
     }
+    #[inline(always)]
+    unsafe fn load_row<S: Simd>(s: S, at: *const f32) -> S::U {
+        // Safety: the caller's promise.
+        unsafe { s.row(s.load(at), s.load(at.add(S::LANES))) }
+    }
 }
 
 impl Stored for bf16 {
@@ -144,6 +154,11 @@ impl Stored for bf16 {
     unsafe fn load_pair<S: Simd>(s: S, low: *const bf16, high: *const bf16) -> S::U {
         // Safety: the caller's promise.
         unsafe { s.pair_bf16(low, high) }
+    }
+    #[inline(always)]
+    unsafe fn load_row<S: Simd>(s: S, at: *const bf16) -> S::U {
+        // Safety: the caller's promise.
+        unsafe { s.load_u(at.cast()) }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::pack::{Left, Right, Tile, pack_right};
 use super::{DEPTH, Epilogue, STEP};
-use crate::amx::{Lines, PANEL, TILE, Tiles};
+use crate::amx::{Ahead, PANEL, TILE, Tiles};
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd, for_vectors, load, settle, store};
 use crate::threads::Shared;
@@ -18,9 +18,7 @@ pub(super) struct Columns<'a, B, C> {
     pub n: usize,
     pub rows: Range<usize>,
     pub columns: Range<usize>,
-    /// Room for a stretch of all rows, where they are scattered.
-    pub packed: &'a mut [bf16],
-    /// Room for a stretch of a panel as pairs.
+    /// Room for a stretch of a panel as pairs, if they do not come packed.
     pub right: &'a mut [bf16],
     /// Room for two blocks of sums, or for all of them where `k` has more than one stretch.
     pub sums: &'a mut [f32],
@@ -33,6 +31,8 @@ pub(super) struct Columns<'a, B, C> {
 
 /// Sums in a block.
 pub(super) const SUMS: usize = TILE * PANEL;
+/// Elements of rows, and of columns, that are fetched at each step: two cache lines.
+const FETCHED: usize = 2 * STEP;
 
 /// A block of sums, turned.
 #[repr(C, align(64))]
@@ -57,13 +57,6 @@ impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
         let room = std::mem::take(&mut self.right);
         for start in (0..k).step_by(DEPTH) {
             let depth = DEPTH.min(k - start);
-            if self.left.scattered() {
-                for (row, to) in
-                    self.rows.clone().step_by(TILE).zip(self.packed.chunks_exact_mut(TILE * depth))
-                {
-                    self.left.tile(row, start).pack(to);
-                }
-            }
             for column in self.columns.clone().step_by(PANEL) {
                 let right = match self.b {
                     Right::Packed(panels) => &panels[column * k + start * PANEL..][..depth * PANEL],
@@ -81,7 +74,7 @@ impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
     }
 }
 
-impl<B: Real, C: Real> Columns<'_, B, C> {
+impl<'a, B: Real, C: Real> Columns<'a, B, C> {
     /// A stretch of a panel with all rows of the task.
     #[inline(always)]
     fn multiply<S: Simd>(
@@ -95,15 +88,12 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
         let depth = DEPTH.min(self.left.length - start);
         let (first, last) = (start == 0, start + depth == self.left.length);
         assert_eq!(right.len(), depth * PANEL);
+        let (next_columns, next_rows) = self.next(column, start);
         let mut before = None;
-        for row in self.rows.clone().step_by(TILE) {
-            let lines = self.lines(before.filter(|_| last), column);
+        for (i, row) in self.rows.clone().step_by(TILE).enumerate() {
+            let (write, write_step) = self.lines(before.filter(|_| last), column);
             let at = self.sums_of(row, column);
-            let left = if self.left.scattered() {
-                Tile::packed(&self.packed[(row - self.rows.start) * depth..][..TILE * depth])
-            } else {
-                self.left.tile(row, start)
-            };
+            let left = self.left.tile(row, start);
             let (sums, steps) = (&mut self.sums[at..at + SUMS], depth / STEP);
             let Tile { data, stride, step } = left;
             assert!(size_of_val(data) >= (TILE - 1) * stride + (steps - 1) * step + 64);
@@ -112,7 +102,13 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
                 match tiles {
                     Some(tiles) => {
                         let (left, right, sums) = (data.as_ptr(), right.as_ptr(), sums.as_mut_ptr());
-                        tiles.multiply_bf16(left, stride, step, right, steps, sums, first, lines);
+                        // A share of what comes next, as large as the product is long.
+                        let share = |next: &[bf16], or: *const bf16| {
+                            next.get(i * steps * FETCHED..).map_or(or, <[bf16]>::as_ptr).cast()
+                        };
+                        let (columns, rows) = (share(next_columns, right), share(next_rows, left));
+                        let ahead = Ahead { write, write_step, columns, rows };
+                        tiles.multiply_bf16(left, stride, step, right, steps, sums, first, ahead);
                     }
                     None => {
                         let rows = TILE.min(self.left.m - row);
@@ -128,6 +124,28 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
         if let Some(row) = before {
             self.finish(s, row, column);
         }
+    }
+
+    /// What is needed after a stretch of a panel, if it is known and lies together: the columns of the next, and a share of the
+    /// rows of the next stretch, of which each panel fetches some.
+    #[inline(always)]
+    fn next(&self, column: usize, start: usize) -> (&'a [bf16], &'a [bf16]) {
+        let (left, k, after) = (self.left, self.left.length, start + DEPTH);
+        let rows = if after < k { left.tiles_of(&self.rows, after) } else { &[] };
+        let share = self.rows.len().div_ceil(TILE) * (DEPTH / STEP) * FETCHED;
+        let rows = rows.get((column - self.columns.start) / PANEL * share..).unwrap_or(&[]);
+        let (column, start) = if column + PANEL < self.columns.end {
+            (column + PANEL, start)
+        } else {
+            (self.columns.start, after)
+        };
+        let columns = match self.b {
+            Right::Packed(panels) if start < k => {
+                &panels[column * k + start * PANEL..][..DEPTH.min(k - start) * PANEL]
+            }
+            _ => &[],
+        };
+        (columns, rows)
     }
 
     /// Where the sums of the block of `row` and `column` are: if there is one stretch of `k` only, in one of two places in turn.
@@ -248,16 +266,16 @@ impl<B: Real, C: Real> Columns<'_, B, C> {
         }
     }
 
-    /// The lines of `C` that the block of `row` goes to, if there is one: on most machines it takes longer to get them than to
-    /// fill them.
+    /// The first line of `C` that the block of `row` goes to, if there is one, and how far the next is: on most machines it takes
+    /// longer to get them than to fill them.
     #[inline(always)]
-    fn lines(&self, row: Option<usize>, column: usize) -> Lines {
+    fn lines(&self, row: Option<usize>, column: usize) -> (*const u8, usize) {
         match row {
             Some(row) if !self.epilogue.streamed => {
                 let Place { row, column, width, .. } = self.place(row, column);
-                Lines { first: self.c.at(row * width + column).cast(), step: width * size_of::<C>() }
+                (self.c.at(row * width + column).cast_const().cast(), width * size_of::<C>())
             }
-            _ => Lines { first: self.sums.as_ptr().cast(), step: 0 },
+            _ => (self.sums.as_ptr().cast(), 0),
         }
     }
 }

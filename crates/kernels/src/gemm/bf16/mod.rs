@@ -26,10 +26,11 @@ pub(super) use pack::{pack_right, pack_step};
 pub(super) const STEP: usize = 32;
 /// Panels in a task at most.
 const PANELS: usize = 8;
-/// Rows in a task at most: so many of a stretch of `A` are 1 MiB, half of the second cache.
-const ROWS: usize = 1024;
-/// Rows that are worth packing columns for.
-const WORTHWHILE: usize = 256;
+/// Rows in a task at most: so many of a stretch of `A` are 256 KiB, and so are their sums with the panels of a task. Both stay in
+/// the second cache, of which a neighbour may have his share.
+const ROWS: usize = 256;
+/// The same where columns are packed by each task, which has to be worth it.
+const WORTHWHILE: usize = 1024;
 /// Elements of `k` that are multiplied in one go: so much of a panel is 32 KiB and stays in the first cache.
 const DEPTH: usize = 512;
 
@@ -50,7 +51,7 @@ pub fn gemm_bf16<B: Real, C: Real>(
     if a.transposed && !b.transposed && a.rows > b.cols {
         multiply(cpu, Left::tiles(cpu, b.t()), Right::Matrix(a.t()), a.rows, c, epilogue, true);
     } else {
-        multiply(cpu, Left::new(cpu, a), Right::Matrix(b), b.cols, c, epilogue, false);
+        multiply(cpu, Left::new(cpu, a, b.cols), Right::Matrix(b), b.cols, c, epilogue, false);
     }
 }
 
@@ -70,7 +71,7 @@ pub(super) fn times_weights<C: Real>(
             super::check((a.rows, a.cols), (w.k, n), c.len(), epilogue);
             if a.rows > 0 && n > 0 {
                 let right = Right::<bf16>::Packed(w.panels_from(cpu, columns.start, PANEL));
-                multiply(cpu, Left::new(cpu, a), right, n, c, epilogue, false);
+                multiply(cpu, Left::new(cpu, a, n), right, n, c, epilogue, false);
             }
         }
     }
@@ -115,14 +116,14 @@ fn multiply<B: Real, C: Real>(
     let parts = if m > 3 * n { 1 } else { threads.min(2) };
     let panels = n.div_ceil(PANEL).div_ceil(parts).min(PANELS);
     let column_tasks = n.div_ceil(panels * PANEL);
-    let row_tasks = threads.div_ceil(column_tasks).min(m.div_ceil(WORTHWHILE)).max(m.div_ceil(ROWS));
+    let most = if matches!(b, Right::Packed(_)) { ROWS } else { WORTHWHILE };
+    let row_tasks = threads.div_ceil(column_tasks).min(m.div_ceil(ROWS)).max(m.div_ceil(most));
     let rows_each = m.div_ceil(TILE).div_ceil(row_tasks) * TILE;
+    // Neighbouring tasks have the same columns.
     cpu.threads.run(row_tasks * column_tasks, |task| {
-        let (i, j) = (task / column_tasks, task % column_tasks);
+        let (i, j) = (task % row_tasks, task / row_tasks);
         let rows = m.min(i * rows_each)..m.min((i + 1) * rows_each);
         let columns = j * panels * PANEL..n.min((j + 1) * panels * PANEL);
-        let scattered = if left.scattered() { rows.len().next_multiple_of(TILE) * DEPTH } else { 0 };
-        let mut packed = Scratch::take(scattered);
         let mut right = Scratch::take(left.length.min(DEPTH) * PANEL);
         // Beyond one stretch of `k`, the sums of all blocks wait for the next.
         let blocks = if left.length > DEPTH { rows.len().div_ceil(TILE) * panels } else { 2 };
@@ -134,7 +135,6 @@ fn multiply<B: Real, C: Real>(
             n,
             rows,
             columns,
-            packed: &mut packed,
             right: &mut right,
             sums: &mut sums,
             c,

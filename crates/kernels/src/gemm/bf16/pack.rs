@@ -39,29 +39,21 @@ impl<'a> Tile<'a> {
     pub(super) fn packed(data: &'a [bf16]) -> Tile<'a> {
         Tile { data, stride: LINE, step: TILE * LINE }
     }
-
-    /// Copies the stretch to [`Tile::packed`].
-    #[inline(always)]
-    pub(super) fn pack(self, to: &mut [bf16]) {
-        for (step, to) in to.chunks_exact_mut(TILE * STEP).enumerate() {
-            for (row, to) in to.chunks_exact_mut(STEP).enumerate() {
-                let from = (row * self.stride + step * self.step) / size_of::<bf16>();
-                to.copy_from_slice(&self.data[from..from + STEP]);
-            }
-        }
-    }
 }
 
 /// Bytes of a step of a row: a cache line.
 const LINE: usize = STEP * size_of::<bf16>();
 /// Of longer rows, a stretch of many would share few places in the second cache.
 const LONGEST: usize = 1024;
+/// Columns for which it pays to copy rows of more than one stretch, so that the next one can be fetched.
+const MANY: usize = 1024;
 
 impl<'a> Left<'a> {
-    pub(super) fn new(cpu: &Cpu, a: Matrix<'a, bf16>) -> Left<'a> {
+    /// For a product with `n` columns.
+    pub(super) fn new(cpu: &Cpu, a: Matrix<'a, bf16>, n: usize) -> Left<'a> {
         let (m, k) = (a.rows, a.cols);
         let whole = k > 0 && k.is_multiple_of(STEP) && a.data.as_ptr().addr().is_multiple_of(64);
-        if a.transposed || !whole {
+        if a.transposed || !whole || k > LONGEST || (k > DEPTH && n >= MANY) {
             return Left::tiles(cpu, a);
         }
         let last = (!m.is_multiple_of(TILE)).then(|| {
@@ -87,9 +79,12 @@ impl<'a> Left<'a> {
         Left { rows: Rows::Tiles(tiles), length, m }
     }
 
-    /// Whether a task should pack a stretch of its rows before it goes through them more than once.
-    pub(super) fn scattered(&self) -> bool {
-        matches!(self.rows, Rows::Given(..)) && self.length > LONGEST
+    /// The stretch of `k` from `start` on of some rows, from the start of a tile on, if it lies together.
+    #[inline(always)]
+    pub(super) fn tiles_of(&self, rows: &Range<usize>, start: usize) -> &[bf16] {
+        let Rows::Tiles(tiles) = &self.rows else { return &[] };
+        let (depth, all) = (DEPTH.min(self.length - start), self.m.next_multiple_of(TILE));
+        &tiles[place(all, rows.start, start, depth)..][..rows.len().next_multiple_of(TILE) * depth]
     }
 
     /// The stretch of `k` from `start` on of the sixteen rows from `row` on.
@@ -235,9 +230,8 @@ fn part<T>(data: &[T], stride: usize, rows: Range<usize>, columns: Range<usize>)
 fn row_pairs<S: Simd, T: Real>(s: S, from: &[T], to: &mut [f32; TILE]) {
     if let Some(from) = from.first_chunk::<STEP>() {
         for at in (0..TILE).step_by(S::LANES) {
-            let (x, y) = (load(s, from, 2 * at, S::LANES), load(s, from, 2 * at + S::LANES, S::LANES));
-            // Safety: LANES pairs from `at` on lie inside the row.
-            unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), s.row(x, y)) }
+            // Safety: LANES pairs from `at` on lie inside of both.
+            unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), T::load_row(s, from.as_ptr().add(2 * at))) }
         }
         return;
     }

@@ -1,7 +1,7 @@
 //! Blocks of 16 × 32 sums: on the tile unit, or as dot products of four on vectors.
 
 use super::{Epilogue, Int8Weights, STEP};
-use crate::amx::{Lines, PANEL, TILE, Tiles};
+use crate::amx::{Ahead, PANEL, TILE, Tiles};
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd, load};
 use crate::threads::Shared;
@@ -52,8 +52,10 @@ impl<T: Real> Panels<'_, T> {
                     let c = self.c.at(row * n + panel * PANEL - self.columns.start).cast();
                     tiles.fetch_to_write(c, n * size, rows, PANEL * size);
                     let (steps, sums) = (length / STEP, sums.0.as_mut_ptr());
-                    let none = Lines { first: sums.cast(), step: 0 };
-                    tiles.multiply_int8(left.as_ptr(), length, STEP, right.as_ptr(), steps, sums, true, none);
+                    let (left, right) = (left.as_ptr(), right.as_ptr());
+                    let none =
+                        Ahead { write: sums.cast(), write_step: 0, columns: right.cast(), rows: left.cast() };
+                    tiles.multiply_int8(left, length, STEP, right, steps, sums, true, none);
                 },
                 _ => {
                     for i in 0..rows {
