@@ -11,7 +11,6 @@ use crate::isa::Kernel;
 use crate::pass::{Map, PIECE, assert_same_length, reduce};
 use crate::simd::{Simd, for_vectors, load, store};
 use crate::threads::Shared;
-use std::ops::Range;
 
 /// What Adam is told once a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -42,10 +41,7 @@ pub fn adam(
     m: &mut [f32],
     v: &mut [f32],
 ) {
-    assert!(step > 0, "adam: steps are counted from 1");
-    assert_same_length("adam", g, p);
-    assert_same_length("adam", m, p);
-    assert_same_length("adam", v, p);
+    check(step, p, [g, m, v]);
     let coefficients = Coefficients::new(hyper, step, factor);
     let (m, v) = (Shared::new(m), Shared::new(v));
     cpu.threads.for_pieces(p, PIECE, |i, p| {
@@ -68,10 +64,7 @@ pub fn adam_packed(
     v: &mut [f32],
     packed: &mut BothWays,
 ) {
-    assert!(step > 0, "adam: steps are counted from 1");
-    assert_same_length("adam", g, p);
-    assert_same_length("adam", m, p);
-    assert_same_length("adam", v, p);
+    check(step, p, [g, m, v]);
     let [n, k] = packed.shape();
     assert_eq!(p.len(), n * k, "adam: {} weights that are packed as [{n}, {k}]", p.len());
     let coefficients = Coefficients::new(hyper, step, factor);
@@ -82,8 +75,15 @@ pub fn adam_packed(
         // Safety: a group of rows belongs to one task.
         let (p, m, v) = unsafe { (p.slice(start, len), m.slice(start, len), v.slice(start, len)) };
         let rows = Step { coefficients, p, g: &g[start..][..len], m, v };
-        cpu.isa.dispatch(StepAndPack { rows, k, places, group });
+        cpu.isa.dispatch(StepAndPack { rows, places, group });
     });
+}
+
+fn check(step: u32, p: &[f32], others: [&[f32]; 3]) {
+    assert!(step > 0, "adam: steps are counted from 1");
+    for other in others {
+        assert_same_length("adam", other, p);
+    }
 }
 
 /// `Σ g²`, added in an order that depends on the number of elements alone.
@@ -147,61 +147,42 @@ struct Step<'a> {
 impl Kernel for Step<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(mut self, s: S) {
-        self.make(s, 0..self.p.len());
-    }
-}
-
-impl Step<'_> {
-    /// The step of some parameters.
-    #[inline(always)]
-    fn make<S: Simd>(&mut self, s: S, range: Range<usize>) {
+    fn run<S: Simd>(self, s: S) {
         let c = self.coefficients;
-        let (p, g) = (&mut self.p[range.clone()], &self.g[range.clone()]);
-        let (m, v) = (&mut self.m[range.clone()], &mut self.v[range]);
         for_vectors(
             s,
-            p.len(),
+            self.p.len(),
             #[inline(always)]
             |at, n| {
-                let g = s.mul(load(s, g, at, n), s.splat(c.factor));
-                let mean = s.fma(load(s, m, at, n), s.splat(c.beta1), s.mul(g, s.splat(c.rest1)));
-                let square = s.fma(load(s, v, at, n), s.splat(c.beta2), s.mul(s.mul(g, g), s.splat(c.rest2)));
-                let root = s.fma(s.sqrt(square), s.splat(c.widen), s.splat(c.epsilon));
-                let kept = s.mul(load(s, p, at, n), s.splat(c.keep));
-                let moved = s.fma(s.div(mean, root), s.splat(c.stride), kept);
-                store(s, m, at, n, mean);
-                store(s, v, at, n, square);
-                store(s, p, at, n, moved);
+                let g = s.mul(load(s, self.g, at, n), s.splat(c.factor));
+                let m = s.fma(load(s, self.m, at, n), s.splat(c.beta1), s.mul(g, s.splat(c.rest1)));
+                let v = s.fma(load(s, self.v, at, n), s.splat(c.beta2), s.mul(s.mul(g, g), s.splat(c.rest2)));
+                let root = s.fma(s.sqrt(v), s.splat(c.widen), s.splat(c.epsilon));
+                let kept = s.mul(load(s, self.p, at, n), s.splat(c.keep));
+                let p = s.fma(s.div(m, root), s.splat(c.stride), kept);
+                store(s, self.m, at, n, m);
+                store(s, self.v, at, n, v);
+                store(s, self.p, at, n, p);
             },
         );
     }
 }
 
-/// The step of a group of rows, which are packed then.
+/// The step of a group of rows, which are packed while the second cache still has them.
 struct StepAndPack<'a> {
     rows: Step<'a>,
-    k: usize,
     places: Places<'a>,
     group: usize,
 }
 
-/// Columns of a group that a step is made of before they are packed: they are still in the second cache then.
-const TOGETHER: usize = 1024;
-
 impl Kernel for StepAndPack<'_> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(mut self, s: S) {
-        let k = self.k;
-        for start in (0..k).step_by(TOGETHER) {
-            let columns = start..k.min(start + TOGETHER);
-            for row in (0..self.rows.p.len()).step_by(k) {
-                self.rows.make(s, row + columns.start..row + columns.end);
-            }
-            // Safety: a task has its own group.
-            unsafe { self.places.pack(s, self.group, self.rows.p, columns) }
-        }
+    fn run<S: Simd>(self, s: S) {
+        let Step { coefficients, p, g, m, v } = self.rows;
+        Step { coefficients, p: &mut *p, g, m, v }.run(s);
+        // Safety: a task has its own group.
+        unsafe { self.places.pack(s, self.group, p) }
     }
 }
 

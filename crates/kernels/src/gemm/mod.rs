@@ -9,16 +9,18 @@
 //! the first cache while the panels of `A` stream past it from the second.
 
 mod bf16;
+mod both_ways;
 mod int8;
 mod pack;
 mod tile;
 mod weights;
 
 pub use bf16::gemm_bf16;
+pub use both_ways::BothWays;
+pub(crate) use both_ways::Places;
 pub(crate) use int8::quantise_row;
 pub use int8::{Int8Rows, Int8Weights, gemm_int8, gemm_int8_columns, quantise};
-pub(crate) use weights::Places;
-pub use weights::{BothWays, PackedWeights, Weights};
+pub use weights::{PackedWeights, Weights};
 
 use crate::activation::Activation;
 use crate::isa::Kernel;
