@@ -189,6 +189,7 @@ impl Kernel for StepAndPack<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Threads;
     use crate::gemm::{Epilogue, Matrix, Operand};
     use crate::testing::{LENGTHS, bits, check, cpus, normal, normals, wide};
     use half::bf16;
@@ -237,10 +238,12 @@ mod tests {
     /// To the bit, and so are the weights that were packed on the way.
     #[test]
     fn a_step_of_packed_weights_is_that_of_others() {
-        let (n, k) = (70, 1100);
-        let (p, g) = (normal(1, n * k), normal(2, n * k));
-        let x = normals::<bf16>(3, 3 * k);
-        for cpu in cpus() {
+        let cpus =
+            || cpus().flat_map(|cpu| [1, 2, 3, 7].map(|n| Cpu { isa: cpu.isa, threads: Threads::new(n) }));
+        let shapes = [[70, 1100], [1, 33], [0, 5], [5, 0]];
+        for ([n, k], cpu) in shapes.into_iter().flat_map(|shape| cpus().map(move |cpu| (shape, cpu))) {
+            let (p, g) = (normal(1, n * k), normal(2, n * k));
+            let x = normals::<bf16>(3, 3 * k);
             let (mut plain, mut other) = (p.clone(), p.clone());
             let [mut m, mut v, mut other_m, mut other_v] = [(); 4].map(|()| vec![0.0; n * k]);
             let mut packed = BothWays::new(&cpu, &p, n, k);

@@ -6,12 +6,12 @@
 //! as one chain of sums, so that it cannot be seen there either; in bf16 each slice is a sum of its own, added in f32.
 
 use crate::Cpu;
-use crate::gemm::{BothWays, Epilogue, Matrix, Operand, PackedWeights, Weights};
+use crate::gemm::{BothWays, Epilogue, Matrix, Operand, Weights};
 use crate::loss::cross_entropy;
 use crate::scratch::Scratch;
 
-/// Logits that exist at a time: few enough for memory, enough that packing the table, and reading its gradient again in order to
-/// add to it, do not count.
+/// Logits that exist at a time: few enough for memory, enough that reading the table, and its gradient again in order to add to it,
+/// do not count.
 const SLICE: usize = 1 << 24;
 
 /// The sizes and the rule of a projection with loss.
@@ -60,10 +60,10 @@ fn in_slices<T: Operand>(
     assert_eq!(hidden.len(), tokens * d, "projection_loss: {tokens} targets for {} numbers", hidden.len());
     assert!(table.len() >= classes * d, "projection_loss: {classes} classes in a table of {}", table.len());
     let table = Matrix::new(&table[..classes * d], classes, d);
-    // On the way back classes are what is summed over: packed rows that are none of them would be in the way.
-    let packed = packed.filter(|packed| packed.shape() == [classes, d]);
-    let forward = packed.and_then(BothWays::forward).map_or(Weights::F32(table.t()), PackedWeights::all);
-    let back = packed.and_then(BothWays::back).map_or(Weights::F32(table), PackedWeights::all);
+    let forward = packed.and_then(BothWays::forward).map(|packed| packed.all().part(0..classes));
+    let forward = forward.unwrap_or(Weights::F32(table.t()));
+    // On the way back classes are what is summed over.
+    let back = packed.and_then(BothWays::back).map_or(Weights::F32(table), |packed| packed.first(classes));
     let shifted = Epilogue { bias: bias.map(|bias| &bias[..classes]), ..Epilogue::default() };
     if let Some((_, dtable)) = &mut gradients {
         // The first slice overwrites the classes; what no slice reaches is zero.
@@ -142,7 +142,9 @@ mod tests {
         fn check<T: Operand>() {
             // Logits, their gradients and the operands are all rounded: some roundings of numbers around one.
             let tolerance = 2e-5 + 4.0 * rounding::<T>();
-            for (tokens, d, rows, classes) in [(1, 1, 2, 1), (0, 4, 5, 5), (7, 33, 50, 49), (40, 8, 3, 3)] {
+            for (tokens, d, rows, classes) in
+                [(1, 1, 2, 1), (0, 4, 5, 5), (7, 33, 50, 49), (40, 8, 3, 3), (20, 32, 65, 64)]
+            {
                 let (hidden, table) = (normals::<T>(1, tokens * d), normal(2, rows * d));
                 let targets = targets(tokens, classes);
                 // With and without a bias, in turns.

@@ -3,7 +3,7 @@
 //! The optimizer packs them anew where it changes them, a group of rows at a time, while these are in a cache. So no product of
 //! a step has to read them in f32 and pack them, during which the tile unit would have nothing to do.
 
-use super::bf16::{STEP, pack_right, pack_step, whole_steps};
+use super::bf16::{STEP, pack_right, whole_steps};
 use super::{Matrix, PackedWeights};
 use crate::Cpu;
 use crate::aligned::{ALIGNMENT, Element};
@@ -104,14 +104,14 @@ impl Places<'_> {
             };
             pack_right(s, rows.t(), 0, column, &mut step.0);
             step.stream(s, forward);
-            pack_step(s, rows, column, &mut step.0);
+            pack_right(s, rows, column, 0, &mut step.0);
             step.stream(s, back);
         }
         settle();
     }
 }
 
-/// A step of a panel, on its way to memory: it is not needed before all other weights were written, too.
+/// A step of a panel, on its way to memory: in training it is not needed before the other weights were written, too.
 #[repr(C, align(64))]
 struct Packed([bf16; STEP * PANEL]);
 
@@ -146,15 +146,31 @@ impl Kernel for PackRows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aligned::Aligned;
     use crate::gemm::{Epilogue, Operand, Weights};
-    use crate::testing::{bits, normal, normals};
+    use crate::testing::{bits, normal};
     use crate::{Isa, Threads};
 
+    fn rounded(seed: u64, len: usize) -> Aligned<bf16> {
+        let mut x = Aligned::zeros(len);
+        x.iter_mut().zip(normal(seed, len)).for_each(|(x, y)| *x = bf16::from_f32(y));
+        x
+    }
+
+    /// Rows as they lie and rows that are copied; one stretch of `k` and several; one task and several.
     #[test]
     fn weights_for_both_ways_give_the_bits_of_those_that_are_not_packed() {
-        for [m, n, k] in [[5, 32, 64], [33, 70, 100], [17, 1, 33], [40, 100, 1030]] {
-            let (x, dy) = (normals::<bf16>(1, m * k), normals::<bf16>(2, m * n));
-            let w = normal(3, n * k);
+        for [m, n, k] in [
+            [5, 32, 64],
+            [33, 70, 100],
+            [17, 1, 33],
+            [3, 0, 5],
+            [3, 5, 0],
+            [300, 300, 544],
+            [270, 1100, 1024],
+            [280, 96, 2080],
+        ] {
+            let (x, dy, w) = (rounded(1, m * k), rounded(2, m * n), normal(3, n * k));
             for isa in Isa::present() {
                 let cpu = Cpu { isa, threads: Threads::new(2) };
                 let both = BothWays::new(&cpu, &w, n, k);

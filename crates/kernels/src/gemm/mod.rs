@@ -172,7 +172,10 @@ impl Operand for f32 {
     fn times_weights(cpu: &Cpu, a: Matrix, b: Weights<f32>, c: &mut [f32], epilogue: Epilogue) {
         match b {
             Weights::F32(b) => gemm(cpu, a, b, c, epilogue),
-            Weights::Packed(w, columns) => gemm_packed(cpu, a, w, columns, c, epilogue),
+            Weights::Packed { weights, columns, k } => {
+                assert_eq!(k, weights.k, "gemm: some elements of weights that are packed in f32");
+                gemm_packed(cpu, a, weights, columns, c, epilogue);
+            }
             Weights::Int8(w) => gemm_int8(cpu, a, w, c, epilogue),
         }
     }

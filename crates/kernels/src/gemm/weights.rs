@@ -1,10 +1,8 @@
 //! Weights on the right of a product, in all the forms that they can have.
 //!
 //! What is learned stays in f32, row by row. Who only multiplies with weights packs them once: with few rows of activations,
-//! packing takes longer than the product. Training in bf16 has them packed beside it, for both ways: see [`BothWays`].
+//! packing takes longer than the product. Training in bf16 has them packed beside it, for both ways: see [`BothWays`](super::BothWays).
 
-#[cfg(doc)]
-use super::BothWays;
 use super::{Int8Weights, Matrix};
 use crate::aligned::{Aligned, Element};
 use crate::{Cpu, Isa};
@@ -15,8 +13,15 @@ use std::ops::Range;
 pub enum Weights<'a, T: Element> {
     /// As they were learned, `[k, n]`, mostly the transpose of `[n, k]`.
     F32(Matrix<'a>),
-    /// Some columns of packed ones, which begin with a panel.
-    Packed(&'a PackedWeights<T>, Range<usize>),
+    /// Packed ones.
+    Packed {
+        /// All of them.
+        weights: &'a PackedWeights<T>,
+        /// The columns that are meant, which begin with a panel.
+        columns: Range<usize>,
+        /// How many elements of a column count: all or, in bf16, the first.
+        k: usize,
+    },
     /// Quantised ones.
     Int8(&'a Int8Weights),
 }
@@ -26,7 +31,7 @@ impl<'a, T: Element> Weights<'a, T> {
     pub fn columns(&self) -> usize {
         match self {
             Weights::F32(b) => b.cols,
-            Weights::Packed(_, columns) => columns.len(),
+            Weights::Packed { columns, .. } => columns.len(),
             Weights::Int8(w) => w.outputs(),
         }
     }
@@ -38,9 +43,9 @@ impl<'a, T: Element> Weights<'a, T> {
     pub fn part(&self, columns: Range<usize>) -> Weights<'a, T> {
         match self {
             Weights::F32(b) => Weights::F32(b.t().part(columns).t()),
-            Weights::Packed(w, all) => {
+            &Weights::Packed { weights, columns: ref all, k } => {
                 assert!(columns.end <= all.len(), "gemm: columns {columns:?} of {}", all.len());
-                Weights::Packed(w, all.start + columns.start..all.start + columns.end)
+                Weights::Packed { weights, columns: all.start + columns.start..all.start + columns.end, k }
             }
             Weights::Int8(_) => panic!("gemm: some columns of quantised weights"),
         }
@@ -71,9 +76,15 @@ impl<T: Element> PackedWeights<T> {
         PackedWeights { panels, n, k, isa: cpu.isa }
     }
 
-    /// All columns.
+    /// All of them.
     pub fn all(&self) -> Weights<'_, T> {
-        Weights::Packed(self, 0..self.n)
+        self.first(self.k)
+    }
+
+    /// All columns, of which the first `k` elements count; what lies behind these must be finite.
+    pub(crate) fn first(&self, k: usize) -> Weights<'_, T> {
+        assert!(k <= self.k, "gemm: {k} elements of {}", self.k);
+        Weights::Packed { weights: self, columns: 0..self.n, k }
     }
 
     /// The panels from that of a column on, which must be its first.

@@ -104,7 +104,8 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
                         let (left, right, sums) = (data.as_ptr(), right.as_ptr(), sums.as_mut_ptr());
                         // A share of what comes next, as large as the product is long.
                         let share = |next: &[bf16], or: *const bf16| {
-                            next.get(i * steps * FETCHED..).map_or(or, <[bf16]>::as_ptr).cast()
+                            let rest = next.get(i * steps * FETCHED..).filter(|rest| !rest.is_empty());
+                            rest.map_or(or, <[bf16]>::as_ptr).cast()
                         };
                         let (columns, rows) = (share(next_columns, right), share(next_rows, left));
                         let ahead = Ahead { write, write_step, columns, rows };

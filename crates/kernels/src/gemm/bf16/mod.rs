@@ -1,6 +1,6 @@
 //! Matrix products of bf16 with sums in f32.
 //!
-//! A task has up to 256 columns and 1,024 rows. It goes through its columns in panels of 32: a stretch of `k` of a panel is
+//! A task has up to 256 columns and, if these come packed, 256 rows, else 1,024. It goes through its columns in panels of 32: a stretch of `k` of a panel is
 //! packed (unless it comes packed), rounded to bf16 on the way, into pairs of neighbours along `k`, which is what the
 //! tile unit and the dot products of AVX-512 multiply, and stays in the first cache while the rows stream past it from
 //! the second. Sums of a block of 16 × 32 elements go on exactly from one stretch to the next, so that an element
@@ -19,17 +19,17 @@ use crate::simd::Real;
 use crate::threads::Shared;
 use block::{Columns, SUMS};
 use half::bf16;
+pub(super) use pack::pack_right;
 use pack::{Left, PackPanel, Right};
-pub(super) use pack::{pack_right, pack_step};
 
 /// Elements of `k` in a row of a tile: rows of operands are padded to a multiple of it.
 pub(super) const STEP: usize = 32;
 /// Panels in a task at most.
 const PANELS: usize = 8;
-/// Rows in a task at most: so many of a stretch of `A` are 256 KiB, and so are their sums with the panels of a task. Both stay in
-/// the second cache, of which a neighbour may have his share.
+/// Rows in a task, if columns come packed: so many of a stretch of `A` are 256 KiB, and so are their sums with the panels of a
+/// task. Both stay in the second cache, of which a neighbour may have his share.
 const ROWS: usize = 256;
-/// The same where columns are packed by each task, which has to be worth it.
+/// The same if each task packs its columns, which has to be worth it.
 const WORTHWHILE: usize = 1024;
 /// Elements of `k` that are multiplied in one go: so much of a panel is 32 KiB and stays in the first cache.
 const DEPTH: usize = 512;
@@ -49,7 +49,8 @@ pub fn gemm_bf16<B: Real, C: Real>(
     // Rows on the left that lie in columns have to be turned, which takes longer than packing them on the right: with the wider
     // operand there, the result comes out transposed, and is turned block by block.
     if a.transposed && !b.transposed && a.rows > b.cols {
-        multiply(cpu, Left::tiles(cpu, b.t()), Right::Matrix(a.t()), a.rows, c, epilogue, true);
+        let left = Left::tiles(cpu, b.t(), whole_steps(b.rows));
+        multiply(cpu, left, Right::Matrix(a.t()), a.rows, c, epilogue, true);
     } else {
         multiply(cpu, Left::new(cpu, a, b.cols), Right::Matrix(b), b.cols, c, epilogue, false);
     }
@@ -66,12 +67,16 @@ pub(super) fn times_weights<C: Real>(
     match b {
         Weights::F32(b) => gemm_bf16(cpu, a, b, c, epilogue),
         Weights::Int8(w) => gemm_int8(cpu, a, w, c, epilogue),
-        Weights::Packed(w, columns) => {
+        Weights::Packed { weights, columns, k } => {
             let n = columns.len();
-            super::check((a.rows, a.cols), (w.k, n), c.len(), epilogue);
+            super::check((a.rows, a.cols), (k, n), c.len(), epilogue);
             if a.rows > 0 && n > 0 {
-                let right = Right::<bf16>::Packed(w.panels_from(cpu, columns.start, PANEL));
-                multiply(cpu, Left::new(cpu, a, n), right, n, c, epilogue, false);
+                let right = Right::<bf16>::Packed(weights.panels_from(cpu, columns.start, PANEL));
+                let left = match whole_steps(weights.k) {
+                    length if length == whole_steps(k) => Left::new(cpu, a, n),
+                    length => Left::tiles(cpu, a, length),
+                };
+                multiply(cpu, left, right, n, c, epilogue, false);
             }
         }
     }
@@ -111,7 +116,7 @@ fn multiply<B: Real, C: Real>(
     let epilogue = Epilogue { streamed, ..epilogue };
     let c = Shared::new(c);
     // No element can tell how the work is cut, so that it may be cut by the number of threads: by columns, so that each is
-    // packed by one of them, unless there are so many more rows that the threads had better not all read them.
+    // packed, if it has to be, by one of them, unless there are so many more rows that the threads had better not all read them.
     let threads = cpu.threads.count();
     let parts = if m > 3 * n { 1 } else { threads.min(2) };
     let panels = n.div_ceil(PANEL).div_ceil(parts).min(PANELS);
@@ -124,7 +129,8 @@ fn multiply<B: Real, C: Real>(
         let (i, j) = (task % row_tasks, task / row_tasks);
         let rows = m.min(i * rows_each)..m.min((i + 1) * rows_each);
         let columns = j * panels * PANEL..n.min((j + 1) * panels * PANEL);
-        let mut right = Scratch::take(left.length.min(DEPTH) * PANEL);
+        let packed_here = if matches!(b, Right::Packed(_)) { 0 } else { left.length.min(DEPTH) * PANEL };
+        let mut right = Scratch::take(packed_here);
         // Beyond one stretch of `k`, the sums of all blocks wait for the next.
         let blocks = if left.length > DEPTH { rows.len().div_ceil(TILE) * panels } else { 2 };
         let mut sums = Scratch::take(blocks * SUMS);

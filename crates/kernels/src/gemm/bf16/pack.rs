@@ -36,7 +36,7 @@ pub(super) struct Tile<'a> {
 impl<'a> Tile<'a> {
     /// Steps one after the other, each of 1 KiB.
     #[inline(always)]
-    pub(super) fn packed(data: &'a [bf16]) -> Tile<'a> {
+    fn packed(data: &'a [bf16]) -> Tile<'a> {
         Tile { data, stride: LINE, step: TILE * LINE }
     }
 }
@@ -54,7 +54,7 @@ impl<'a> Left<'a> {
         let (m, k) = (a.rows, a.cols);
         let whole = k > 0 && k.is_multiple_of(STEP) && a.data.as_ptr().addr().is_multiple_of(64);
         if a.transposed || !whole || k > LONGEST || (k > DEPTH && n >= MANY) {
-            return Left::tiles(cpu, a);
+            return Left::tiles(cpu, a, whole_steps(k));
         }
         let last = (!m.is_multiple_of(TILE)).then(|| {
             let rest = &a.data[m / TILE * TILE * k..];
@@ -66,9 +66,10 @@ impl<'a> Left<'a> {
         Left { rows: Rows::Given(a.data, last), length: k, m }
     }
 
-    /// Rows that lie in columns, have to be rounded, or are not whole cache lines: they are copied.
-    pub(super) fn tiles<T: Real>(cpu: &Cpu, a: Matrix<T>) -> Left<'a> {
-        let (m, length) = (a.rows, whole_steps(a.cols));
+    /// Rows that lie in columns, have to be rounded or lengthened, or would be in each other's way in a cache: they are copied, with
+    /// zeros up to a length of whole steps.
+    pub(super) fn tiles<T: Real>(cpu: &Cpu, a: Matrix<T>, length: usize) -> Left<'a> {
+        let m = a.rows;
         let rows = m.next_multiple_of(TILE);
         let mut tiles = Scratch::take(rows * length);
         let to = Shared::new(&mut tiles);
@@ -207,15 +208,6 @@ pub(in crate::gemm) fn pack_right<S: Simd, T: Real>(
         } else {
             merge_tile(s, b.data, n, step..k, first, n, to);
         }
-    }
-}
-
-/// Packs rows of `B`, which are a step of `k` or what is left of one, for the panel of columns from `column` on.
-#[inline(always)]
-pub(in crate::gemm) fn pack_step<S: Simd, T: Real>(s: S, rows: Matrix<T>, column: usize, to: &mut [bf16]) {
-    for (half, to) in to.chunks_exact_mut(TILE * STEP).enumerate() {
-        let n = rows.cols;
-        merge_tile(s, rows.data, n, 0..rows.rows, column + half * TILE, n, tile_of(to));
     }
 }
 

@@ -53,9 +53,10 @@ impl<T: Real> Panels<'_, T> {
                     tiles.fetch_to_write(c, n * size, rows, PANEL * size);
                     let (steps, sums) = (length / STEP, sums.0.as_mut_ptr());
                     let (left, right) = (left.as_ptr(), right.as_ptr());
-                    let none =
-                        Ahead { write: sums.cast(), write_step: 0, columns: right.cast(), rows: left.cast() };
-                    tiles.multiply_int8(left, length, STEP, right, steps, sums, true, none);
+                    // A share of the next panel comes with each tile of rows.
+                    let columns = right.wrapping_add(PANEL * length + row / TILE * steps * 2 * STEP).cast();
+                    let ahead = Ahead { write: sums.cast(), write_step: 0, columns, rows: left.cast() };
+                    tiles.multiply_int8(left, length, STEP, right, steps, sums, true, ahead);
                 },
                 _ => {
                     for i in 0..rows {
