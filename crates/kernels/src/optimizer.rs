@@ -11,6 +11,7 @@ use crate::isa::Kernel;
 use crate::pass::{Map, PIECE, assert_same_length, reduce};
 use crate::simd::{Simd, for_vectors, load, store};
 use crate::threads::Shared;
+use std::ops::Range;
 
 /// What Adam is told once a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -30,7 +31,8 @@ pub struct Adam {
 
 /// One step, the `step`-th from 1 on, with the gradient `factor · g`: `p, g, m, v` of one length.
 ///
-/// The factor is for averaging and clipping, so that neither needs a pass of its own.
+/// The factor is for averaging and clipping, so that neither needs a pass of its own. If `p` are weights that are packed as
+/// well, they are packed anew while they are at hand.
 pub fn adam(
     cpu: &Cpu,
     hyper: &Adam,
@@ -40,49 +42,33 @@ pub fn adam(
     g: &[f32],
     m: &mut [f32],
     v: &mut [f32],
+    packed: Option<&mut BothWays>,
 ) {
-    check(step, p, [g, m, v]);
-    let coefficients = Coefficients::new(hyper, step, factor);
-    let (m, v) = (Shared::new(m), Shared::new(v));
-    cpu.threads.for_pieces(p, PIECE, |i, p| {
-        let (start, len) = (i * PIECE, p.len());
-        // Safety: the same elements as `p` has, which no other task has.
-        let (m, v) = unsafe { (m.slice(start, len), v.slice(start, len)) };
-        cpu.isa.dispatch(Step { coefficients, p, g: &g[start..][..len], m, v });
-    });
-}
-
-/// [`adam`] of weights `p: [n, k]` that are packed as well: they are packed anew while they are at hand.
-pub fn adam_packed(
-    cpu: &Cpu,
-    hyper: &Adam,
-    step: u32,
-    factor: f32,
-    p: &mut [f32],
-    g: &[f32],
-    m: &mut [f32],
-    v: &mut [f32],
-    packed: &mut BothWays,
-) {
-    check(step, p, [g, m, v]);
-    let [n, k] = packed.shape();
-    assert_eq!(p.len(), n * k, "adam: {} weights that are packed as [{n}, {k}]", p.len());
+    assert!(step > 0, "adam: steps are counted from 1");
+    assert_same_length("adam", g, p);
+    assert_same_length("adam", m, p);
+    assert_same_length("adam", v, p);
     let coefficients = Coefficients::new(hyper, step, factor);
     let (p, m, v) = (Shared::new(p), Shared::new(m), Shared::new(v));
-    let places = packed.places();
-    cpu.threads.run(places.groups(), |group| {
-        let (start, len) = (places.rows(group).start * k, places.rows(group).len() * k);
-        // Safety: a group of rows belongs to one task.
+    let part = |range: Range<usize>| {
+        let (start, len) = (range.start, range.len());
+        // Safety: a piece, or a group of rows, belongs to one task.
         let (p, m, v) = unsafe { (p.slice(start, len), m.slice(start, len), v.slice(start, len)) };
-        let rows = Step { coefficients, p, g: &g[start..][..len], m, v };
-        cpu.isa.dispatch(StepAndPack { rows, places, group });
-    });
-}
-
-fn check(step: u32, p: &[f32], others: [&[f32]; 3]) {
-    assert!(step > 0, "adam: steps are counted from 1");
-    for other in others {
-        assert_same_length("adam", other, p);
+        Step { coefficients, p, g: &g[range], m, v }
+    };
+    match packed {
+        None => cpu.threads.run(p.len().div_ceil(PIECE), |i| {
+            cpu.isa.dispatch(part(i * PIECE..p.len().min((i + 1) * PIECE)));
+        }),
+        Some(packed) => {
+            let [n, k] = packed.shape();
+            assert_eq!(p.len(), n * k, "adam: {} weights that are packed as [{n}, {k}]", p.len());
+            let places = packed.places();
+            cpu.threads.run(places.groups(), |group| {
+                let Range { start, end } = places.rows(group);
+                cpu.isa.dispatch(StepAndPack { rows: part(start * k..end * k), places, group });
+            });
+        }
     }
 }
 
@@ -218,7 +204,7 @@ mod tests {
     fn run(cpu: &Cpu, hyper: &Adam, steps: u32, factor: f32, p: &[f32], g: &[f32]) -> Vec<f32> {
         let (mut p, mut m, mut v) = (p.to_vec(), vec![0.0; p.len()], vec![0.0; p.len()]);
         for step in 1..=steps {
-            adam(cpu, hyper, step, factor * step as f32, &mut p, g, &mut m, &mut v);
+            adam(cpu, hyper, step, factor * step as f32, &mut p, g, &mut m, &mut v, None);
         }
         [p, m, v].concat()
     }
@@ -248,9 +234,9 @@ mod tests {
             let [mut m, mut v, mut other_m, mut other_v] = [(); 4].map(|()| vec![0.0; n * k]);
             let mut packed = BothWays::new(&cpu, &p, n, k);
             for step in 1..=2 {
-                adam(&cpu, &HYPER, step, 0.5, &mut plain, &g, &mut m, &mut v);
+                adam(&cpu, &HYPER, step, 0.5, &mut plain, &g, &mut m, &mut v, None);
                 let (m, v) = (&mut other_m, &mut other_v);
-                adam_packed(&cpu, &HYPER, step, 0.5, &mut other, &g, m, v, &mut packed);
+                adam(&cpu, &HYPER, step, 0.5, &mut other, &g, m, v, Some(&mut packed));
             }
             let all = |p: &[f32], m: &[f32], v: &[f32]| bits(&[p, m, v].concat());
             assert_eq!(all(&plain, &m, &v), all(&other, &other_m, &other_v), "{}", cpu.isa);
@@ -304,7 +290,7 @@ mod tests {
     fn late_steps_have_no_correction_left() {
         for cpu in cpus() {
             let (mut p, mut m, mut v) = ([1.0], [0.0], [0.0]);
-            adam(&cpu, &HYPER, u32::MAX, 1.0, &mut p, &[1.0], &mut m, &mut v);
+            adam(&cpu, &HYPER, u32::MAX, 1.0, &mut p, &[1.0], &mut m, &mut v, None);
             let expected = 1.0 - 0.01 * 0.1 / 0.02f32.sqrt();
             assert!((p[0] - expected).abs() < 2e-7, "{}: {p:?}", cpu.isa);
         }
@@ -334,6 +320,6 @@ mod tests {
     #[should_panic(expected = "adam: an input of 2 elements for an output of 3")]
     fn lengths_that_differ_are_refused() {
         let cpu = cpus().next().unwrap();
-        adam(&cpu, &HYPER, 1, 1.0, &mut [0.0; 3], &[0.0; 2], &mut [0.0; 3], &mut [0.0; 3]);
+        adam(&cpu, &HYPER, 1, 1.0, &mut [0.0; 3], &[0.0; 2], &mut [0.0; 3], &mut [0.0; 3], None);
     }
 }

@@ -1,7 +1,8 @@
 //! What the tests of kernels share: numbers, sizes, references, and the run over instruction sets and threads.
 
 use crate::pass::PIECE;
-use crate::{Cpu, Dropout, Isa, Random, Real, Threads};
+use crate::{Aligned, Cpu, Dropout, Isa, Random, Real, Threads};
+use half::bf16;
 
 /// Normally distributed numbers.
 pub(crate) fn normal(seed: u64, len: usize) -> Vec<f32> {
@@ -16,6 +17,13 @@ pub(crate) fn stored<T: Real>(x: &[f32]) -> Vec<T> {
 /// Normally distributed numbers as they are stored in a type.
 pub(crate) fn normals<T: Real>(seed: u64, len: usize) -> Vec<T> {
     stored(&normal(seed, len))
+}
+
+/// Normally distributed numbers rounded to bf16, at the start of a cache line.
+pub(crate) fn rounded(seed: u64, len: usize) -> Aligned<bf16> {
+    let mut x = Aligned::zeros(len);
+    x.iter_mut().zip(normal(seed, len)).for_each(|(x, y)| *x = bf16::from_f32(y));
+    x
 }
 
 pub(crate) fn wide<T: Real>(x: &[T]) -> Vec<f64> {

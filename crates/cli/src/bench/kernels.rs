@@ -20,7 +20,7 @@ use attentive_kernels::gemm::{
 use attentive_kernels::limits::{multiply_add_rate, stream_rate, tile_rates};
 use attentive_kernels::loss::cross_entropy;
 use attentive_kernels::norm::{residual_layer_norm, residual_layer_norm_backward};
-use attentive_kernels::optimizer::{Adam, adam, adam_packed, squared_norm};
+use attentive_kernels::optimizer::{Adam, adam, squared_norm};
 use attentive_kernels::projection::{Projection, projection_loss};
 use attentive_kernels::softmax::{softmax, softmax_backward};
 use attentive_kernels::{Aligned, Cpu, Dropout, Random, Real};
@@ -433,7 +433,7 @@ fn optimizers(bench: &mut Bench, parameters: usize) {
     let mut step = 0;
     bench.measure("adam", parameters.to_string(), work::<f32>(7 * parameters, 4 * parameters), |cpu| {
         step += 1;
-        adam(cpu, &rule, step, 1.0, &mut p, &g, &mut m, &mut v);
+        adam(cpu, &rule, step, 1.0, &mut p, &g, &mut m, &mut v, None);
     });
     // Two numbers of bf16 more.
     let work = Work::Bytes { moved: 32 * parameters, held: 20 * parameters };
@@ -441,7 +441,7 @@ fn optimizers(bench: &mut Bench, parameters: usize) {
     let mut packed = BothWays::new(&bench.cpu, &p, parameters / columns, columns);
     bench.measure("adam with packing", parameters.to_string(), work, |cpu| {
         step += 1;
-        adam_packed(cpu, &rule, step, 1.0, &mut p, &g, &mut m, &mut v, &mut packed);
+        adam(cpu, &rule, step, 1.0, &mut p, &g, &mut m, &mut v, Some(&mut packed));
     });
     bench.measure("squared_norm", parameters.to_string(), once::<f32>(parameters), |cpu| {
         black_box(squared_norm(cpu, &g));

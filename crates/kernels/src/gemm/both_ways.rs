@@ -146,16 +146,9 @@ impl Kernel for PackRows<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::aligned::Aligned;
     use crate::gemm::{Epilogue, Operand, Weights};
-    use crate::testing::{bits, normal};
+    use crate::testing::{bits, normal, rounded};
     use crate::{Isa, Threads};
-
-    fn rounded(seed: u64, len: usize) -> Aligned<bf16> {
-        let mut x = Aligned::zeros(len);
-        x.iter_mut().zip(normal(seed, len)).for_each(|(x, y)| *x = bf16::from_f32(y));
-        x
-    }
 
     /// Rows as they lie and rows that are copied; one stretch of `k` and several; one task and several.
     #[test]

@@ -1,7 +1,8 @@
 //! Weights on the right of a product, in all the forms that they can have.
 //!
 //! What is learned stays in f32, row by row. Who only multiplies with weights packs them once: with few rows of activations,
-//! packing takes longer than the product. Training in bf16 has them packed beside it, for both ways: see [`BothWays`](super::BothWays).
+//! packing takes longer than the product. Training in bf16 has them packed beside it, for both ways: see
+//! [`BothWays`](super::BothWays).
 
 use super::{Int8Weights, Matrix};
 use crate::aligned::{Aligned, Element};

@@ -681,9 +681,9 @@ impl Backend for CpuBackend {
         same_shape("adam", p, g);
         let factor = factor.map_or(1.0, |factor| f32s(factor)[0]);
         let (g, m, v) = (f32s(g), data_mut(m), data_mut(v));
-        self.profile.time(Share::Optimizer, || match learned_mut(p) {
-            (p, None) => optimizer::adam(&self.cpu, rule, step, factor, p, g, m, v),
-            (p, Some(packed)) => optimizer::adam_packed(&self.cpu, rule, step, factor, p, g, m, v, packed),
+        let (p, packed) = learned_mut(p);
+        self.profile.time(Share::Optimizer, || {
+            optimizer::adam(&self.cpu, rule, step, factor, p, g, m, v, packed);
         });
     }
 

@@ -1,10 +1,10 @@
 //! Matrix products of bf16 with sums in f32.
 //!
-//! A task has up to 256 columns and, if these come packed, 256 rows, else 1,024. It goes through its columns in panels of 32: a stretch of `k` of a panel is
-//! packed (unless it comes packed), rounded to bf16 on the way, into pairs of neighbours along `k`, which is what the
-//! tile unit and the dot products of AVX-512 multiply, and stays in the first cache while the rows stream past it from
-//! the second. Sums of a block of 16 × 32 elements go on exactly from one stretch to the next, so that an element
-//! depends on its row, its column and the instruction set alone.
+//! A task has up to 256 columns and, if these come packed, 256 rows, else 1,024. It goes through its columns in panels of 32:
+//! a stretch of `k` of a panel is packed (unless it comes packed), rounded to bf16 on the way, into pairs of neighbours along
+//! `k`, which is what the tile unit and the dot products of AVX-512 multiply, and stays in the first cache while the rows
+//! stream past it from the second. Sums of a block of 16 × 32 elements go on exactly from one stretch to the next, so that an
+//! element depends on its row, its column and the instruction set alone.
 
 mod block;
 mod pack;

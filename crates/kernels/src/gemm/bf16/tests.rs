@@ -1,15 +1,8 @@
 use super::*;
 use crate::activation::Activation;
 use crate::aligned::Aligned;
-use crate::testing::normal;
+use crate::testing::{normal, rounded};
 use crate::{Isa, Threads};
-
-/// Numbers rounded to bf16 at the start of a cache line.
-fn rounded(seed: u64, len: usize) -> Aligned<bf16> {
-    let mut x = Aligned::zeros(len);
-    x.iter_mut().zip(normal(seed, len)).for_each(|(x, y)| *x = bf16::from_f32(y));
-    x
-}
 
 fn at<T: Real>(m: Matrix<T>, i: usize, j: usize) -> f64 {
     let x = m.data[if m.transposed { j * m.rows + i } else { i * m.cols + j }];
