@@ -13,25 +13,33 @@ pub(crate) const TILE: usize = 16;
 /// Columns of a block of sums, which is a tile of rows by two tiles of columns.
 pub(crate) const PANEL: usize = 2 * TILE;
 
-/// What is fetched while a product is computed, at each step. None of it has to be valid.
+/// A product of a tile of rows by two tiles of columns, `steps` tiles long, added to or stored in a block of 16 × 32 sums, and
+/// what is fetched meanwhile.
 #[derive(Clone, Copy)]
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
-    expect(dead_code, reason = "nothing is fetched without tiles")
+    expect(dead_code, reason = "nothing is multiplied without tiles")
 )]
-pub(crate) struct Ahead {
-    /// A cache line that will be written; the next one is `write_step` bytes further.
-    pub write: *const u8,
-    pub write_step: usize,
-    /// Two cache lines of the columns that come next, one after the other.
-    pub columns: *const u8,
+pub(crate) struct Product<T, Sum> {
+    /// 16 rows of 64 bytes, `a_stride` bytes apart, at each step `a_step` bytes further.
+    pub a: *const T,
+    pub a_stride: usize,
+    pub a_step: usize,
+    /// Packed columns: for each step two tiles of 1 KiB.
+    pub b: *const T,
+    pub steps: usize,
+    /// 16 rows of 32 sums, taken as zero at the start with `first`.
+    pub c: *mut Sum,
+    pub first: bool,
+    /// Columns that come next, two cache lines for each step. They need not be valid.
+    pub next_columns: *const u8,
     /// The same of rows.
-    pub rows: *const u8,
+    pub next_rows: *const u8,
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod linux {
-    use super::{Ahead, PANEL};
+    use super::{PANEL, Product};
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     use std::cell::Cell;
@@ -123,12 +131,26 @@ mod linux {
                 }
             }
         }
+
+        /// Fetches `bytes` bytes of a row that is written after four others, `stride` bytes apart, of which `row` is the first. Rows
+        /// of a power of two fall into one set of the first cache, which has room for a few of them only.
+        #[inline(always)]
+        pub(crate) fn fetch_row_to_write(&self, row: *const u8, stride: usize, bytes: usize) {
+            for at in (0..bytes).step_by(64) {
+                // Safety: a hint, which does nothing where there is no memory.
+                unsafe {
+                    asm!(
+                        "prefetchw [{} + 4 * {}]",
+                        in(reg) row.wrapping_add(at),
+                        in(reg) stride,
+                        options(readonly, nostack, preserves_flags),
+                    )
+                };
+            }
+        }
     }
 
-    /// The product of a tile of rows by two tiles of columns, `steps` tiles long, added to or stored in a block of 16 × 32
-    /// sums.
-    ///
-    /// It takes four registers. Two by two tiles in eight registers would save a load in three; but at times, presumably when a
+    /// A [`Product`] takes four registers. Two by two tiles in eight registers would save a load in three; but at times, presumably when a
     /// neighbour keeps the other half of the core busy, the unit has so few registers behind those that it shows that a loop
     /// stalls the more the more of them it uses: with eight a product then takes twice as long as with four, and at other times
     /// it is as fast either way.
@@ -168,75 +190,79 @@ mod linux {
 
                 $(#[$doc])*
                 ///
-                /// `a` are 16 rows of 64 bytes, `a_stride` bytes apart, at each step `a_step` bytes further; `b` is
-                /// packed: for each step two tiles of 1 KiB; `c` is 16 rows of 32 sums, taken as zero at the start with
-                /// `first`.
+                /// After each step `between` is called: what it does takes hardly any time, as tiles work on their own.
                 ///
                 /// # Safety
-                /// All of that must be valid to read, and `c` to write.
+                /// All operands must be valid to read, and sums to write; `between` must leave the tiles alone.
                 #[inline(always)]
                 pub(crate) unsafe fn $name(
                     &self,
-                    a: *const $element,
-                    a_stride: usize,
-                    a_step: usize,
-                    b: *const $element,
-                    steps: usize,
-                    c: *mut $sum,
-                    first: bool,
-                    ahead: Ahead,
+                    product: Product<$element, $sum>,
+                    mut between: impl FnMut(),
                 ) {
+                    let Product { mut a, a_stride, a_step, mut b, steps, c, first, .. } = product;
+                    let Product { mut next_columns, mut next_rows, .. } = product;
                     debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
                     const { assert!(PANEL * 4 == 2 * 64) };
-                    // Safety: the caller's promise; the tiles are configured as long as `self` lives.
+                    // Safety: the caller's promise; the tiles are configured as long as `self` lives, and keep what they hold
+                    // from one piece of assembly to the next, since no compiled code knows of them.
                     unsafe {
+                        if first {
+                            asm!(
+                                "tilezero tmm0",
+                                "tilezero tmm1",
+                                out("tmm0") _,
+                                out("tmm1") _,
+                                options(nomem, nostack, preserves_flags),
+                            );
+                        } else {
+                            asm!(
+                                "tileloadd tmm0, [{c} + 2 * {row}]",
+                                "tileloadd tmm1, [{c} + 2 * {row} + 64]",
+                                c = in(reg) c,
+                                row = in(reg) 64usize,
+                                out("tmm0") _,
+                                out("tmm1") _,
+                                options(readonly, nostack, preserves_flags),
+                            );
+                        }
+                        let end = b.wrapping_byte_add(steps * 2048);
+                        while b != end {
+                            asm!(
+                                // Rows stream past, columns stay in the first cache.
+                                "tileloaddt1 tmm2, [{a} + {a_stride}]",
+                                "tileloadd tmm3, [{b} + {row}]",
+                                concat!($product, " tmm0, tmm2, tmm3"),
+                                "prefetcht1 [{columns}]",
+                                "prefetcht1 [{columns} + 64]",
+                                "tileloadd tmm3, [{b} + {row} + 1024]",
+                                concat!($product, " tmm1, tmm2, tmm3"),
+                                "prefetcht1 [{rows}]",
+                                "prefetcht1 [{rows} + 64]",
+                                a = in(reg) a,
+                                a_stride = in(reg) a_stride,
+                                row = in(reg) 64usize,
+                                columns = in(reg) next_columns,
+                                rows = in(reg) next_rows,
+                                b = in(reg) b,
+                                out("tmm0") _,
+                                out("tmm1") _,
+                                out("tmm2") _,
+                                out("tmm3") _,
+                                options(readonly, nostack, preserves_flags),
+                            );
+                            between();
+                            a = a.wrapping_byte_add(a_step);
+                            b = b.wrapping_byte_add(2048);
+                            next_columns = next_columns.wrapping_add(128);
+                            next_rows = next_rows.wrapping_add(128);
+                        }
                         asm!(
-                            "test {first}, {first}",
-                            "jnz 2f",
-                            "tileloadd tmm0, [{c} + 2 * {row}]",
-                            "tileloadd tmm1, [{c} + 2 * {row} + 64]",
-                            "jmp 3f",
-                            "2:",
-                            "tilezero tmm0",
-                            "tilezero tmm1",
-                            "3:",
-                            // Rows stream past, columns stay in the first cache.
-                            "tileloaddt1 tmm2, [{a} + {a_stride}]",
-                            "tileloadd tmm3, [{b} + {row}]",
-                            concat!($product, " tmm0, tmm2, tmm3"),
-                            "prefetchw [{write}]",
-                            "prefetcht1 [{columns}]",
-                            "prefetcht1 [{columns} + 64]",
-                            "tileloadd tmm3, [{b} + {row} + 1024]",
-                            concat!($product, " tmm1, tmm2, tmm3"),
-                            "prefetcht1 [{rows}]",
-                            "prefetcht1 [{rows} + 64]",
-                            "add {write}, {write_step}",
-                            "add {columns}, 128",
-                            "add {rows}, 128",
-                            "add {a}, {a_step}",
-                            "add {b}, 2048",
-                            "dec {steps}",
-                            "jnz 3b",
                             "tilestored [{c} + 2 * {row}], tmm0",
                             "tilestored [{c} + 2 * {row} + 64], tmm1",
-                            first = in(reg) first as u64,
-                            a = inout(reg) a => _,
-                            a_stride = in(reg) a_stride,
-                            a_step = in(reg) a_step,
-                            row = in(reg) 64usize,
-                            write = inout(reg) ahead.write => _,
-                            write_step = in(reg) ahead.write_step,
-                            columns = inout(reg) ahead.columns => _,
-                            rows = inout(reg) ahead.rows => _,
-                            b = inout(reg) b => _,
-                            steps = inout(reg) steps => _,
                             c = in(reg) c,
-                            out("tmm0") _,
-                            out("tmm1") _,
-                            out("tmm2") _,
-                            out("tmm3") _,
-                            options(nostack),
+                            row = in(reg) 64usize,
+                            options(nostack, preserves_flags),
                         );
                     }
                 }
@@ -266,6 +292,8 @@ mod linux {
 /// A token that cannot exist, for other processors and systems.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod elsewhere {
+    use super::Product;
+
     /// Never had here.
     #[derive(Clone, Copy)]
     pub(crate) enum Amx {}
@@ -294,30 +322,13 @@ mod elsewhere {
         pub(crate) fn fetch_to_write(&self, _first: *const u8, _stride: usize, _rows: usize, _bytes: usize) {
             match *self {}
         }
-        pub(crate) unsafe fn multiply_bf16(
-            &self,
-            _a: *const half::bf16,
-            _a_stride: usize,
-            _a_step: usize,
-            _b: *const half::bf16,
-            _steps: usize,
-            _c: *mut f32,
-            _first: bool,
-            _ahead: super::Ahead,
-        ) {
+        pub(crate) fn fetch_row_to_write(&self, _row: *const u8, _stride: usize, _bytes: usize) {
             match *self {}
         }
-        pub(crate) unsafe fn multiply_int8(
-            &self,
-            _a: *const i8,
-            _a_stride: usize,
-            _a_step: usize,
-            _b: *const i8,
-            _steps: usize,
-            _c: *mut i32,
-            _first: bool,
-            _ahead: super::Ahead,
-        ) {
+        pub(crate) unsafe fn multiply_bf16(&self, _: Product<half::bf16, f32>, _between: impl FnMut()) {
+            match *self {}
+        }
+        pub(crate) unsafe fn multiply_int8(&self, _: Product<i8, i32>, _between: impl FnMut()) {
             match *self {}
         }
     }

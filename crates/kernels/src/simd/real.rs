@@ -38,6 +38,11 @@ pub(crate) trait Stored: Element {
     /// # Safety
     /// `at` must be valid for writing `LANES` values.
     unsafe fn store<S: Simd>(s: S, at: *mut Self, x: S::F);
+    /// Writes two vectors one after the other to `at`.
+    ///
+    /// # Safety
+    /// `at` must be valid for writing twice `LANES` values.
+    unsafe fn store_row<S: Simd>(s: S, at: *mut Self, first: S::F, second: S::F);
     /// Writes a vector to `at`, past the caches where that is possible; others see it after [`settle`](super::settle).
     ///
     /// # Safety
@@ -101,6 +106,14 @@ impl Stored for f32 {
         unsafe { s.store(at, x) }
     }
     #[inline(always)]
+    unsafe fn store_row<S: Simd>(s: S, at: *mut f32, first: S::F, second: S::F) {
+        // Safety: the caller's promise.
+        unsafe {
+            s.store(at, first);
+            s.store(at.add(S::LANES), second);
+        }
+    }
+    #[inline(always)]
     unsafe fn stream<S: Simd>(s: S, at: *mut f32, x: S::F) {
         // Safety: the caller's promise.
         unsafe { s.stream(at, x) }
@@ -139,6 +152,11 @@ impl Stored for bf16 {
     unsafe fn store<S: Simd>(s: S, at: *mut bf16, x: S::F) {
         // Safety: the caller's promise.
         unsafe { s.store_bf16(at, x) }
+    }
+    #[inline(always)]
+    unsafe fn store_row<S: Simd>(s: S, at: *mut bf16, first: S::F, second: S::F) {
+        // Safety: the caller's promise.
+        unsafe { s.store_u(at.cast(), s.row(first, second)) }
     }
     #[inline(always)]
     unsafe fn stream<S: Simd>(s: S, at: *mut bf16, x: S::F) {

@@ -1,10 +1,11 @@
 //! Blocks of 16 × 32 sums: on the tile unit, or as dot products of pairs on vectors.
 
+use super::finish::InSteps;
 use super::pack::{Left, Right, Tile, pack_right};
 use super::{DEPTH, Epilogue, STEP};
-use crate::amx::{Ahead, PANEL, TILE, Tiles};
+use crate::amx::{PANEL, Product, TILE, Tiles};
 use crate::isa::{Isa, Kernel};
-use crate::simd::{Real, Simd, for_vectors, load, settle, store};
+use crate::simd::{Real, Simd, settle};
 use crate::threads::Shared;
 use half::bf16;
 use std::ops::Range;
@@ -21,7 +22,7 @@ pub(super) struct Columns<'a, B, C> {
     /// Room for a stretch of a panel as pairs, if they do not come packed.
     pub right: &'a mut [bf16],
     /// Room for two blocks of sums, or for all of them where `k` has more than one stretch.
-    pub sums: &'a mut [f32],
+    pub sums: Shared<'a, f32>,
     pub c: Shared<'a, C>,
     /// If `C` is streamed, its rows are whole cache lines.
     pub epilogue: Epilogue<'a>,
@@ -33,20 +34,6 @@ pub(super) struct Columns<'a, B, C> {
 pub(super) const SUMS: usize = TILE * PANEL;
 /// Elements of rows, and of columns, that are fetched at each step: two cache lines.
 const FETCHED: usize = 2 * STEP;
-
-/// A block of sums, turned.
-#[repr(C, align(64))]
-struct Turned([[f32; TILE]; PANEL]);
-
-/// A block's place in `C`, which is so wide.
-#[derive(Clone, Copy)]
-struct Place {
-    row: usize,
-    column: usize,
-    rows: usize,
-    cols: usize,
-    width: usize,
-}
 
 impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
     type Output = ();
@@ -77,48 +64,76 @@ impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
 impl<'a, B: Real, C: Real> Columns<'a, B, C> {
     /// A stretch of a panel with all rows of the task.
     #[inline(always)]
-    fn multiply<S: Simd>(
-        &mut self,
-        s: S,
-        tiles: Option<&Tiles>,
-        right: &[bf16],
-        column: usize,
-        start: usize,
-    ) {
+    fn multiply<S: Simd>(&self, s: S, tiles: Option<&Tiles>, right: &[bf16], column: usize, start: usize) {
         let depth = DEPTH.min(self.left.length - start);
-        let (first, last) = (start == 0, start + depth == self.left.length);
+        let (first, last, steps) = (start == 0, start + depth == self.left.length, depth / STEP);
         assert_eq!(right.len(), depth * PANEL);
         let (next_columns, next_rows) = self.next(column, start);
+        // A block is finished while the tiles are at work on the next: row by row between the steps, or all of it behind them.
+        let mut in_steps = if last && tiles.is_some() { self.in_steps(column, steps) } else { None };
         let mut before = None;
         for (i, row) in self.rows.clone().step_by(TILE).enumerate() {
-            let (write, write_step) = self.lines(before.filter(|_| last), column);
-            let at = self.sums_of(row, column);
+            // Safety: the places of blocks do not overlap, and belong to one task.
+            let sums = unsafe { self.sums.slice(self.sums_of(row, column), SUMS) };
             let left = self.left.tile(row, start);
-            let (sums, steps) = (&mut self.sums[at..at + SUMS], depth / STEP);
             let Tile { data, stride, step } = left;
             assert!(size_of_val(data) >= (TILE - 1) * stride + (steps - 1) * step + 64);
-            // Safety: `left` has sixteen rows, as just checked, `right` a panel of as many steps, `sums` is a whole block.
-            unsafe {
-                match tiles {
-                    Some(tiles) => {
-                        let (left, right, sums) = (data.as_ptr(), right.as_ptr(), sums.as_mut_ptr());
-                        // A share of what comes next, as large as the product is long.
-                        let share = |next: &[bf16], or: *const bf16| {
-                            let rest = next.get(i * steps * FETCHED..).filter(|rest| !rest.is_empty());
-                            rest.map_or(or, <[bf16]>::as_ptr).cast()
-                        };
-                        let (columns, rows) = (share(next_columns, right), share(next_rows, left));
-                        let ahead = Ahead { write, write_step, columns, rows };
-                        tiles.multiply_bf16(left, stride, step, right, steps, sums, first, ahead);
-                    }
-                    None => {
-                        let rows = TILE.min(self.left.m - row);
-                        dot_rows(s, left, right.as_ptr().cast(), steps, rows, sums, first);
+            if let Some(tiles) = tiles {
+                let (a, b) = (data.as_ptr(), right.as_ptr());
+                // A share of what comes next, as large as the product is long.
+                let share = |next: &[bf16], or: *const bf16| {
+                    let rest = next.get(i * steps * FETCHED..).filter(|rest| !rest.is_empty());
+                    rest.map_or(or, <[bf16]>::as_ptr).cast()
+                };
+                let product = Product {
+                    a,
+                    a_stride: stride,
+                    a_step: step,
+                    b,
+                    steps,
+                    c: sums.as_mut_ptr(),
+                    first,
+                    next_columns: share(next_columns, b),
+                    next_rows: share(next_rows, a),
+                };
+                let complete = before.map(|row| (row, self.sums.at(self.sums_of(row, column)).cast_const()));
+                // Safety: `left` has sixteen rows, as just checked, `right` a panel of as many steps, `sums` is a whole block, and
+                // so is one that is complete.
+                unsafe {
+                    match (&mut in_steps, complete) {
+                        (Some(InSteps::Plain(blocks)), Some((_, sums))) => {
+                            blocks.begin(sums);
+                            tiles.multiply_bf16(
+                                product,
+                                #[inline(always)]
+                                || blocks.step(s, tiles),
+                            );
+                        }
+                        (Some(InSteps::Turned(blocks)), Some((row, sums))) => {
+                            blocks.begin(sums, self.c.at(column * self.left.m + row));
+                            tiles.multiply_bf16(
+                                product,
+                                #[inline(always)]
+                                || blocks.step(s),
+                            );
+                        }
+                        _ => {
+                            if let Some((row, _)) = complete {
+                                self.fetch(tiles, row, column);
+                            }
+                            tiles.multiply_bf16(product, || {});
+                        }
                     }
                 }
+            } else {
+                let rows = TILE.min(self.left.m - row);
+                // Safety: as above.
+                unsafe { dot_rows(s, left, right.as_ptr().cast(), steps, rows, sums, first) }
             }
-            // A block is finished while the tiles are at work on the next.
-            if last && let Some(row) = before.replace(row) {
+            if last
+                && let Some(row) = before.replace(row)
+                && in_steps.is_none()
+            {
                 self.finish(s, row, column);
             }
         }
@@ -151,132 +166,12 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
 
     /// Where the sums of the block of `row` and `column` are: if there is one stretch of `k` only, in one of two places in turn.
     #[inline(always)]
-    fn sums_of(&self, row: usize, column: usize) -> usize {
+    pub(super) fn sums_of(&self, row: usize, column: usize) -> usize {
         let (row, column) = ((row - self.rows.start) / TILE, (column - self.columns.start) / PANEL);
         if self.left.length > DEPTH {
             (column * self.rows.len().div_ceil(TILE) + row) * SUMS
         } else {
             row % 2 * SUMS
-        }
-    }
-
-    /// Where the block of `row` and `column` goes.
-    #[inline(always)]
-    fn place(&self, row: usize, column: usize) -> Place {
-        let (m, n) = (self.left.m, self.n);
-        let (rows, cols) = (TILE.min(m - row), PANEL.min(n - column));
-        if self.turned {
-            return Place { row: column, column: row, rows: cols, cols: rows, width: m };
-        }
-        Place { row, column, rows, cols, width: n }
-    }
-
-    /// What is in `C` already, bias and activation; then the block goes to its place, rounded to its type.
-    #[inline(always)]
-    fn finish<S: Simd>(&self, s: S, row: usize, column: usize) {
-        let (at, place) = (self.sums_of(row, column), self.place(row, column));
-        let sums = &self.sums[at..at + SUMS];
-        if !self.turned {
-            return self.finish_rows(s, place, sums.as_chunks::<PANEL>().0);
-        }
-        let mut turned = Turned([[0.0; TILE]; PANEL]);
-        let to = turned.0.as_flattened_mut();
-        for i in (0..TILE).step_by(S::LANES) {
-            for j in (0..PANEL).step_by(S::LANES) {
-                // Safety: squares of LANES × LANES inside of both blocks.
-                unsafe {
-                    s.transpose(
-                        sums.as_ptr().add(i * PANEL + j),
-                        PANEL,
-                        to.as_mut_ptr().add(j * TILE + i),
-                        TILE,
-                    );
-                }
-            }
-        }
-        self.finish_rows(s, place, &turned.0);
-    }
-
-    /// The rows of a block. The choices are made here, once for all of them.
-    #[inline(always)]
-    fn finish_rows<S: Simd, const WIDE: usize>(&self, s: S, place: Place, sums: &[[f32; WIDE]]) {
-        let Epilogue { accumulate, bias, activation, .. } = self.epilogue;
-        let mut wide_bias = [0.0; WIDE];
-        if let Some(bias) = bias {
-            wide_bias[..place.cols].copy_from_slice(&bias[place.column..place.column + place.cols]);
-        }
-        match (accumulate, activation) {
-            (false, None) => self.put(s, place, sums, &wide_bias, |sum, _, _| sum),
-            (true, None) => self.put(
-                s,
-                place,
-                sums,
-                &wide_bias,
-                #[inline(always)]
-                |sum, c, lanes| s.add(sum, load(s, c, 0, lanes)),
-            ),
-            (_, Some(activation)) => self.put(
-                s,
-                place,
-                sums,
-                &wide_bias,
-                #[inline(always)]
-                |sum, c, lanes| {
-                    let sum = if accumulate { s.add(sum, load(s, c, 0, lanes)) } else { sum };
-                    activation.apply(s, sum)
-                },
-            ),
-        }
-    }
-
-    /// Stores `finish` of each sum with its bias, what `C` holds there and the number of lanes.
-    #[inline(always)]
-    fn put<S: Simd, const WIDE: usize>(
-        &self,
-        s: S,
-        Place { row, column, rows, cols, width }: Place,
-        sums: &[[f32; WIDE]],
-        bias: &[f32; WIDE],
-        finish: impl Fn(S::F, &[C], usize) -> S::F,
-    ) {
-        let sum = |sums: &[f32], at| s.add(load(s, sums, at, S::LANES), load(s, bias, at, S::LANES));
-        // Safety: rows and columns belong to one task each.
-        let c = |i: usize| unsafe { self.c.slice((row + i) * width + column, cols) };
-        // Whole rows are the common case, and their length is known when compiling.
-        if cols == WIDE {
-            for (i, sums) in sums[..rows].iter().enumerate() {
-                let c = c(i).first_chunk_mut::<WIDE>().expect("a whole row");
-                for at in (0..WIDE).step_by(S::LANES) {
-                    let y = finish(sum(sums, at), &c[at..at + S::LANES], S::LANES);
-                    if self.epilogue.streamed {
-                        // Safety: inside of the row, and aligned like its vectors.
-                        unsafe { C::stream(s, c.as_mut_ptr().add(at), y) }
-                    } else {
-                        store(s, c, at, S::LANES, y);
-                    }
-                }
-            }
-        } else {
-            for (i, sums) in sums[..rows].iter().enumerate() {
-                let c = c(i);
-                for_vectors(s, cols, |at, lanes| {
-                    let y = finish(sum(sums, at), &c[at..at + lanes], lanes);
-                    store(s, c, at, lanes, y);
-                });
-            }
-        }
-    }
-
-    /// The first line of `C` that the block of `row` goes to, if there is one, and how far the next is: on most machines it takes
-    /// longer to get them than to fill them.
-    #[inline(always)]
-    fn lines(&self, row: Option<usize>, column: usize) -> (*const u8, usize) {
-        match row {
-            Some(row) if !self.epilogue.streamed => {
-                let Place { row, column, width, .. } = self.place(row, column);
-                (self.c.at(row * width + column).cast_const().cast(), width * size_of::<C>())
-            }
-            _ => (self.sums.as_ptr().cast(), 0),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! element depends on its row, its column and the instruction set alone.
 
 mod block;
+mod finish;
 mod pack;
 #[cfg(test)]
 mod tests;
@@ -142,7 +143,7 @@ fn multiply<B: Real, C: Real>(
             rows,
             columns,
             right: &mut right,
-            sums: &mut sums,
+            sums: Shared::new(&mut sums),
             c,
             epilogue,
             turned,

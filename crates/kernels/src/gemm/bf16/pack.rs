@@ -128,24 +128,31 @@ impl<T: Real> Kernel for Copy<'_, T> {
     fn run<S: Simd>(self, s: S) {
         let Copy { a, rows, to, length } = self;
         let (m, k) = (a.rows, a.cols);
-        let mut pairs = Pairs::new();
+        let mut pairs = [Pairs::new(), Pairs::new()];
         for start in (0..length).step_by(DEPTH) {
             let depth = DEPTH.min(length - start);
-            for row in rows.clone().step_by(TILE) {
+            let tile_of = |row: usize, step: usize| {
+                let at = place(m.next_multiple_of(TILE), row, start, depth) + (step - start) * TILE;
                 // Safety: a tile of rows belongs to one task.
-                let to =
-                    unsafe { to.slice(place(m.next_multiple_of(TILE), row, start, depth), TILE * depth) };
-                for (i, to) in to.chunks_exact_mut(TILE * STEP).enumerate() {
-                    let step = start + i * STEP;
-                    let to = tile_of(to);
+                tile_of(unsafe { to.slice(at, TILE * STEP) })
+            };
+            // Two tiles of rows at a time: columns of so many lie in a cache line.
+            for row in rows.clone().step_by(2 * TILE) {
+                for step in (start..start + depth).step_by(STEP) {
                     if a.transposed {
-                        // Pairs along `k` of sixteen rows, turned so that each row's lie side by side.
-                        merge_tile(s, a.data, m, step..k, row, m, &mut pairs.0);
-                        // Safety: a tile has sixteen rows of sixteen pairs.
-                        unsafe { pairs.transpose(s, to.as_mut_ptr().cast(), TILE) }
-                    } else {
-                        for (i, to) in to.iter_mut().enumerate() {
-                            row_pairs(s, part(a.data, k, row + i..m, step..k.min(step + STEP)), to);
+                        // Pairs along `k` of the rows, turned so that each row's lie side by side.
+                        let [first, second] = &mut pairs;
+                        merge_tiles(s, a.data, m, step..k, row, [&mut first.0, &mut second.0]);
+                    }
+                    for (row, pairs) in (row..rows.end).step_by(TILE).zip(&pairs) {
+                        let to = tile_of(row, step);
+                        if a.transposed {
+                            // Safety: a tile has sixteen rows of sixteen pairs.
+                            unsafe { pairs.transpose(s, to.as_mut_ptr().cast(), TILE) }
+                        } else {
+                            for (i, to) in to.iter_mut().enumerate() {
+                                row_pairs(s, part(a.data, k, row + i..m, step..k.min(step + STEP)), to);
+                            }
                         }
                     }
                 }
@@ -196,17 +203,20 @@ pub(in crate::gemm) fn pack_right<S: Simd, T: Real>(
 ) {
     let (k, n) = (b.rows, b.cols);
     let mut pairs = Pairs::new();
-    for (i, to) in to.chunks_exact_mut(TILE * STEP).enumerate() {
-        let (step, first) = (start + i / 2 * STEP, column + i % 2 * TILE);
-        let to = tile_of(to);
-        if b.transposed {
+    for (i, to) in to.chunks_exact_mut(2 * TILE * STEP).enumerate() {
+        let step = start + i * STEP;
+        let (first, second) = to.split_at_mut(TILE * STEP);
+        let tiles = [tile_of(first), tile_of(second)];
+        if !b.transposed {
+            merge_tiles(s, b.data, n, step..k, column, tiles);
+            continue;
+        }
+        for (first, to) in (column..).step_by(TILE).zip(tiles) {
             for i in 0..TILE {
                 row_pairs(s, part(b.data, k, first + i..n, step..k.min(step + STEP)), pairs.row(i));
             }
             // Safety: `to` has sixteen rows of sixteen.
             unsafe { pairs.transpose(s, to.as_mut_ptr().cast(), TILE) }
-        } else {
-            merge_tile(s, b.data, n, step..k, first, n, to);
         }
     }
 }
@@ -234,31 +244,40 @@ fn row_pairs<S: Simd, T: Real>(s: S, from: &[T], to: &mut [f32; TILE]) {
     }
 }
 
-/// Sixteen columns from `column` on, below `end`, of sixteen pairs of rows from `rows.start` on, below `rows.end`.
+/// Sixteen columns from `column` on, and the next sixteen, of sixteen pairs of rows from `rows.start` on, below `rows.end`; rows
+/// have `stride` columns.
 #[inline(always)]
-fn merge_tile<S: Simd, T: Real>(
+fn merge_tiles<S: Simd, T: Real>(
     s: S,
     data: &[T],
     stride: usize,
     rows: Range<usize>,
     column: usize,
-    end: usize,
-    to: &mut [[f32; TILE]; TILE],
+    to: [&mut [[f32; TILE]; TILE]; 2],
 ) {
-    if rows.len() < STEP || column + TILE > end {
-        for (p, to) in to.iter_mut().enumerate() {
-            merge_rows(s, data, stride, rows.start + 2 * p..rows.end, column, end, to);
+    let columns = [column, column + TILE];
+    if rows.len() < STEP || column + 2 * TILE > stride {
+        for (column, to) in columns.into_iter().zip(to) {
+            for (p, to) in to.iter_mut().enumerate() {
+                merge_rows(s, data, stride, rows.start + 2 * p..rows.end, column, stride, to);
+            }
         }
         return;
     }
-    // The common case: all of them are there.
-    let from = &data[rows.start * stride + column..][..(STEP - 1) * stride + TILE];
-    for (p, to) in to.iter_mut().enumerate() {
-        // Safety: thirty-two rows of sixteen columns, as just checked.
+    // The common case: all of them are there. A row's are read at once: rows of a power of two drive each other out of a cache.
+    let from = &data[rows.start * stride + column..][..(STEP - 1) * stride + 2 * TILE];
+    let [first, second] = to;
+    for p in 0..TILE {
+        // Safety: thirty-two rows of thirty-two columns, as just checked.
         unsafe {
             let (low, high) = (from.as_ptr().add(2 * p * stride), from.as_ptr().add((2 * p + 1) * stride));
             for at in (0..TILE).step_by(S::LANES) {
-                s.store_u(to.as_mut_ptr().add(at).cast(), T::load_pair(s, low.add(at), high.add(at)));
+                let next = TILE + at;
+                s.store_u(first[p].as_mut_ptr().add(at).cast(), T::load_pair(s, low.add(at), high.add(at)));
+                s.store_u(
+                    second[p].as_mut_ptr().add(at).cast(),
+                    T::load_pair(s, low.add(next), high.add(next)),
+                );
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Blocks of 16 × 32 sums: on the tile unit, or as dot products of four on vectors.
 
 use super::{Epilogue, Int8Weights, STEP};
-use crate::amx::{Ahead, PANEL, TILE, Tiles};
+use crate::amx::{PANEL, Product, TILE, Tiles};
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd, load};
 use crate::threads::Shared;
@@ -51,12 +51,20 @@ impl<T: Real> Panels<'_, T> {
                     let (n, size) = (self.columns.len(), size_of::<T>());
                     let c = self.c.at(row * n + panel * PANEL - self.columns.start).cast();
                     tiles.fetch_to_write(c, n * size, rows, PANEL * size);
-                    let (steps, sums) = (length / STEP, sums.0.as_mut_ptr());
-                    let (left, right) = (left.as_ptr(), right.as_ptr());
-                    // A share of the next panel comes with each tile of rows.
-                    let columns = right.wrapping_add(PANEL * length + row / TILE * steps * 2 * STEP).cast();
-                    let ahead = Ahead { write: sums.cast(), write_step: 0, columns, rows: left.cast() };
-                    tiles.multiply_int8(left, length, STEP, right, steps, sums, true, ahead);
+                    let (a, b, steps) = (left.as_ptr(), right.as_ptr(), length / STEP);
+                    let product = Product {
+                        a,
+                        a_stride: length,
+                        a_step: STEP,
+                        b,
+                        steps,
+                        c: sums.0.as_mut_ptr(),
+                        first: true,
+                        // A share of the next panel comes with each tile of rows.
+                        next_columns: b.wrapping_add(PANEL * length + row / TILE * steps * 2 * STEP).cast(),
+                        next_rows: a.cast(),
+                    };
+                    tiles.multiply_int8(product, || {});
                 },
                 _ => {
                     for i in 0..rows {

@@ -1,0 +1,321 @@
+//! The way of complete blocks of sums to `C`.
+
+use super::Epilogue;
+use super::block::{Columns, SUMS};
+use crate::activation::Activation;
+use crate::amx::{PANEL, TILE, Tiles};
+use crate::simd::{Real, Simd, for_vectors, load, store};
+
+/// A block's place in `C`, which is so wide.
+#[derive(Clone, Copy)]
+struct Place {
+    row: usize,
+    column: usize,
+    rows: usize,
+    cols: usize,
+    width: usize,
+}
+
+impl<'a, B: Real, C: Real> Columns<'a, B, C> {
+    /// Where the block of `row` and `column` goes.
+    #[inline(always)]
+    fn place(&self, row: usize, column: usize) -> Place {
+        let (m, n) = (self.left.m, self.n);
+        let (rows, cols) = (TILE.min(m - row), PANEL.min(n - column));
+        if self.turned {
+            return Place { row: column, column: row, rows: cols, cols: rows, width: m };
+        }
+        Place { row, column, rows, cols, width: n }
+    }
+
+    /// Fetches the place of the block of `row` and `column`: on most machines it takes longer to get it than to fill it.
+    #[inline(always)]
+    pub(super) fn fetch(&self, tiles: &Tiles, row: usize, column: usize) {
+        if !self.epilogue.streamed {
+            let Place { row, column, rows, cols, width } = self.place(row, column);
+            let (first, size) = (self.c.at(row * width + column), size_of::<C>());
+            tiles.fetch_to_write(first.cast_const().cast(), width * size, rows, cols * size);
+        }
+    }
+
+    /// What is in `C` already, bias and activation; then the block goes to its place, rounded to its type.
+    #[inline(always)]
+    pub(super) fn finish<S: Simd>(&self, s: S, row: usize, column: usize) {
+        let (at, place) = (self.sums_of(row, column), self.place(row, column));
+        // Safety: the block is complete, and nobody writes to it.
+        let sums = unsafe { self.sums.slice(at, SUMS) };
+        if !self.turned {
+            return self.finish_rows(s, place, sums.as_chunks::<PANEL>().0);
+        }
+        let mut square = Square::new();
+        for column in (0..place.rows).step_by(TILE) {
+            // Safety: sixteen rows of a block, and sixteen of its columns.
+            unsafe { square.turn(s, sums.as_ptr().add(column)) }
+            let rows = TILE.min(place.rows - column);
+            self.finish_rows(s, Place { row: place.row + column, rows, ..place }, &square.0);
+        }
+    }
+
+    /// The rows of a block. The choices are made here, once for all of them.
+    #[inline(always)]
+    fn finish_rows<S: Simd, const WIDE: usize>(&self, s: S, place: Place, sums: &[[f32; WIDE]]) {
+        let Epilogue { accumulate, bias, activation, .. } = self.epilogue;
+        let mut wide_bias = [0.0; WIDE];
+        if let Some(bias) = bias {
+            wide_bias[..place.cols].copy_from_slice(&bias[place.column..place.column + place.cols]);
+        }
+        match (accumulate, activation) {
+            (false, None) => self.put(s, place, sums, &wide_bias, |sum, _, _| sum),
+            (true, None) => self.put(
+                s,
+                place,
+                sums,
+                &wide_bias,
+                #[inline(always)]
+                |sum, c, lanes| s.add(sum, load(s, c, 0, lanes)),
+            ),
+            (_, Some(activation)) => self.put(
+                s,
+                place,
+                sums,
+                &wide_bias,
+                #[inline(always)]
+                |sum, c, lanes| {
+                    let sum = if accumulate { s.add(sum, load(s, c, 0, lanes)) } else { sum };
+                    activation.apply(s, sum)
+                },
+            ),
+        }
+    }
+
+    /// Stores `finish` of each sum with its bias, what `C` holds there and the number of lanes.
+    #[inline(always)]
+    fn put<S: Simd, const WIDE: usize>(
+        &self,
+        s: S,
+        Place { row, column, rows, cols, width }: Place,
+        sums: &[[f32; WIDE]],
+        bias: &[f32; WIDE],
+        finish: impl Fn(S::F, &[C], usize) -> S::F,
+    ) {
+        let sum = |sums: &[f32], at| s.add(load(s, sums, at, S::LANES), load(s, bias, at, S::LANES));
+        // Safety: rows and columns belong to one task each.
+        let c = |i: usize| unsafe { self.c.slice((row + i) * width + column, cols) };
+        // Whole rows are the common case, and their length is known when compiling.
+        if cols == WIDE {
+            for (i, sums) in sums[..rows].iter().enumerate() {
+                let c = c(i).first_chunk_mut::<WIDE>().expect("a whole row");
+                for at in (0..WIDE).step_by(S::LANES) {
+                    let y = finish(sum(sums, at), &c[at..at + S::LANES], S::LANES);
+                    if self.epilogue.streamed {
+                        // Safety: inside of the row, and aligned like its vectors.
+                        unsafe { C::stream(s, c.as_mut_ptr().add(at), y) }
+                    } else {
+                        store(s, c, at, S::LANES, y);
+                    }
+                }
+            }
+        } else {
+            for (i, sums) in sums[..rows].iter().enumerate() {
+                let c = c(i);
+                for_vectors(s, cols, |at, lanes| {
+                    let y = finish(sum(sums, at), &c[at..at + lanes], lanes);
+                    store(s, c, at, lanes, y);
+                });
+            }
+        }
+    }
+
+    /// How the blocks of a panel, but for the last one, are finished in the steps of the next, so many, if they can be: whole
+    /// blocks, and little arithmetic.
+    #[inline(always)]
+    pub(super) fn in_steps(&self, column: usize, steps: usize) -> Option<InSteps<'a, C>> {
+        let Epilogue { accumulate, bias, activation, streamed } = self.epilogue;
+        let (m, n) = (self.left.m, self.n);
+        if column + PANEL > n || self.rows.is_empty() {
+            return None;
+        }
+        // The last block may have less than sixteen rows, and is not meant.
+        assert!(self.rows.end <= m && m * n == self.c.len());
+        if self.turned {
+            if accumulate || bias.is_some() || activation.is_some() || !streamed {
+                return None;
+            }
+            return Some(InSteps::Turned(Turned {
+                each: PANEL.div_ceil(steps),
+                row: 0,
+                sums: std::ptr::null(),
+                c: std::ptr::null_mut(),
+                stride: m * size_of::<C>(),
+                square: Square::new(),
+            }));
+        }
+        let floor = match activation {
+            None => f32::NEG_INFINITY,
+            Some(Activation::Relu) => 0.0,
+            Some(_) => return None,
+        };
+        let bias = match bias {
+            Some(bias) => bias[column..].first_chunk().expect("a bias for each column"),
+            None => &[0.0; PANEL],
+        };
+        Some(InSteps::Plain(Plain {
+            each: TILE.div_ceil(steps),
+            rows: 0,
+            sums: std::ptr::null(),
+            c: self.c.at(self.rows.start * n + column),
+            stride: n * size_of::<C>(),
+            bias,
+            accumulate,
+            floor,
+            streamed: streamed && size_of::<C>() == size_of::<f32>(),
+        }))
+    }
+}
+
+/// Blocks that are finished between the steps of a product: the tile unit is at work meanwhile, and what it takes is not seen.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, on the stack")]
+pub(super) enum InSteps<'a, C> {
+    Plain(Plain<'a, C>),
+    Turned(Turned<C>),
+}
+
+/// Blocks one below the other: `max(floor, sum + bias)`, or that of the sum with what is in `C`.
+pub(super) struct Plain<'a, C> {
+    /// How many rows are finished in a step.
+    each: usize,
+    /// How many are left of the block.
+    rows: usize,
+    /// The next row of sums, and where it goes to.
+    sums: *const f32,
+    c: *mut C,
+    /// From row to row of `C`, in bytes.
+    stride: usize,
+    bias: &'a [f32; PANEL],
+    accumulate: bool,
+    floor: f32,
+    streamed: bool,
+}
+
+impl<C: Real> Plain<'_, C> {
+    /// Begins with the next block.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, sums: *const f32) {
+        (self.sums, self.rows) = (sums, TILE);
+    }
+
+    /// Finishes the rows of a step.
+    ///
+    /// # Safety
+    /// The block's sums must be complete, and all of its rows must lie in `C` and belong to this task.
+    #[inline(always)]
+    pub(super) unsafe fn step<S: Simd>(&mut self, s: S, tiles: &Tiles) {
+        for _ in 0..self.each.min(self.rows) {
+            if !self.streamed {
+                tiles.fetch_row_to_write(self.c.cast_const().cast(), self.stride, PANEL * size_of::<C>());
+            }
+            for at in (0..PANEL).step_by(2 * S::LANES) {
+                // Safety: inside of a row of sums and of `C`; rows that are streamed are whole cache lines.
+                unsafe {
+                    let c = self.c.add(at);
+                    let (first, second) = (self.finished(s, at), self.finished(s, at + S::LANES));
+                    if self.streamed {
+                        C::stream(s, c, first);
+                        C::stream(s, c.add(S::LANES), second);
+                    } else {
+                        C::store_row(s, c, first, second);
+                    }
+                }
+            }
+            self.rows -= 1;
+            self.sums = self.sums.wrapping_add(PANEL);
+            self.c = self.c.wrapping_byte_add(self.stride);
+        }
+    }
+
+    /// A vector of the next row.
+    ///
+    /// # Safety
+    /// There must be a next row, and `at` must lie a vector before its end.
+    #[inline(always)]
+    unsafe fn finished<S: Simd>(&self, s: S, at: usize) -> S::F {
+        // Safety: the caller's promise.
+        unsafe {
+            let mut y = s.add(s.load(self.sums.add(at)), s.load(self.bias.as_ptr().add(at)));
+            if self.accumulate {
+                y = s.add(y, C::load(s, self.c.add(at)));
+            }
+            s.max(s.splat(self.floor), y)
+        }
+    }
+}
+
+/// Blocks that are turned, and streamed as they are.
+pub(super) struct Turned<C> {
+    /// How many rows of the turned block are finished in a step.
+    each: usize,
+    /// The next of them.
+    row: usize,
+    /// The next columns of sums, and where the next row goes to.
+    sums: *const f32,
+    c: *mut C,
+    /// From row to row of `C`, in bytes.
+    stride: usize,
+    square: Square,
+}
+
+impl<C: Real> Turned<C> {
+    /// Begins with the next block, which goes to `c`.
+    #[inline(always)]
+    pub(super) fn begin(&mut self, sums: *const f32, c: *mut C) {
+        (self.sums, self.c, self.row) = (sums, c, 0);
+    }
+
+    /// Finishes the rows of a step.
+    ///
+    /// # Safety
+    /// As for [`Plain::step`].
+    #[inline(always)]
+    pub(super) unsafe fn step<S: Simd>(&mut self, s: S) {
+        for _ in 0..self.each.min(PANEL - self.row) {
+            if self.row.is_multiple_of(TILE) {
+                // Safety: sixteen rows of a block, and sixteen of its columns.
+                unsafe { self.square.turn(s, self.sums) }
+                self.sums = self.sums.wrapping_add(TILE);
+            }
+            let sums = &self.square.0[self.row % TILE];
+            for at in (0..TILE).step_by(S::LANES) {
+                // Safety: inside of a row of `C`, which is streamed in whole cache lines.
+                unsafe { C::stream(s, self.c.add(at), load(s, sums, at, S::LANES)) }
+            }
+            self.row += 1;
+            self.c = self.c.wrapping_byte_add(self.stride);
+        }
+    }
+}
+
+/// Sixteen columns of a block, turned.
+#[repr(C, align(64))]
+struct Square([[f32; TILE]; TILE]);
+
+impl Square {
+    #[inline(always)]
+    fn new() -> Square {
+        Square([[0.0; TILE]; TILE])
+    }
+
+    /// Takes the sixteen columns of a block from `sums` on.
+    ///
+    /// # Safety
+    /// `sums` must be valid for reading sixteen rows of sixteen, [`PANEL`] apart.
+    #[inline(always)]
+    unsafe fn turn<S: Simd>(&mut self, s: S, sums: *const f32) {
+        let to = self.0.as_flattened_mut().as_mut_ptr();
+        for i in (0..TILE).step_by(S::LANES) {
+            for j in (0..TILE).step_by(S::LANES) {
+                // Safety: squares of LANES × LANES inside of both.
+                unsafe { s.transpose(sums.add(i * PANEL + j), PANEL, to.add(j * TILE + i), TILE) }
+            }
+        }
+    }
+}
