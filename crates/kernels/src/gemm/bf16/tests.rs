@@ -22,7 +22,8 @@ fn reference<B: Real, C: Real>(a: Matrix<bf16>, b: Matrix<B>, c: &[C], epilogue:
     (0..c.len()).map(|at| element(at / b.cols, at % b.cols)).collect()
 }
 
-const SIZES: [[usize; 3]; 14] = [
+/// The last three have several blocks below each other, and as few steps as many or an odd number of them.
+const SIZES: [[usize; 3]; 17] = [
     [1, 1, 1],
     [1, 300, 70],
     [70, 1, 33],
@@ -37,6 +38,9 @@ const SIZES: [[usize; 3]; 14] = [
     [70, 2100, 40],
     [80, 1024, 96],
     [50, 1300, 64],
+    [96, 1024, 64],
+    [112, 352, 48],
+    [100, 96, 64],
 ];
 
 fn product_matches<B: Real, C: Real>(isa: Isa, [m, k, n]: [usize; 3], b: &[B], tolerance: f64, name: &str) {
@@ -75,30 +79,57 @@ fn products_match_the_definition_in_every_transposition_and_type_on_every_instru
     }
 }
 
-#[test]
-fn a_row_has_the_same_bits_in_any_company_and_place_on_any_number_of_threads() {
+fn rows_have_the_same_bits<C: Real + PartialEq>(isa: Isa, activation: Option<Activation>) {
     let [m, k, n] = [200, 1056, 150];
     let (a, b, bias) = (rounded(1, m * k), normal(2, k * n), normal(3, n));
-    let epilogue = Epilogue { bias: Some(&bias), activation: Some(Activation::Gelu), ..Epilogue::default() };
+    let epilogue = Epilogue { bias: Some(&bias), activation, ..Epilogue::default() };
+    let product = |threads, rows: std::ops::Range<usize>| {
+        let mut c = vec![C::from_f32(f32::NAN); rows.len() * n];
+        let a = Matrix::new(&a[rows.start * k..rows.end * k], rows.len(), k);
+        let cpu = Cpu { isa, threads: Threads::new(threads) };
+        gemm_bf16(&cpu, a, Matrix::new(&b, k, n), &mut c, epilogue);
+        c
+    };
+    let whole = product(1, 0..m);
+    for threads in [2, 3, 7] {
+        assert!(product(threads, 0..m) == whole, "{isa}, {activation:?}, {threads} threads");
+    }
+    for rows in [0..1, 5..8, 17..50, 100..164, 199..200] {
+        let part = product(2, rows.clone());
+        assert!(part == whole[rows.start * n..rows.end * n], "{isa}, {activation:?}, rows {rows:?}");
+    }
+}
+
+#[test]
+fn a_row_has_the_same_bits_in_any_company_and_place_on_any_number_of_threads() {
     for isa in Isa::present() {
-        let product = |threads, rows: std::ops::Range<usize>| {
-            let mut c = vec![f32::NAN; rows.len() * n];
-            let a = Matrix::new(&a[rows.start * k..rows.end * k], rows.len(), k);
-            gemm_bf16(
-                &Cpu { isa, threads: Threads::new(threads) },
-                a,
-                Matrix::new(&b, k, n),
-                &mut c,
-                epilogue,
-            );
-            c
-        };
-        let whole = product(1, 0..m);
-        for threads in [2, 3, 7] {
-            assert_eq!(product(threads, 0..m), whole, "{isa}, {threads} threads");
+        for activation in [None, Some(Activation::Relu), Some(Activation::Gelu)] {
+            rows_have_the_same_bits::<f32>(isa, activation);
+            rows_have_the_same_bits::<bf16>(isa, activation);
         }
-        for rows in [0..1, 5..8, 17..50, 100..164, 199..200] {
-            assert_eq!(product(2, rows.clone()), whole[rows.start * n..rows.end * n], "{isa}, rows {rows:?}");
+    }
+}
+
+#[test]
+fn what_is_not_a_number_or_infinite_comes_through() {
+    let (m, n) = (64, 64);
+    for isa in Isa::present() {
+        let cpu = Cpu { isa, threads: Threads::new(1) };
+        for activation in [None, Some(Activation::Relu)] {
+            let mut a = vec![bf16::ZERO; m * 32];
+            (a[3 * 32], a[5 * 32]) = (bf16::NAN, bf16::NEG_INFINITY);
+            let mut c = vec![bf16::ONE; m * n];
+            let (b, epilogue) = (vec![1.0; 32 * n], Epilogue { activation, ..Epilogue::default() });
+            gemm_bf16(&cpu, Matrix::new(&a, m, 32), Matrix::new(&b, 32, n), &mut c, epilogue);
+            let least = if activation.is_none() { bf16::NEG_INFINITY } else { bf16::ZERO };
+            for (row, c) in c.chunks(n).enumerate() {
+                let fits = |c: &bf16| match row {
+                    3 => c.is_nan(),
+                    5 => *c == least,
+                    _ => *c == bf16::ZERO,
+                };
+                assert!(c.iter().all(fits), "{isa}, {activation:?}, row {row}: {c:?}");
+            }
         }
     }
 }
