@@ -101,12 +101,12 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
                 // so is one that is complete.
                 unsafe {
                     match (&mut in_steps, complete) {
-                        (Some(InSteps::Plain(blocks)), Some((_, sums))) => {
-                            blocks.begin(sums);
+                        (Some(InSteps::Plain(blocks)), Some((row, sums))) => {
+                            let mut block = blocks.block(sums, self.c.at(row * self.n + column));
                             tiles.multiply_bf16(
                                 product,
                                 #[inline(always)]
-                                || blocks.step(s, tiles),
+                                || block.step(s, tiles),
                             );
                         }
                         (Some(InSteps::Turned(blocks)), Some((row, sums))) => {

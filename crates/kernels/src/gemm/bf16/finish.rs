@@ -163,12 +163,12 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
             each: TILE.div_ceil(steps),
             rows: 0,
             sums: std::ptr::null(),
-            c: self.c.at(self.rows.start * n + column),
+            c: std::ptr::null_mut(),
             stride: n * size_of::<C>(),
             bias,
             accumulate,
             floor,
-            streamed: streamed && size_of::<C>() == size_of::<f32>(),
+            streamed,
         }))
     }
 }
@@ -180,7 +180,8 @@ pub(super) enum InSteps<'a, C> {
     Turned(Turned<C>),
 }
 
-/// Blocks one below the other: `max(floor, sum + bias)`, or that of the sum with what is in `C`.
+/// Blocks: `max(floor, sum + bias)`, or that of the sum with what is in `C`.
+#[derive(Clone, Copy)]
 pub(super) struct Plain<'a, C> {
     /// How many rows are finished in a step.
     each: usize,
@@ -198,10 +199,10 @@ pub(super) struct Plain<'a, C> {
 }
 
 impl<C: Real> Plain<'_, C> {
-    /// Begins with the next block.
+    /// The block with these sums, which goes to `c`.
     #[inline(always)]
-    pub(super) fn begin(&mut self, sums: *const f32) {
-        (self.sums, self.rows) = (sums, TILE);
+    pub(super) fn block(self, sums: *const f32, c: *mut C) -> Self {
+        Plain { rows: TILE, sums, c, ..self }
     }
 
     /// Finishes the rows of a step.
@@ -210,8 +211,10 @@ impl<C: Real> Plain<'_, C> {
     /// The block's sums must be complete, and all of its rows must lie in `C` and belong to this task.
     #[inline(always)]
     pub(super) unsafe fn step<S: Simd>(&mut self, s: S, tiles: &Tiles) {
+        // Only f32 is ever streamed, which is known when compiling.
+        let streamed = self.streamed && size_of::<C>() == size_of::<f32>();
         for _ in 0..self.each.min(self.rows) {
-            if !self.streamed {
+            if !streamed {
                 tiles.fetch_row_to_write(self.c.cast_const().cast(), self.stride, PANEL * size_of::<C>());
             }
             for at in (0..PANEL).step_by(2 * S::LANES) {
@@ -219,7 +222,7 @@ impl<C: Real> Plain<'_, C> {
                 unsafe {
                     let c = self.c.add(at);
                     let (first, second) = (self.finished(s, at), self.finished(s, at + S::LANES));
-                    if self.streamed {
+                    if streamed {
                         C::stream(s, c, first);
                         C::stream(s, c.add(S::LANES), second);
                     } else {
