@@ -15,10 +15,9 @@ pub(crate) const PANEL: usize = 2 * TILE;
 
 /// A product of a tile of rows by two tiles of columns, `steps` tiles long, added to or stored in a block of 16 × 32 sums, and
 /// what is fetched meanwhile.
-#[derive(Clone, Copy)]
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
-    expect(dead_code, reason = "nothing is multiplied without tiles")
+    expect(dead_code, reason = "there is no product of tiles without them")
 )]
 pub(crate) struct Product<T, Sum> {
     /// 16 rows of 64 bytes, `a_stride` bytes apart, at each step `a_step` bytes further.
@@ -190,7 +189,7 @@ mod linux {
 
                 $(#[$doc])*
                 ///
-                /// After each step `between` is called: what it does takes hardly any time, as tiles work on their own.
+                /// After each step `between` is called: the tile unit works on its own, and a little more hardly takes time.
                 ///
                 /// # Safety
                 /// All operands must be valid to read, and sums to write; `between` must leave the tiles alone.
@@ -200,12 +199,13 @@ mod linux {
                     product: Product<$element, $sum>,
                     mut between: impl FnMut(),
                 ) {
-                    let Product { mut a, a_stride, a_step, mut b, steps, c, first, .. } = product;
-                    let Product { mut next_columns, mut next_rows, .. } = product;
+                    let Product { a_stride, a_step, steps, c, first, .. } = product;
+                    let Product { mut a, mut b, mut next_columns, mut next_rows, .. } = product;
                     debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
                     const { assert!(PANEL * 4 == 2 * 64) };
-                    // Safety: the caller's promise; the tiles are configured as long as `self` lives, and keep what they hold
-                    // from one piece of assembly to the next, since no compiled code knows of them.
+                    // Safety: the caller's promise; the tiles are configured as long as `self` lives. They keep what they hold from
+                    // one piece of assembly to the next. The language does not promise that of registers, but no compiled code
+                    // touches these: the feature is not enabled anywhere, and `between` leaves them alone.
                     unsafe {
                         if first {
                             asm!(

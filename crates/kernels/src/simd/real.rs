@@ -205,7 +205,26 @@ mod tests {
         }
     }
 
-    /// Whole vectors of every set, and every number of first lanes.
+    /// Copies two vectors at a time, as far as there are two.
+    struct CopyRows<'a, A, B> {
+        from: &'a [A],
+        to: &'a mut [B],
+    }
+
+    impl<A: Real, B: Real> Kernel for CopyRows<'_, A, B> {
+        type Output = ();
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) {
+            for (from, to) in self.from.chunks_exact(2 * S::LANES).zip(self.to.chunks_exact_mut(2 * S::LANES))
+            {
+                let (first, second) = (load(s, from, 0, S::LANES), load(s, from, S::LANES, S::LANES));
+                // Safety: `to` has room for two vectors.
+                unsafe { B::store_row(s, to.as_mut_ptr(), first, second) }
+            }
+        }
+    }
+
+    /// Whole vectors of every set, one or two at a time, and every number of first lanes.
     fn copies<A: Real, B: Real>(from: &[A], zero: B, check: impl Fn(&str, &[B])) {
         for isa in Isa::present() {
             for lanes in 1..=16 {
@@ -213,6 +232,9 @@ mod tests {
                 isa.dispatch(Copy { from, lanes, to: &mut to });
                 check(&format!("{isa}, {lanes} lanes"), &to);
             }
+            let mut to = vec![zero; from.len()];
+            isa.dispatch(CopyRows { from, to: &mut to });
+            check(&format!("{isa}, two vectors"), &to);
         }
     }
 

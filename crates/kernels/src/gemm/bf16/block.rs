@@ -1,6 +1,6 @@
 //! Blocks of 16 × 32 sums: on the tile unit, or as dot products of pairs on vectors.
 
-use super::finish::InSteps;
+use super::finish::{InSteps, Square};
 use super::pack::{Left, Right, Tile, pack_right};
 use super::{DEPTH, Epilogue, STEP};
 use crate::amx::{PANEL, Product, TILE, Tiles};
@@ -70,8 +70,8 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
         assert_eq!(right.len(), depth * PANEL);
         let (next_columns, next_rows) = self.next(column, start);
         // A block is finished while the tiles are at work on the next: row by row between the steps, or all of it behind them.
-        let mut in_steps = if last && tiles.is_some() { self.in_steps(column, steps) } else { None };
-        let mut before = None;
+        let in_steps = if last && tiles.is_some() { self.in_steps(column, steps) } else { None };
+        let (mut before, mut square) = (None, Square::new());
         for (i, row) in self.rows.clone().step_by(TILE).enumerate() {
             // Safety: the places of blocks do not overlap, and belong to one task.
             let sums = unsafe { self.sums.slice(self.sums_of(row, column), SUMS) };
@@ -96,29 +96,32 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
                     next_columns: share(next_columns, b),
                     next_rows: share(next_rows, a),
                 };
-                let complete = before.map(|row| (row, self.sums.at(self.sums_of(row, column)).cast_const()));
-                // Safety: `left` has sixteen rows, as just checked, `right` a panel of as many steps, `sums` is a whole block, and
-                // so is one that is complete.
+                let complete = before.map(|row| {
+                    (row, self.sums.at(self.sums_of(row, column)).cast_const(), self.first(row, column))
+                });
+                // Safety: `left` has sixteen rows, as just checked, `right` a panel of as many steps, `sums` is a whole block. One
+                // that is complete is not the last of the panel, and so whole (see `in_steps`); nobody writes to its sums before
+                // the block after this one.
                 unsafe {
-                    match (&mut in_steps, complete) {
-                        (Some(InSteps::Plain(blocks)), Some((row, sums))) => {
-                            let mut block = blocks.block(sums, self.c.at(row * self.n + column));
+                    match (&in_steps, complete) {
+                        (Some(InSteps::Plain(blocks)), Some((_, sums, c))) => {
+                            let mut block = blocks.block(sums, c);
                             tiles.multiply_bf16(
                                 product,
                                 #[inline(always)]
                                 || block.step(s, tiles),
                             );
                         }
-                        (Some(InSteps::Turned(blocks)), Some((row, sums))) => {
-                            blocks.begin(sums, self.c.at(column * self.left.m + row));
+                        (Some(InSteps::Turned(blocks)), Some((_, sums, c))) => {
+                            let mut block = blocks.block(sums, c);
                             tiles.multiply_bf16(
                                 product,
                                 #[inline(always)]
-                                || blocks.step(s),
+                                || block.step(s, &mut square),
                             );
                         }
                         _ => {
-                            if let Some((row, _)) = complete {
+                            if let Some((row, ..)) = complete {
                                 self.fetch(tiles, row, column);
                             }
                             tiles.multiply_bf16(product, || {});

@@ -28,12 +28,19 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
         Place { row, column, rows, cols, width: n }
     }
 
+    /// The first element of it.
+    #[inline(always)]
+    pub(super) fn first(&self, row: usize, column: usize) -> *mut C {
+        let Place { row, column, width, .. } = self.place(row, column);
+        self.c.at(row * width + column)
+    }
+
     /// Fetches the place of the block of `row` and `column`: on most machines it takes longer to get it than to fill it.
     #[inline(always)]
     pub(super) fn fetch(&self, tiles: &Tiles, row: usize, column: usize) {
         if !self.epilogue.streamed {
-            let Place { row, column, rows, cols, width } = self.place(row, column);
-            let (first, size) = (self.c.at(row * width + column), size_of::<C>());
+            let (first, size) = (self.first(row, column), size_of::<C>());
+            let Place { rows, cols, width, .. } = self.place(row, column);
             tiles.fetch_to_write(first.cast_const().cast(), width * size, rows, cols * size);
         }
     }
@@ -126,16 +133,16 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
         }
     }
 
-    /// How the blocks of a panel, but for the last one, are finished in the steps of the next, so many, if they can be: whole
-    /// blocks, and little arithmetic.
+    /// How each block of a panel but the last is finished in the `steps` of the next one, if that is possible: the panel has all of
+    /// its columns, and there is little arithmetic.
     #[inline(always)]
     pub(super) fn in_steps(&self, column: usize, steps: usize) -> Option<InSteps<'a, C>> {
         let Epilogue { accumulate, bias, activation, streamed } = self.epilogue;
         let (m, n) = (self.left.m, self.n);
-        if column + PANEL > n || self.rows.is_empty() {
+        if column + PANEL > n {
             return None;
         }
-        // The last block may have less than sixteen rows, and is not meant.
+        // So every block lies in `C`, whole but for the last one, which may have less than sixteen rows.
         assert!(self.rows.end <= m && m * n == self.c.len());
         if self.turned {
             if accumulate || bias.is_some() || activation.is_some() || !streamed {
@@ -147,7 +154,6 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
                 sums: std::ptr::null(),
                 c: std::ptr::null_mut(),
                 stride: m * size_of::<C>(),
-                square: Square::new(),
             }));
         }
         let floor = match activation {
@@ -173,8 +179,7 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
     }
 }
 
-/// Blocks that are finished between the steps of a product: the tile unit is at work meanwhile, and what it takes is not seen.
-#[expect(clippy::large_enum_variant, reason = "there is one at a time, on the stack")]
+/// How blocks are finished between the steps of a product: the tile unit is at work meanwhile, and the time hardly shows.
 pub(super) enum InSteps<'a, C> {
     Plain(Plain<'a, C>),
     Turned(Turned<C>),
@@ -187,7 +192,7 @@ pub(super) struct Plain<'a, C> {
     each: usize,
     /// How many are left of the block.
     rows: usize,
-    /// The next row of sums, and where it goes to.
+    /// The next row of sums, and where it goes to; none before there is a block.
     sums: *const f32,
     c: *mut C,
     /// From row to row of `C`, in bytes.
@@ -208,7 +213,8 @@ impl<C: Real> Plain<'_, C> {
     /// Finishes the rows of a step.
     ///
     /// # Safety
-    /// The block's sums must be complete, and all of its rows must lie in `C` and belong to this task.
+    /// The block's sums must be complete, and its rows must lie in `C`, belong to this task and, if they are streamed, begin at
+    /// cache lines.
     #[inline(always)]
     pub(super) unsafe fn step<S: Simd>(&mut self, s: S, tiles: &Tiles) {
         // Only f32 is ever streamed, which is known when compiling.
@@ -253,43 +259,45 @@ impl<C: Real> Plain<'_, C> {
     }
 }
 
-/// Blocks that are turned, and streamed as they are.
+/// Blocks that are turned and streamed, with nothing added.
+#[derive(Clone, Copy)]
 pub(super) struct Turned<C> {
     /// How many rows of the turned block are finished in a step.
     each: usize,
     /// The next of them.
     row: usize,
-    /// The next columns of sums, and where the next row goes to.
+    /// The next columns of sums, and where the next row goes to; none before there is a block.
     sums: *const f32,
     c: *mut C,
     /// From row to row of `C`, in bytes.
     stride: usize,
-    square: Square,
 }
 
 impl<C: Real> Turned<C> {
-    /// Begins with the next block, which goes to `c`.
+    /// The block with these sums, which goes to `c`.
     #[inline(always)]
-    pub(super) fn begin(&mut self, sums: *const f32, c: *mut C) {
-        (self.sums, self.c, self.row) = (sums, c, 0);
+    pub(super) fn block(self, sums: *const f32, c: *mut C) -> Self {
+        Turned { row: 0, sums, c, ..self }
     }
 
-    /// Finishes the rows of a step.
+    /// Finishes the rows of a step, by way of a square that lasts as long as the block.
     ///
     /// # Safety
     /// As for [`Plain::step`].
     #[inline(always)]
-    pub(super) unsafe fn step<S: Simd>(&mut self, s: S) {
+    pub(super) unsafe fn step<S: Simd>(&mut self, s: S, square: &mut Square) {
         for _ in 0..self.each.min(PANEL - self.row) {
             if self.row.is_multiple_of(TILE) {
                 // Safety: sixteen rows of a block, and sixteen of its columns.
-                unsafe { self.square.turn(s, self.sums) }
+                unsafe { square.turn(s, self.sums) }
                 self.sums = self.sums.wrapping_add(TILE);
             }
-            let sums = &self.square.0[self.row % TILE];
+            let sums = &square.0[self.row % TILE];
             for at in (0..TILE).step_by(S::LANES) {
-                // Safety: inside of a row of `C`, which is streamed in whole cache lines.
-                unsafe { C::stream(s, self.c.add(at), load(s, sums, at, S::LANES)) }
+                // A zero is added as if it were a bias: it takes the sign from another zero, in every block.
+                let y = s.add(load(s, sums, at, S::LANES), s.splat(0.0));
+                // Safety: inside of a row of `C`, aligned like its vectors.
+                unsafe { C::stream(s, self.c.add(at), y) }
             }
             self.row += 1;
             self.c = self.c.wrapping_byte_add(self.stride);
@@ -299,11 +307,11 @@ impl<C: Real> Turned<C> {
 
 /// Sixteen columns of a block, turned.
 #[repr(C, align(64))]
-struct Square([[f32; TILE]; TILE]);
+pub(super) struct Square([[f32; TILE]; TILE]);
 
 impl Square {
     #[inline(always)]
-    fn new() -> Square {
+    pub(super) fn new() -> Square {
         Square([[0.0; TILE]; TILE])
     }
 

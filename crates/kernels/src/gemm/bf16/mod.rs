@@ -4,7 +4,8 @@
 //! a stretch of `k` of a panel is packed (unless it comes packed), rounded to bf16 on the way, into pairs of neighbours along
 //! `k`, which is what the tile unit and the dot products of AVX-512 multiply, and stays in the first cache while the rows
 //! stream past it from the second. Sums of a block of 16 × 32 elements go on exactly from one stretch to the next, so that an
-//! element depends on its row, its column and the instruction set alone.
+//! element depends on its row, its column and the instruction set alone. A complete block goes to `C` while the next one is
+//! computed (`finish.rs`).
 
 mod block;
 mod finish;

@@ -131,12 +131,12 @@ impl<T: Real> Kernel for Copy<'_, T> {
         let mut pairs = [Pairs::new(), Pairs::new()];
         for start in (0..length).step_by(DEPTH) {
             let depth = DEPTH.min(length - start);
-            let tile_of = |row: usize, step: usize| {
+            let tile_at = |row: usize, step: usize| {
                 let at = place(m.next_multiple_of(TILE), row, start, depth) + (step - start) * TILE;
                 // Safety: a tile of rows belongs to one task.
                 tile_of(unsafe { to.slice(at, TILE * STEP) })
             };
-            // Two tiles of rows at a time: columns of so many lie in a cache line.
+            // Two tiles of rows at a time: if these lie in columns of bf16, so many are a cache line.
             for row in rows.clone().step_by(2 * TILE) {
                 for step in (start..start + depth).step_by(STEP) {
                     if a.transposed {
@@ -145,7 +145,7 @@ impl<T: Real> Kernel for Copy<'_, T> {
                         merge_tiles(s, a.data, m, step..k, row, [&mut first.0, &mut second.0]);
                     }
                     for (row, pairs) in (row..rows.end).step_by(TILE).zip(&pairs) {
-                        let to = tile_of(row, step);
+                        let to = tile_at(row, step);
                         if a.transposed {
                             // Safety: a tile has sixteen rows of sixteen pairs.
                             unsafe { pairs.transpose(s, to.as_mut_ptr().cast(), TILE) }

@@ -1,7 +1,7 @@
 use super::*;
 use crate::activation::Activation;
 use crate::aligned::Aligned;
-use crate::testing::{normal, rounded};
+use crate::testing::{bits, normal, rounded};
 use crate::{Isa, Threads};
 
 fn at<T: Real>(m: Matrix<T>, i: usize, j: usize) -> f64 {
@@ -22,7 +22,7 @@ fn reference<B: Real, C: Real>(a: Matrix<bf16>, b: Matrix<B>, c: &[C], epilogue:
     (0..c.len()).map(|at| element(at / b.cols, at % b.cols)).collect()
 }
 
-/// The last three have several blocks below each other, and as few steps as many or an odd number of them.
+/// The last three have several blocks below each other, with 16, 11 and 3 steps in the last stretch of `k`.
 const SIZES: [[usize; 3]; 17] = [
     [1, 1, 1],
     [1, 300, 70],
@@ -79,39 +79,74 @@ fn products_match_the_definition_in_every_transposition_and_type_on_every_instru
     }
 }
 
-fn rows_have_the_same_bits<C: Real + PartialEq>(isa: Isa, activation: Option<Activation>) {
-    let [m, k, n] = [200, 1056, 150];
-    let (a, b, bias) = (rounded(1, m * k), normal(2, k * n), normal(3, n));
-    let epilogue = Epilogue { bias: Some(&bias), activation, ..Epilogue::default() };
+/// `k` in one stretch and in three; the operands give sums of both signs, and a row of `A` is zero.
+fn rows_have_the_same_bits<C: Real>(isa: Isa, k: usize, activation: Option<Activation>, accumulate: bool) {
+    let [m, n] = [200, 150];
+    let (mut a, b, bias) = (rounded(1, m * k), normal(2, k * n), normal(3, n));
+    a[20 * k..21 * k].fill(bf16::ZERO);
+    let epilogue = Epilogue { bias: Some(&bias), activation, accumulate, ..Epilogue::default() };
     let product = |threads, rows: std::ops::Range<usize>| {
-        let mut c = vec![C::from_f32(f32::NAN); rows.len() * n];
+        let mut c = vec![C::from_f32(0.5); rows.len() * n];
         let a = Matrix::new(&a[rows.start * k..rows.end * k], rows.len(), k);
         let cpu = Cpu { isa, threads: Threads::new(threads) };
         gemm_bf16(&cpu, a, Matrix::new(&b, k, n), &mut c, epilogue);
-        c
+        bits(&c)
     };
     let whole = product(1, 0..m);
+    let what = format!("{isa}, {k}, {activation:?}, {accumulate}");
     for threads in [2, 3, 7] {
-        assert!(product(threads, 0..m) == whole, "{isa}, {activation:?}, {threads} threads");
+        assert!(product(threads, 0..m) == whole, "{what}, {threads} threads");
     }
     for rows in [0..1, 5..8, 17..50, 100..164, 199..200] {
         let part = product(2, rows.clone());
-        assert!(part == whole[rows.start * n..rows.end * n], "{isa}, {activation:?}, rows {rows:?}");
+        assert!(part == whole[rows.start * n..rows.end * n], "{what}, rows {rows:?}");
     }
 }
 
 #[test]
 fn a_row_has_the_same_bits_in_any_company_and_place_on_any_number_of_threads() {
     for isa in Isa::present() {
-        for activation in [None, Some(Activation::Relu), Some(Activation::Gelu)] {
-            rows_have_the_same_bits::<f32>(isa, activation);
-            rows_have_the_same_bits::<bf16>(isa, activation);
+        for (k, accumulate) in [(1056, false), (1056, true), (96, false)] {
+            for activation in [None, Some(Activation::Relu), Some(Activation::Gelu)] {
+                rows_have_the_same_bits::<f32>(isa, k, activation, accumulate);
+                rows_have_the_same_bits::<bf16>(isa, k, activation, accumulate);
+            }
+        }
+    }
+}
+
+/// The numbers are so small that many sums are taken for zero, of either sign, where a sum's bits are not kept below the least
+/// normal number.
+#[test]
+fn gradients_of_weights_have_the_same_bits_however_they_are_written_and_turned() {
+    let [m, k, n] = [176, 352, 144];
+    let small = |seed, len| {
+        let mut x = rounded(seed, len);
+        x.iter_mut().for_each(|x| *x = bf16::from_f32(x.to_f32() * 2e-19));
+        x
+    };
+    let (a, b) = (small(1, m * k), small(2, k * n));
+    for isa in Isa::present() {
+        let product = |threads, a: &[bf16], m, b: &[bf16], n, streamed| {
+            let mut c = Aligned::<f32>::zeros(m * n);
+            let (a, b) = (Matrix::new(a, k, m).t(), Matrix::new(b, k, n));
+            let cpu = Cpu { isa, threads: Threads::new(threads) };
+            gemm_bf16(&cpu, a, b, &mut c, Epilogue { streamed, ..Epilogue::default() });
+            bits(&c)
+        };
+        // The first is turned, the second is not.
+        let expected = product(1, &a, m, &b, n, false);
+        let transposed = product(1, &b, n, &a, m, false);
+        assert!((0..m * n).all(|i| expected[i] == transposed[i % n * m + i / n]), "{isa}");
+        for threads in [1, 2, 3] {
+            assert!(product(threads, &a, m, &b, n, true) == expected, "{isa}, {threads} threads");
+            assert!(product(threads, &b, n, &a, m, true) == transposed, "{isa}, {threads} threads");
         }
     }
 }
 
 #[test]
-fn what_is_not_a_number_or_infinite_comes_through() {
+fn what_is_not_a_number_stays_so_and_infinity_is_held_against_zero() {
     let (m, n) = (64, 64);
     for isa in Isa::present() {
         let cpu = Cpu { isa, threads: Threads::new(1) };
