@@ -149,10 +149,12 @@ mod linux {
         }
     }
 
-    /// A [`Product`] takes four registers. Two by two tiles in eight registers would save a load in three; but at times, presumably when a
-    /// neighbour keeps the other half of the core busy, the unit has so few registers behind those that it shows that a loop
-    /// stalls the more the more of them it uses: with eight a product then takes twice as long as with four, and at other times
-    /// it is as fast either way.
+    /// What the unit can do at best with one type of elements, and its [`Product`]s.
+    ///
+    /// A product takes four registers. Two by two tiles in eight registers would save a load in three; but at times, presumably
+    /// when a neighbour keeps the other half of the core busy, the unit has so few registers behind those that it shows that a
+    /// loop stalls the more the more of them it uses: with eight a product then takes twice as long as with four, and at other
+    /// times it is as fast either way.
     macro_rules! multiply {
         ($(#[$doc:meta])* $name:ident, $busy:ident, $element:ty, $sum:ty, $product:literal) => {
             impl Tiles {

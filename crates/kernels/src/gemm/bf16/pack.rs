@@ -259,7 +259,7 @@ fn merge_tiles<S: Simd, T: Real>(
     if rows.len() < STEP || column + 2 * TILE > stride {
         for (column, to) in columns.into_iter().zip(to) {
             for (p, to) in to.iter_mut().enumerate() {
-                merge_rows(s, data, stride, rows.start + 2 * p..rows.end, column, stride, to);
+                merge_rows(s, data, stride, rows.start + 2 * p..rows.end, column, to);
             }
         }
         return;
@@ -283,7 +283,8 @@ fn merge_tiles<S: Simd, T: Real>(
     }
 }
 
-/// Sixteen columns from `column` on, below `end`, of the rows `rows.start` and the next, below `rows.end`, as pairs.
+/// Sixteen columns from `column` on, as far as there are so many, of the rows `rows.start` and the next, below `rows.end`, as
+/// pairs.
 #[inline(always)]
 fn merge_rows<S: Simd, T: Real>(
     s: S,
@@ -291,10 +292,9 @@ fn merge_rows<S: Simd, T: Real>(
     stride: usize,
     rows: Range<usize>,
     column: usize,
-    end: usize,
     to: &mut [f32; TILE],
 ) {
-    let columns = column..end.min(column + TILE);
+    let columns = column..stride.min(column + TILE);
     let low = part(data, stride, rows.clone(), columns.clone());
     let high = part(data, stride, rows.start + 1..rows.end, columns);
     for at in (0..TILE).step_by(S::LANES) {
