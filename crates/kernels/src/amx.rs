@@ -20,17 +20,18 @@ pub(crate) const PANEL: usize = 2 * TILE;
     expect(dead_code, reason = "there is no product of tiles without them")
 )]
 pub(crate) struct Product<T, Sum> {
-    /// 16 rows of 64 bytes, `a_stride` bytes apart, at each step `a_step` bytes further.
+    /// 16 rows of 64 bytes, `a_stride` bytes apart, at each step `a_step` bytes further. Parts of numbers are tiles of their own,
+    /// one after the other.
     pub a: *const T,
     pub a_stride: usize,
     pub a_step: usize,
-    /// Packed columns: for each step two tiles of 1 KiB.
+    /// Packed columns: for each step two tiles of 1 KiB, or as many for each as there are parts.
     pub b: *const T,
     pub steps: usize,
     /// 16 rows of 32 sums, taken as zero at the start with `first`.
     pub c: *mut Sum,
     pub first: bool,
-    /// Columns that come next, two cache lines for each step. They need not be valid.
+    /// Columns that come next, two cache lines for each step and part. They need not be valid.
     pub next_columns: *const u8,
     /// The same of rows.
     pub next_rows: *const u8,
@@ -149,17 +150,12 @@ mod linux {
         }
     }
 
-    /// What the unit can do at best with one type of elements, and its [`Product`]s.
-    ///
-    /// A product takes four registers. Two by two tiles in eight registers would save a load in three; but at times, presumably
-    /// when a neighbour keeps the other half of the core busy, the unit has so few registers behind those that it shows that a
-    /// loop stalls the more the more of them it uses: with eight a product then takes twice as long as with four, and at other
-    /// times it is as fast either way.
-    macro_rules! multiply {
-        ($(#[$doc:meta])* $name:ident, $busy:ident, $element:ty, $sum:ty, $product:literal) => {
+    /// What the unit can do at best with one type of elements.
+    macro_rules! busy {
+        ($name:ident, $product:literal) => {
             impl Tiles {
                 /// Four products in each of `turns` turns, of whatever is in the registers: what the unit can do at best.
-                pub(crate) fn $busy(&self, turns: usize) {
+                pub(crate) fn $name(&self, turns: usize) {
                     assert!(turns > 0);
                     // Safety: the tiles are configured as long as `self` lives.
                     unsafe {
@@ -188,7 +184,22 @@ mod linux {
                         );
                     }
                 }
+            }
+        };
+    }
 
+    busy!(busy_bf16, "tdpbf16ps");
+    busy!(busy_int8, "tdpbssd");
+
+    /// The [`Product`]s of one type of elements, in so many parts, by the assembly of a step: it adds to `tmm0` and `tmm1`.
+    ///
+    /// A step takes four registers, or five. Two by two tiles in eight registers would save a load in three; but at times, presumably
+    /// when a neighbour keeps the other half of the core busy, the unit has so few registers behind those that it shows that a
+    /// loop stalls the more the more of them it uses: with eight a product then takes twice as long as with four, and at other
+    /// times it is as fast either way.
+    macro_rules! multiply {
+        ($(#[$doc:meta])* $name:ident, $element:ty, $parts:literal, $sum:ty, $step:expr) => {
+            impl Tiles {
                 $(#[$doc])*
                 ///
                 /// After each step `between` is called: the tile unit works on its own, and a little more hardly takes time.
@@ -228,36 +239,30 @@ mod linux {
                                 options(readonly, nostack, preserves_flags),
                             );
                         }
-                        let end = b.wrapping_byte_add(steps * 2048);
+                        let end = b.wrapping_byte_add(steps * $parts * 2048);
                         while b != end {
                             asm!(
-                                // Rows stream past, columns stay in the first cache.
-                                "tileloaddt1 tmm2, [{a} + {a_stride}]",
-                                "tileloadd tmm3, [{b} + {row}]",
-                                concat!($product, " tmm0, tmm2, tmm3"),
-                                "prefetcht1 [{columns}]",
-                                "prefetcht1 [{columns} + 64]",
-                                "tileloadd tmm3, [{b} + {row} + 1024]",
-                                concat!($product, " tmm1, tmm2, tmm3"),
-                                "prefetcht1 [{rows}]",
-                                "prefetcht1 [{rows} + 64]",
+                                $step,
                                 a = in(reg) a,
                                 a_stride = in(reg) a_stride,
                                 row = in(reg) 64usize,
-                                columns = in(reg) next_columns,
-                                rows = in(reg) next_rows,
                                 b = in(reg) b,
                                 out("tmm0") _,
                                 out("tmm1") _,
                                 out("tmm2") _,
                                 out("tmm3") _,
+                                out("tmm4") _,
                                 options(readonly, nostack, preserves_flags),
                             );
+                            for line in 0..2 * $parts {
+                                fetch(next_columns.wrapping_add(line * 64));
+                                fetch(next_rows.wrapping_add(line * 64));
+                            }
                             between();
                             a = a.wrapping_byte_add(a_step);
-                            b = b.wrapping_byte_add(2048);
-                            next_columns = next_columns.wrapping_add(128);
-                            next_rows = next_rows.wrapping_add(128);
+                            b = b.wrapping_byte_add($parts * 2048);
+                            next_columns = next_columns.wrapping_add($parts * 128);
+                            next_rows = next_rows.wrapping_add($parts * 128);
                         }
                         asm!(
                             "tilestored [{c} + 2 * {row}], tmm0",
@@ -272,22 +277,78 @@ mod linux {
         };
     }
 
+    /// Fetches a cache line to the second cache. It need not be valid.
+    #[inline(always)]
+    fn fetch(line: *const u8) {
+        // Safety: a hint, which does nothing where there is no memory.
+        unsafe { asm!("prefetcht1 [{}]", in(reg) line, options(readonly, nostack, preserves_flags)) }
+    }
+
+    /// Rows stream past, columns stay in the first cache.
+    macro_rules! step {
+        ($product:literal) => {
+            concat!(
+                "tileloaddt1 tmm2, [{a} + {a_stride}]\n",
+                "tileloadd tmm3, [{b} + {row}]\n",
+                $product,
+                " tmm0, tmm2, tmm3\n",
+                "tileloadd tmm3, [{b} + {row} + 1024]\n",
+                $product,
+                " tmm1, tmm2, tmm3",
+            )
+        };
+    }
+
     multiply!(
         /// Products of pairs of bf16 into sums of f32.
         multiply_bf16,
-        busy_bf16,
         half::bf16,
+        1,
         f32,
-        "tdpbf16ps"
+        step!("tdpbf16ps")
     );
 
     multiply!(
         /// Products of groups of four int8 into sums of int32.
         multiply_int8,
-        busy_int8,
         i8,
+        1,
         i32,
-        "tdpbssd"
+        step!("tdpbssd")
+    );
+
+    multiply!(
+        /// Products of pairs of numbers in three parts of bf16 each, the least last, into sums of f32: of the nine products of parts
+        /// the six that an f32 could tell. Eleven tiles are loaded for twelve products, so that the unit rarely waits.
+        multiply_parts,
+        half::bf16,
+        3,
+        f32,
+        concat!(
+            "tileloaddt1 tmm2, [{a} + {a_stride} + 2048]\n",
+            "tileloadd tmm3, [{b} + {row}]\n",
+            "tdpbf16ps tmm0, tmm2, tmm3\n",
+            "tileloadd tmm4, [{b} + {row} + 3072]\n",
+            "tdpbf16ps tmm1, tmm2, tmm4\n",
+            "tileloaddt1 tmm2, [{a} + {a_stride} + 1024]\n",
+            "tdpbf16ps tmm0, tmm2, tmm3\n",
+            "tdpbf16ps tmm1, tmm2, tmm4\n",
+            "tileloadd tmm3, [{b} + {row} + 1024]\n",
+            "tdpbf16ps tmm0, tmm2, tmm3\n",
+            "tileloadd tmm4, [{b} + {row} + 4096]\n",
+            "tdpbf16ps tmm1, tmm2, tmm4\n",
+            "tileloaddt1 tmm2, [{a} + {a_stride}]\n",
+            "tdpbf16ps tmm0, tmm2, tmm3\n",
+            "tdpbf16ps tmm1, tmm2, tmm4\n",
+            "tileloadd tmm3, [{b} + {row} + 2048]\n",
+            "tdpbf16ps tmm0, tmm2, tmm3\n",
+            "tileloadd tmm4, [{b} + {row} + 5120]\n",
+            "tdpbf16ps tmm1, tmm2, tmm4\n",
+            "tileloadd tmm3, [{b} + {row}]\n",
+            "tdpbf16ps tmm0, tmm2, tmm3\n",
+            "tileloadd tmm4, [{b} + {row} + 3072]\n",
+            "tdpbf16ps tmm1, tmm2, tmm4",
+        )
     );
 }
 
@@ -331,6 +392,9 @@ mod elsewhere {
             match *self {}
         }
         pub(crate) unsafe fn multiply_int8(&self, _: Product<i8, i32>, _between: impl FnMut()) {
+            match *self {}
+        }
+        pub(crate) unsafe fn multiply_parts(&self, _: Product<half::bf16, f32>, _between: impl FnMut()) {
             match *self {}
         }
     }

@@ -2,8 +2,8 @@
 //!
 //! Logits are `hidden · tableᵀ + bias`: for each slice of tokens they are computed, turned into losses and, in place, into
 //! their own gradient, which goes into the hidden rows and into the table; then the next slice takes their memory.
-//! The size of a slice cannot be seen in losses and hidden rows. In f32 the table's gradient goes on from slice to slice
-//! as one chain of sums, so that it cannot be seen there either; in bf16 each slice is a sum of its own, added in f32.
+//! The size of a slice cannot be seen in losses and hidden rows. In f32 on vectors the table's gradient goes on from slice to slice
+//! as one chain of sums, so that it cannot be seen there either; on tiles and in bf16 each slice is a sum of its own, added in f32.
 
 use crate::Cpu;
 use crate::gemm::{BothWays, Epilogue, Matrix, Operand, Weights};
@@ -81,7 +81,7 @@ fn in_slices<T: Operand>(
         cross_entropy(cpu, logits, classes, targets, smoothing, scale, losses, gradients.is_some());
         if let Some((dhidden, dtable)) = &mut gradients {
             let dlogits = Matrix::new(logits, rows, classes);
-            T::times_weights(cpu, dlogits, back.clone(), &mut dhidden[here], Epilogue::default());
+            T::back_through_weights(cpu, dlogits, back.clone(), &mut dhidden[here], Epilogue::default());
             let add = Epilogue { accumulate: start > 0, ..Epilogue::default() };
             T::times_activations(cpu, dlogits.t(), hidden, &mut dtable[..classes * d], add);
         }
@@ -198,7 +198,7 @@ mod tests {
                 for slice in [1, 2, 17, 33, 66] {
                     let (loss, dh, dt) = run(slice);
                     assert!(loss == whole.0 && dh == whole.1, "{isa}, slices of {slice}");
-                    if T::EXACT {
+                    if T::EXACT && isa.amx().is_none() {
                         assert_eq!(bits(&dt), bits(&whole.2), "{isa}, slices of {slice}");
                     }
                     let error = greatest_error(&dt, &wide(&whole.2));

@@ -91,6 +91,7 @@ struct Row {
 }
 
 /// What a kernel has to do, which says what limits it.
+#[derive(Clone, Copy)]
 enum Work {
     /// Floating-point operations on vectors.
     Flops(usize),
@@ -103,13 +104,21 @@ enum Work {
 #[derive(Clone, Copy)]
 enum Operands {
     F32,
+    /// f32 on the way back, where tiles multiply six pairs of its parts.
+    Parts,
+    /// f32 a third forward and two thirds back.
+    Both,
     Bf16,
     Int8,
 }
 
-/// What products of a precision multiply.
-fn operands<T: Real>() -> Operands {
-    if size_of::<T>() == size_of::<f32>() { Operands::F32 } else { Operands::Bf16 }
+/// What products of a precision multiply on the way forward, on the way back, and on both.
+fn operands<T: Real>() -> [Operands; 3] {
+    if size_of::<T>() == size_of::<f32>() {
+        [Operands::F32, Operands::Parts, Operands::Both]
+    } else {
+        [Operands::Bf16; 3]
+    }
 }
 
 /// The work of a kernel that reads or writes each of so many numbers once.
@@ -185,6 +194,10 @@ impl<'a> Bench<'a> {
             Work::Flops(flops) => ("multiply-add", self.multiply_add, flops),
             Work::Product(flops, operands) => match (operands, self.tiles) {
                 (Operands::Bf16, Some([rate, _])) => ("tile bf16", rate, flops),
+                (Operands::Parts, Some([rate, _])) => ("tile bf16 / 6", rate / 6.0, flops),
+                (Operands::Both, Some([rate, _])) => {
+                    ("both of these", 3.0 / (1.0 / self.multiply_add + 12.0 / rate), flops)
+                }
                 (Operands::Int8, Some([_, rate])) => ("tile int8", rate, flops),
                 _ => ("multiply-add", self.multiply_add, flops),
             },
@@ -264,20 +277,22 @@ fn products<T: Operand>(bench: &mut Bench) {
     for [m, k, n] in LAYERS {
         let (a, w, x) = (random::<T>(m * k, 1), random(k * n, 2), random::<T>(k * n, 2));
         let (mut y, mut dw) = (zeros::<T>(m * n), zeros(m * n));
-        let (shape, work) = (format!("{m}×{k}×{n}"), || Work::Product(2 * m * k * n, operands::<T>()));
+        let [forward_work, back_work, _] =
+            operands::<T>().map(|operands| Work::Product(2 * m * k * n, operands));
+        let shape = format!("{m}×{k}×{n}");
         let rows = Matrix::new(&a, m, k);
         let [transposed, plain_w] = [[n, k], [k, n]].map(|[n, k]| both_ways::<T>(&bench.cpu, &w, n, k));
         let forward = transposed.as_ref().and_then(BothWays::forward).map(PackedWeights::all);
         let forward = forward.unwrap_or(Weights::F32(Matrix::new(&w, n, k).t()));
-        bench.measure("gemm nt", shape.clone(), work(), |cpu| {
+        bench.measure("gemm nt", shape.clone(), forward_work, |cpu| {
             T::times_weights(cpu, rows, forward.clone(), &mut y, plain());
         });
         let back = plain_w.as_ref().and_then(BothWays::back).map(PackedWeights::all);
         let back = back.unwrap_or(Weights::F32(Matrix::new(&w, k, n)));
-        bench.measure("gemm nn", shape.clone(), work(), |cpu| {
-            T::times_weights(cpu, rows, back.clone(), &mut y, plain());
+        bench.measure("gemm nn", shape.clone(), back_work, |cpu| {
+            T::back_through_weights(cpu, rows, back.clone(), &mut y, plain());
         });
-        bench.measure("gemm tn", shape, work(), |cpu| {
+        bench.measure("gemm tn", shape, back_work, |cpu| {
             T::times_activations(cpu, Matrix::new(&a, k, m).t(), Matrix::new(&x, k, n), &mut dw, plain());
         });
     }
@@ -417,7 +432,7 @@ fn losses<T: Operand>(bench: &mut Bench) {
     let rule =
         Projection { d: D_MODEL, classes: VOCAB, bias: None, smoothing: 0.1, scale: 1.0 / TOKENS as f32 };
     // Logits, and the gradients of both operands: three products.
-    let work = Work::Product(6 * TOKENS * D_MODEL * VOCAB, operands::<T>());
+    let work = Work::Product(6 * TOKENS * D_MODEL * VOCAB, operands::<T>()[2]);
     bench.measure("projection loss", format!("{TOKENS}×{D_MODEL}×{VOCAB}"), work, |cpu| {
         let gradients = Some((&mut dhidden[..], &mut dtable[..]));
         let table = (&table[..], packed.as_ref());

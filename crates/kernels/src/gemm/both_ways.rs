@@ -102,9 +102,9 @@ impl Places<'_> {
                 let back = self.back.slice(column * back_length + group * STEP * PANEL, STEP * PANEL);
                 (self.forward.slice((group * length + column) * PANEL, STEP * PANEL), back)
             };
-            pack_right(s, rows.t(), 0, column, &mut step.0);
+            pack_right::<_, _, 1>(s, rows.t(), 0, column, &mut step.0);
             step.stream(s, forward);
-            pack_right(s, rows, column, 0, &mut step.0);
+            pack_right::<_, _, 1>(s, rows, column, 0, &mut step.0);
             step.stream(s, back);
         }
         settle();

@@ -110,6 +110,15 @@ pub fn gemm(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) 
     shape.multiply(cpu, a, &left, b.cols, &right, c, epilogue);
 }
 
+/// [`gemm`] for gradients: on the tile unit, where there is one, with numbers in three parts (`bf16/parts.rs`).
+fn gemm_for_gradients(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
+    if cpu.isa.amx().is_some() {
+        bf16::gemm_in_parts(cpu, a, b, c, epilogue);
+    } else {
+        gemm(cpu, a, b, c, epilogue);
+    }
+}
+
 /// [`gemm`] with some columns of weights `[n, k]` that were packed before: `C: [m, columns]`.
 ///
 /// # Panics
@@ -160,7 +169,9 @@ pub fn gemm_batched(
 pub trait Operand: Real {
     /// `C = activation(A·B + bias)` with weights on the right.
     fn times_weights(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [Self], epilogue: Epilogue);
-    /// The same in f32.
+    /// `C = A·B` for the gradient of rows, which were multiplied with the transpose of these weights.
+    fn back_through_weights(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [Self], epilogue: Epilogue);
+    /// [`times_weights`](Operand::times_weights) in f32.
     fn logits(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [f32], epilogue: Epilogue);
     /// `C = A·B` for the gradient of weights.
     fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [f32], epilogue: Epilogue);
@@ -179,11 +190,18 @@ impl Operand for f32 {
             Weights::Int8(w) => gemm_int8(cpu, a, w, c, epilogue),
         }
     }
+    fn back_through_weights(cpu: &Cpu, a: Matrix, b: Weights<f32>, c: &mut [f32], epilogue: Epilogue) {
+        match b {
+            Weights::F32(b) => gemm_for_gradients(cpu, a, b, c, epilogue),
+            b => f32::times_weights(cpu, a, b, c, epilogue),
+        }
+    }
     fn logits(cpu: &Cpu, a: Matrix, b: Weights<f32>, c: &mut [f32], epilogue: Epilogue) {
         f32::times_weights(cpu, a, b, c, epilogue);
     }
     fn times_activations(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
-        gemm(cpu, a, b, c, epilogue);
+        // Of the gradients of a model, a cache keeps none until they are used.
+        gemm_for_gradients(cpu, a, b, c, Epilogue { streamed: !epilogue.accumulate, ..epilogue });
     }
     fn pack(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> PackedWeights<f32> {
         let (shape, b) = (Shape::of(cpu.isa), Matrix::new(weights, n, k).t());
@@ -198,6 +216,15 @@ impl Operand for f32 {
 
 impl Operand for half::bf16 {
     fn times_weights(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [Self], epilogue: Epilogue) {
+        bf16::times_weights(cpu, a, b, c, epilogue);
+    }
+    fn back_through_weights(
+        cpu: &Cpu,
+        a: Matrix<Self>,
+        b: Weights<Self>,
+        c: &mut [Self],
+        epilogue: Epilogue,
+    ) {
         bf16::times_weights(cpu, a, b, c, epilogue);
     }
     fn logits(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [f32], epilogue: Epilogue) {

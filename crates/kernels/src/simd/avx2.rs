@@ -282,6 +282,13 @@ impl Simd for Avx2 {
         unsafe { _mm256_storeu_si256(at.cast(), x) }
     }
     #[inline(always)]
+    fn nearest_bf16(self, x: __m256) -> __m256 {
+        unsafe {
+            let bits = _mm256_add_epi32(_mm256_castps_si256(x), _mm256_set1_epi32(0x8000));
+            _mm256_castsi256_ps(_mm256_and_si256(bits, _mm256_set1_epi32(0xffff_0000u32 as i32)))
+        }
+    }
+    #[inline(always)]
     fn pair(self, low: __m256, high: __m256) -> __m256i {
         unsafe {
             let (low, high) = (rounded(low), rounded(high));

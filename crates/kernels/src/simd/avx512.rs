@@ -307,6 +307,13 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
         unsafe { multiply_fourteen::<APART>(a, a_step, b, depth, sums) }
     }
     #[inline(always)]
+    fn nearest_bf16(self, x: __m512) -> __m512 {
+        unsafe {
+            let bits = _mm512_add_epi32(_mm512_castps_si512(x), _mm512_set1_epi32(0x8000));
+            _mm512_castsi512_ps(_mm512_and_si512(bits, _mm512_set1_epi32(0xffff_0000u32 as i32)))
+        }
+    }
+    #[inline(always)]
     fn pair(self, low: __m512, high: __m512) -> __m512i {
         unsafe {
             if BF16 {

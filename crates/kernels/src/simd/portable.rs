@@ -219,6 +219,10 @@ impl Simd for Portable {
         unsafe { at.cast::<[u32; N]>().write_unaligned(x) }
     }
     #[inline(always)]
+    fn nearest_bf16(self, x: Self::F) -> Self::F {
+        x.map(|x| f32::from_bits(x.to_bits().wrapping_add(0x8000) & 0xffff_0000))
+    }
+    #[inline(always)]
     fn pair(self, low: Self::F, high: Self::F) -> Self::U {
         std::array::from_fn(|i| rounded(low[i]) | rounded(high[i]) << 16)
     }

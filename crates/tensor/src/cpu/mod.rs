@@ -321,7 +321,7 @@ impl Backend for CpuBackend {
                 pack::<T>(&self.cpu, w);
                 let packed = packed(w).and_then(BothWays::back);
                 let w = packed.map_or_else(|| Weights::F32(matrix(w)), PackedWeights::all);
-                T::times_weights(&self.cpu, matrix(dy), w, dx, epilogue);
+                T::back_through_weights(&self.cpu, matrix(dy), w, dx, epilogue);
             }))
         })
     }

@@ -2,7 +2,8 @@
 
 use super::finish::{InSteps, Square};
 use super::pack::{Left, Right, Tile, pack_right};
-use super::{DEPTH, Epilogue, STEP};
+use super::parts::PARTS;
+use super::{Epilogue, STEP, depth};
 use crate::amx::{PANEL, Product, TILE, Tiles};
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd, settle};
@@ -10,10 +11,10 @@ use crate::threads::Shared;
 use half::bf16;
 use std::ops::Range;
 
-/// The product of some rows of `A`, from the start of a tile on, with some columns of `B`.
-pub(super) struct Columns<'a, B, C> {
+/// The product of some rows of `A`, from the start of a tile on, with some columns of `B`, with numbers in `N` parts.
+pub(super) struct Columns<'a, B, C, const N: usize> {
     pub isa: Isa,
-    pub left: &'a Left<'a>,
+    pub left: &'a Left<'a, N>,
     pub b: Right<'a, B>,
     /// The columns of `B`.
     pub n: usize,
@@ -32,24 +33,24 @@ pub(super) struct Columns<'a, B, C> {
 
 /// Sums in a block.
 pub(super) const SUMS: usize = TILE * PANEL;
-/// Elements of rows, and of columns, that are fetched at each step: two cache lines.
+/// Elements of rows, and of columns, that are fetched at each step for each part: two cache lines.
 const FETCHED: usize = 2 * STEP;
 
-impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
+impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
         let tiles = self.isa.amx().map(|amx| amx.tiles());
         let k = self.left.length;
         let room = std::mem::take(&mut self.right);
-        for start in (0..k).step_by(DEPTH) {
-            let depth = DEPTH.min(k - start);
+        for start in (0..k).step_by(depth(N)) {
+            let size = N * PANEL * depth(N).min(k - start);
             for column in self.columns.clone().step_by(PANEL) {
                 let right = match self.b {
-                    Right::Packed(panels) => &panels[column * k + start * PANEL..][..depth * PANEL],
+                    Right::Packed(panels) => &panels[N * (column * k + start * PANEL)..][..size],
                     Right::Matrix(b) => {
-                        pack_right(s, b, column, start, &mut room[..depth * PANEL]);
-                        &room[..depth * PANEL]
+                        pack_right::<_, _, N>(s, b, column, start, &mut room[..size]);
+                        &room[..size]
                     }
                 };
                 self.multiply(s, tiles.as_ref(), right, column, start);
@@ -61,13 +62,13 @@ impl<B: Real, C: Real> Kernel for Columns<'_, B, C> {
     }
 }
 
-impl<'a, B: Real, C: Real> Columns<'a, B, C> {
+impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
     /// A stretch of a panel with all rows of the task.
     #[inline(always)]
     fn multiply<S: Simd>(&self, s: S, tiles: Option<&Tiles>, right: &[bf16], column: usize, start: usize) {
-        let depth = DEPTH.min(self.left.length - start);
+        let depth = depth(N).min(self.left.length - start);
         let (first, last, steps) = (start == 0, start + depth == self.left.length, depth / STEP);
-        assert_eq!(right.len(), depth * PANEL);
+        assert_eq!(right.len(), N * depth * PANEL);
         let (next_columns, next_rows) = self.next(column, start);
         // A block is finished while the tiles are at work on the next: row by row between the steps, or all of it behind them.
         let in_steps = if last && tiles.is_some() { self.in_steps(column, steps) } else { None };
@@ -77,12 +78,12 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
             let sums = unsafe { self.sums.slice(self.sums_of(row, column), SUMS) };
             let left = self.left.tile(row, start);
             let Tile { data, stride, step } = left;
-            assert!(size_of_val(data) >= (TILE - 1) * stride + (steps - 1) * step + 64);
+            assert!(size_of_val(data) >= (N - 1) * TILE * 64 + (TILE - 1) * stride + (steps - 1) * step + 64);
             if let Some(tiles) = tiles {
                 let (a, b) = (data.as_ptr(), right.as_ptr());
                 // A share of what comes next, as large as the product is long.
                 let share = |next: &[bf16], or: *const bf16| {
-                    let rest = next.get(i * steps * FETCHED..).filter(|rest| !rest.is_empty());
+                    let rest = next.get(i * steps * N * FETCHED..).filter(|rest| !rest.is_empty());
                     rest.map_or(or, <[bf16]>::as_ptr).cast()
                 };
                 let product = Product {
@@ -106,7 +107,8 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
                     match (&in_steps, complete) {
                         (Some(InSteps::Plain(blocks)), Some((_, sums, c))) => {
                             let mut block = blocks.block(sums, c);
-                            tiles.multiply_bf16(
+                            multiply::<N>(
+                                tiles,
                                 product,
                                 #[inline(always)]
                                 || block.step(s, tiles),
@@ -114,7 +116,8 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
                         }
                         (Some(InSteps::Turned(blocks)), Some((_, sums, c))) => {
                             let mut block = blocks.block(sums, c);
-                            tiles.multiply_bf16(
+                            multiply::<N>(
+                                tiles,
                                 product,
                                 #[inline(always)]
                                 || block.step(s, &mut square),
@@ -124,11 +127,12 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
                             if let Some((row, ..)) = complete {
                                 self.fetch(tiles, row, column);
                             }
-                            tiles.multiply_bf16(product, || {});
+                            multiply::<N>(tiles, product, || {});
                         }
                     }
                 }
             } else {
+                assert!(N == 1, "numbers in parts are for tiles");
                 let rows = TILE.min(self.left.m - row);
                 // Safety: as above.
                 unsafe { dot_rows(s, left, right.as_ptr().cast(), steps, rows, sums, first) }
@@ -149,9 +153,9 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
     /// rows of the next stretch, of which each panel fetches some.
     #[inline(always)]
     fn next(&self, column: usize, start: usize) -> (&'a [bf16], &'a [bf16]) {
-        let (left, k, after) = (self.left, self.left.length, start + DEPTH);
+        let (left, k, after) = (self.left, self.left.length, start + depth(N));
         let rows = if after < k { left.tiles_of(&self.rows, after) } else { &[] };
-        let share = self.rows.len().div_ceil(TILE) * (DEPTH / STEP) * FETCHED;
+        let share = self.rows.len().div_ceil(TILE) * (depth(N) / STEP) * N * FETCHED;
         let rows = rows.get((column - self.columns.start) / PANEL * share..).unwrap_or(&[]);
         let (column, start) = if column + PANEL < self.columns.end {
             (column + PANEL, start)
@@ -160,7 +164,7 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
         };
         let columns = match self.b {
             Right::Packed(panels) if start < k => {
-                &panels[column * k + start * PANEL..][..DEPTH.min(k - start) * PANEL]
+                &panels[N * (column * k + start * PANEL)..][..N * depth(N).min(k - start) * PANEL]
             }
             _ => &[],
         };
@@ -171,11 +175,24 @@ impl<'a, B: Real, C: Real> Columns<'a, B, C> {
     #[inline(always)]
     pub(super) fn sums_of(&self, row: usize, column: usize) -> usize {
         let (row, column) = ((row - self.rows.start) / TILE, (column - self.columns.start) / PANEL);
-        if self.left.length > DEPTH {
+        if self.left.length > depth(N) {
             (column * self.rows.len().div_ceil(TILE) + row) * SUMS
         } else {
             row % 2 * SUMS
         }
+    }
+}
+
+/// A product of tiles with numbers in `N` parts.
+///
+/// # Safety
+/// As for [`Tiles::multiply_bf16`].
+#[inline(always)]
+unsafe fn multiply<const N: usize>(tiles: &Tiles, product: Product<bf16, f32>, between: impl FnMut()) {
+    const { assert!(N == 1 || N == PARTS) };
+    // Safety: the caller's promise.
+    unsafe {
+        if N == 1 { tiles.multiply_bf16(product, between) } else { tiles.multiply_parts(product, between) }
     }
 }
 

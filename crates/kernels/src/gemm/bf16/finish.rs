@@ -16,7 +16,7 @@ struct Place {
     width: usize,
 }
 
-impl<'a, B: Real, C: Real> Columns<'a, B, C> {
+impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
     /// Where the block of `row` and `column` goes.
     #[inline(always)]
     fn place(&self, row: usize, column: usize) -> Place {

@@ -10,6 +10,7 @@
 mod block;
 mod finish;
 mod pack;
+mod parts;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use block::{Columns, SUMS};
 use half::bf16;
 pub(super) use pack::pack_right;
 use pack::{Left, PackPanel, Right};
+pub(super) use parts::gemm_in_parts;
 
 /// Elements of `k` in a row of a tile: rows of operands are padded to a multiple of it.
 pub(super) const STEP: usize = 32;
@@ -33,8 +35,12 @@ const PANELS: usize = 8;
 const ROWS: usize = 256;
 /// The same if each task packs its columns, which has to be worth it.
 const WORTHWHILE: usize = 1024;
-/// Elements of `k` that are multiplied in one go: so much of a panel is 32 KiB and stays in the first cache.
-const DEPTH: usize = 512;
+
+/// Elements of `k` that are multiplied in one go: so much of a panel is 32 KiB and stays in the first cache, or nearly does with
+/// numbers in three parts, which are loaded less often for each product.
+const fn depth(parts: usize) -> usize {
+    if parts == 1 { 512 } else { 256 }
+}
 
 /// `C = activation(A·B + bias)` with operands rounded to bf16: `A: [m, k]`, `B: [k, n]`, `C: [m, n]`.
 pub fn gemm_bf16<B: Real, C: Real>(
@@ -51,7 +57,7 @@ pub fn gemm_bf16<B: Real, C: Real>(
     // Rows on the left that lie in columns have to be turned, which takes longer than packing them on the right: with the wider
     // operand there, the result comes out transposed, and is turned block by block.
     if a.transposed && !b.transposed && a.rows > b.cols {
-        let left = Left::tiles(cpu, b.t(), whole_steps(b.rows));
+        let left = Left::<1>::tiles(cpu, b.t(), whole_steps(b.rows));
         multiply(cpu, left, Right::Matrix(a.t()), a.rows, c, epilogue, true);
     } else {
         multiply(cpu, Left::new(cpu, a, b.cols), Right::Matrix(b), b.cols, c, epilogue, false);
@@ -100,9 +106,9 @@ pub(super) fn pack_weights(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> Pa
 }
 
 /// The product, or with `turned` its transpose, in tasks.
-fn multiply<B: Real, C: Real>(
+fn multiply<B: Real, C: Real, const N: usize>(
     cpu: &Cpu,
-    left: Left,
+    left: Left<N>,
     b: Right<B>,
     n: usize,
     c: &mut [C],
@@ -123,7 +129,13 @@ fn multiply<B: Real, C: Real>(
     let parts = if m > 3 * n { 1 } else { threads.min(2) };
     let panels = n.div_ceil(PANEL).div_ceil(parts).min(PANELS);
     let column_tasks = n.div_ceil(panels * PANEL);
-    let most = if matches!(b, Right::Packed(_)) { ROWS } else { WORTHWHILE };
+    let most = if matches!(b, Right::Packed(_)) {
+        ROWS
+    } else if N == 1 {
+        WORTHWHILE
+    } else {
+        512
+    };
     let row_tasks = threads.div_ceil(column_tasks).min(m.div_ceil(ROWS)).max(m.div_ceil(most));
     let rows_each = m.div_ceil(TILE).div_ceil(row_tasks) * TILE;
     // Neighbouring tasks have the same columns.
@@ -131,10 +143,11 @@ fn multiply<B: Real, C: Real>(
         let (i, j) = (task % row_tasks, task / row_tasks);
         let rows = m.min(i * rows_each)..m.min((i + 1) * rows_each);
         let columns = j * panels * PANEL..n.min((j + 1) * panels * PANEL);
-        let packed_here = if matches!(b, Right::Packed(_)) { 0 } else { left.length.min(DEPTH) * PANEL };
+        let packed_here =
+            if matches!(b, Right::Packed(_)) { 0 } else { left.length.min(depth(N)) * N * PANEL };
         let mut right = Scratch::take(packed_here);
         // Beyond one stretch of `k`, the sums of all blocks wait for the next.
-        let blocks = if left.length > DEPTH { rows.len().div_ceil(TILE) * panels } else { 2 };
+        let blocks = if left.length > depth(N) { rows.len().div_ceil(TILE) * panels } else { 2 };
         let mut sums = Scratch::take(blocks * SUMS);
         cpu.isa.dispatch(Columns {
             isa: cpu.isa,

@@ -1,6 +1,7 @@
-//! Operands of a product of bf16 in the order in which tiles are loaded.
+//! Operands of a product of bf16 in the order in which tiles are loaded, with numbers in one part or in three.
 
-use super::{DEPTH, Matrix, STEP, whole_steps};
+use super::parts::{load_pairs, load_row, pairs, row};
+use super::{Matrix, STEP, depth, whole_steps};
 use crate::Cpu;
 use crate::amx::TILE;
 use crate::isa::Kernel;
@@ -10,8 +11,8 @@ use crate::threads::Shared;
 use half::bf16;
 use std::ops::Range;
 
-/// The left operand: rows of bf16 that start at cache lines and are whole steps long.
-pub(super) struct Left<'a> {
+/// The left operand: rows of bf16, `N` for each number, that start at cache lines and are whole steps long.
+pub(super) struct Left<'a, const N: usize> {
     rows: Rows<'a>,
     /// The length of a row: `k` rounded up to whole steps.
     pub length: usize,
@@ -21,7 +22,7 @@ pub(super) struct Left<'a> {
 enum Rows<'a> {
     /// As they are, but for the last ones: where they do not fill a tile, they are copied, with zeros below them.
     Given(&'a [bf16], Option<Scratch<bf16>>),
-    /// Copied to [`Tile`]s, `[stretch of k][tile of rows][step][16 rows][32 elements]`, with zeros up to whole ones.
+    /// Copied to [`Tile`]s, `[stretch of k][tile of rows][step][part][16 rows][32 elements]`, with zeros up to whole ones.
     Tiles(Scratch<bf16>),
 }
 
@@ -34,10 +35,10 @@ pub(super) struct Tile<'a> {
 }
 
 impl<'a> Tile<'a> {
-    /// Steps one after the other, each of 1 KiB.
+    /// Steps one after the other, each of 1 KiB for each of `N` parts.
     #[inline(always)]
-    fn packed(data: &'a [bf16]) -> Tile<'a> {
-        Tile { data, stride: LINE, step: TILE * LINE }
+    fn packed<const N: usize>(data: &'a [bf16]) -> Tile<'a> {
+        Tile { data, stride: LINE, step: N * TILE * LINE }
     }
 }
 
@@ -48,12 +49,12 @@ const LONGEST: usize = 1024;
 /// Columns for which it pays to copy rows of more than one stretch, so that the next one can be fetched.
 const MANY: usize = 1024;
 
-impl<'a> Left<'a> {
+impl<'a> Left<'a, 1> {
     /// For a product with `n` columns.
-    pub(super) fn new(cpu: &Cpu, a: Matrix<'a, bf16>, n: usize) -> Left<'a> {
+    pub(super) fn new(cpu: &Cpu, a: Matrix<'a, bf16>, n: usize) -> Left<'a, 1> {
         let (m, k) = (a.rows, a.cols);
         let whole = k > 0 && k.is_multiple_of(STEP) && a.data.as_ptr().addr().is_multiple_of(64);
-        if a.transposed || !whole || k > LONGEST || (k > DEPTH && n >= MANY) {
+        if a.transposed || !whole || k > LONGEST || (k > depth(1) && n >= MANY) {
             return Left::tiles(cpu, a, whole_steps(k));
         }
         let last = (!m.is_multiple_of(TILE)).then(|| {
@@ -65,17 +66,19 @@ impl<'a> Left<'a> {
         });
         Left { rows: Rows::Given(a.data, last), length: k, m }
     }
+}
 
+impl<'a, const N: usize> Left<'a, N> {
     /// Rows that lie in columns, have to be rounded or lengthened, or would be in each other's way in a cache: they are copied, with
     /// zeros up to a length of whole steps.
-    pub(super) fn tiles<T: Real>(cpu: &Cpu, a: Matrix<T>, length: usize) -> Left<'a> {
+    pub(super) fn tiles<T: Real>(cpu: &Cpu, a: Matrix<T>, length: usize) -> Left<'a, N> {
         let m = a.rows;
         let rows = m.next_multiple_of(TILE);
-        let mut tiles = Scratch::take(rows * length);
+        let mut tiles = Scratch::take(N * rows * length);
         let to = Shared::new(&mut tiles);
         cpu.threads.run(rows.div_ceil(COPIED), |i| {
             let rows = i * COPIED..rows.min((i + 1) * COPIED);
-            cpu.isa.dispatch(Copy { a, rows, to, length });
+            cpu.isa.dispatch(Copy::<T, N> { a, rows, to, length });
         });
         Left { rows: Rows::Tiles(tiles), length, m }
     }
@@ -84,8 +87,8 @@ impl<'a> Left<'a> {
     #[inline(always)]
     pub(super) fn tiles_of(&self, rows: &Range<usize>, start: usize) -> &[bf16] {
         let Rows::Tiles(tiles) = &self.rows else { return &[] };
-        let (depth, all) = (DEPTH.min(self.length - start), self.m.next_multiple_of(TILE));
-        &tiles[place(all, rows.start, start, depth)..][..rows.len().next_multiple_of(TILE) * depth]
+        let (depth, all) = (depth(N).min(self.length - start), self.m.next_multiple_of(TILE));
+        &tiles[N * place(all, rows.start, start, depth)..][..N * rows.len().next_multiple_of(TILE) * depth]
     }
 
     /// The stretch of `k` from `start` on of the sixteen rows from `row` on.
@@ -96,9 +99,9 @@ impl<'a> Left<'a> {
             Rows::Given(_, Some(last)) if row + TILE > self.m => rows(&last[start..]),
             Rows::Given(given, _) => rows(&given[row * self.length + start..(row + TILE) * self.length]),
             Rows::Tiles(tiles) => {
-                let depth = DEPTH.min(self.length - start);
-                let start = place(self.m.next_multiple_of(TILE), row, start, depth);
-                Tile::packed(&tiles[start..start + TILE * depth])
+                let depth = depth(N).min(self.length - start);
+                let start = N * place(self.m.next_multiple_of(TILE), row, start, depth);
+                Tile::packed::<N>(&tiles[start..start + N * TILE * depth])
             }
         }
     }
@@ -115,26 +118,26 @@ fn place(rows: usize, row: usize, start: usize, depth: usize) -> usize {
 const COPIED: usize = 128;
 
 /// Copies some rows to their tiles.
-struct Copy<'a, T> {
+struct Copy<'a, T, const N: usize> {
     a: Matrix<'a, T>,
     rows: Range<usize>,
     to: Shared<'a, bf16>,
     length: usize,
 }
 
-impl<T: Real> Kernel for Copy<'_, T> {
+impl<T: Real, const N: usize> Kernel for Copy<'_, T, N> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let Copy { a, rows, to, length } = self;
         let (m, k) = (a.rows, a.cols);
-        let mut pairs = [Pairs::new(), Pairs::new()];
-        for start in (0..length).step_by(DEPTH) {
-            let depth = DEPTH.min(length - start);
-            let tile_at = |row: usize, step: usize| {
+        let mut pairs = [Pairs::<N>::new(), Pairs::new()];
+        for start in (0..length).step_by(depth(N)) {
+            let depth = depth(N).min(length - start);
+            let tiles_at = |row: usize, step: usize| {
                 let at = place(m.next_multiple_of(TILE), row, start, depth) + (step - start) * TILE;
                 // Safety: a tile of rows belongs to one task.
-                tile_of(unsafe { to.slice(at, TILE * STEP) })
+                tiles_of(unsafe { to.slice(N * at, N * TILE * STEP) })
             };
             // Two tiles of rows at a time: if these lie in columns of bf16, so many are a cache line.
             for row in rows.clone().step_by(2 * TILE) {
@@ -145,13 +148,12 @@ impl<T: Real> Kernel for Copy<'_, T> {
                         merge_tiles(s, a.data, m, step..k, row, [&mut first.0, &mut second.0]);
                     }
                     for (row, pairs) in (row..rows.end).step_by(TILE).zip(&pairs) {
-                        let to = tile_at(row, step);
+                        let to = tiles_at(row, step);
                         if a.transposed {
-                            // Safety: a tile has sixteen rows of sixteen pairs.
-                            unsafe { pairs.transpose(s, to.as_mut_ptr().cast(), TILE) }
+                            pairs.transpose(s, to);
                         } else {
-                            for (i, to) in to.iter_mut().enumerate() {
-                                row_pairs(s, part(a.data, k, row + i..m, step..k.min(step + STEP)), to);
+                            for i in 0..TILE {
+                                row_pairs(s, part(a.data, k, row + i..m, step..k.min(step + STEP)), to, i);
                             }
                         }
                     }
@@ -161,11 +163,23 @@ impl<T: Real> Kernel for Copy<'_, T> {
     }
 }
 
-/// A tile of 1 KiB as sixteen rows of sixteen pairs.
-fn tile_of(tile: &mut [bf16]) -> &mut [[f32; TILE]; TILE] {
-    assert!(tile.len() == TILE * STEP && tile.as_ptr().addr().is_multiple_of(64));
+/// A tile of 1 KiB for each part of numbers, as sixteen rows of sixteen pairs.
+type Parts<const N: usize> = [[[f32; TILE]; TILE]; N];
+
+fn tiles_of<const N: usize>(tiles: &mut [bf16]) -> &mut Parts<N> {
+    assert!(tiles.len() == N * TILE * STEP && tiles.as_ptr().addr().is_multiple_of(64));
     // Safety: as long and as aligned as just checked, and any bits are an f32.
-    unsafe { &mut *tile.as_mut_ptr().cast() }
+    unsafe { &mut *tiles.as_mut_ptr().cast() }
+}
+
+/// Writes a vector of pairs of each part to a row of its tile.
+#[inline(always)]
+fn put<S: Simd, const N: usize>(s: S, to: &mut Parts<N>, i: usize, at: usize, pairs: [S::U; N]) {
+    assert!(i < TILE && at + S::LANES <= TILE);
+    for part in 0..N {
+        // Safety: inside of the row, as just checked.
+        unsafe { s.store_u(to[part][i].as_mut_ptr().add(at).cast(), pairs[part]) }
+    }
 }
 
 /// The right operand.
@@ -188,13 +202,13 @@ impl<T: Real> Kernel for PackPanel<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        pack_right(s, self.b, self.column, 0, self.to);
+        pack_right::<_, _, 1>(s, self.b, self.column, 0, self.to);
     }
 }
 
-/// Packs a panel of columns of `B`, from row `start` on: `[step][2][16 pairs][16 columns]`.
+/// Packs a panel of columns of `B`, from row `start` on: `[step][2][part][16 pairs][16 columns]`.
 #[inline(always)]
-pub(in crate::gemm) fn pack_right<S: Simd, T: Real>(
+pub(in crate::gemm) fn pack_right<S: Simd, T: Real, const N: usize>(
     s: S,
     b: Matrix<T>,
     column: usize,
@@ -202,21 +216,20 @@ pub(in crate::gemm) fn pack_right<S: Simd, T: Real>(
     to: &mut [bf16],
 ) {
     let (k, n) = (b.rows, b.cols);
-    let mut pairs = Pairs::new();
-    for (i, to) in to.chunks_exact_mut(2 * TILE * STEP).enumerate() {
+    let mut pairs = Pairs::<N>::new();
+    for (i, to) in to.chunks_exact_mut(N * 2 * TILE * STEP).enumerate() {
         let step = start + i * STEP;
-        let (first, second) = to.split_at_mut(TILE * STEP);
-        let tiles = [tile_of(first), tile_of(second)];
+        let (first, second) = to.split_at_mut(N * TILE * STEP);
+        let tiles = [tiles_of::<N>(first), tiles_of::<N>(second)];
         if !b.transposed {
             merge_tiles(s, b.data, n, step..k, column, tiles);
             continue;
         }
         for (first, to) in (column..).step_by(TILE).zip(tiles) {
             for i in 0..TILE {
-                row_pairs(s, part(b.data, k, first + i..n, step..k.min(step + STEP)), pairs.row(i));
+                row_pairs(s, part(b.data, k, first + i..n, step..k.min(step + STEP)), &mut pairs.0, i);
             }
-            // Safety: `to` has sixteen rows of sixteen.
-            unsafe { pairs.transpose(s, to.as_mut_ptr().cast(), TILE) }
+            pairs.transpose(s, to);
         }
     }
 }
@@ -229,37 +242,36 @@ fn part<T>(data: &[T], stride: usize, rows: Range<usize>, columns: Range<usize>)
 
 /// Up to 32 numbers as sixteen pairs, in order, with zeros behind them.
 #[inline(always)]
-fn row_pairs<S: Simd, T: Real>(s: S, from: &[T], to: &mut [f32; TILE]) {
+fn row_pairs<S: Simd, T: Real, const N: usize>(s: S, from: &[T], to: &mut Parts<N>, i: usize) {
     if let Some(from) = from.first_chunk::<STEP>() {
         for at in (0..TILE).step_by(S::LANES) {
-            // Safety: LANES pairs from `at` on lie inside of both.
-            unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), T::load_row(s, from.as_ptr().add(2 * at))) }
+            // Safety: twice LANES numbers from twice `at` on lie inside of the chunk.
+            put(s, to, i, at, unsafe { load_row(s, from.as_ptr().add(2 * at)) });
         }
         return;
     }
     for at in (0..TILE).step_by(S::LANES) {
         let (x, y) = (vector(s, from, 2 * at), vector(s, from, 2 * at + S::LANES));
-        // Safety: LANES pairs from `at` on lie inside the row.
-        unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), s.row(x, y)) }
+        put(s, to, i, at, row(s, x, y));
     }
 }
 
 /// Sixteen columns from `column` on, and the next sixteen, of sixteen pairs of rows from `rows.start` on, below `rows.end`; rows
 /// have `stride` columns.
 #[inline(always)]
-fn merge_tiles<S: Simd, T: Real>(
+fn merge_tiles<S: Simd, T: Real, const N: usize>(
     s: S,
     data: &[T],
     stride: usize,
     rows: Range<usize>,
     column: usize,
-    to: [&mut [[f32; TILE]; TILE]; 2],
+    to: [&mut Parts<N>; 2],
 ) {
     let columns = [column, column + TILE];
     if rows.len() < STEP || column + 2 * TILE > stride {
         for (column, to) in columns.into_iter().zip(to) {
-            for (p, to) in to.iter_mut().enumerate() {
-                merge_rows(s, data, stride, rows.start + 2 * p..rows.end, column, to);
+            for p in 0..TILE {
+                merge_rows(s, data, stride, rows.start + 2 * p..rows.end, column, to, p);
             }
         }
         return;
@@ -273,11 +285,8 @@ fn merge_tiles<S: Simd, T: Real>(
             let (low, high) = (from.as_ptr().add(2 * p * stride), from.as_ptr().add((2 * p + 1) * stride));
             for at in (0..TILE).step_by(S::LANES) {
                 let next = TILE + at;
-                s.store_u(first[p].as_mut_ptr().add(at).cast(), T::load_pair(s, low.add(at), high.add(at)));
-                s.store_u(
-                    second[p].as_mut_ptr().add(at).cast(),
-                    T::load_pair(s, low.add(next), high.add(next)),
-                );
+                put(s, first, p, at, load_pairs(s, low.add(at), high.add(at)));
+                put(s, second, p, at, load_pairs(s, low.add(next), high.add(next)));
             }
         }
     }
@@ -286,21 +295,20 @@ fn merge_tiles<S: Simd, T: Real>(
 /// Sixteen columns from `column` on, as far as there are so many, of the rows `rows.start` and the next, below `rows.end`, as
 /// pairs.
 #[inline(always)]
-fn merge_rows<S: Simd, T: Real>(
+fn merge_rows<S: Simd, T: Real, const N: usize>(
     s: S,
     data: &[T],
     stride: usize,
     rows: Range<usize>,
     column: usize,
-    to: &mut [f32; TILE],
+    to: &mut Parts<N>,
+    i: usize,
 ) {
     let columns = column..stride.min(column + TILE);
     let low = part(data, stride, rows.clone(), columns.clone());
     let high = part(data, stride, rows.start + 1..rows.end, columns);
     for at in (0..TILE).step_by(S::LANES) {
-        let pair = s.pair(vector(s, low, at), vector(s, high, at));
-        // Safety: LANES pairs from `at` on lie inside the row.
-        unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), pair) }
+        put(s, to, i, at, pairs(s, vector(s, low, at), vector(s, high, at)));
     }
 }
 
@@ -316,29 +324,25 @@ fn vector<S: Simd, T: Real>(s: S, from: &[T], at: usize) -> S::F {
     }
 }
 
-/// Sixteen rows of sixteen pairs of bf16, about to be turned.
+/// Sixteen rows of sixteen pairs of bf16 for each part, about to be turned.
 #[repr(C, align(64))]
-struct Pairs([[f32; TILE]; TILE]);
+struct Pairs<const N: usize>(Parts<N>);
 
-impl Pairs {
+impl<const N: usize> Pairs<N> {
     #[inline(always)]
-    fn new() -> Pairs {
-        Pairs([[0.0; TILE]; TILE])
+    fn new() -> Pairs<N> {
+        Pairs([[[0.0; TILE]; TILE]; N])
     }
 
     #[inline(always)]
-    fn row(&mut self, row: usize) -> &mut [f32; TILE] {
-        &mut self.0[row]
-    }
-
-    /// # Safety
-    /// `to` must be valid for writing sixteen rows of sixteen, `stride` apart.
-    #[inline(always)]
-    unsafe fn transpose<S: Simd>(&self, s: S, to: *mut f32, stride: usize) {
-        for i in (0..TILE).step_by(S::LANES) {
-            for j in (0..TILE).step_by(S::LANES) {
-                // Safety: blocks of LANES × LANES inside of both.
-                unsafe { s.transpose(self.0[i].as_ptr().add(j), TILE, to.add(j * stride + i), stride) }
+    fn transpose<S: Simd>(&self, s: S, to: &mut Parts<N>) {
+        for part in 0..N {
+            for i in (0..TILE).step_by(S::LANES) {
+                for j in (0..TILE).step_by(S::LANES) {
+                    let (from, to) = (self.0[part][i].as_ptr(), to[part][j].as_mut_ptr());
+                    // Safety: blocks of LANES × LANES inside of both.
+                    unsafe { s.transpose(from.add(j), TILE, to.add(i), TILE) }
+                }
             }
         }
     }
