@@ -191,6 +191,44 @@ mod linux {
     busy!(busy_bf16, "tdpbf16ps");
     busy!(busy_int8, "tdpbssd");
 
+    /// The first product of one of four tiles of columns with the rows in `tmm4`: the sums of the product before are stored, and the
+    /// new ones begin.
+    macro_rules! first_step {
+        ($b:ident, $column:literal, $sums:tt, $at:literal, $before:ident, $c:ident, $first:ident) => {
+            asm!(
+                concat!("tileloadd tmm5, [{b} + {row}", $column, "]"),
+                b = in(reg) $b,
+                row = in(reg) 64usize,
+                out("tmm5") _,
+                options(readonly, nostack, preserves_flags),
+            );
+            if let Some(before) = $before {
+                asm!(
+                    concat!("tilestored [{c} + 4 * {row}", $at, "], ", $sums),
+                    c = in(reg) before,
+                    row = in(reg) 64usize,
+                    options(nostack, preserves_flags),
+                );
+            }
+            if $first {
+                asm!(concat!("tilezero ", $sums), out($sums) _, options(nomem, nostack, preserves_flags));
+            } else {
+                asm!(
+                    concat!("tileloadd ", $sums, ", [{c} + 4 * {row}", $at, "]"),
+                    c = in(reg) $c,
+                    row = in(reg) 64usize,
+                    out($sums) _,
+                    options(readonly, nostack, preserves_flags),
+                );
+            }
+            asm!(
+                concat!("tdpbf16ps ", $sums, ", tmm4, tmm5"),
+                out($sums) _,
+                options(nomem, nostack, preserves_flags),
+            );
+        };
+    }
+
     /// The [`Product`]s of one type of elements, in so many parts, by the assembly of a step: it adds to `tmm0` and `tmm1`.
     ///
     /// A step takes four registers, or five. Two by two tiles in eight registers would save a load in three; but at times, presumably
@@ -275,6 +313,106 @@ mod linux {
                 }
             }
         };
+    }
+
+    impl Tiles {
+        /// [`Self::multiply_bf16`] with the columns of two panels, of which the second is `apart` bytes behind the first, into a block
+        /// of 16 × 64 sums: rows are loaded half as often.
+        ///
+        /// The sums stay in the tiles. Those of the product before this one, if there was one, are stored to their block `before` the
+        /// first products of this one need their registers, so that the unit has something to do meanwhile; those of the last one by
+        /// [`Self::store_wide`]. `between` is called after each step but the first.
+        ///
+        /// # Safety
+        /// As for [`Self::multiply_bf16`].
+        #[inline(always)]
+        pub(crate) unsafe fn multiply_wide(
+            &self,
+            product: Product<half::bf16, f32>,
+            apart: usize,
+            before: Option<*mut f32>,
+            mut between: impl FnMut(),
+        ) {
+            let Product { a_stride, a_step, steps, c, first, .. } = product;
+            let Product { mut a, mut b, mut next_columns, mut next_rows, .. } = product;
+            debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
+            debug_assert!(apart % 64 == 0);
+            let end = b.wrapping_byte_add(steps * 2048);
+            // Safety: as in the products of one panel.
+            unsafe {
+                asm!(
+                    "tileloaddt1 tmm4, [{a} + {a_stride}]",
+                    a = in(reg) a,
+                    a_stride = in(reg) a_stride,
+                    out("tmm4") _,
+                    options(readonly, nostack, preserves_flags),
+                );
+                let second = b.wrapping_byte_add(apart);
+                first_step!(b, "", "tmm0", "", before, c, first);
+                first_step!(b, " + 1024", "tmm1", " + 64", before, c, first);
+                first_step!(second, "", "tmm2", " + 128", before, c, first);
+                first_step!(second, " + 1024", "tmm3", " + 192", before, c, first);
+                loop {
+                    for line in [0, 64] {
+                        fetch(next_columns.wrapping_add(line));
+                        fetch(next_columns.wrapping_add(apart + line));
+                        fetch(next_rows.wrapping_add(line));
+                        fetch(next_rows.wrapping_add(128 + line));
+                    }
+                    a = a.wrapping_byte_add(a_step);
+                    b = b.wrapping_byte_add(2048);
+                    next_columns = next_columns.wrapping_add(128);
+                    next_rows = next_rows.wrapping_add(256);
+                    if b == end {
+                        break;
+                    }
+                    asm!(
+                        "tileloaddt1 tmm4, [{a} + {a_stride}]",
+                        "tileloadd tmm5, [{b} + {row}]",
+                        "tdpbf16ps tmm0, tmm4, tmm5",
+                        "tileloadd tmm5, [{b} + {row} + 1024]",
+                        "tdpbf16ps tmm1, tmm4, tmm5",
+                        "tileloadd tmm5, [{second} + {row}]",
+                        "tdpbf16ps tmm2, tmm4, tmm5",
+                        "tileloadd tmm5, [{second} + {row} + 1024]",
+                        "tdpbf16ps tmm3, tmm4, tmm5",
+                        a = in(reg) a,
+                        a_stride = in(reg) a_stride,
+                        row = in(reg) 64usize,
+                        b = in(reg) b,
+                        second = in(reg) b.wrapping_byte_add(apart),
+                        out("tmm0") _,
+                        out("tmm1") _,
+                        out("tmm2") _,
+                        out("tmm3") _,
+                        out("tmm4") _,
+                        out("tmm5") _,
+                        options(readonly, nostack, preserves_flags),
+                    );
+                    between();
+                }
+            }
+        }
+
+        /// Stores the sums of the last [`Self::multiply_wide`].
+        ///
+        /// # Safety
+        /// The block must be valid to write.
+        #[inline(always)]
+        pub(crate) unsafe fn store_wide(&self, c: *mut f32) {
+            // Safety: the caller's promise; the tiles are configured as long as `self` lives.
+            unsafe {
+                asm!(
+                    "tilestored [{c} + 4 * {row}], tmm0",
+                    "tilestored [{c} + 4 * {row} + 64], tmm1",
+                    "tilestored [{c} + 4 * {row} + 128], tmm2",
+                    "tilestored [{c} + 4 * {row} + 192], tmm3",
+                    c = in(reg) c,
+                    row = in(reg) 64usize,
+                    options(nostack, preserves_flags),
+                );
+            }
+        }
     }
 
     /// Fetches a cache line to the second cache. It need not be valid.
@@ -395,6 +533,18 @@ mod elsewhere {
             match *self {}
         }
         pub(crate) unsafe fn multiply_parts(&self, _: Product<half::bf16, f32>, _between: impl FnMut()) {
+            match *self {}
+        }
+        pub(crate) unsafe fn multiply_wide(
+            &self,
+            _: Product<half::bf16, f32>,
+            _apart: usize,
+            _before: Option<*mut f32>,
+            _between: impl FnMut(),
+        ) {
+            match *self {}
+        }
+        pub(crate) unsafe fn store_wide(&self, _: *mut f32) {
             match *self {}
         }
     }

@@ -1,9 +1,9 @@
-//! Blocks of 16 × 32 sums: on the tile unit, or as dot products of pairs on vectors.
+//! Blocks of sums, of 16 rows and the columns of a panel or of two: on the tile unit, or as dot products of pairs on vectors.
 
 use super::finish::{InSteps, Square};
 use super::pack::{Left, Right, Tile, pack_right};
 use super::parts::PARTS;
-use super::{Epilogue, STEP, depth};
+use super::{DEPTH, Epilogue, STEP};
 use crate::amx::{PANEL, Product, TILE, Tiles};
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd, settle};
@@ -20,9 +20,9 @@ pub(super) struct Columns<'a, B, C, const N: usize> {
     pub n: usize,
     pub rows: Range<usize>,
     pub columns: Range<usize>,
-    /// Room for a stretch of a panel as pairs, if they do not come packed.
+    /// Room for a stretch of two panels as pairs, if they do not come packed.
     pub right: &'a mut [bf16],
-    /// Room for two blocks of sums, or for all of them where `k` has more than one stretch.
+    /// Room for two blocks of sums, or where `k` has more than one stretch for all that wait for the next.
     pub sums: Shared<'a, f32>,
     pub c: Shared<'a, C>,
     /// If `C` is streamed, its rows are whole cache lines.
@@ -31,8 +31,12 @@ pub(super) struct Columns<'a, B, C, const N: usize> {
     pub turned: bool,
 }
 
-/// Sums in a block.
+/// Sums in a block of one panel.
 pub(super) const SUMS: usize = TILE * PANEL;
+/// Panels that the tile unit takes at a time, if there are as many left.
+pub(super) const PAIR: usize = 2;
+/// Their columns.
+const WIDE: usize = PAIR * PANEL;
 /// Elements of rows, and of columns, that are fetched at each step for each part: two cache lines.
 const FETCHED: usize = 2 * STEP;
 
@@ -43,17 +47,31 @@ impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
         let tiles = self.isa.amx().map(|amx| amx.tiles());
         let k = self.left.length;
         let room = std::mem::take(&mut self.right);
-        for start in (0..k).step_by(depth(N)) {
-            let size = N * PANEL * depth(N).min(k - start);
-            for column in self.columns.clone().step_by(PANEL) {
-                let right = match self.b {
-                    Right::Packed(panels) => &panels[N * (column * k + start * PANEL)..][..size],
-                    Right::Matrix(b) => {
-                        pack_right::<_, _, N>(s, b, column, start, &mut room[..size]);
-                        &room[..size]
+        for deep in (0..k).step_by(self.left.deep()) {
+            let mut column = self.columns.start;
+            while column < self.columns.end {
+                let wide = N == 1 && tiles.is_some() && column + PANEL < self.columns.end;
+                let panels = if wide { PAIR } else { 1 };
+                for start in (deep..k.min(deep + self.left.deep())).step_by(DEPTH) {
+                    let size = N * PANEL * DEPTH.min(k - start);
+                    let (data, apart) = match self.b {
+                        Right::Packed(panels) => (&panels[N * (column * k + start * PANEL)..], N * PANEL * k),
+                        Right::Matrix(b) => {
+                            for panel in 0..panels {
+                                let to = &mut room[panel * size..][..size];
+                                pack_right::<_, _, N>(s, b, column + panel * PANEL, start, to);
+                            }
+                            (&room[..], size)
+                        }
+                    };
+                    let right = Panels { data: &data[..(panels - 1) * apart + size], apart };
+                    if wide {
+                        self.multiply::<S, WIDE>(s, tiles.as_ref(), right, column, start);
+                    } else {
+                        self.multiply::<S, PANEL>(s, tiles.as_ref(), right, column, start);
                     }
-                };
-                self.multiply(s, tiles.as_ref(), right, column, start);
+                }
+                column += panels * PANEL;
             }
         }
         if self.epilogue.streamed {
@@ -63,27 +81,33 @@ impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
 }
 
 impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
-    /// A stretch of a panel with all rows of the task.
+    /// A stretch of the panels of `W` columns with all rows of the task.
     #[inline(always)]
-    fn multiply<S: Simd>(&self, s: S, tiles: Option<&Tiles>, right: &[bf16], column: usize, start: usize) {
-        let depth = depth(N).min(self.left.length - start);
+    fn multiply<S: Simd, const W: usize>(
+        &self,
+        s: S,
+        tiles: Option<&Tiles>,
+        right: Panels,
+        column: usize,
+        start: usize,
+    ) {
+        let depth = DEPTH.min(self.left.length - start);
         let (first, last, steps) = (start == 0, start + depth == self.left.length, depth / STEP);
-        assert_eq!(right.len(), N * depth * PANEL);
-        let (next_columns, next_rows) = self.next(column, start);
+        assert!(right.data.len() == (W / PANEL - 1) * right.apart + N * depth * PANEL);
+        let (next_columns, next_rows) = self.next::<W>(column, start);
         // A block is finished while the tiles are at work on the next: row by row between the steps, or all of it behind them.
-        let in_steps = if last && tiles.is_some() { self.in_steps(column, steps) } else { None };
+        let in_steps = if last && tiles.is_some() { self.in_steps::<W>(column, steps) } else { None };
         let (mut before, mut square) = (None, Square::new());
         for (i, row) in self.rows.clone().step_by(TILE).enumerate() {
-            // Safety: the places of blocks do not overlap, and belong to one task.
-            let sums = unsafe { self.sums.slice(self.sums_of(row, column), SUMS) };
+            let sums = self.sums_of::<W>(row, column);
             let left = self.left.tile(row, start);
             let Tile { data, stride, step } = left;
             assert!(size_of_val(data) >= (N - 1) * TILE * 64 + (TILE - 1) * stride + (steps - 1) * step + 64);
             if let Some(tiles) = tiles {
-                let (a, b) = (data.as_ptr(), right.as_ptr());
+                let (a, b) = (data.as_ptr(), right.data.as_ptr());
                 // A share of what comes next, as large as the product is long.
-                let share = |next: &[bf16], or: *const bf16| {
-                    let rest = next.get(i * steps * N * FETCHED..).filter(|rest| !rest.is_empty());
+                let share = |next: &[bf16], each: usize, or: *const bf16| {
+                    let rest = next.get(i * steps * each..).filter(|rest| !rest.is_empty());
                     rest.map_or(or, <[bf16]>::as_ptr).cast()
                 };
                 let product = Product {
@@ -92,107 +116,152 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
                     a_step: step,
                     b,
                     steps,
-                    c: sums.as_mut_ptr(),
+                    c: sums,
                     first,
-                    next_columns: share(next_columns, b),
-                    next_rows: share(next_rows, a),
+                    next_columns: share(next_columns, N * FETCHED, b),
+                    next_rows: share(next_rows, N * FETCHED * W / PANEL, a),
                 };
-                let complete = before.map(|row| {
-                    (row, self.sums.at(self.sums_of(row, column)).cast_const(), self.first(row, column))
-                });
-                // Safety: `left` has sixteen rows, as just checked, `right` a panel of as many steps, `sums` is a whole block. One
-                // that is complete is not the last of the panel, and so whole (see `in_steps`); nobody writes to its sums before
-                // the block after this one.
+                let complete =
+                    before.map(|row| (self.sums_of::<W>(row, column), self.first::<W>(row, column)));
+                let run = Run {
+                    tiles,
+                    apart: right.apart * size_of::<bf16>(),
+                    before: complete.map(|(sums, _)| sums),
+                };
+                // Safety: `left` has sixteen rows, as just checked, `right` panels of as many steps, `sums` is a whole block, and the
+                // places of blocks do not overlap and belong to one task. A block that is complete is not the last of its panels, and
+                // so whole (see `in_steps`); nobody writes to its sums before the block after this one.
                 unsafe {
                     match (&in_steps, complete) {
-                        (Some(InSteps::Plain(blocks)), Some((_, sums, c))) => {
+                        (Some(InSteps::Plain(blocks)), Some((sums, c))) => {
                             let mut block = blocks.block(sums, c);
-                            multiply::<N>(
-                                tiles,
+                            run.multiply::<N, W>(
                                 product,
                                 #[inline(always)]
                                 || block.step(s, tiles),
                             );
                         }
-                        (Some(InSteps::Turned(blocks)), Some((_, sums, c))) => {
+                        (Some(InSteps::Turned(blocks)), Some((sums, c))) => {
                             let mut block = blocks.block(sums, c);
-                            multiply::<N>(
-                                tiles,
+                            run.multiply::<N, W>(
                                 product,
                                 #[inline(always)]
                                 || block.step(s, &mut square),
                             );
                         }
                         _ => {
-                            if let Some((row, ..)) = complete {
-                                self.fetch(tiles, row, column);
+                            if let Some(row) = before.filter(|_| last) {
+                                self.fetch::<W>(tiles, row, column);
                             }
-                            multiply::<N>(tiles, product, || {});
+                            run.multiply::<N, W>(product, || {});
                         }
                     }
                 }
             } else {
-                assert!(N == 1, "numbers in parts are for tiles");
+                assert!(N == 1 && W == PANEL, "numbers in parts and wide blocks are for tiles");
                 let rows = TILE.min(self.left.m - row);
-                // Safety: as above.
-                unsafe { dot_rows(s, left, right.as_ptr().cast(), steps, rows, sums, first) }
+                // Safety: as above; sums are this task's alone.
+                unsafe {
+                    let sums = std::slice::from_raw_parts_mut(sums, SUMS);
+                    dot_rows(s, left, right.data.as_ptr().cast(), steps, rows, sums, first);
+                }
             }
-            if last
-                && let Some(row) = before.replace(row)
+            if let Some(row) = before.replace(row)
+                && last
                 && in_steps.is_none()
             {
-                self.finish(s, row, column);
+                self.finish::<S, W>(s, row, column);
             }
         }
-        if let Some(row) = before {
-            self.finish(s, row, column);
+        let Some(row) = before else { return };
+        if let Some(tiles) = tiles
+            && W == WIDE
+        {
+            // Safety: the block of the last product.
+            unsafe { tiles.store_wide(self.sums_of::<W>(row, column)) }
+        }
+        if last {
+            self.finish::<S, W>(s, row, column);
         }
     }
 
-    /// What is needed after a stretch of a panel, if it is known and lies together: the columns of the next, and a share of the
-    /// rows of the next stretch, of which each panel fetches some.
+    /// What is needed after a stretch of panels, if it is known and lies together: the columns of the next (of two, those of the
+    /// first), and a share of the rows of the next stretch, of which each panel fetches some.
     #[inline(always)]
-    fn next(&self, column: usize, start: usize) -> (&'a [bf16], &'a [bf16]) {
-        let (left, k, after) = (self.left, self.left.length, start + depth(N));
-        let rows = if after < k { left.tiles_of(&self.rows, after) } else { &[] };
-        let share = self.rows.len().div_ceil(TILE) * (depth(N) / STEP) * N * FETCHED;
-        let rows = rows.get((column - self.columns.start) / PANEL * share..).unwrap_or(&[]);
-        let (column, start) = if column + PANEL < self.columns.end {
-            (column + PANEL, start)
+    fn next<const W: usize>(&self, column: usize, start: usize) -> (&'a [bf16], &'a [bf16]) {
+        let (left, k, after) = (self.left, self.left.length, start + DEPTH);
+        let again = start - start % left.deep();
+        let (next_column, next_start) = if after < k.min(again + left.deep()) {
+            (column, after)
+        } else if column + W < self.columns.end {
+            (column + W, again)
         } else {
             (self.columns.start, after)
         };
+        let rows = if after < k { left.tiles_of(&self.rows, after) } else { &[] };
+        let share = self.rows.len().div_ceil(TILE) * (DEPTH / STEP) * N * FETCHED;
+        let rows = rows.get((column - self.columns.start) / PANEL * share..).unwrap_or(&[]);
         let columns = match self.b {
-            Right::Packed(panels) if start < k => {
-                &panels[N * (column * k + start * PANEL)..][..N * depth(N).min(k - start) * PANEL]
+            Right::Packed(panels) if next_start < k => {
+                &panels[N * (next_column * k + next_start * PANEL)..][..N * DEPTH.min(k - next_start) * PANEL]
             }
             _ => &[],
         };
         (columns, rows)
     }
 
-    /// Where the sums of the block of `row` and `column` are: if there is one stretch of `k` only, in one of two places in turn.
+    /// Where the sums of the block of `row` and `column` are. If there is one stretch of `k` only, they take two places in turn; if
+    /// they go through all stretches before others begin, they lie at the start.
     #[inline(always)]
-    pub(super) fn sums_of(&self, row: usize, column: usize) -> usize {
-        let (row, column) = ((row - self.rows.start) / TILE, (column - self.columns.start) / PANEL);
-        if self.left.length > depth(N) {
-            (column * self.rows.len().div_ceil(TILE) + row) * SUMS
+    pub(super) fn sums_of<const W: usize>(&self, row: usize, column: usize) -> *mut f32 {
+        let (row, panel) = ((row - self.rows.start) / TILE, (column - self.columns.start) / PANEL);
+        let (k, tiles) = (self.left.length, self.rows.len().div_ceil(TILE));
+        self.sums.at(if k <= DEPTH {
+            row % 2 * TILE * W
+        } else if k <= self.left.deep() {
+            row * TILE * W
         } else {
-            row % 2 * SUMS
-        }
+            panel * tiles * SUMS + row * TILE * W
+        })
     }
 }
 
-/// A product of tiles with numbers in `N` parts.
-///
-/// # Safety
-/// As for [`Tiles::multiply_bf16`].
-#[inline(always)]
-unsafe fn multiply<const N: usize>(tiles: &Tiles, product: Product<bf16, f32>, between: impl FnMut()) {
-    const { assert!(N == 1 || N == PARTS) };
-    // Safety: the caller's promise.
-    unsafe {
-        if N == 1 { tiles.multiply_bf16(product, between) } else { tiles.multiply_parts(product, between) }
+/// A stretch of one panel of columns, or of several that are `apart` elements from each other.
+#[derive(Clone, Copy)]
+struct Panels<'a> {
+    data: &'a [bf16],
+    apart: usize,
+}
+
+/// What a product of tiles is run with, beside its operands.
+struct Run<'a> {
+    tiles: &'a Tiles,
+    /// From panel to panel, in bytes.
+    apart: usize,
+    /// Where the sums of the product before it go to, if there was one.
+    before: Option<*mut f32>,
+}
+
+impl Run<'_> {
+    /// The product with `W` columns and numbers in `N` parts.
+    ///
+    /// # Safety
+    /// As for [`Tiles::multiply_bf16`] and [`Tiles::multiply_wide`].
+    #[inline(always)]
+    unsafe fn multiply<const N: usize, const W: usize>(
+        &self,
+        product: Product<bf16, f32>,
+        between: impl FnMut(),
+    ) {
+        // Safety: the caller's promise.
+        unsafe {
+            match (W, N) {
+                (PANEL, 1) => self.tiles.multiply_bf16(product, between),
+                (PANEL, PARTS) => self.tiles.multiply_parts(product, between),
+                (WIDE, 1) => self.tiles.multiply_wide(product, self.apart, self.before, between),
+                _ => unreachable!("{W} columns with numbers in {N} parts"),
+            }
+        }
     }
 }
 

@@ -1,7 +1,7 @@
 //! The way of complete blocks of sums to `C`.
 
 use super::Epilogue;
-use super::block::{Columns, SUMS};
+use super::block::Columns;
 use crate::activation::Activation;
 use crate::amx::{PANEL, TILE, Tiles};
 use crate::simd::{Real, Simd, for_vectors, load, store};
@@ -17,11 +17,11 @@ struct Place {
 }
 
 impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
-    /// Where the block of `row` and `column` goes.
+    /// Where the block of `row` and `column` goes, which is `W` columns wide.
     #[inline(always)]
-    fn place(&self, row: usize, column: usize) -> Place {
+    fn place<const W: usize>(&self, row: usize, column: usize) -> Place {
         let (m, n) = (self.left.m, self.n);
-        let (rows, cols) = (TILE.min(m - row), PANEL.min(n - column));
+        let (rows, cols) = (TILE.min(m - row), W.min(n - column));
         if self.turned {
             return Place { row: column, column: row, rows: cols, cols: rows, width: m };
         }
@@ -30,34 +30,34 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
 
     /// The first element of it.
     #[inline(always)]
-    pub(super) fn first(&self, row: usize, column: usize) -> *mut C {
-        let Place { row, column, width, .. } = self.place(row, column);
+    pub(super) fn first<const W: usize>(&self, row: usize, column: usize) -> *mut C {
+        let Place { row, column, width, .. } = self.place::<W>(row, column);
         self.c.at(row * width + column)
     }
 
     /// Fetches the place of the block of `row` and `column`: on most machines it takes longer to get it than to fill it.
     #[inline(always)]
-    pub(super) fn fetch(&self, tiles: &Tiles, row: usize, column: usize) {
+    pub(super) fn fetch<const W: usize>(&self, tiles: &Tiles, row: usize, column: usize) {
         if !self.epilogue.streamed {
-            let (first, size) = (self.first(row, column), size_of::<C>());
-            let Place { rows, cols, width, .. } = self.place(row, column);
+            let (first, size) = (self.first::<W>(row, column), size_of::<C>());
+            let Place { rows, cols, width, .. } = self.place::<W>(row, column);
             tiles.fetch_to_write(first.cast_const().cast(), width * size, rows, cols * size);
         }
     }
 
     /// What is in `C` already, bias and activation; then the block goes to its place, rounded to its type.
     #[inline(always)]
-    pub(super) fn finish<S: Simd>(&self, s: S, row: usize, column: usize) {
-        let (at, place) = (self.sums_of(row, column), self.place(row, column));
+    pub(super) fn finish<S: Simd, const W: usize>(&self, s: S, row: usize, column: usize) {
+        let (at, place) = (self.sums_of::<W>(row, column), self.place::<W>(row, column));
         // Safety: the block is complete, and nobody writes to it.
-        let sums = unsafe { self.sums.slice(at, SUMS) };
+        let sums = unsafe { &*at.cast_const().cast::<[[f32; W]; TILE]>() };
         if !self.turned {
-            return self.finish_rows(s, place, sums.as_chunks::<PANEL>().0);
+            return self.finish_rows(s, place, sums);
         }
         let mut square = Square::new();
         for column in (0..place.rows).step_by(TILE) {
             // Safety: sixteen rows of a block, and sixteen of its columns.
-            unsafe { square.turn(s, sums.as_ptr().add(column)) }
+            unsafe { square.turn::<S, W>(s, sums.as_flattened().as_ptr().add(column)) }
             let rows = TILE.min(place.rows - column);
             self.finish_rows(s, Place { row: place.row + column, rows, ..place }, &square.0);
         }
@@ -136,10 +136,12 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
     /// How each block of a panel but the last is finished in the `steps` of the next one, if that is possible: the panel has all of
     /// its columns, and there is little arithmetic.
     #[inline(always)]
-    pub(super) fn in_steps(&self, column: usize, steps: usize) -> Option<InSteps<'a, C>> {
+    pub(super) fn in_steps<const W: usize>(&self, column: usize, steps: usize) -> Option<InSteps<'a, C, W>> {
         let Epilogue { accumulate, bias, activation, streamed } = self.epilogue;
         let (m, n) = (self.left.m, self.n);
-        if column + PANEL > n {
+        // The sums of two panels are stored in the first step of the next product.
+        let steps = if W > PANEL { steps - 1 } else { steps };
+        if column + W > n || steps == 0 {
             return None;
         }
         // So every block lies in `C`, whole but for the last one, which may have less than sixteen rows.
@@ -149,7 +151,7 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
                 return None;
             }
             return Some(InSteps::Turned(Turned {
-                each: PANEL.div_ceil(steps),
+                each: W.div_ceil(steps),
                 row: 0,
                 sums: std::ptr::null(),
                 c: std::ptr::null_mut(),
@@ -163,7 +165,7 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
         };
         let bias = match bias {
             Some(bias) => bias[column..].first_chunk().expect("a bias for each column"),
-            None => &[0.0; PANEL],
+            None => &[0.0; W],
         };
         Some(InSteps::Plain(Plain {
             each: TILE.div_ceil(steps),
@@ -180,14 +182,14 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
 }
 
 /// How blocks are finished between the steps of a product: the tile unit is at work meanwhile, and the time hardly shows.
-pub(super) enum InSteps<'a, C> {
-    Plain(Plain<'a, C>),
-    Turned(Turned<C>),
+pub(super) enum InSteps<'a, C, const W: usize> {
+    Plain(Plain<'a, C, W>),
+    Turned(Turned<C, W>),
 }
 
 /// Blocks: `max(floor, sum + bias)`, or that of the sum with what is in `C`.
 #[derive(Clone, Copy)]
-pub(super) struct Plain<'a, C> {
+pub(super) struct Plain<'a, C, const W: usize> {
     /// How many rows are finished in a step.
     each: usize,
     /// How many are left of the block.
@@ -197,13 +199,13 @@ pub(super) struct Plain<'a, C> {
     c: *mut C,
     /// From row to row of `C`, in bytes.
     stride: usize,
-    bias: &'a [f32; PANEL],
+    bias: &'a [f32; W],
     accumulate: bool,
     floor: f32,
     streamed: bool,
 }
 
-impl<C: Real> Plain<'_, C> {
+impl<C: Real, const W: usize> Plain<'_, C, W> {
     /// The block with these sums, which goes to `c`.
     #[inline(always)]
     pub(super) fn block(self, sums: *const f32, c: *mut C) -> Self {
@@ -221,9 +223,9 @@ impl<C: Real> Plain<'_, C> {
         let streamed = self.streamed && size_of::<C>() == size_of::<f32>();
         for _ in 0..self.each.min(self.rows) {
             if !streamed {
-                tiles.fetch_row_to_write(self.c.cast_const().cast(), self.stride, PANEL * size_of::<C>());
+                tiles.fetch_row_to_write(self.c.cast_const().cast(), self.stride, W * size_of::<C>());
             }
-            for at in (0..PANEL).step_by(2 * S::LANES) {
+            for at in (0..W).step_by(2 * S::LANES) {
                 // Safety: inside of a row of sums and of `C`; rows that are streamed are whole cache lines.
                 unsafe {
                     let c = self.c.add(at);
@@ -237,7 +239,7 @@ impl<C: Real> Plain<'_, C> {
                 }
             }
             self.rows -= 1;
-            self.sums = self.sums.wrapping_add(PANEL);
+            self.sums = self.sums.wrapping_add(W);
             self.c = self.c.wrapping_byte_add(self.stride);
         }
     }
@@ -261,7 +263,7 @@ impl<C: Real> Plain<'_, C> {
 
 /// Blocks that are turned and streamed, with nothing added.
 #[derive(Clone, Copy)]
-pub(super) struct Turned<C> {
+pub(super) struct Turned<C, const W: usize> {
     /// How many rows of the turned block are finished in a step.
     each: usize,
     /// The next of them.
@@ -273,7 +275,7 @@ pub(super) struct Turned<C> {
     stride: usize,
 }
 
-impl<C: Real> Turned<C> {
+impl<C: Real, const W: usize> Turned<C, W> {
     /// The block with these sums, which goes to `c`.
     #[inline(always)]
     pub(super) fn block(self, sums: *const f32, c: *mut C) -> Self {
@@ -286,10 +288,10 @@ impl<C: Real> Turned<C> {
     /// As for [`Plain::step`].
     #[inline(always)]
     pub(super) unsafe fn step<S: Simd>(&mut self, s: S, square: &mut Square) {
-        for _ in 0..self.each.min(PANEL - self.row) {
+        for _ in 0..self.each.min(W - self.row) {
             if self.row.is_multiple_of(TILE) {
                 // Safety: sixteen rows of a block, and sixteen of its columns.
-                unsafe { square.turn(s, self.sums) }
+                unsafe { square.turn::<S, W>(s, self.sums) }
                 self.sums = self.sums.wrapping_add(TILE);
             }
             let sums = &square.0[self.row % TILE];
@@ -318,14 +320,14 @@ impl Square {
     /// Takes the sixteen columns of a block from `sums` on.
     ///
     /// # Safety
-    /// `sums` must be valid for reading sixteen rows of sixteen, [`PANEL`] apart.
+    /// `sums` must be valid for reading sixteen rows of sixteen, `W` apart.
     #[inline(always)]
-    unsafe fn turn<S: Simd>(&mut self, s: S, sums: *const f32) {
+    unsafe fn turn<S: Simd, const W: usize>(&mut self, s: S, sums: *const f32) {
         let to = self.0.as_flattened_mut().as_mut_ptr();
         for i in (0..TILE).step_by(S::LANES) {
             for j in (0..TILE).step_by(S::LANES) {
                 // Safety: squares of LANES × LANES inside of both.
-                unsafe { s.transpose(sums.add(i * PANEL + j), PANEL, to.add(j * TILE + i), TILE) }
+                unsafe { s.transpose(sums.add(i * W + j), W, to.add(j * TILE + i), TILE) }
             }
         }
     }

@@ -1,11 +1,11 @@
 //! Matrix products of bf16 with sums in f32.
 //!
-//! A task has up to 256 columns and, if these come packed, 256 rows, else 1,024. It goes through its columns in panels of 32:
-//! a stretch of `k` of a panel is packed (unless it comes packed), rounded to bf16 on the way, into pairs of neighbours along
-//! `k`, which is what the tile unit and the dot products of AVX-512 multiply, and stays in the first cache while the rows
-//! stream past it from the second. Sums of a block of 16 × 32 elements go on exactly from one stretch to the next, so that an
-//! element depends on its row, its column and the instruction set alone. A complete block goes to `C` while the next one is
-//! computed (`finish.rs`).
+//! A task has up to 256 columns and, if these come packed, 256 rows, else 1,024. It goes through its columns in panels of 32,
+//! of which the tile unit takes two at a time: a stretch of `k` of a panel is packed (unless it comes packed), rounded to bf16
+//! on the way, into pairs of neighbours along `k`, which is what the tile unit and the dot products of AVX-512 multiply, and
+//! stays in the first cache while the rows stream past it from the second. Sums of a block of 16 rows and these columns go on
+//! exactly from one stretch to the next, so that an element depends on its row, its column and the instruction set alone. A
+//! complete block goes to `C` while the next one is computed (`finish.rs`).
 
 mod block;
 mod finish;
@@ -20,7 +20,7 @@ use crate::amx::{PANEL, TILE};
 use crate::scratch::Scratch;
 use crate::simd::Real;
 use crate::threads::Shared;
-use block::{Columns, SUMS};
+use block::{Columns, PAIR, SUMS};
 use half::bf16;
 pub(super) use pack::pack_right;
 use pack::{Left, PackPanel, Right};
@@ -35,12 +35,11 @@ const PANELS: usize = 8;
 const ROWS: usize = 256;
 /// The same if each task packs its columns, which has to be worth it.
 const WORTHWHILE: usize = 1024;
-
-/// Elements of `k` that are multiplied in one go: so much of a panel is 32 KiB and stays in the first cache, or nearly does with
-/// numbers in three parts, which are loaded less often for each product.
-const fn depth(parts: usize) -> usize {
-    if parts == 1 { 512 } else { 256 }
-}
+/// The same of numbers in parts, which take more room.
+const WORTHWHILE_IN_PARTS: usize = 512;
+/// Elements of `k` that are multiplied in one go: so much of two panels, or of one with numbers in three parts, stays in the first
+/// cache.
+const DEPTH: usize = 256;
 
 /// `C = activation(A·B + bias)` with operands rounded to bf16: `A: [m, k]`, `B: [k, n]`, `C: [m, n]`.
 pub fn gemm_bf16<B: Real, C: Real>(
@@ -134,7 +133,7 @@ fn multiply<B: Real, C: Real, const N: usize>(
     } else if N == 1 {
         WORTHWHILE
     } else {
-        512
+        WORTHWHILE_IN_PARTS
     };
     let row_tasks = threads.div_ceil(column_tasks).min(m.div_ceil(ROWS)).max(m.div_ceil(most));
     let rows_each = m.div_ceil(TILE).div_ceil(row_tasks) * TILE;
@@ -144,10 +143,14 @@ fn multiply<B: Real, C: Real, const N: usize>(
         let rows = m.min(i * rows_each)..m.min((i + 1) * rows_each);
         let columns = j * panels * PANEL..n.min((j + 1) * panels * PANEL);
         let packed_here =
-            if matches!(b, Right::Packed(_)) { 0 } else { left.length.min(depth(N)) * N * PANEL };
+            if matches!(b, Right::Packed(_)) { 0 } else { PAIR * left.length.min(DEPTH) * N * PANEL };
         let mut right = Scratch::take(packed_here);
-        // Beyond one stretch of `k`, the sums of all blocks wait for the next.
-        let blocks = if left.length > depth(N) { rows.len().div_ceil(TILE) * panels } else { 2 };
+        let blocks = if left.length <= DEPTH {
+            2 * PAIR
+        } else {
+            // The sums of all blocks that wait for the next stretch of `k`.
+            rows.len().div_ceil(TILE) * if left.length <= left.deep() { PAIR } else { panels }
+        };
         let mut sums = Scratch::take(blocks * SUMS);
         cpu.isa.dispatch(Columns {
             isa: cpu.isa,

@@ -1,7 +1,7 @@
 //! Operands of a product of bf16 in the order in which tiles are loaded, with numbers in one part or in three.
 
 use super::parts::{load_pairs, load_row, pairs, row};
-use super::{Matrix, STEP, depth, whole_steps};
+use super::{DEPTH, Matrix, STEP, whole_steps};
 use crate::Cpu;
 use crate::amx::TILE;
 use crate::isa::Kernel;
@@ -46,7 +46,9 @@ impl<'a> Tile<'a> {
 const LINE: usize = STEP * size_of::<bf16>();
 /// Of longer rows, a stretch of many would share few places in the second cache.
 const LONGEST: usize = 1024;
-/// Columns for which it pays to copy rows of more than one stretch, so that the next one can be fetched.
+/// Longer rows are copied if there are many columns, so that the next stretch of them can be fetched.
+const SHORT: usize = 512;
+/// So many columns make that worth it.
 const MANY: usize = 1024;
 
 impl<'a> Left<'a, 1> {
@@ -54,7 +56,7 @@ impl<'a> Left<'a, 1> {
     pub(super) fn new(cpu: &Cpu, a: Matrix<'a, bf16>, n: usize) -> Left<'a, 1> {
         let (m, k) = (a.rows, a.cols);
         let whole = k > 0 && k.is_multiple_of(STEP) && a.data.as_ptr().addr().is_multiple_of(64);
-        if a.transposed || !whole || k > LONGEST || (k > depth(1) && n >= MANY) {
+        if a.transposed || !whole || k > LONGEST || (k > SHORT && n >= MANY) {
             return Left::tiles(cpu, a, whole_steps(k));
         }
         let last = (!m.is_multiple_of(TILE)).then(|| {
@@ -83,11 +85,18 @@ impl<'a, const N: usize> Left<'a, N> {
         Left { rows: Rows::Tiles(tiles), length, m }
     }
 
+    /// How much of `k` one block of columns goes through before the next begins: all of it if rows are short, so that few sums wait
+    /// for the next stretch; else one stretch, so that the rows of a task stay in the second cache.
+    #[inline(always)]
+    pub(super) fn deep(&self) -> usize {
+        if self.length > SHORT { DEPTH } else { self.length }
+    }
+
     /// The stretch of `k` from `start` on of some rows, from the start of a tile on, if it lies together.
     #[inline(always)]
     pub(super) fn tiles_of(&self, rows: &Range<usize>, start: usize) -> &[bf16] {
         let Rows::Tiles(tiles) = &self.rows else { return &[] };
-        let (depth, all) = (depth(N).min(self.length - start), self.m.next_multiple_of(TILE));
+        let (depth, all) = (DEPTH.min(self.length - start), self.m.next_multiple_of(TILE));
         &tiles[N * place(all, rows.start, start, depth)..][..N * rows.len().next_multiple_of(TILE) * depth]
     }
 
@@ -99,7 +108,7 @@ impl<'a, const N: usize> Left<'a, N> {
             Rows::Given(_, Some(last)) if row + TILE > self.m => rows(&last[start..]),
             Rows::Given(given, _) => rows(&given[row * self.length + start..(row + TILE) * self.length]),
             Rows::Tiles(tiles) => {
-                let depth = depth(N).min(self.length - start);
+                let depth = DEPTH.min(self.length - start);
                 let start = N * place(self.m.next_multiple_of(TILE), row, start, depth);
                 Tile::packed::<N>(&tiles[start..start + N * TILE * depth])
             }
@@ -132,8 +141,8 @@ impl<T: Real, const N: usize> Kernel for Copy<'_, T, N> {
         let Copy { a, rows, to, length } = self;
         let (m, k) = (a.rows, a.cols);
         let mut pairs = [Pairs::<N>::new(), Pairs::new()];
-        for start in (0..length).step_by(depth(N)) {
-            let depth = depth(N).min(length - start);
+        for start in (0..length).step_by(DEPTH) {
+            let depth = DEPTH.min(length - start);
             let tiles_at = |row: usize, step: usize| {
                 let at = place(m.next_multiple_of(TILE), row, start, depth) + (step - start) * TILE;
                 // Safety: a tile of rows belongs to one task.
