@@ -1,5 +1,6 @@
 //! The way back: gradients of queries, keys and values.
 
+use super::backward_on_tiles::{backward_on_tiles, fits_tiles};
 use super::block::{
     BLOCK, base, copy, cut, factors, masked, multiply, multiply_add, padded, part, size, transpose,
 };
@@ -9,13 +10,15 @@ use crate::math::exp;
 use crate::scratch::Scratch;
 use crate::simd::{Simd, load, store};
 use crate::threads::Shared;
-use crate::{Cpu, Real};
+use crate::{Cpu, Dropout, Real};
+use std::ops::Range;
 
 /// Gradients of [`attention`](super::attention()) with respect to queries, keys and values, from the gradient
 /// `dy` and from the output `y` and the `lse` of the way forward.
 ///
 /// The mean of gradients that a query's scores share is `dy · y`, with `y` as it was stored; but for that,
-/// nothing is rounded before the results are.
+/// nothing is rounded before the results are. (On the tile unit, weights and gradients of scores have sixteen
+/// bits and not twenty-four where they are summed up.)
 ///
 /// Rows of the spans are overwritten, others left as they are. Spans must share neither queries nor keys.
 ///
@@ -55,17 +58,10 @@ pub fn attention_backward<T: Real>(
     cpu.threads.run(spans.len() * heads, |task| {
         let (span, head) = (&spans[task / heads], task % heads);
         let (query, key) = (span.query as usize, span.key as usize);
-        let (square, narrow, wider) = (size(BLOCK, BLOCK), size(BLOCK, d_k), size(BLOCK, d_v));
-        let all_queries = size(span.queries as usize, d_k);
-        let sizes = [narrow, narrow, narrow, wider, wider, square, square, all_queries, narrow, wider];
-        let mut memory = Scratch::take(sizes.iter().sum());
-        let [q_block, k_block, k_turned, v_turned, dy_block, p, ds, dq_sum, dk_sum, dv_sum] =
-            cut(&mut memory, sizes);
-        cpu.isa.dispatch(Backward {
-            isa: cpu.isa,
+        let head = Head {
             attention,
             span,
-            head,
+            number: head,
             q: q.at(query, head * d_k),
             k: k.at(key, head * d_k),
             v: v.at(key, head * d_v),
@@ -75,36 +71,125 @@ pub fn attention_backward<T: Real>(
             dq,
             dk,
             dv,
-            q_block,
-            k_block,
-            k_turned,
-            v_turned,
-            dy_block,
-            p,
-            ds,
-            dq_sum,
-            dk_sum,
-            dv_sum,
-        });
+        };
+        match cpu.isa.amx() {
+            Some(amx) if fits_tiles::<T>(attention) => backward_on_tiles(cpu.isa, amx, head),
+            _ => backward_on_vectors(cpu.isa, head),
+        }
     });
 }
 
 /// One head of one span; matrices start at its first query and key.
+pub(super) struct Head<'a, T> {
+    pub attention: &'a Attention,
+    pub span: &'a Span,
+    pub number: usize,
+    pub q: Rows<'a, T>,
+    pub k: Rows<'a, T>,
+    pub v: Rows<'a, T>,
+    pub y: Rows<'a, T>,
+    pub lse: Rows<'a>,
+    pub dy: Rows<'a, T>,
+    /// All rows and heads, of which the span's are a part.
+    pub dq: Shared<'a, T>,
+    pub dk: Shared<'a, T>,
+    pub dv: Shared<'a, T>,
+}
+
+/// What turns the scores of a query with a block of keys into gradients.
+pub(super) struct Query<S: Simd> {
+    /// The keys of the block that it sees.
+    seen: Range<usize>,
+    base: S::F,
+    mean: S::F,
+    dropout: Option<Dropout>,
+    /// The first key of the block.
+    start: usize,
+}
+
+impl<T: Real> Head<'_, T> {
+    /// Whether some of the `queries` from `first` on see some of the `keys` from `start` on.
+    #[inline(always)]
+    pub(super) fn meet(&self, first: usize, queries: usize, start: usize, keys: usize) -> bool {
+        let from = self.attention.seen(self.span, first).start;
+        let to = self.attention.seen(self.span, first + queries - 1).end;
+        from < start + keys && start < to
+    }
+
+    #[inline(always)]
+    pub(super) fn query<S: Simd>(&self, s: S, query: usize, start: usize, keys: usize) -> Query<S> {
+        Query {
+            seen: part(self.attention.seen(self.span, query), start, keys),
+            base: s.splat(base(self.lse.row(query, 1)[0])),
+            mean: s.splat(self.mean_of_gradients(s, query)),
+            dropout: self.attention.dropout_of(self.span.query as usize + query, self.number),
+            start,
+        }
+    }
+
+    /// `dy · y`, which is the mean of the gradients of a query's weights, weighted by them.
+    #[inline(always)]
+    fn mean_of_gradients<S: Simd>(&self, s: S, query: usize) -> f32 {
+        let d_v = self.attention.d_v;
+        let (y, dy) = (self.y.row(query, d_v), self.dy.row(query, d_v));
+        let mut sum = s.splat(0.0);
+        for at in (0..d_v).step_by(S::LANES) {
+            let n = S::LANES.min(d_v - at);
+            sum = s.fma(load(s, y, at, n), load(s, dy, at, n), sum);
+        }
+        s.sum(sum)
+    }
+
+    /// This head of a row of one of the results, which is so wide.
+    ///
+    /// # Safety
+    /// The row must belong to the span, and nobody else may have it.
+    #[inline(always)]
+    pub(super) unsafe fn row<'b>(&self, of: &'b Shared<T>, row: usize, width: usize) -> &'b mut [T] {
+        // Safety: the caller's promise.
+        unsafe { of.slice((row * self.attention.heads + self.number) * width, width) }
+    }
+}
+
+impl<S: Simd> Query<S> {
+    /// Weights after dropout, and gradients of scores, from scores and gradients of those weights, for the keys
+    /// of the block from `at` on.
+    #[inline(always)]
+    pub(super) fn through_softmax(&self, s: S, at: usize, scores: S::F, dp: S::F) -> (S::F, S::F) {
+        let p = exp(s, s.sub(masked(s, scores, at, &self.seen), self.base));
+        let factor = factors(s, self.dropout, self.start + at);
+        (s.mul(p, factor), s.mul(p, s.sub(s.mul(dp, factor), self.mean)))
+    }
+}
+
+/// The gradients of a head in f32, on any instruction set.
+fn backward_on_vectors<T: Real>(isa: Isa, head: Head<T>) {
+    let &Attention { d_k, d_v, .. } = head.attention;
+    let (square, narrow, wider) = (size(BLOCK, BLOCK), size(BLOCK, d_k), size(BLOCK, d_v));
+    let all_queries = size(head.span.queries as usize, d_k);
+    let sizes = [narrow, narrow, narrow, wider, wider, square, square, all_queries, narrow, wider];
+    let mut memory = Scratch::take(sizes.iter().sum());
+    let [q_block, k_block, k_turned, v_turned, dy_block, p, ds, dq_sum, dk_sum, dv_sum] =
+        cut(&mut memory, sizes);
+    isa.dispatch(Backward {
+        isa,
+        head,
+        q_block,
+        k_block,
+        k_turned,
+        v_turned,
+        dy_block,
+        p,
+        ds,
+        dq_sum,
+        dk_sum,
+        dv_sum,
+    });
+}
+
 struct Backward<'a, T> {
     isa: Isa,
-    attention: &'a Attention,
-    span: &'a Span,
-    head: usize,
-    q: Rows<'a, T>,
-    k: Rows<'a, T>,
-    v: Rows<'a, T>,
-    y: Rows<'a, T>,
-    lse: Rows<'a>,
-    dy: Rows<'a, T>,
-    /// All rows and heads, of which the span's are a part.
-    dq: Shared<'a, T>,
-    dk: Shared<'a, T>,
-    dv: Shared<'a, T>,
+    head: Head<'a, T>,
     /// `[queries, d_k]`, scaled.
     q_block: &'a mut [f32],
     /// `[keys, d_k]`
@@ -134,32 +219,31 @@ impl<T: Real> Kernel for Backward<'_, T> {
     /// summed up for a block, those of queries for the span.
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
-        let &Attention { d_k, d_v, scale, .. } = self.attention;
-        let (queries, all_keys) = (self.span.queries as usize, self.span.keys as usize);
+        let &Attention { d_k, d_v, scale, .. } = self.head.attention;
+        let Span { query, key, .. } = *self.head.span;
+        let (queries, all_keys) = (self.head.span.queries as usize, self.head.span.keys as usize);
         self.dq_sum.fill(0.0);
         for start in (0..all_keys).step_by(BLOCK) {
             let keys = BLOCK.min(all_keys - start);
-            copy(s, self.k.at(start, 0), keys, d_k, 1.0, self.k_block);
-            transpose(s, self.k.at(start, 0), keys, d_k, self.k_turned);
-            transpose(s, self.v.at(start, 0), keys, d_v, self.v_turned);
+            copy(s, self.head.k.at(start, 0), keys, d_k, 1.0, self.k_block);
+            transpose(s, self.head.k.at(start, 0), keys, d_k, self.k_turned);
+            transpose(s, self.head.v.at(start, 0), keys, d_v, self.v_turned);
             self.dk_sum[..keys * padded(s, d_k)].fill(0.0);
             self.dv_sum[..keys * padded(s, d_v)].fill(0.0);
             for first in (0..queries).step_by(BLOCK) {
                 let count = BLOCK.min(queries - first);
-                let from = self.attention.seen(self.span, first).start;
-                let to = self.attention.seen(self.span, first + count - 1).end;
-                if from < start + keys && start < to {
+                if self.head.meet(first, count, start, keys) {
                     self.pair(s, first, count, start, keys);
                 }
             }
             // Safety: spans do not share keys, so this head of their rows belongs to this task.
             unsafe {
-                self.write(s, self.dk_sum, 1.0, self.dk, self.span.key as usize + start, keys, d_k);
-                self.write(s, self.dv_sum, 1.0, self.dv, self.span.key as usize + start, keys, d_v);
+                self.write(s, self.dk_sum, 1.0, &self.head.dk, key as usize + start, keys, d_k);
+                self.write(s, self.dv_sum, 1.0, &self.head.dv, key as usize + start, keys, d_v);
             }
         }
         // Safety: nor do they share queries.
-        unsafe { self.write(s, self.dq_sum, scale, self.dq, self.span.query as usize, queries, d_k) };
+        unsafe { self.write(s, self.dq_sum, scale, &self.head.dq, query as usize, queries, d_k) };
     }
 }
 
@@ -167,52 +251,27 @@ impl<T: Real> Backward<'_, T> {
     /// What a block of queries and a block of keys add to the gradients.
     #[inline(always)]
     fn pair<S: Simd>(&mut self, s: S, first: usize, queries: usize, start: usize, keys: usize) {
-        let &Attention { d_k, d_v, scale, .. } = self.attention;
+        let &Attention { d_k, d_v, scale, .. } = self.head.attention;
         let (stride, k_stride, v_stride) = (padded(s, keys), padded(s, d_k), padded(s, d_v));
-        copy(s, self.q.at(first, 0), queries, d_k, scale, self.q_block);
-        copy(s, self.dy.at(first, 0), queries, d_v, 1.0, self.dy_block);
+        copy(s, self.head.q.at(first, 0), queries, d_k, scale, self.q_block);
+        copy(s, self.head.dy.at(first, 0), queries, d_v, 1.0, self.dy_block);
         multiply(self.isa, [queries, stride, d_k], self.q_block, [k_stride, 1], self.k_turned, self.p);
         multiply(self.isa, [queries, stride, d_v], self.dy_block, [v_stride, 1], self.v_turned, self.ds);
         for i in 0..queries {
-            self.through_softmax(s, first, i, start, keys);
+            let query = self.head.query(s, first + i, start, keys);
+            let p_row = &mut self.p[i * stride..][..stride];
+            let ds_row = &mut self.ds[i * stride..][..stride];
+            for at in (0..stride).step_by(S::LANES) {
+                let (scores, dp) = (load(s, p_row, at, S::LANES), load(s, ds_row, at, S::LANES));
+                let (p, ds) = query.through_softmax(s, at, scores, dp);
+                store(s, p_row, at, S::LANES, p);
+                store(s, ds_row, at, S::LANES, ds);
+            }
         }
         multiply_add(self.isa, [keys, v_stride, queries], self.p, [1, stride], self.dy_block, self.dv_sum);
         multiply_add(self.isa, [keys, k_stride, queries], self.ds, [1, stride], self.q_block, self.dk_sum);
         let dq_sum = &mut self.dq_sum[first * k_stride..];
         multiply_add(self.isa, [queries, k_stride, keys], self.ds, [stride, 1], self.k_block, dq_sum);
-    }
-
-    /// Turns scores into weights after dropout, and gradients of those weights into gradients of the scores,
-    /// for query `i` of the block that starts at `first`.
-    #[inline(always)]
-    fn through_softmax<S: Simd>(&mut self, s: S, first: usize, i: usize, start: usize, keys: usize) {
-        let stride = padded(s, keys);
-        let seen = part(self.attention.seen(self.span, first + i), start, keys);
-        let base = s.splat(base(self.lse.row(first + i, 1)[0]));
-        let mean = s.splat(self.mean_of_gradients(s, first + i));
-        let dropout = self.attention.dropout_of(self.span.query as usize + first + i, self.head);
-        let p_row = &mut self.p[i * stride..][..stride];
-        let ds_row = &mut self.ds[i * stride..][..stride];
-        for at in (0..stride).step_by(S::LANES) {
-            let p = exp(s, s.sub(masked(s, load(s, p_row, at, S::LANES), at, &seen), base));
-            let factor = factors(s, dropout, start + at);
-            let dp = s.mul(load(s, ds_row, at, S::LANES), factor);
-            store(s, p_row, at, S::LANES, s.mul(p, factor));
-            store(s, ds_row, at, S::LANES, s.mul(p, s.sub(dp, mean)));
-        }
-    }
-
-    /// `dy · y`, which is the mean of the gradients of a query's weights, weighted by them.
-    #[inline(always)]
-    fn mean_of_gradients<S: Simd>(&self, s: S, query: usize) -> f32 {
-        let d_v = self.attention.d_v;
-        let (y, dy) = (self.y.row(query, d_v), self.dy.row(query, d_v));
-        let mut sum = s.splat(0.0);
-        for at in (0..d_v).step_by(S::LANES) {
-            let n = S::LANES.min(d_v - at);
-            sum = s.fma(load(s, y, at, n), load(s, dy, at, n), sum);
-        }
-        s.sum(sum)
     }
 
     /// Writes sums, times a factor, to this head of the rows from `row` on.
@@ -225,15 +284,14 @@ impl<T: Real> Backward<'_, T> {
         s: S,
         sums: &[f32],
         factor: f32,
-        to: Shared<T>,
+        to: &Shared<T>,
         row: usize,
         rows: usize,
         width: usize,
     ) {
         for i in 0..rows {
-            let place = ((row + i) * self.attention.heads + self.head) * width;
             // Safety: the caller's promise.
-            let to = unsafe { to.slice(place, width) };
+            let to = unsafe { self.head.row(to, row + i, width) };
             let sums = &sums[i * padded(s, width)..][..width];
             for at in (0..width).step_by(S::LANES) {
                 let n = S::LANES.min(width - at);

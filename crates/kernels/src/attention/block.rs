@@ -20,7 +20,7 @@ pub(super) fn size(rows: usize, columns: usize) -> usize {
 }
 
 /// Cuts memory into pieces of the given sizes, each of whole cache lines.
-pub(super) fn cut<const N: usize>(mut memory: &mut [f32], sizes: [usize; N]) -> [&mut [f32]; N] {
+pub(super) fn cut<T, const N: usize>(mut memory: &mut [T], sizes: [usize; N]) -> [&mut [T]; N] {
     sizes.map(|size| memory.split_off_mut(..size).expect("the memory has the sum of the sizes"))
 }
 

@@ -27,6 +27,7 @@
 //! over blocks above all, is `f32`; so are `lse` and the weights.
 
 mod backward;
+mod backward_on_tiles;
 mod block;
 mod decode;
 mod forward;

@@ -224,6 +224,25 @@ fn cases<T: Real>() -> Vec<Case<T>> {
             Attention { dropout: dropping(0.3), ..causal },
             &[span(3, 70, 0, 70, 0), span(80, 2, 70, 90, 88)],
         ),
+        // As wide as whole tiles: one block of sums, several blocks of queries and of keys, some that do not meet, and empty spans.
+        Case::new(
+            Attention { causal: true, ..plain(2, 32, 32) },
+            &[span(0, 32, 0, 32, 0), span(32, 1, 32, 1, 0), span(33, 17, 33, 33, 16)],
+        ),
+        Case::with_gap(
+            Attention { dropout: dropping(0.3), ..plain(2, 64, 32) },
+            &[
+                span(5, 130, 0, 70, 0),
+                span(2, 3, 70, 129, 0),
+                span(140, 0, 200, 3, 0),
+                span(141, 2, 200, 0, 0),
+            ],
+            3,
+        ),
+        Case::new(
+            Attention { causal: true, window: Some(40), ..plain(1, 32, 96) },
+            &[span(0, 200, 0, 200, 0), span(200, 9, 200, 80, 71)],
+        ),
     ]
 }
 
@@ -310,21 +329,24 @@ fn any_number_of_threads_gives_the_same_bits() {
 #[test]
 fn a_sequence_does_not_feel_its_neighbours() {
     fn test<T: Real>() {
-        let how = Attention { causal: true, ..plain(2, 12, 20) };
-        let spans = [span(0, 30, 0, 30, 0), span(30, 77, 30, 77, 0), span(107, 2, 107, 9, 7)];
-        let batch = Case::<T>::new(how, &spans);
-        for isa in Isa::present() {
-            let together = batch.run(&cpu(isa));
-            for one in spans {
-                let alone = Case { spans: vec![one], ..batch.clone() }.run(&cpu(isa));
-                let part = |rows: Range<usize>, width| rows.start * width..rows.end * width;
-                let queries = |width| part(one.rows_of_queries(), width);
-                let keys = |width| part(one.rows_of_keys(), width);
-                assert_same_bits("y", &together.y[queries(40)], &alone.y[queries(40)]);
-                assert_same_bits("lse", &together.lse[queries(2)], &alone.lse[queries(2)]);
-                assert_same_bits("dq", &together.dq[queries(24)], &alone.dq[queries(24)]);
-                assert_same_bits("dk", &together.dk[keys(24)], &alone.dk[keys(24)]);
-                assert_same_bits("dv", &together.dv[keys(40)], &alone.dv[keys(40)]);
+        for [d_k, d_v] in [[12, 20], [32, 64]] {
+            let how = Attention { causal: true, ..plain(2, d_k, d_v) };
+            let spans = [span(0, 30, 0, 30, 0), span(30, 77, 30, 77, 0), span(107, 2, 107, 9, 7)];
+            let batch = Case::<T>::new(how, &spans);
+            for isa in Isa::present() {
+                let together = batch.run(&cpu(isa));
+                for one in spans {
+                    let alone = Case { spans: vec![one], ..batch.clone() }.run(&cpu(isa));
+                    let part = |rows: Range<usize>, width| rows.start * width..rows.end * width;
+                    let queries = |width| part(one.rows_of_queries(), width);
+                    let keys = |width| part(one.rows_of_keys(), width);
+                    let (narrow, wide) = (2 * d_k, 2 * d_v);
+                    assert_same_bits("y", &together.y[queries(wide)], &alone.y[queries(wide)]);
+                    assert_same_bits("lse", &together.lse[queries(2)], &alone.lse[queries(2)]);
+                    assert_same_bits("dq", &together.dq[queries(narrow)], &alone.dq[queries(narrow)]);
+                    assert_same_bits("dk", &together.dk[keys(narrow)], &alone.dk[keys(narrow)]);
+                    assert_same_bits("dv", &together.dv[keys(wide)], &alone.dv[keys(wide)]);
+                }
             }
         }
     }

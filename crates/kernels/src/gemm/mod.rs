@@ -8,7 +8,7 @@
 //! 340 × 128 elements of `C` are computed tile by tile (`tile.rs`), for a block of `k` at a time: one panel of `B` stays in
 //! the first cache while the panels of `A` stream past it from the second.
 
-mod bf16;
+pub(crate) mod bf16;
 mod both_ways;
 mod int8;
 mod pack;
@@ -59,6 +59,11 @@ impl<'a, T> Matrix<'a, T> {
         let len = data.len();
         assert!(product([rows, cols]) == Some(len), "gemm: {len} numbers for a matrix of {rows} × {cols}");
         Matrix { data, rows, cols, transposed: false }
+    }
+
+    /// How many rows and columns it has.
+    pub(crate) fn shape(self) -> [usize; 2] {
+        [self.rows, self.cols]
     }
 
     /// How many rows it has.

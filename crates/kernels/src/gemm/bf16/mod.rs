@@ -22,12 +22,13 @@ use crate::simd::Real;
 use crate::threads::Shared;
 use block::{Columns, PAIR, SUMS};
 use half::bf16;
-pub(super) use pack::pack_right;
 use pack::{Left, PackPanel, Right};
+pub(crate) use pack::{Pairs, pack_right, put, tiles_of};
 pub(super) use parts::gemm_in_parts;
+pub(crate) use parts::{pairs, row};
 
 /// Elements of `k` in a row of a tile: rows of operands are padded to a multiple of it.
-pub(super) const STEP: usize = 32;
+pub(crate) const STEP: usize = 32;
 /// Panels in a task at most.
 const PANELS: usize = 8;
 /// Rows in a task, if columns come packed: so many of a stretch of `A` are 256 KiB, and so are their sums with the panels of a

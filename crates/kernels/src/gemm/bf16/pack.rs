@@ -173,9 +173,10 @@ impl<T: Real, const N: usize> Kernel for Copy<'_, T, N> {
 }
 
 /// A tile of 1 KiB for each part of numbers, as sixteen rows of sixteen pairs.
-type Parts<const N: usize> = [[[f32; TILE]; TILE]; N];
+pub(crate) type Parts<const N: usize> = [[[f32; TILE]; TILE]; N];
 
-fn tiles_of<const N: usize>(tiles: &mut [bf16]) -> &mut Parts<N> {
+/// Memory as such tiles.
+pub(crate) fn tiles_of<const N: usize>(tiles: &mut [bf16]) -> &mut Parts<N> {
     assert!(tiles.len() == N * TILE * STEP && tiles.as_ptr().addr().is_multiple_of(64));
     // Safety: as long and as aligned as just checked, and any bits are an f32.
     unsafe { &mut *tiles.as_mut_ptr().cast() }
@@ -183,7 +184,7 @@ fn tiles_of<const N: usize>(tiles: &mut [bf16]) -> &mut Parts<N> {
 
 /// Writes a vector of pairs of each part to a row of its tile.
 #[inline(always)]
-fn put<S: Simd, const N: usize>(s: S, to: &mut Parts<N>, i: usize, at: usize, pairs: [S::U; N]) {
+pub(crate) fn put<S: Simd, const N: usize>(s: S, to: &mut Parts<N>, i: usize, at: usize, pairs: [S::U; N]) {
     assert!(i < TILE && at + S::LANES <= TILE);
     for part in 0..N {
         // Safety: inside of the row, as just checked.
@@ -217,7 +218,7 @@ impl<T: Real> Kernel for PackPanel<'_, T> {
 
 /// Packs a panel of columns of `B`, from row `start` on: `[step][2][part][16 pairs][16 columns]`.
 #[inline(always)]
-pub(in crate::gemm) fn pack_right<S: Simd, T: Real, const N: usize>(
+pub(crate) fn pack_right<S: Simd, T: Real, const N: usize>(
     s: S,
     b: Matrix<T>,
     column: usize,
@@ -335,16 +336,16 @@ fn vector<S: Simd, T: Real>(s: S, from: &[T], at: usize) -> S::F {
 
 /// Sixteen rows of sixteen pairs of bf16 for each part, about to be turned.
 #[repr(C, align(64))]
-struct Pairs<const N: usize>(Parts<N>);
+pub(crate) struct Pairs<const N: usize>(pub Parts<N>);
 
 impl<const N: usize> Pairs<N> {
     #[inline(always)]
-    fn new() -> Pairs<N> {
+    pub(crate) const fn new() -> Pairs<N> {
         Pairs([[[0.0; TILE]; TILE]; N])
     }
 
     #[inline(always)]
-    fn transpose<S: Simd>(&self, s: S, to: &mut Parts<N>) {
+    pub(crate) fn transpose<S: Simd>(&self, s: S, to: &mut Parts<N>) {
         for part in 0..N {
             for i in (0..TILE).step_by(S::LANES) {
                 for j in (0..TILE).step_by(S::LANES) {

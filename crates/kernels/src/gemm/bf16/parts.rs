@@ -50,7 +50,7 @@ fn split<S: Simd, const N: usize>(s: S, x: S::F) -> [S::F; N] {
 
 /// The parts of both, lane by lane in pairs: see [`Simd::pair`].
 #[inline(always)]
-pub(super) fn pairs<S: Simd, const N: usize>(s: S, low: S::F, high: S::F) -> [S::U; N] {
+pub(crate) fn pairs<S: Simd, const N: usize>(s: S, low: S::F, high: S::F) -> [S::U; N] {
     let (low, high) = (split::<S, N>(s, low), split::<S, N>(s, high));
     let mut pairs = [s.splat_u(0); N];
     for i in 0..N {
@@ -61,7 +61,7 @@ pub(super) fn pairs<S: Simd, const N: usize>(s: S, low: S::F, high: S::F) -> [S:
 
 /// The parts of both, one after the other: see [`Simd::row`].
 #[inline(always)]
-pub(super) fn row<S: Simd, const N: usize>(s: S, first: S::F, second: S::F) -> [S::U; N] {
+pub(crate) fn row<S: Simd, const N: usize>(s: S, first: S::F, second: S::F) -> [S::U; N] {
     let (first, second) = (split::<S, N>(s, first), split::<S, N>(s, second));
     let mut row = [s.splat_u(0); N];
     for i in 0..N {

@@ -22,8 +22,8 @@ fn reference<B: Real, C: Real>(a: Matrix<bf16>, b: Matrix<B>, c: &[C], epilogue:
     (0..c.len()).map(|at| element(at / b.cols, at % b.cols)).collect()
 }
 
-/// The last three have several blocks below each other, with 16, 11 and 3 steps in the last stretch of `k`.
-const SIZES: [[usize; 3]; 17] = [
+/// The last ones have several blocks below each other, of one panel and of two, with 8, 3 and 1 steps in the last stretch of `k`.
+const SIZES: [[usize; 3]; 20] = [
     [1, 1, 1],
     [1, 300, 70],
     [70, 1, 33],
@@ -41,6 +41,9 @@ const SIZES: [[usize; 3]; 17] = [
     [96, 1024, 64],
     [112, 352, 48],
     [100, 96, 64],
+    [96, 1024, 160],
+    [70, 288, 160],
+    [100, 96, 200],
 ];
 
 fn product_matches<B: Real, C: Real>(isa: Isa, [m, k, n]: [usize; 3], b: &[B], tolerance: f64, name: &str) {

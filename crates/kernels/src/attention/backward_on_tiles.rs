@@ -1,0 +1,338 @@
+//! The way back on the tile unit, for heads in bf16 that are as wide as whole steps of it.
+//!
+//! Queries, keys, values and `dy` are bf16 already, and lose nothing in products of tiles. Weights and gradients
+//! of scores go into theirs in two parts, the nearest bf16 and that of what is left, which are sixteen bits.
+//! Blocks of queries and keys are as large as they are on vectors; tiles that are not full end in zeros.
+
+use super::backward::{Head, Query};
+use super::block::{BLOCK, cut};
+use super::{Attention, Rows, Span};
+use crate::Real;
+use crate::amx::{Amx, PANEL, Product, TILE, Tiles};
+use crate::gemm::Matrix;
+use crate::gemm::bf16::{Pairs, STEP, pack_right, pairs, put, row, tiles_of};
+use crate::isa::{Isa, Kernel};
+use crate::scratch::Scratch;
+use crate::simd::{Simd, load, store};
+use crate::threads::Shared;
+use half::bf16;
+
+/// Whether the tiles can do it.
+pub(super) fn fits_tiles<T: Real>(attention: &Attention) -> bool {
+    let steps = |width: usize| width > 0 && width.is_multiple_of(STEP);
+    size_of::<T>() == size_of::<bf16>() && steps(attention.d_k) && steps(attention.d_v)
+}
+
+/// Parts of weights and of gradients of scores.
+const PARTS: usize = 2;
+/// Elements of a tile of bf16, and half of those of a block of sums.
+const IN_TILE: usize = TILE * STEP;
+
+/// The gradients of a head that [`fits_tiles`].
+pub(super) fn backward_on_tiles<T: Real>(isa: Isa, amx: Amx, head: Head<T>) {
+    let &Attention { d_k, d_v, .. } = head.attention;
+    let all_queries = (head.span.queries as usize).next_multiple_of(STEP) * d_k;
+    let (square, narrow, wider) = (BLOCK * BLOCK, BLOCK * d_k, BLOCK * d_v);
+    let sizes = [square, square, all_queries, narrow, wider];
+    let mut sums = Scratch::take(sizes.iter().sum());
+    let [scores, dp, dq_sum, dk_sum, dv_sum] = cut(&mut sums, sizes);
+    let squares = PARTS * square;
+    let sizes =
+        [narrow, narrow, narrow, narrow, narrow, wider, wider, wider, wider, squares, squares, squares];
+    let mut operands = Scratch::take(sizes.iter().sum());
+    let [q, q_pairs, k, k_pairs, k_turned, v, v_turned, dy, dy_pairs, ds, p_turned, ds_turned] =
+        cut(&mut operands, sizes);
+    isa.dispatch(OnTiles {
+        tiles: amx.tiles(),
+        head,
+        q,
+        q_pairs,
+        k,
+        k_pairs,
+        k_turned,
+        v,
+        v_turned,
+        dy,
+        dy_pairs,
+        ds,
+        p_turned,
+        ds_turned,
+        scores,
+        dp,
+        dq_sum,
+        dk_sum,
+        dv_sum,
+    });
+}
+
+/// Left operands are tiles of 16 rows, right ones panels of 32 columns as [`pack_right`] makes them, and sums
+/// are blocks of 16 × 32.
+struct OnTiles<'a, T> {
+    tiles: Tiles,
+    head: Head<'a, T>,
+    /// `[queries, d_k]`, and as a right operand of products over queries.
+    q: &'a mut [bf16],
+    q_pairs: &'a mut [bf16],
+    /// `[keys, d_k]`, as a right operand of products over keys, and transposed.
+    k: &'a mut [bf16],
+    k_pairs: &'a mut [bf16],
+    k_turned: &'a mut [bf16],
+    /// `[keys, d_v]`, and transposed.
+    v: &'a mut [bf16],
+    v_turned: &'a mut [bf16],
+    /// `[queries, d_v]`, and as a right operand of products over queries.
+    dy: &'a mut [bf16],
+    dy_pairs: &'a mut [bf16],
+    /// Gradients of scores: `[tile of queries][step of keys][part]`.
+    ds: &'a mut [bf16],
+    /// Weights after dropout: `[tile of keys][step of queries][part]`.
+    p_turned: &'a mut [bf16],
+    /// The same of gradients of scores.
+    ds_turned: &'a mut [bf16],
+    /// `[tile of queries][panel of keys]`, before they are scaled.
+    scores: &'a mut [f32],
+    /// The same of gradients of weights.
+    dp: &'a mut [f32],
+    /// `[tile of all queries][panel of d_k]`, before it is scaled.
+    dq_sum: &'a mut [f32],
+    /// `[tile of keys][panel of d_k]`, before it is scaled.
+    dk_sum: &'a mut [f32],
+    /// `[tile of keys][panel of d_v]`
+    dv_sum: &'a mut [f32],
+}
+
+impl<T: Real> Kernel for OnTiles<'_, T> {
+    type Output = ();
+
+    /// As on vectors.
+    #[inline(always)]
+    fn run<S: Simd>(mut self, s: S) {
+        let &Attention { d_k, d_v, scale, .. } = self.head.attention;
+        let Span { query, key, .. } = *self.head.span;
+        let (queries, all_keys) = (self.head.span.queries as usize, self.head.span.keys as usize);
+        self.dq_sum.fill(0.0);
+        for start in (0..all_keys).step_by(BLOCK) {
+            let keys = BLOCK.min(all_keys - start);
+            let k = copy(s, self.head.k.at(start, 0), keys, d_k, self.k);
+            pack(s, k, self.k_pairs);
+            pack(s, k.t(), self.k_turned);
+            pack(s, copy(s, self.head.v.at(start, 0), keys, d_v, self.v).t(), self.v_turned);
+            self.dk_sum.fill(0.0);
+            self.dv_sum.fill(0.0);
+            for first in (0..queries).step_by(BLOCK) {
+                let count = BLOCK.min(queries - first);
+                if self.head.meet(first, count, start, keys) {
+                    self.pair(s, first, count, start, keys);
+                }
+            }
+            // Safety: spans do not share keys, so this head of their rows belongs to this task.
+            unsafe {
+                self.write(s, self.dk_sum, scale, &self.head.dk, key as usize + start, keys, d_k);
+                self.write(s, self.dv_sum, 1.0, &self.head.dv, key as usize + start, keys, d_v);
+            }
+        }
+        // Safety: nor do they share queries.
+        unsafe { self.write(s, self.dq_sum, scale, &self.head.dq, query as usize, queries, d_k) };
+    }
+}
+
+impl<T: Real> OnTiles<'_, T> {
+    /// What a block of queries and a block of keys add to the gradients.
+    #[inline(always)]
+    fn pair<S: Simd>(&mut self, s: S, first: usize, queries: usize, start: usize, keys: usize) {
+        let &Attention { d_k, d_v, .. } = self.head.attention;
+        let (of_queries, of_keys) = (queries.div_ceil(STEP), keys.div_ceil(STEP));
+        pack(s, copy(s, self.head.q.at(first, 0), queries, d_k, self.q), self.q_pairs);
+        pack(s, copy(s, self.head.dy.at(first, 0), queries, d_v, self.dy), self.dy_pairs);
+        let (q, dy) = (Left::rows(self.q, d_k), Left::rows(self.dy, d_v));
+        multiply(&self.tiles, [2 * of_queries, of_keys, d_k / STEP], q, self.k_turned, self.scores, true);
+        multiply(&self.tiles, [2 * of_queries, of_keys, d_v / STEP], dy, self.v_turned, self.dp, true);
+        self.through_softmax(s, first, queries, start, keys);
+        for part in 0..PARTS {
+            let (p, ds) =
+                (Left::part(self.p_turned, part, of_queries), Left::part(self.ds_turned, part, of_queries));
+            multiply(
+                &self.tiles,
+                [2 * of_keys, d_v / PANEL, of_queries],
+                p,
+                self.dy_pairs,
+                self.dv_sum,
+                false,
+            );
+            multiply(
+                &self.tiles,
+                [2 * of_keys, d_k / PANEL, of_queries],
+                ds,
+                self.q_pairs,
+                self.dk_sum,
+                false,
+            );
+            let (ds, dq_sum) = (Left::part(self.ds, part, of_keys), &mut self.dq_sum[first * d_k..]);
+            multiply(&self.tiles, [2 * of_queries, d_k / PANEL, of_keys], ds, self.k_pairs, dq_sum, false);
+        }
+    }
+
+    /// Turns scores into weights after dropout, and gradients of those weights into gradients of the scores, two
+    /// queries at a time: what is summed up over queries later is paired with its neighbour, and then transposed.
+    #[inline(always)]
+    fn through_softmax<S: Simd>(&mut self, s: S, first: usize, queries: usize, start: usize, keys: usize) {
+        let scale = s.splat(self.head.attention.scale);
+        let (of_queries, of_keys) = (queries.div_ceil(STEP), keys.div_ceil(STEP));
+        let mut weights = [const { Pairs::<PARTS>::new() }; BLOCK / TILE];
+        let mut gradients = [const { Pairs::<PARTS>::new() }; BLOCK / TILE];
+        for step in 0..of_queries {
+            for pair in 0..TILE {
+                let number = step * STEP + 2 * pair;
+                let query =
+                    |number| (number < queries).then(|| self.head.query(s, first + number, start, keys));
+                let both: [Option<Query<S>>; 2] = [query(number), query(number + 1)];
+                for panel in 0..of_keys {
+                    // The block of sums, and the tiles of gradients, that have both queries in rows one below the other.
+                    let block = number / TILE * of_keys + panel;
+                    let tiles = &mut self.ds[block * PARTS * IN_TILE..][..PARTS * IN_TILE];
+                    for at in (0..PANEL).step_by(2 * S::LANES) {
+                        let (mut p, mut ds) = ([[s.splat(0.0); 2]; 2], [[s.splat(0.0); 2]; 2]);
+                        for i in 0..2 {
+                            for v in 0..2 {
+                                let Some(query) = &both[i] else { continue };
+                                let at = at + v * S::LANES;
+                                let from = (block * TILE + number % TILE + i) * PANEL + at;
+                                let scores = s.mul(load(s, self.scores, from, S::LANES), scale);
+                                let dp = load(s, self.dp, from, S::LANES);
+                                (p[i][v], ds[i][v]) =
+                                    query.through_softmax(s, panel * PANEL + at, scores, dp);
+                            }
+                            let ds = row::<S, PARTS>(s, ds[i][0], ds[i][1]);
+                            put(s, tiles_of(tiles), number % TILE + i, at / 2, ds);
+                        }
+                        for v in 0..2 {
+                            let (tile, at) =
+                                (2 * panel + (at + v * S::LANES) / TILE, (at + v * S::LANES) % TILE);
+                            put(s, &mut weights[tile].0, pair, at, pairs(s, p[0][v], p[1][v]));
+                            put(s, &mut gradients[tile].0, pair, at, pairs(s, ds[0][v], ds[1][v]));
+                        }
+                    }
+                }
+            }
+            for tile in 0..2 * of_keys {
+                let to = (tile * of_queries + step) * PARTS * IN_TILE;
+                weights[tile].transpose(s, tiles_of(&mut self.p_turned[to..][..PARTS * IN_TILE]));
+                gradients[tile].transpose(s, tiles_of(&mut self.ds_turned[to..][..PARTS * IN_TILE]));
+            }
+        }
+    }
+
+    /// Writes sums, times a factor, to this head of the rows from `row` on.
+    ///
+    /// # Safety
+    /// This head of these rows must belong to this task.
+    #[inline(always)]
+    unsafe fn write<S: Simd>(
+        &self,
+        s: S,
+        sums: &[f32],
+        factor: f32,
+        to: &Shared<T>,
+        row: usize,
+        rows: usize,
+        width: usize,
+    ) {
+        for i in 0..rows {
+            // Safety: the caller's promise.
+            let to = unsafe { self.head.row(to, row + i, width) };
+            for at in (0..width).step_by(S::LANES) {
+                let block = i / TILE * (width / PANEL) + at / PANEL;
+                let sum = load(s, sums, (block * TILE + i % TILE) * PANEL + at % PANEL, S::LANES);
+                store(s, to, at, S::LANES, s.mul(sum, s.splat(factor)));
+            }
+        }
+    }
+}
+
+/// Copies the first `[rows, width]` of a matrix of bf16, with rows of zeros below them up to a whole step.
+#[inline(always)]
+fn copy<'a, S: Simd, T: Real>(
+    s: S,
+    from: Rows<T>,
+    rows: usize,
+    width: usize,
+    to: &'a mut [bf16],
+) -> Matrix<'a, bf16> {
+    let all = rows.next_multiple_of(STEP);
+    for i in 0..rows {
+        let (from, to) = (from.row(i, width), &mut to[i * width..][..width]);
+        for at in (0..width).step_by(2 * S::LANES) {
+            // Safety: a row is as wide as whole steps, which are as wide as whole pairs of vectors.
+            unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), T::load_row(s, from.as_ptr().add(at))) }
+        }
+    }
+    to[rows * width..all * width].fill(bf16::ZERO);
+    Matrix::new(&to[..all * width], all, width)
+}
+
+/// All panels of a right operand.
+#[inline(always)]
+fn pack<S: Simd>(s: S, from: Matrix<bf16>, to: &mut [bf16]) {
+    let [rows, columns] = from.shape();
+    for (panel, to) in to.chunks_exact_mut(rows * PANEL).take(columns / PANEL).enumerate() {
+        pack_right::<_, _, 1>(s, from, panel * PANEL, 0, to);
+    }
+}
+
+/// A left operand, in elements: from tile to tile, from row to row and from step to step.
+#[derive(Clone, Copy)]
+struct Left<'a> {
+    data: &'a [bf16],
+    tile: usize,
+    stride: usize,
+    step: usize,
+}
+
+impl<'a> Left<'a> {
+    /// Rows as they are.
+    #[inline(always)]
+    fn rows(data: &'a [bf16], width: usize) -> Left<'a> {
+        Left { data, tile: TILE * width, stride: width, step: STEP }
+    }
+
+    /// One of the parts of tiles, which are so many steps long.
+    #[inline(always)]
+    fn part(data: &'a [bf16], part: usize, steps: usize) -> Left<'a> {
+        let step = PARTS * IN_TILE;
+        Left { data: &data[part * IN_TILE..], tile: steps * step, stride: STEP, step }
+    }
+}
+
+/// All blocks of a product of so many tiles of rows, panels of columns and steps. It is added to the sums, or stored if it is the
+/// first.
+#[inline(always)]
+fn multiply(
+    tiles: &Tiles,
+    [rows, panels, steps]: [usize; 3],
+    a: Left,
+    b: &[bf16],
+    c: &mut [f32],
+    first: bool,
+) {
+    for row in 0..rows {
+        for panel in 0..panels {
+            let a_tile = &a.data[row * a.tile..][..(TILE - 1) * a.stride + (steps - 1) * a.step + STEP];
+            let columns = &b[panel * steps * STEP * PANEL..][..steps * STEP * PANEL];
+            let block = &mut c[(row * panels + panel) * TILE * PANEL..][..TILE * PANEL];
+            let size = size_of::<bf16>();
+            let product = Product {
+                a: a_tile.as_ptr(),
+                a_stride: a.stride * size,
+                a_step: a.step * size,
+                b: columns.as_ptr(),
+                steps,
+                c: block.as_mut_ptr(),
+                first,
+                next_columns: columns.as_ptr().cast(),
+                next_rows: a_tile.as_ptr().cast(),
+            };
+            // Safety: all of the operands were just cut, and scratch memory is aligned to cache lines as its parts are.
+            unsafe { tiles.multiply_bf16(product, || {}) }
+        }
+    }
+}
