@@ -456,6 +456,24 @@ mod linux {
     );
 
     multiply!(
+        /// Products of pairs of numbers in two parts of bf16, the second in a tile behind the first, and pairs of bf16.
+        multiply_two_parts,
+        half::bf16,
+        1,
+        f32,
+        concat!(
+            "tileloadd tmm2, [{a} + {a_stride}]\n",
+            "tileloadd tmm3, [{b} + {row}]\n",
+            "tdpbf16ps tmm0, tmm2, tmm3\n",
+            "tileloadd tmm4, [{a} + {a_stride} + 1024]\n",
+            "tdpbf16ps tmm0, tmm4, tmm3\n",
+            "tileloadd tmm3, [{b} + {row} + 1024]\n",
+            "tdpbf16ps tmm1, tmm2, tmm3\n",
+            "tdpbf16ps tmm1, tmm4, tmm3",
+        )
+    );
+
+    multiply!(
         /// Products of pairs of numbers in three parts of bf16 each, the least last, into sums of f32: of the nine products of parts
         /// the six that an f32 could tell. Eleven tiles are loaded for twelve products, so that the unit rarely waits.
         multiply_parts,
@@ -530,6 +548,9 @@ mod elsewhere {
             match *self {}
         }
         pub(crate) unsafe fn multiply_int8(&self, _: Product<i8, i32>, _between: impl FnMut()) {
+            match *self {}
+        }
+        pub(crate) unsafe fn multiply_two_parts(&self, _: Product<half::bf16, f32>, _between: impl FnMut()) {
             match *self {}
         }
         pub(crate) unsafe fn multiply_parts(&self, _: Product<half::bf16, f32>, _between: impl FnMut()) {

@@ -116,12 +116,20 @@ impl<T: Real> Head<'_, T> {
         from < start + keys && start < to
     }
 
+    /// The query with a block of keys, of which `mean` is the [mean of gradients](Self::mean_of_gradients).
     #[inline(always)]
-    pub(super) fn query<S: Simd>(&self, s: S, query: usize, start: usize, keys: usize) -> Query<S> {
+    pub(super) fn query<S: Simd>(
+        &self,
+        s: S,
+        query: usize,
+        mean: f32,
+        start: usize,
+        keys: usize,
+    ) -> Query<S> {
         Query {
             seen: part(self.attention.seen(self.span, query), start, keys),
             base: s.splat(base(self.lse.row(query, 1)[0])),
-            mean: s.splat(self.mean_of_gradients(s, query)),
+            mean: s.splat(mean),
             dropout: self.attention.dropout_of(self.span.query as usize + query, self.number),
             start,
         }
@@ -129,7 +137,7 @@ impl<T: Real> Head<'_, T> {
 
     /// `dy · y`, which is the mean of the gradients of a query's weights, weighted by them.
     #[inline(always)]
-    fn mean_of_gradients<S: Simd>(&self, s: S, query: usize) -> f32 {
+    pub(super) fn mean_of_gradients<S: Simd>(&self, s: S, query: usize) -> f32 {
         let d_v = self.attention.d_v;
         let (y, dy) = (self.y.row(query, d_v), self.dy.row(query, d_v));
         let mut sum = s.splat(0.0);
@@ -258,7 +266,8 @@ impl<T: Real> Backward<'_, T> {
         multiply(self.isa, [queries, stride, d_k], self.q_block, [k_stride, 1], self.k_turned, self.p);
         multiply(self.isa, [queries, stride, d_v], self.dy_block, [v_stride, 1], self.v_turned, self.ds);
         for i in 0..queries {
-            let query = self.head.query(s, first + i, start, keys);
+            let mean = self.head.mean_of_gradients(s, first + i);
+            let query = self.head.query(s, first + i, mean, start, keys);
             let p_row = &mut self.p[i * stride..][..stride];
             let ds_row = &mut self.ds[i * stride..][..stride];
             for at in (0..stride).step_by(S::LANES) {

@@ -10,7 +10,7 @@ use super::{Attention, Rows, Span};
 use crate::Real;
 use crate::amx::{Amx, PANEL, Product, TILE, Tiles};
 use crate::gemm::Matrix;
-use crate::gemm::bf16::{Pairs, STEP, pack_right, pairs, put, row, tiles_of};
+use crate::gemm::bf16::{Parts, STEP, pack_right, pairs, put, row, tiles_of, transpose};
 use crate::isa::{Isa, Kernel};
 use crate::scratch::Scratch;
 use crate::simd::{Simd, load, store};
@@ -31,16 +31,18 @@ const IN_TILE: usize = TILE * STEP;
 /// The gradients of a head that [`fits_tiles`].
 pub(super) fn backward_on_tiles<T: Real>(isa: Isa, amx: Amx, head: Head<T>) {
     let &Attention { d_k, d_v, .. } = head.attention;
-    let all_queries = (head.span.queries as usize).next_multiple_of(STEP) * d_k;
+    let queries = (head.span.queries as usize).next_multiple_of(STEP);
     let (square, narrow, wider) = (BLOCK * BLOCK, BLOCK * d_k, BLOCK * d_v);
-    let sizes = [square, square, all_queries, narrow, wider];
+    let sizes = [queries, square, square, queries * d_k, narrow, wider];
     let mut sums = Scratch::take(sizes.iter().sum());
-    let [scores, dp, dq_sum, dk_sum, dv_sum] = cut(&mut sums, sizes);
-    let squares = PARTS * square;
-    let sizes =
-        [narrow, narrow, narrow, narrow, narrow, wider, wider, wider, wider, squares, squares, squares];
+    let [means, scores, dp, dq_sum, dk_sum, dv_sum] = cut(&mut sums, sizes);
+    let (squares, turning) = (PARTS * square, 2 * PARTS * BLOCK * STEP);
+    let sizes = [
+        narrow, narrow, narrow, narrow, narrow, wider, wider, wider, wider, squares, squares, squares,
+        turning,
+    ];
     let mut operands = Scratch::take(sizes.iter().sum());
-    let [q, q_pairs, k, k_pairs, k_turned, v, v_turned, dy, dy_pairs, ds, p_turned, ds_turned] =
+    let [q, q_pairs, k, k_pairs, k_turned, v, v_turned, dy, dy_pairs, ds, p_turned, ds_turned, turning] =
         cut(&mut operands, sizes);
     isa.dispatch(OnTiles {
         tiles: amx.tiles(),
@@ -57,6 +59,8 @@ pub(super) fn backward_on_tiles<T: Real>(isa: Isa, amx: Amx, head: Head<T>) {
         ds,
         p_turned,
         ds_turned,
+        turning,
+        means,
         scores,
         dp,
         dq_sum,
@@ -89,6 +93,10 @@ struct OnTiles<'a, T> {
     p_turned: &'a mut [bf16],
     /// The same of gradients of scores.
     ds_turned: &'a mut [bf16],
+    /// Weights, and then gradients of scores, of 32 queries as pairs, before they are turned: `[tile of keys][part]`.
+    turning: &'a mut [bf16],
+    /// Of each query, `dy · y`.
+    means: &'a mut [f32],
     /// `[tile of queries][panel of keys]`, before they are scaled.
     scores: &'a mut [f32],
     /// The same of gradients of weights.
@@ -110,6 +118,9 @@ impl<T: Real> Kernel for OnTiles<'_, T> {
         let &Attention { d_k, d_v, scale, .. } = self.head.attention;
         let Span { query, key, .. } = *self.head.span;
         let (queries, all_keys) = (self.head.span.queries as usize, self.head.span.keys as usize);
+        for query in 0..queries {
+            self.means[query] = self.head.mean_of_gradients(s, query);
+        }
         self.dq_sum.fill(0.0);
         for start in (0..all_keys).step_by(BLOCK) {
             let keys = BLOCK.min(all_keys - start);
@@ -117,8 +128,8 @@ impl<T: Real> Kernel for OnTiles<'_, T> {
             pack(s, k, self.k_pairs);
             pack(s, k.t(), self.k_turned);
             pack(s, copy(s, self.head.v.at(start, 0), keys, d_v, self.v).t(), self.v_turned);
-            self.dk_sum.fill(0.0);
-            self.dv_sum.fill(0.0);
+            self.dk_sum[..keys.next_multiple_of(STEP) * d_k].fill(0.0);
+            self.dv_sum[..keys.next_multiple_of(STEP) * d_v].fill(0.0);
             for first in (0..queries).step_by(BLOCK) {
                 let count = BLOCK.min(queries - first);
                 if self.head.meet(first, count, start, keys) {
@@ -145,31 +156,15 @@ impl<T: Real> OnTiles<'_, T> {
         pack(s, copy(s, self.head.q.at(first, 0), queries, d_k, self.q), self.q_pairs);
         pack(s, copy(s, self.head.dy.at(first, 0), queries, d_v, self.dy), self.dy_pairs);
         let (q, dy) = (Left::rows(self.q, d_k), Left::rows(self.dy, d_v));
-        multiply(&self.tiles, [2 * of_queries, of_keys, d_k / STEP], q, self.k_turned, self.scores, true);
-        multiply(&self.tiles, [2 * of_queries, of_keys, d_v / STEP], dy, self.v_turned, self.dp, true);
+        multiply(&self.tiles, [2 * of_queries, of_keys, d_k / STEP], q, self.k_turned, self.scores);
+        multiply(&self.tiles, [2 * of_queries, of_keys, d_v / STEP], dy, self.v_turned, self.dp);
         self.through_softmax(s, first, queries, start, keys);
-        for part in 0..PARTS {
-            let (p, ds) =
-                (Left::part(self.p_turned, part, of_queries), Left::part(self.ds_turned, part, of_queries));
-            multiply(
-                &self.tiles,
-                [2 * of_keys, d_v / PANEL, of_queries],
-                p,
-                self.dy_pairs,
-                self.dv_sum,
-                false,
-            );
-            multiply(
-                &self.tiles,
-                [2 * of_keys, d_k / PANEL, of_queries],
-                ds,
-                self.q_pairs,
-                self.dk_sum,
-                false,
-            );
-            let (ds, dq_sum) = (Left::part(self.ds, part, of_keys), &mut self.dq_sum[first * d_k..]);
-            multiply(&self.tiles, [2 * of_queries, d_k / PANEL, of_keys], ds, self.k_pairs, dq_sum, false);
-        }
+        let tiles = &self.tiles;
+        let (p, ds) = (Left::tiles(self.p_turned, of_queries), Left::tiles(self.ds_turned, of_queries));
+        multiply_add(tiles, [2 * of_keys, d_v / PANEL, of_queries], p, self.dy_pairs, self.dv_sum);
+        multiply_add(tiles, [2 * of_keys, d_k / PANEL, of_queries], ds, self.q_pairs, self.dk_sum);
+        let (ds, dq_sum) = (Left::tiles(self.ds, of_keys), &mut self.dq_sum[first * d_k..]);
+        multiply_add(tiles, [2 * of_queries, d_k / PANEL, of_keys], ds, self.k_pairs, dq_sum);
     }
 
     /// Turns scores into weights after dropout, and gradients of those weights into gradients of the scores, two
@@ -178,18 +173,21 @@ impl<T: Real> OnTiles<'_, T> {
     fn through_softmax<S: Simd>(&mut self, s: S, first: usize, queries: usize, start: usize, keys: usize) {
         let scale = s.splat(self.head.attention.scale);
         let (of_queries, of_keys) = (queries.div_ceil(STEP), keys.div_ceil(STEP));
-        let mut weights = [const { Pairs::<PARTS>::new() }; BLOCK / TILE];
-        let mut gradients = [const { Pairs::<PARTS>::new() }; BLOCK / TILE];
+        let (weights, gradients) = self.turning.split_at_mut(PARTS * BLOCK * STEP);
         for step in 0..of_queries {
             for pair in 0..TILE {
                 let number = step * STEP + 2 * pair;
-                let query =
-                    |number| (number < queries).then(|| self.head.query(s, first + number, start, keys));
-                let both: [Option<Query<S>>; 2] = [query(number), query(number + 1)];
+                // Rows below the last query add zeros.
+                let mut both: [Option<Query<S>>; 2] = [None, None];
+                for i in 0..2 {
+                    if number + i < queries {
+                        let query = first + number + i;
+                        both[i] = Some(self.head.query(s, query, self.means[query], start, keys));
+                    }
+                }
                 for panel in 0..of_keys {
                     // The block of sums, and the tiles of gradients, that have both queries in rows one below the other.
                     let block = number / TILE * of_keys + panel;
-                    let tiles = &mut self.ds[block * PARTS * IN_TILE..][..PARTS * IN_TILE];
                     for at in (0..PANEL).step_by(2 * S::LANES) {
                         let (mut p, mut ds) = ([[s.splat(0.0); 2]; 2], [[s.splat(0.0); 2]; 2]);
                         for i in 0..2 {
@@ -203,21 +201,21 @@ impl<T: Real> OnTiles<'_, T> {
                                     query.through_softmax(s, panel * PANEL + at, scores, dp);
                             }
                             let ds = row::<S, PARTS>(s, ds[i][0], ds[i][1]);
-                            put(s, tiles_of(tiles), number % TILE + i, at / 2, ds);
+                            put(s, parts(self.ds, block), number % TILE + i, at / 2, ds);
                         }
                         for v in 0..2 {
                             let (tile, at) =
                                 (2 * panel + (at + v * S::LANES) / TILE, (at + v * S::LANES) % TILE);
-                            put(s, &mut weights[tile].0, pair, at, pairs(s, p[0][v], p[1][v]));
-                            put(s, &mut gradients[tile].0, pair, at, pairs(s, ds[0][v], ds[1][v]));
+                            put(s, parts(weights, tile), pair, at, pairs(s, p[0][v], p[1][v]));
+                            put(s, parts(gradients, tile), pair, at, pairs(s, ds[0][v], ds[1][v]));
                         }
                     }
                 }
             }
             for tile in 0..2 * of_keys {
-                let to = (tile * of_queries + step) * PARTS * IN_TILE;
-                weights[tile].transpose(s, tiles_of(&mut self.p_turned[to..][..PARTS * IN_TILE]));
-                gradients[tile].transpose(s, tiles_of(&mut self.ds_turned[to..][..PARTS * IN_TILE]));
+                let to = tile * of_queries + step;
+                transpose(s, parts(weights, tile), parts(self.p_turned, to));
+                transpose(s, parts(gradients, tile), parts(self.ds_turned, to));
             }
         }
     }
@@ -247,6 +245,12 @@ impl<T: Real> OnTiles<'_, T> {
             }
         }
     }
+}
+
+/// The parts of a tile.
+#[inline(always)]
+fn parts(tiles: &mut [bf16], tile: usize) -> &mut Parts<PARTS> {
+    tiles_of(&mut tiles[tile * PARTS * IN_TILE..][..PARTS * IN_TILE])
 }
 
 /// Copies the first `[rows, width]` of a matrix of bf16, with rows of zeros below them up to a whole step.
@@ -283,6 +287,7 @@ fn pack<S: Simd>(s: S, from: Matrix<bf16>, to: &mut [bf16]) {
 #[derive(Clone, Copy)]
 struct Left<'a> {
     data: &'a [bf16],
+    parts: usize,
     tile: usize,
     stride: usize,
     step: usize,
@@ -292,47 +297,81 @@ impl<'a> Left<'a> {
     /// Rows as they are.
     #[inline(always)]
     fn rows(data: &'a [bf16], width: usize) -> Left<'a> {
-        Left { data, tile: TILE * width, stride: width, step: STEP }
+        Left { data, parts: 1, tile: TILE * width, stride: width, step: STEP }
     }
 
-    /// One of the parts of tiles, which are so many steps long.
+    /// Tiles in two parts, so many steps long.
     #[inline(always)]
-    fn part(data: &'a [bf16], part: usize, steps: usize) -> Left<'a> {
+    fn tiles(data: &'a [bf16], steps: usize) -> Left<'a> {
         let step = PARTS * IN_TILE;
-        Left { data: &data[part * IN_TILE..], tile: steps * step, stride: STEP, step }
+        Left { data, parts: PARTS, tile: steps * step, stride: STEP, step }
     }
 }
 
-/// All blocks of a product of so many tiles of rows, panels of columns and steps. It is added to the sums, or stored if it is the
-/// first.
+/// All blocks of a product of so many tiles of rows, panels of columns and steps.
 #[inline(always)]
-fn multiply(
-    tiles: &Tiles,
+fn multiply(tiles: &Tiles, shape: [usize; 3], a: Left, b: &[bf16], c: &mut [f32]) {
+    for_blocks(
+        shape,
+        a,
+        b,
+        c,
+        true,
+        #[inline(always)]
+        |product| {
+            // Safety: a valid product, whose left operand is in one part.
+            unsafe { tiles.multiply_bf16(product, || {}) }
+        },
+    );
+}
+
+/// The same of a left operand in two parts, added to the sums.
+#[inline(always)]
+fn multiply_add(tiles: &Tiles, shape: [usize; 3], a: Left, b: &[bf16], c: &mut [f32]) {
+    for_blocks(
+        shape,
+        a,
+        b,
+        c,
+        false,
+        #[inline(always)]
+        |product| {
+            // Safety: a valid product, whose left operand is in two parts.
+            unsafe { tiles.multiply_two_parts(product, || {}) }
+        },
+    );
+}
+
+/// Calls `multiply` with the product of each block, which is valid.
+#[inline(always)]
+fn for_blocks(
     [rows, panels, steps]: [usize; 3],
     a: Left,
     b: &[bf16],
     c: &mut [f32],
     first: bool,
+    multiply: impl Fn(Product<bf16, f32>),
 ) {
+    let size = size_of::<bf16>();
     for row in 0..rows {
+        // The last element is that of the last row of the last step, in the last part.
+        let length = (a.parts - 1) * IN_TILE + (TILE - 1) * a.stride + (steps - 1) * a.step + STEP;
+        let left = &a.data[row * a.tile..][..length];
         for panel in 0..panels {
-            let a_tile = &a.data[row * a.tile..][..(TILE - 1) * a.stride + (steps - 1) * a.step + STEP];
-            let columns = &b[panel * steps * STEP * PANEL..][..steps * STEP * PANEL];
-            let block = &mut c[(row * panels + panel) * TILE * PANEL..][..TILE * PANEL];
-            let size = size_of::<bf16>();
-            let product = Product {
-                a: a_tile.as_ptr(),
+            let right = &b[panel * steps * STEP * PANEL..][..steps * STEP * PANEL];
+            let sums = &mut c[(row * panels + panel) * TILE * PANEL..][..TILE * PANEL];
+            multiply(Product {
+                a: left.as_ptr(),
                 a_stride: a.stride * size,
                 a_step: a.step * size,
-                b: columns.as_ptr(),
+                b: right.as_ptr(),
                 steps,
-                c: block.as_mut_ptr(),
+                c: sums.as_mut_ptr(),
                 first,
-                next_columns: columns.as_ptr().cast(),
-                next_rows: a_tile.as_ptr().cast(),
-            };
-            // Safety: all of the operands were just cut, and scratch memory is aligned to cache lines as its parts are.
-            unsafe { tiles.multiply_bf16(product, || {}) }
+                // All of it is in the first cache.
+                next_columns: right.as_ptr().cast(),
+                next_rows: left.as_ptr().cast(),
+            });
         }
     }
 }

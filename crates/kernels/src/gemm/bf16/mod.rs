@@ -23,7 +23,7 @@ use crate::threads::Shared;
 use block::{Columns, PAIR, SUMS};
 use half::bf16;
 use pack::{Left, PackPanel, Right};
-pub(crate) use pack::{Pairs, pack_right, put, tiles_of};
+pub(crate) use pack::{Parts, pack_right, put, tiles_of, transpose};
 pub(super) use parts::gemm_in_parts;
 pub(crate) use parts::{pairs, row};
 

@@ -159,7 +159,7 @@ impl<T: Real, const N: usize> Kernel for Copy<'_, T, N> {
                     for (row, pairs) in (row..rows.end).step_by(TILE).zip(&pairs) {
                         let to = tiles_at(row, step);
                         if a.transposed {
-                            pairs.transpose(s, to);
+                            transpose(s, &pairs.0, to);
                         } else {
                             for i in 0..TILE {
                                 row_pairs(s, part(a.data, k, row + i..m, step..k.min(step + STEP)), to, i);
@@ -239,7 +239,7 @@ pub(crate) fn pack_right<S: Simd, T: Real, const N: usize>(
             for i in 0..TILE {
                 row_pairs(s, part(b.data, k, first + i..n, step..k.min(step + STEP)), &mut pairs.0, i);
             }
-            pairs.transpose(s, to);
+            transpose(s, &pairs.0, to);
         }
     }
 }
@@ -336,23 +336,24 @@ fn vector<S: Simd, T: Real>(s: S, from: &[T], at: usize) -> S::F {
 
 /// Sixteen rows of sixteen pairs of bf16 for each part, about to be turned.
 #[repr(C, align(64))]
-pub(crate) struct Pairs<const N: usize>(pub Parts<N>);
+struct Pairs<const N: usize>(Parts<N>);
 
 impl<const N: usize> Pairs<N> {
     #[inline(always)]
-    pub(crate) const fn new() -> Pairs<N> {
+    fn new() -> Pairs<N> {
         Pairs([[[0.0; TILE]; TILE]; N])
     }
+}
 
-    #[inline(always)]
-    pub(crate) fn transpose<S: Simd>(&self, s: S, to: &mut Parts<N>) {
-        for part in 0..N {
-            for i in (0..TILE).step_by(S::LANES) {
-                for j in (0..TILE).step_by(S::LANES) {
-                    let (from, to) = (self.0[part][i].as_ptr(), to[part][j].as_mut_ptr());
-                    // Safety: blocks of LANES × LANES inside of both.
-                    unsafe { s.transpose(from.add(j), TILE, to.add(i), TILE) }
-                }
+/// Turns sixteen rows of sixteen pairs, for each part.
+#[inline(always)]
+pub(crate) fn transpose<S: Simd, const N: usize>(s: S, from: &Parts<N>, to: &mut Parts<N>) {
+    for part in 0..N {
+        for i in (0..TILE).step_by(S::LANES) {
+            for j in (0..TILE).step_by(S::LANES) {
+                let (from, to) = (from[part][i].as_ptr(), to[part][j].as_mut_ptr());
+                // Safety: blocks of LANES × LANES inside of both.
+                unsafe { s.transpose(from.add(j), TILE, to.add(i), TILE) }
             }
         }
     }
