@@ -336,7 +336,7 @@ mod linux {
             let Product { a_stride, a_step, steps, c, first, .. } = product;
             let Product { mut a, mut b, mut next_columns, mut next_rows, .. } = product;
             debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
-            debug_assert!(apart % 64 == 0);
+            debug_assert!(apart.is_multiple_of(64));
             let end = b.wrapping_byte_add(steps * 2048);
             // Safety: as in the products of one panel.
             unsafe {

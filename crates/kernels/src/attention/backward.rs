@@ -153,7 +153,7 @@ impl<T: Real> Head<'_, T> {
     /// # Safety
     /// The row must belong to the span, and nobody else may have it.
     #[inline(always)]
-    pub(super) unsafe fn row<'b>(&self, of: &'b Shared<T>, row: usize, width: usize) -> &'b mut [T] {
+    pub(super) unsafe fn row<'b>(&self, of: Shared<'b, T>, row: usize, width: usize) -> &'b mut [T] {
         // Safety: the caller's promise.
         unsafe { of.slice((row * self.attention.heads + self.number) * width, width) }
     }
@@ -246,12 +246,12 @@ impl<T: Real> Kernel for Backward<'_, T> {
             }
             // Safety: spans do not share keys, so this head of their rows belongs to this task.
             unsafe {
-                self.write(s, self.dk_sum, 1.0, &self.head.dk, key as usize + start, keys, d_k);
-                self.write(s, self.dv_sum, 1.0, &self.head.dv, key as usize + start, keys, d_v);
+                self.write(s, self.dk_sum, 1.0, self.head.dk, key as usize + start, keys, d_k);
+                self.write(s, self.dv_sum, 1.0, self.head.dv, key as usize + start, keys, d_v);
             }
         }
         // Safety: nor do they share queries.
-        unsafe { self.write(s, self.dq_sum, scale, &self.head.dq, query as usize, queries, d_k) };
+        unsafe { self.write(s, self.dq_sum, scale, self.head.dq, query as usize, queries, d_k) };
     }
 }
 
@@ -293,7 +293,7 @@ impl<T: Real> Backward<'_, T> {
         s: S,
         sums: &[f32],
         factor: f32,
-        to: &Shared<T>,
+        to: Shared<T>,
         row: usize,
         rows: usize,
         width: usize,

@@ -138,12 +138,12 @@ impl<T: Real> Kernel for OnTiles<'_, T> {
             }
             // Safety: spans do not share keys, so this head of their rows belongs to this task.
             unsafe {
-                self.write(s, self.dk_sum, scale, &self.head.dk, key as usize + start, keys, d_k);
-                self.write(s, self.dv_sum, 1.0, &self.head.dv, key as usize + start, keys, d_v);
+                self.write(s, self.dk_sum, scale, self.head.dk, key as usize + start, keys, d_k);
+                self.write(s, self.dv_sum, 1.0, self.head.dv, key as usize + start, keys, d_v);
             }
         }
         // Safety: nor do they share queries.
-        unsafe { self.write(s, self.dq_sum, scale, &self.head.dq, query as usize, queries, d_k) };
+        unsafe { self.write(s, self.dq_sum, scale, self.head.dq, query as usize, queries, d_k) };
     }
 }
 
@@ -230,7 +230,7 @@ impl<T: Real> OnTiles<'_, T> {
         s: S,
         sums: &[f32],
         factor: f32,
-        to: &Shared<T>,
+        to: Shared<T>,
         row: usize,
         rows: usize,
         width: usize,
