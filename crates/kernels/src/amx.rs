@@ -10,11 +10,11 @@ pub(crate) use linux::{Amx, Tiles};
 
 /// Rows of a tile, and pairs of bf16 or groups of four int8 in a row.
 pub(crate) const TILE: usize = 16;
-/// Columns of a block of sums, which is a tile of rows by two tiles of columns.
+/// Columns that are packed together: two tiles.
 pub(crate) const PANEL: usize = 2 * TILE;
 
-/// A product of a tile of rows by two tiles of columns, `steps` tiles long, added to or stored in a block of 16 × 32 sums, and
-/// what is fetched meanwhile.
+/// A product of a tile of rows by a panel of columns, `steps` tiles long, added to or stored in a block of 16 × 32 sums, and what
+/// is fetched meanwhile. ([`Tiles::multiply_wide`] has two panels, and so twice the sums and what is fetched.)
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
     expect(dead_code, reason = "there is no product of tiles without them")
@@ -25,13 +25,13 @@ pub(crate) struct Product<T, Sum> {
     pub a: *const T,
     pub a_stride: usize,
     pub a_step: usize,
-    /// Packed columns: for each step two tiles of 1 KiB, or as many for each as there are parts.
+    /// Packed columns: for each step two tiles of 1 KiB, or three times as many if they are in three parts.
     pub b: *const T,
     pub steps: usize,
     /// 16 rows of 32 sums, taken as zero at the start with `first`.
     pub c: *mut Sum,
     pub first: bool,
-    /// Columns that come next, two cache lines for each step and part. They need not be valid.
+    /// Columns that come next, two cache lines for each step and part of them. They need not be valid.
     pub next_columns: *const u8,
     /// The same of rows.
     pub next_rows: *const u8,
@@ -231,7 +231,7 @@ mod linux {
 
     /// The [`Product`]s of one type of elements, in so many parts, by the assembly of a step: it adds to `tmm0` and `tmm1`.
     ///
-    /// A step takes four registers, or five. Two by two tiles in eight registers would save a load in three; but at times, presumably
+    /// A step takes four registers, or five; [`Tiles::multiply_wide`], which loads rows half as often, takes six. Two by two tiles in eight registers would save a load in three; but at times, presumably
     /// when a neighbour keeps the other half of the core busy, the unit has so few registers behind those that it shows that a
     /// loop stalls the more the more of them it uses: with eight a product then takes twice as long as with four, and at other
     /// times it is as fast either way.
@@ -324,7 +324,8 @@ mod linux {
         /// [`Self::store_wide`]. `between` is called after each step but the first.
         ///
         /// # Safety
-        /// As for [`Self::multiply_bf16`].
+        /// As for [`Self::multiply_bf16`], with both panels and 16 × 64 sums. If there is a block `before`, it must be valid to write,
+        /// and the last thing that these tiles were used for must be the product whose sums belong there.
         #[inline(always)]
         pub(crate) unsafe fn multiply_wide(
             &self,
@@ -397,7 +398,7 @@ mod linux {
         /// Stores the sums of the last [`Self::multiply_wide`].
         ///
         /// # Safety
-        /// The block must be valid to write.
+        /// The block must be valid to write, and the tiles must not have been used for anything since.
         #[inline(always)]
         pub(crate) unsafe fn store_wide(&self, c: *mut f32) {
             // Safety: the caller's promise; the tiles are configured as long as `self` lives.

@@ -1,7 +1,7 @@
 //! `attentive bench kernels`: each kernel alone, beside the limit that it runs into.
 //!
 //! Shapes are those of training the base model. Products and attention are held against multiply-adds that need
-//! nothing but registers; products of bf16 and int8, where there is a tile unit, against its products. Everything else
+//! nothing but registers; what a tile unit computes, where there is one, against its products. Everything else
 //! goes over its operands once, and is held against the plainest stream over as many bytes: in a cache or in memory,
 //! wherever they fit. What is only written is counted once, although most processors read it first.
 
@@ -109,6 +109,8 @@ enum Operands {
     /// f32 a third forward and two thirds back.
     Both,
     Bf16,
+    /// bf16 on the way back through attention: of five products, tiles multiply two parts of an operand in three.
+    Attention,
     Int8,
 }
 
@@ -196,8 +198,9 @@ impl<'a> Bench<'a> {
                 (Operands::Bf16, Some([rate, _])) => ("tile bf16", rate, flops),
                 (Operands::Parts, Some([rate, _])) => ("tile bf16 / 6", rate / 6.0, flops),
                 (Operands::Both, Some([rate, _])) => {
-                    ("both of these", 3.0 / (1.0 / self.multiply_add + 12.0 / rate), flops)
+                    ("f32 + tile / 6", 3.0 / (1.0 / self.multiply_add + 12.0 / rate), flops)
                 }
+                (Operands::Attention, Some([rate, _])) => ("tile bf16 × 5/8", rate * 5.0 / 8.0, flops),
                 (Operands::Int8, Some([_, rate])) => ("tile int8", rate, flops),
                 _ => ("multiply-add", self.multiply_add, flops),
             },
@@ -334,7 +337,9 @@ fn attentions<T: Real>(bench: &mut Bench, sequences: usize, length: usize) {
     bench.measure("attention", shape.clone(), Work::Flops(2 * product), |cpu| {
         attention(cpu, &rule, &spans, q, k, v, &mut y, &mut lse);
     });
-    bench.measure("attention backward", shape, Work::Flops(5 * product), |cpu| {
+    let [_, back, _] = operands::<T>();
+    let back = if matches!(back, Operands::Bf16) { Operands::Attention } else { Operands::F32 };
+    bench.measure("attention backward", shape, Work::Product(5 * product, back), |cpu| {
         attention_backward(cpu, &rule, &spans, q, k, v, &y, &lse, &dy, &mut dq, &mut dk, &mut dv);
     });
 }

@@ -148,14 +148,29 @@ impl<T: Real> Head<'_, T> {
         s.sum(sum)
     }
 
-    /// This head of a row of one of the results, which is so wide.
+    /// Writes sums, times a factor, to this head of the rows from `row` on of one of the results, which is so wide: `place` tells where
+    /// the sums of a row and a column begin.
     ///
     /// # Safety
-    /// The row must belong to the span, and nobody else may have it.
+    /// The rows must belong to the span, and nobody else may have them.
     #[inline(always)]
-    pub(super) unsafe fn row<'b>(&self, of: Shared<'b, T>, row: usize, width: usize) -> &'b mut [T] {
-        // Safety: the caller's promise.
-        unsafe { of.slice((row * self.attention.heads + self.number) * width, width) }
+    pub(super) unsafe fn write<S: Simd>(
+        &self,
+        s: S,
+        to: Shared<T>,
+        [row, rows, width]: [usize; 3],
+        sums: &[f32],
+        factor: f32,
+        place: impl Fn(usize, usize) -> usize,
+    ) {
+        for i in 0..rows {
+            // Safety: the caller's promise.
+            let to = unsafe { to.slice(((row + i) * self.attention.heads + self.number) * width, width) };
+            for at in (0..width).step_by(S::LANES) {
+                let n = S::LANES.min(width - at);
+                store(s, to, at, n, s.mul(load(s, sums, place(i, at), n), s.splat(factor)));
+            }
+        }
     }
 }
 
@@ -244,15 +259,27 @@ impl<T: Real> Kernel for Backward<'_, T> {
                     self.pair(s, first, count, start, keys);
                 }
             }
+            let (row, head) = (key as usize + start, &self.head);
             // Safety: spans do not share keys, so this head of their rows belongs to this task.
             unsafe {
-                self.write(s, self.dk_sum, 1.0, self.head.dk, key as usize + start, keys, d_k);
-                self.write(s, self.dv_sum, 1.0, self.head.dv, key as usize + start, keys, d_v);
+                head.write(s, head.dk, [row, keys, d_k], self.dk_sum, 1.0, dense(s, d_k));
+                head.write(s, head.dv, [row, keys, d_v], self.dv_sum, 1.0, dense(s, d_v));
             }
         }
         // Safety: nor do they share queries.
-        unsafe { self.write(s, self.dq_sum, scale, self.head.dq, query as usize, queries, d_k) };
+        unsafe {
+            let rows = [query as usize, queries, d_k];
+            self.head.write(s, self.head.dq, rows, self.dq_sum, scale, dense(s, d_k));
+        }
     }
+}
+
+/// Where columns of padded rows are.
+#[inline(always)]
+fn dense<S: Simd>(s: S, width: usize) -> impl Fn(usize, usize) -> usize {
+    let stride = padded(s, width);
+    #[inline(always)]
+    move |row, column| row * stride + column
 }
 
 impl<T: Real> Backward<'_, T> {
@@ -281,31 +308,5 @@ impl<T: Real> Backward<'_, T> {
         multiply_add(self.isa, [keys, k_stride, queries], self.ds, [1, stride], self.q_block, self.dk_sum);
         let dq_sum = &mut self.dq_sum[first * k_stride..];
         multiply_add(self.isa, [queries, k_stride, keys], self.ds, [stride, 1], self.k_block, dq_sum);
-    }
-
-    /// Writes sums, times a factor, to this head of the rows from `row` on.
-    ///
-    /// # Safety
-    /// This head of these rows must belong to this task.
-    #[inline(always)]
-    unsafe fn write<S: Simd>(
-        &self,
-        s: S,
-        sums: &[f32],
-        factor: f32,
-        to: Shared<T>,
-        row: usize,
-        rows: usize,
-        width: usize,
-    ) {
-        for i in 0..rows {
-            // Safety: the caller's promise.
-            let to = unsafe { self.head.row(to, row + i, width) };
-            let sums = &sums[i * padded(s, width)..][..width];
-            for at in (0..width).step_by(S::LANES) {
-                let n = S::LANES.min(width - at);
-                store(s, to, at, n, s.mul(load(s, sums, at, n), s.splat(factor)));
-            }
-        }
     }
 }

@@ -10,11 +10,10 @@ use super::{Attention, Rows, Span};
 use crate::Real;
 use crate::amx::{Amx, PANEL, Product, TILE, Tiles};
 use crate::gemm::Matrix;
-use crate::gemm::bf16::{Parts, STEP, pack_right, pairs, put, row, tiles_of, transpose};
+use crate::gemm::bf16::{Parts, STEP, as_tiles, pack_right, pairs, put, row, transpose};
 use crate::isa::{Isa, Kernel};
 use crate::scratch::Scratch;
-use crate::simd::{Simd, load, store};
-use crate::threads::Shared;
+use crate::simd::{Simd, load};
 use half::bf16;
 
 /// Whether the tiles can do it.
@@ -25,7 +24,7 @@ pub(super) fn fits_tiles<T: Real>(attention: &Attention) -> bool {
 
 /// Parts of weights and of gradients of scores.
 const PARTS: usize = 2;
-/// Elements of a tile of bf16, and half of those of a block of sums.
+/// Elements of a tile of bf16.
 const IN_TILE: usize = TILE * STEP;
 
 /// The gradients of a head that [`fits_tiles`].
@@ -136,14 +135,28 @@ impl<T: Real> Kernel for OnTiles<'_, T> {
                     self.pair(s, first, count, start, keys);
                 }
             }
+            let (row, head) = (key as usize + start, &self.head);
             // Safety: spans do not share keys, so this head of their rows belongs to this task.
             unsafe {
-                self.write(s, self.dk_sum, scale, self.head.dk, key as usize + start, keys, d_k);
-                self.write(s, self.dv_sum, 1.0, self.head.dv, key as usize + start, keys, d_v);
+                head.write(s, head.dk, [row, keys, d_k], self.dk_sum, scale, in_blocks(d_k));
+                head.write(s, head.dv, [row, keys, d_v], self.dv_sum, 1.0, in_blocks(d_v));
             }
         }
         // Safety: nor do they share queries.
-        unsafe { self.write(s, self.dq_sum, scale, self.head.dq, query as usize, queries, d_k) };
+        unsafe {
+            let rows = [query as usize, queries, d_k];
+            self.head.write(s, self.head.dq, rows, self.dq_sum, scale, in_blocks(d_k));
+        }
+    }
+}
+
+/// Where columns of rows in blocks of sums are.
+#[inline(always)]
+fn in_blocks(width: usize) -> impl Fn(usize, usize) -> usize {
+    #[inline(always)]
+    move |row, column| {
+        let block = row / TILE * (width / PANEL) + column / PANEL;
+        (block * TILE + row % TILE) * PANEL + column % PANEL
     }
 }
 
@@ -219,38 +232,12 @@ impl<T: Real> OnTiles<'_, T> {
             }
         }
     }
-
-    /// Writes sums, times a factor, to this head of the rows from `row` on.
-    ///
-    /// # Safety
-    /// This head of these rows must belong to this task.
-    #[inline(always)]
-    unsafe fn write<S: Simd>(
-        &self,
-        s: S,
-        sums: &[f32],
-        factor: f32,
-        to: Shared<T>,
-        row: usize,
-        rows: usize,
-        width: usize,
-    ) {
-        for i in 0..rows {
-            // Safety: the caller's promise.
-            let to = unsafe { self.head.row(to, row + i, width) };
-            for at in (0..width).step_by(S::LANES) {
-                let block = i / TILE * (width / PANEL) + at / PANEL;
-                let sum = load(s, sums, (block * TILE + i % TILE) * PANEL + at % PANEL, S::LANES);
-                store(s, to, at, S::LANES, s.mul(sum, s.splat(factor)));
-            }
-        }
-    }
 }
 
 /// The parts of a tile.
 #[inline(always)]
 fn parts(tiles: &mut [bf16], tile: usize) -> &mut Parts<PARTS> {
-    tiles_of(&mut tiles[tile * PARTS * IN_TILE..][..PARTS * IN_TILE])
+    as_tiles(&mut tiles[tile * PARTS * IN_TILE..][..PARTS * IN_TILE])
 }
 
 /// Copies the first `[rows, width]` of a matrix of bf16, with rows of zeros below them up to a whole step.
@@ -311,6 +298,7 @@ impl<'a> Left<'a> {
 /// All blocks of a product of so many tiles of rows, panels of columns and steps.
 #[inline(always)]
 fn multiply(tiles: &Tiles, shape: [usize; 3], a: Left, b: &[bf16], c: &mut [f32]) {
+    assert!(a.parts == 1);
     for_blocks(
         shape,
         a,
@@ -328,6 +316,7 @@ fn multiply(tiles: &Tiles, shape: [usize; 3], a: Left, b: &[bf16], c: &mut [f32]
 /// The same of a left operand in two parts, added to the sums.
 #[inline(always)]
 fn multiply_add(tiles: &Tiles, shape: [usize; 3], a: Left, b: &[bf16], c: &mut [f32]) {
+    assert!(a.parts == PARTS);
     for_blocks(
         shape,
         a,
@@ -352,6 +341,7 @@ fn for_blocks(
     first: bool,
     multiply: impl Fn(Product<bf16, f32>),
 ) {
+    assert!(steps > 0);
     let size = size_of::<bf16>();
     for row in 0..rows {
         // The last element is that of the last row of the last step, in the last part.
@@ -368,7 +358,7 @@ fn for_blocks(
                 steps,
                 c: sums.as_mut_ptr(),
                 first,
-                // All of it is in the first cache.
+                // Nothing has to be fetched: it was just written.
                 next_columns: right.as_ptr().cast(),
                 next_rows: left.as_ptr().cast(),
             });

@@ -89,7 +89,7 @@ impl<'a, T> Matrix<'a, T> {
 /// What happens to the sums of a product on their way to memory.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Epilogue<'a> {
-    /// Add to what `C` holds: f32 sums start from it, sums of bf16 products are added to it at the end.
+    /// Add to what `C` holds: f32 sums start from it, those of the tile unit and of bf16 products are added to it at the end.
     pub accumulate: bool,
     /// A number to add to each column, `[n]`.
     pub bias: Option<&'a [f32]>,

@@ -186,7 +186,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
         unsafe { multiply_rows::<Self, ROWS, APART>(self, a, a_step, b, depth, sums) }
     }
 
-    /// A bf16 of those nearest to each lane, as an f32; of two that are as near, the one further from zero.
+    /// A bf16 of those nearest to each lane, as an f32; of two that are as near, the one further from zero. A NaN becomes anything.
     fn nearest_bf16(self, x: Self::F) -> Self::F;
     /// Both rounded to bf16, lane by lane: `low` in the lower and `high` in the upper half.
     fn pair(self, low: Self::F, high: Self::F) -> Self::U;

@@ -47,31 +47,31 @@ impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
         let tiles = self.isa.amx().map(|amx| amx.tiles());
         let k = self.left.length;
         let room = std::mem::take(&mut self.right);
-        for deep in (0..k).step_by(self.left.deep()) {
+        for begin in (0..k).step_by(self.left.deep()) {
             let mut column = self.columns.start;
             while column < self.columns.end {
                 let wide = N == 1 && tiles.is_some() && column + PANEL < self.columns.end;
-                let panels = if wide { PAIR } else { 1 };
-                for start in (deep..k.min(deep + self.left.deep())).step_by(DEPTH) {
+                let count = if wide { PAIR } else { 1 };
+                for start in (begin..k.min(begin + self.left.deep())).step_by(DEPTH) {
                     let size = N * PANEL * DEPTH.min(k - start);
                     let (data, apart) = match self.b {
                         Right::Packed(panels) => (&panels[N * (column * k + start * PANEL)..], N * PANEL * k),
                         Right::Matrix(b) => {
-                            for panel in 0..panels {
+                            for panel in 0..count {
                                 let to = &mut room[panel * size..][..size];
                                 pack_right::<_, _, N>(s, b, column + panel * PANEL, start, to);
                             }
                             (&room[..], size)
                         }
                     };
-                    let right = Panels { data: &data[..(panels - 1) * apart + size], apart };
+                    let right = Panels { data: &data[..(count - 1) * apart + size], apart };
                     if wide {
                         self.multiply::<S, WIDE>(s, tiles.as_ref(), right, column, start);
                     } else {
                         self.multiply::<S, PANEL>(s, tiles.as_ref(), right, column, start);
                     }
                 }
-                column += panels * PANEL;
+                column += count * PANEL;
             }
         }
         if self.epilogue.streamed {
@@ -216,13 +216,15 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
     pub(super) fn sums_of<const W: usize>(&self, row: usize, column: usize) -> *mut f32 {
         let (row, panel) = ((row - self.rows.start) / TILE, (column - self.columns.start) / PANEL);
         let (k, tiles) = (self.left.length, self.rows.len().div_ceil(TILE));
-        self.sums.at(if k <= DEPTH {
+        let at = if k <= DEPTH {
             row % 2 * TILE * W
         } else if k <= self.left.deep() {
             row * TILE * W
         } else {
             panel * tiles * SUMS + row * TILE * W
-        })
+        };
+        assert!(at + TILE * W <= self.sums.len());
+        self.sums.at(at)
     }
 }
 
@@ -246,7 +248,7 @@ impl Run<'_> {
     /// The product with `W` columns and numbers in `N` parts.
     ///
     /// # Safety
-    /// As for [`Tiles::multiply_bf16`] and [`Tiles::multiply_wide`].
+    /// As for [`Tiles::multiply_bf16`], or with two panels for [`Tiles::multiply_wide`].
     #[inline(always)]
     unsafe fn multiply<const N: usize, const W: usize>(
         &self,

@@ -65,9 +65,9 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
 
     /// The rows of a block. The choices are made here, once for all of them.
     #[inline(always)]
-    fn finish_rows<S: Simd, const WIDE: usize>(&self, s: S, place: Place, sums: &[[f32; WIDE]]) {
+    fn finish_rows<S: Simd, const W: usize>(&self, s: S, place: Place, sums: &[[f32; W]]) {
         let Epilogue { accumulate, bias, activation, .. } = self.epilogue;
-        let mut wide_bias = [0.0; WIDE];
+        let mut wide_bias = [0.0; W];
         if let Some(bias) = bias {
             wide_bias[..place.cols].copy_from_slice(&bias[place.column..place.column + place.cols]);
         }
@@ -97,22 +97,22 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
 
     /// Stores `finish` of each sum with its bias, what `C` holds there and the number of lanes.
     #[inline(always)]
-    fn put<S: Simd, const WIDE: usize>(
+    fn put<S: Simd, const W: usize>(
         &self,
         s: S,
         Place { row, column, rows, cols, width }: Place,
-        sums: &[[f32; WIDE]],
-        bias: &[f32; WIDE],
+        sums: &[[f32; W]],
+        bias: &[f32; W],
         finish: impl Fn(S::F, &[C], usize) -> S::F,
     ) {
         let sum = |sums: &[f32], at| s.add(load(s, sums, at, S::LANES), load(s, bias, at, S::LANES));
         // Safety: rows and columns belong to one task each.
         let c = |i: usize| unsafe { self.c.slice((row + i) * width + column, cols) };
         // Whole rows are the common case, and their length is known when compiling.
-        if cols == WIDE {
+        if cols == W {
             for (i, sums) in sums[..rows].iter().enumerate() {
-                let c = c(i).first_chunk_mut::<WIDE>().expect("a whole row");
-                for at in (0..WIDE).step_by(S::LANES) {
+                let c = c(i).first_chunk_mut::<W>().expect("a whole row");
+                for at in (0..W).step_by(S::LANES) {
                     let y = finish(sum(sums, at), &c[at..at + S::LANES], S::LANES);
                     if self.epilogue.streamed {
                         // Safety: inside of the row, and aligned like its vectors.

@@ -5,7 +5,8 @@
 //! on the way, into pairs of neighbours along `k`, which is what the tile unit and the dot products of AVX-512 multiply, and
 //! stays in the first cache while the rows stream past it from the second. Sums of a block of 16 rows and these columns go on
 //! exactly from one stretch to the next, so that an element depends on its row, its column and the instruction set alone. A
-//! complete block goes to `C` while the next one is computed (`finish.rs`).
+//! complete block goes to `C` while the next one is computed (`finish.rs`). Numbers in parts (`parts.rs`) take more room: a task
+//! has up to 512 rows of them, and goes on by one panel.
 
 mod block;
 mod finish;
@@ -23,7 +24,7 @@ use crate::threads::Shared;
 use block::{Columns, PAIR, SUMS};
 use half::bf16;
 use pack::{Left, PackPanel, Right};
-pub(crate) use pack::{Parts, pack_right, put, tiles_of, transpose};
+pub(crate) use pack::{Parts, as_tiles, pack_right, put, transpose};
 pub(super) use parts::gemm_in_parts;
 pub(crate) use parts::{pairs, row};
 
@@ -31,15 +32,15 @@ pub(crate) use parts::{pairs, row};
 pub(crate) const STEP: usize = 32;
 /// Panels in a task at most.
 const PANELS: usize = 8;
-/// Rows in a task, if columns come packed: so many of a stretch of `A` are 256 KiB, and so are their sums with the panels of a
-/// task. Both stay in the second cache, of which a neighbour may have his share.
+/// Rows in a task, if columns come packed: so many of a stretch of `A` are 128 KiB, and their sums with the panels of a task 256 KiB.
+/// Both stay in the second cache, of which a neighbour may have his share.
 const ROWS: usize = 256;
 /// The same if each task packs its columns, which has to be worth it.
 const WORTHWHILE: usize = 1024;
 /// The same of numbers in parts, which take more room.
 const WORTHWHILE_IN_PARTS: usize = 512;
-/// Elements of `k` that are multiplied in one go: so much of two panels, or of one with numbers in three parts, stays in the first
-/// cache.
+/// Elements of `k` that are multiplied in one go: so much of two panels stays in the first cache, and most of one panel with numbers
+/// in three parts.
 const DEPTH: usize = 256;
 
 /// `C = activation(A·B + bias)` with operands rounded to bf16: `A: [m, k]`, `B: [k, n]`, `C: [m, n]`.
@@ -54,14 +55,18 @@ pub fn gemm_bf16<B: Real, C: Real>(
     if a.rows == 0 || b.cols == 0 {
         return;
     }
-    // Rows on the left that lie in columns have to be turned, which takes longer than packing them on the right: with the wider
-    // operand there, the result comes out transposed, and is turned block by block.
-    if a.transposed && !b.transposed && a.rows > b.cols {
+    if better_turned(a, b) {
         let left = Left::<1>::tiles(cpu, b.t(), whole_steps(b.rows));
         multiply(cpu, left, Right::Matrix(a.t()), a.rows, c, epilogue, true);
     } else {
         multiply(cpu, Left::new(cpu, a, b.cols), Right::Matrix(b), b.cols, c, epilogue, false);
     }
+}
+
+/// Whether the transpose of a product takes less time. Rows on the left that lie in columns have to be turned, which takes longer than
+/// packing them on the right: with the wider operand there, the result comes out transposed, and is turned block by block.
+fn better_turned<A, B>(a: Matrix<A>, b: Matrix<B>) -> bool {
+    a.transposed && !b.transposed && a.rows > b.cols
 }
 
 /// [`gemm_bf16`] with weights in any form.
@@ -126,8 +131,8 @@ fn multiply<B: Real, C: Real, const N: usize>(
     // No element can tell how the work is cut, so that it may be cut by the number of threads: by columns, so that each is
     // packed, if it has to be, by one of them, unless there are so many more rows that the threads had better not all read them.
     let threads = cpu.threads.count();
-    let parts = if m > 3 * n { 1 } else { threads.min(2) };
-    let panels = n.div_ceil(PANEL).div_ceil(parts).min(PANELS);
+    let shares = if m > 3 * n { 1 } else { threads.min(2) };
+    let panels = n.div_ceil(PANEL).div_ceil(shares).min(PANELS);
     let column_tasks = n.div_ceil(panels * PANEL);
     let most = if matches!(b, Right::Packed(_)) {
         ROWS

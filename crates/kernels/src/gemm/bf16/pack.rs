@@ -146,7 +146,7 @@ impl<T: Real, const N: usize> Kernel for Copy<'_, T, N> {
             let tiles_at = |row: usize, step: usize| {
                 let at = place(m.next_multiple_of(TILE), row, start, depth) + (step - start) * TILE;
                 // Safety: a tile of rows belongs to one task.
-                tiles_of(unsafe { to.slice(N * at, N * TILE * STEP) })
+                as_tiles(unsafe { to.slice(N * at, N * TILE * STEP) })
             };
             // Two tiles of rows at a time: if these lie in columns of bf16, so many are a cache line.
             for row in rows.clone().step_by(2 * TILE) {
@@ -176,7 +176,8 @@ impl<T: Real, const N: usize> Kernel for Copy<'_, T, N> {
 pub(crate) type Parts<const N: usize> = [[[f32; TILE]; TILE]; N];
 
 /// Memory as such tiles.
-pub(crate) fn tiles_of<const N: usize>(tiles: &mut [bf16]) -> &mut Parts<N> {
+#[inline(always)]
+pub(crate) fn as_tiles<const N: usize>(tiles: &mut [bf16]) -> &mut Parts<N> {
     assert!(tiles.len() == N * TILE * STEP && tiles.as_ptr().addr().is_multiple_of(64));
     // Safety: as long and as aligned as just checked, and any bits are an f32.
     unsafe { &mut *tiles.as_mut_ptr().cast() }
@@ -230,7 +231,7 @@ pub(crate) fn pack_right<S: Simd, T: Real, const N: usize>(
     for (i, to) in to.chunks_exact_mut(N * 2 * TILE * STEP).enumerate() {
         let step = start + i * STEP;
         let (first, second) = to.split_at_mut(N * TILE * STEP);
-        let tiles = [tiles_of::<N>(first), tiles_of::<N>(second)];
+        let tiles = [as_tiles::<N>(first), as_tiles::<N>(second)];
         if !b.transposed {
             merge_tiles(s, b.data, n, step..k, column, tiles);
             continue;

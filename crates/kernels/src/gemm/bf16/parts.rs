@@ -4,16 +4,16 @@
 //! exactly, as long as the last of them is not below the least normal number, which the unit takes for zero. Of the nine products of
 //! the parts of two numbers, the three least are 2⁻²³ of the whole at most, of either sign and mostly far less: what a product in f32
 //! rounds away. The other six are products of bf16, which the unit computes sixteen times as fast as vectors compute those of f32.
-//! It adds 32 of them before it adds to a sum, so that there are fewer roundings than in a chain of multiply-adds: the error is not
-//! greater but smaller (see the tests).
+//! It adds up 32 of them before it adds to a sum, so that the long sum is rounded once for so many: the error is not greater than that
+//! of a chain of multiply-adds but smaller (see the tests).
 //!
-//! Gradients are computed like this, and nothing else is: what a model says in f32 has to be the same to the bit whether its weights
-//! are packed for decoding, where a part more would be a third more to read, or not.
+//! Gradients of weights and through weights are computed like this, and nothing else is: what a model says in f32 has to be the same to the bit whether its weights
+//! are packed for decoding, where parts would be half as much again to read, or not.
 //!
-//! What is not a number stays so, and what is infinite, or rounds to infinity, becomes so.
+//! What is not finite, or as a bf16 would not be, is not a number in the product.
 
 use super::pack::{Left, Right};
-use super::{Epilogue, Matrix, multiply, whole_steps};
+use super::{Epilogue, Matrix, better_turned, multiply, whole_steps};
 use crate::Cpu;
 use crate::simd::{Real, Simd};
 
@@ -30,13 +30,13 @@ pub(in crate::gemm) fn gemm_in_parts(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f
     if a.rows == 0 || b.cols == 0 {
         return;
     }
-    let turned = a.transposed && !b.transposed && a.rows > b.cols;
+    let turned = better_turned(a, b);
     let (left, right) = if turned { (b.t(), a.t()) } else { (a, b) };
     let left = Left::<PARTS>::tiles(cpu, left, whole_steps(left.cols));
     multiply(cpu, left, Right::Matrix(right), right.cols, c, epilogue, turned);
 }
 
-/// The parts of each lane: `N` of them, or the number itself if there is one.
+/// The parts of each lane: `N` of them, of which the last is yet to be rounded. A NaN is one in the last part.
 #[inline(always)]
 fn split<S: Simd, const N: usize>(s: S, x: S::F) -> [S::F; N] {
     let mut parts = [x; N];

@@ -82,7 +82,7 @@ fn products_match_the_definition_in_every_transposition_and_type_on_every_instru
     }
 }
 
-/// `k` in one stretch and in three; the operands give sums of both signs, and a row of `A` is zero.
+/// `k` in one stretch, two and more; the operands give sums of both signs, and a row of `A` is zero.
 fn rows_have_the_same_bits<C: Real>(isa: Isa, k: usize, activation: Option<Activation>, accumulate: bool) {
     let [m, n] = [200, 150];
     let (mut a, b, bias) = (rounded(1, m * k), normal(2, k * n), normal(3, n));
@@ -109,7 +109,7 @@ fn rows_have_the_same_bits<C: Real>(isa: Isa, k: usize, activation: Option<Activ
 #[test]
 fn a_row_has_the_same_bits_in_any_company_and_place_on_any_number_of_threads() {
     for isa in Isa::present() {
-        for (k, accumulate) in [(1056, false), (1056, true), (96, false)] {
+        for (k, accumulate) in [(1056, false), (1056, true), (352, false), (96, false)] {
             for activation in [None, Some(Activation::Relu), Some(Activation::Gelu)] {
                 rows_have_the_same_bits::<f32>(isa, k, activation, accumulate);
                 rows_have_the_same_bits::<bf16>(isa, k, activation, accumulate);
