@@ -7,8 +7,8 @@
 //! It adds up 32 of them before it adds to a sum, so that the long sum is rounded once for so many: the error is not greater than that
 //! of a chain of multiply-adds but smaller (see the tests).
 //!
-//! Gradients of weights and through weights are computed like this, and nothing else is: what a model says in f32 has to be the same to the bit whether its weights
-//! are packed for decoding, where parts would be half as much again to read, or not.
+//! Gradients of weights and through weights are computed like this, and nothing else is: what a model says in f32 has to be the same
+//! to the bit whether its weights are packed for decoding, where parts would be half as much again to read, or not.
 //!
 //! What is not finite, or as a bf16 would not be, is not a number in the product.
 
