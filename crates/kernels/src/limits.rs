@@ -3,11 +3,12 @@
 //! They are measured where they are asked for, with the instruction set and the threads of a [`Cpu`], and they take
 //! the best of some attempts: a limit that something else on the machine held up is no limit.
 
-use crate::amx::{TILE, Tiles};
+use crate::amx::{Numbers, TILE, Tiles};
 use crate::isa::Kernel;
 use crate::pass::PIECE;
 use crate::simd::{Simd, for_vectors, load, store};
-use crate::{Aligned, Cpu};
+use crate::{Aligned, Cpu, Random};
+use half::bf16;
 use std::hint::black_box;
 use std::time::Instant;
 
@@ -34,17 +35,23 @@ pub fn multiply_add_rate(cpu: &Cpu) -> f64 {
 
 /// Operations a second of products of tiles that need nothing but registers, of bf16 and of int8; none without a tile
 /// unit.
+///
+/// They are products of numbers of all kinds: with zeros, a core may run at a clock that it cannot keep with anything else.
 pub fn tile_rates(cpu: &Cpu) -> Option<[f64; 2]> {
     const FLOP: usize = 2 * TILE * TILE * TILE;
     const PRODUCTS: usize = 4;
     let amx = cpu.isa.amx()?;
-    let rate = |busy: fn(&Tiles, usize), pairs_or_fours: usize| {
+    let random = Random::new(1);
+    let number = |i: usize| bf16::from_f32(random.normal(i as u32)).to_le_bytes();
+    let in_bf16 = [0, 1].map(|tile| std::array::from_fn(|i| number(512 * tile + i / 2)[i % 2]));
+    let in_int8 = [0, 1].map(|tile| std::array::from_fn(|i| random.bits(1024 * tile + i as u32) as u8));
+    let rate = |busy: fn(&Tiles, usize, &Numbers), numbers: &Numbers, pairs_or_fours: usize| {
         best_rate(|| {
-            cpu.threads.run(TASKS, |_| busy(&amx.tiles(), TURNS / 16));
+            cpu.threads.run(TASKS, |_| busy(&amx.tiles(), TURNS / 16, numbers));
             (TASKS * TURNS / 16 * PRODUCTS * FLOP * pairs_or_fours) as f64
         })
     };
-    Some([rate(Tiles::busy_bf16, 2), rate(Tiles::busy_int8, 4)])
+    Some([rate(Tiles::busy_bf16, &in_bf16, 2), rate(Tiles::busy_int8, &in_int8, 4)])
 }
 
 /// Bytes a second, read and written ones together, of `y = y / 2 + x` over two arrays that hold `bytes` in all.

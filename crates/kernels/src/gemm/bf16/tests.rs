@@ -22,8 +22,9 @@ fn reference<B: Real, C: Real>(a: Matrix<bf16>, b: Matrix<B>, c: &[C], epilogue:
     (0..c.len()).map(|at| element(at / b.cols, at % b.cols)).collect()
 }
 
-/// The last ones have several blocks below each other, of one panel and of two, with 8, 3 and 1 steps in the last stretch of `k`.
-const SIZES: [[usize; 3]; 20] = [
+/// The last ones have several blocks below each other, of one tile of rows and of two, with 16, 11, 3 and 1 steps in the last stretch of
+/// `k`, and more elements of `k` than rows reach that stay in a cache, as they are and copied.
+const SIZES: [[usize; 3]; 22] = [
     [1, 1, 1],
     [1, 300, 70],
     [70, 1, 33],
@@ -44,6 +45,8 @@ const SIZES: [[usize; 3]; 20] = [
     [96, 1024, 160],
     [70, 288, 160],
     [100, 96, 200],
+    [300, 1056, 40],
+    [300, 1100, 40],
 ];
 
 fn product_matches<B: Real, C: Real>(isa: Isa, [m, k, n]: [usize; 3], b: &[B], tolerance: f64, name: &str) {
