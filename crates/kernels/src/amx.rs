@@ -14,10 +14,10 @@ pub(crate) const TILE: usize = 16;
 pub(crate) const PANEL: usize = 2 * TILE;
 
 /// The bytes of two tiles.
-pub(crate) type Numbers = [[u8; 1024]; 2];
+pub(crate) type TwoTiles = [[u8; 1024]; 2];
 
 /// A product of a tile of rows by a panel of columns, `steps` tiles long, added to or stored in a block of 16 × 32 sums, and what
-/// is fetched meanwhile. ([`Tiles::multiply_square`] has two tiles of rows, and so twice the sums and what is fetched.)
+/// is fetched meanwhile. ([`Tiles::multiply_tall`] has two tiles of rows, and so twice the sums and what is fetched.)
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
     expect(dead_code, reason = "there is no product of tiles without them")
@@ -40,7 +40,7 @@ pub(crate) struct Product<T, Sum> {
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod linux {
-    use super::{Numbers, PANEL, Product};
+    use super::{PANEL, Product, TwoTiles};
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     use std::cell::Cell;
@@ -156,9 +156,9 @@ mod linux {
         ($name:ident, $product:literal) => {
             impl Tiles {
                 /// Four products in each of `turns` turns, of two tiles of numbers: what the unit can do at best.
-                pub(crate) fn $name(&self, turns: usize, numbers: &Numbers) {
+                pub(crate) fn $name(&self, turns: usize, numbers: &TwoTiles) {
                     assert!(turns > 0);
-                    // Safety: the tiles are configured as long as `self` lives, and those of numbers are as long as theirs.
+                    // Safety: the tiles are configured as long as `self` lives; `numbers` are two of them, 16 rows of 64 bytes each.
                     unsafe {
                         asm!(
                             "tilezero tmm0",
@@ -194,10 +194,10 @@ mod linux {
     busy!(busy_bf16, "tdpbf16ps");
     busy!(busy_int8, "tdpbssd");
 
-    /// The first product of one of four tiles of sums, of some rows with the columns in `tmm6`: the sums of the product before are
+    /// The first product of one of four tiles of sums, of the rows in `tmm4` with the columns in `tmm5`: the sums of the product before are
     /// stored, and the new ones begin.
     macro_rules! first_product {
-        ($sums:tt, $at:literal, $rows:literal, $before:ident, $c:ident, $first:ident) => {
+        ($sums:tt, $at:literal, $before:ident, $c:ident, $first:ident) => {
             if let Some(before) = $before {
                 asm!(
                     concat!("tilestored [{c} + 2 * {row}", $at, "], ", $sums),
@@ -218,7 +218,7 @@ mod linux {
                 );
             }
             asm!(
-                concat!("tdpbf16ps ", $sums, ", ", $rows, ", tmm6"),
+                concat!("tdpbf16ps ", $sums, ", tmm4, tmm5"),
                 out($sums) _,
                 options(nomem, nostack, preserves_flags),
             );
@@ -318,18 +318,21 @@ mod linux {
     }
 
     impl Tiles {
-        /// [`Self::multiply_bf16`] with two tiles of rows, of which the other one starts at `second`, into a block of 32 × 32 sums: of
-        /// four products, two take the rows that are loaded, and two the columns.
+        /// [`Self::multiply_bf16`] with two tiles of rows, of which the other one starts at `second`, into a block of 32 × 32 sums.
+        ///
+        /// Five tiles are loaded for four products, one of columns twice. With a seventh register, or an eighth, four would do; but at
+        /// times, presumably when a neighbour keeps the other half of the core busy, some processors have so few registers behind those
+        /// that they show that a loop stalls the more the more of them it uses (BENCHMARKS.md).
         ///
         /// The sums stay in the tiles. Those of the product before this one, if there was one, are stored to their block `before` the
         /// first products of this one need their registers, so that the unit has something to do meanwhile; those of the last one by
-        /// [`Self::store_square`]. `between` is called after each step but the first.
+        /// [`Self::store_tall`]. `between` is called after each step but the first.
         ///
         /// # Safety
         /// As for [`Self::multiply_bf16`], with both tiles of rows and 32 × 32 sums. If there is a block `before`, it must be valid to
         /// write, and the last thing that these tiles were used for must be the product whose sums belong there.
         #[inline(always)]
-        pub(crate) unsafe fn multiply_square(
+        pub(crate) unsafe fn multiply_tall(
             &self,
             product: Product<half::bf16, f32>,
             second: *const half::bf16,
@@ -339,17 +342,19 @@ mod linux {
             let Product { a_stride, a_step, steps, c, first, .. } = product;
             let Product { mut a, mut b, mut next_columns, .. } = product;
             debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
+            debug_assert!(second.addr().is_multiple_of(64));
             let (mut second, end) = (second, b.wrapping_byte_add(steps * 2048));
             // Safety: as in the products of one tile of rows.
             unsafe {
-                load!("tileloadd", "tmm6", b, 64usize);
+                load!("tileloadd", "tmm5", b, 64usize);
                 load!("tileloaddt1", "tmm4", a, a_stride);
-                first_product!("tmm0", "", "tmm4", before, c, first);
-                load!("tileloaddt1", "tmm5", second, a_stride);
-                first_product!("tmm2", " + 2048", "tmm5", before, c, first);
-                load!("tileloadd", "tmm6", b.wrapping_byte_add(1024), 64usize);
-                first_product!("tmm1", " + 64", "tmm4", before, c, first);
-                first_product!("tmm3", " + 2112", "tmm5", before, c, first);
+                first_product!("tmm0", "", before, c, first);
+                load!("tileloadd", "tmm5", b.wrapping_byte_add(1024), 64usize);
+                first_product!("tmm1", " + 64", before, c, first);
+                load!("tileloaddt1", "tmm4", second, a_stride);
+                first_product!("tmm3", " + 2112", before, c, first);
+                load!("tileloadd", "tmm5", b, 64usize);
+                first_product!("tmm2", " + 2048", before, c, first);
                 loop {
                     for line in 0..4 {
                         fetch(next_columns.wrapping_add(line * 64));
@@ -362,14 +367,15 @@ mod linux {
                         break;
                     }
                     asm!(
-                        "tileloadd tmm6, [{b} + {row}]",
+                        "tileloadd tmm5, [{b} + {row}]",
                         "tileloaddt1 tmm4, [{a} + {a_stride}]",
-                        "tdpbf16ps tmm0, tmm4, tmm6",
-                        "tileloaddt1 tmm5, [{second} + {a_stride}]",
-                        "tdpbf16ps tmm2, tmm5, tmm6",
-                        "tileloadd tmm6, [{b} + {row} + 1024]",
-                        "tdpbf16ps tmm1, tmm4, tmm6",
-                        "tdpbf16ps tmm3, tmm5, tmm6",
+                        "tdpbf16ps tmm0, tmm4, tmm5",
+                        "tileloadd tmm5, [{b} + {row} + 1024]",
+                        "tdpbf16ps tmm1, tmm4, tmm5",
+                        "tileloaddt1 tmm4, [{second} + {a_stride}]",
+                        "tdpbf16ps tmm3, tmm4, tmm5",
+                        "tileloadd tmm5, [{b} + {row}]",
+                        "tdpbf16ps tmm2, tmm4, tmm5",
                         a = in(reg) a,
                         second = in(reg) second,
                         a_stride = in(reg) a_stride,
@@ -381,7 +387,6 @@ mod linux {
                         out("tmm3") _,
                         out("tmm4") _,
                         out("tmm5") _,
-                        out("tmm6") _,
                         options(readonly, nostack, preserves_flags),
                     );
                     between();
@@ -389,12 +394,12 @@ mod linux {
             }
         }
 
-        /// Stores the sums of the last [`Self::multiply_square`].
+        /// Stores the sums of the last [`Self::multiply_tall`].
         ///
         /// # Safety
         /// The block must be valid to write, and the tiles must not have been used for anything since.
         #[inline(always)]
-        pub(crate) unsafe fn store_square(&self, c: *mut f32) {
+        pub(crate) unsafe fn store_tall(&self, c: *mut f32) {
             // Safety: the caller's promise; the tiles are configured as long as `self` lives.
             unsafe {
                 asm!(
@@ -506,7 +511,7 @@ mod linux {
 /// A token that cannot exist, for other processors and systems.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod elsewhere {
-    use super::{Numbers, Product};
+    use super::{Product, TwoTiles};
 
     /// Never had here.
     #[derive(Clone, Copy)]
@@ -527,10 +532,10 @@ mod elsewhere {
     }
 
     impl Tiles {
-        pub(crate) fn busy_bf16(&self, _turns: usize, _numbers: &Numbers) {
+        pub(crate) fn busy_bf16(&self, _turns: usize, _numbers: &TwoTiles) {
             match *self {}
         }
-        pub(crate) fn busy_int8(&self, _turns: usize, _numbers: &Numbers) {
+        pub(crate) fn busy_int8(&self, _turns: usize, _numbers: &TwoTiles) {
             match *self {}
         }
         pub(crate) fn fetch_to_write(&self, _first: *const u8, _stride: usize, _rows: usize, _bytes: usize) {
@@ -551,7 +556,7 @@ mod elsewhere {
         pub(crate) unsafe fn multiply_parts(&self, _: Product<half::bf16, f32>, _between: impl FnMut()) {
             match *self {}
         }
-        pub(crate) unsafe fn multiply_square(
+        pub(crate) unsafe fn multiply_tall(
             &self,
             _: Product<half::bf16, f32>,
             _second: *const half::bf16,
@@ -560,7 +565,7 @@ mod elsewhere {
         ) {
             match *self {}
         }
-        pub(crate) unsafe fn store_square(&self, _: *mut f32) {
+        pub(crate) unsafe fn store_tall(&self, _: *mut f32) {
             match *self {}
         }
     }

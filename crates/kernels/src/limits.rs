@@ -3,7 +3,7 @@
 //! They are measured where they are asked for, with the instruction set and the threads of a [`Cpu`], and they take
 //! the best of some attempts: a limit that something else on the machine held up is no limit.
 
-use crate::amx::{Numbers, TILE, Tiles};
+use crate::amx::{TILE, Tiles, TwoTiles};
 use crate::isa::Kernel;
 use crate::pass::PIECE;
 use crate::simd::{Simd, for_vectors, load, store};
@@ -45,7 +45,7 @@ pub fn tile_rates(cpu: &Cpu) -> Option<[f64; 2]> {
     let number = |i: usize| bf16::from_f32(random.normal(i as u32)).to_le_bytes();
     let in_bf16 = [0, 1].map(|tile| std::array::from_fn(|i| number(512 * tile + i / 2)[i % 2]));
     let in_int8 = [0, 1].map(|tile| std::array::from_fn(|i| random.bits(1024 * tile + i as u32) as u8));
-    let rate = |busy: fn(&Tiles, usize, &Numbers), numbers: &Numbers, pairs_or_fours: usize| {
+    let rate = |busy: fn(&Tiles, usize, &TwoTiles), numbers: &TwoTiles, pairs_or_fours: usize| {
         best_rate(|| {
             cpu.threads.run(TASKS, |_| busy(&amx.tiles(), TURNS / 16, numbers));
             (TASKS * TURNS / 16 * PRODUCTS * FLOP * pairs_or_fours) as f64

@@ -37,10 +37,8 @@ pub(super) struct Columns<'a, B, C, const N: usize> {
 
 /// Sums of a tile of rows in a panel.
 pub(super) const SUMS: usize = TILE * PANEL;
-/// Tiles of rows that the tile unit takes at a time, if there are as many left.
-pub(super) const PAIR: usize = 2;
-/// Their rows.
-const SQUARE: usize = PAIR * TILE;
+/// Rows that the tile unit takes at a time, if there are two tiles of them left.
+pub(super) const TALL: usize = 2 * TILE;
 /// Elements of a tile.
 const IN_TILE: usize = TILE * STEP;
 /// Bytes of a row of it: a cache line.
@@ -66,10 +64,9 @@ impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
         let tiles = self.isa.amx().map(|amx| amx.tiles());
         let (k, left) = (self.left.length, self.left);
         let (copy, room) = (std::mem::take(&mut self.copy), std::mem::take(&mut self.right));
-        // Squares as long as there are two tiles of rows.
+        // Two tiles of rows at a time, as long as there are two.
         let padded = self.rows.len().next_multiple_of(TILE);
-        let squares = if N == 1 && tiles.is_some() { padded / SQUARE * SQUARE } else { 0 };
-        let rest = self.rows.start + squares;
+        let rest = self.rows.start + if N == 1 && tiles.is_some() { padded / TALL * TALL } else { 0 };
         for begin in (0..k).step_by(self.reach) {
             let end = k.min(begin + self.reach);
             left.copy(s, &self.rows, begin..end, copy);
@@ -85,7 +82,7 @@ impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
                     };
                     let rows = left.stretch(&self.rows, start, begin, copy);
                     let stretch = Stretch { start, rows, column, panel };
-                    self.multiply::<S, SQUARE>(s, tiles.as_ref(), stretch, self.rows.start..rest);
+                    self.multiply::<S, TALL>(s, tiles.as_ref(), stretch, self.rows.start..rest);
                     self.multiply::<S, TILE>(s, tiles.as_ref(), stretch, rest..self.rows.end);
                 }
             }
@@ -140,7 +137,8 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
                 };
                 // Safety: `left` has tiles of so many steps, as just checked, and `panel` too, `sums` is a whole block, and the places
                 // of blocks do not overlap and belong to one task. A block that is complete is not the last of its panel, and so
-                // whole (see `in_steps`); nobody writes to its sums before the block after this one.
+                // whole (see `in_steps`); nobody writes to its sums before the block after this one. It is that of the product before, and
+                // nothing has touched the tiles since.
                 unsafe {
                     match (&in_steps, complete) {
                         (Some(InSteps::Plain(blocks)), Some((sums, c))) => {
@@ -168,7 +166,7 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
                     }
                 }
             } else {
-                assert!(N == 1 && H == TILE, "numbers in parts and squares are for tiles");
+                assert!(N == 1 && H == TILE, "numbers in parts and tall blocks are for tiles");
                 let rows = TILE.min(self.left.m - row);
                 // Safety: as above; sums are this task's alone.
                 unsafe {
@@ -185,10 +183,10 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
         }
         let Some(row) = before else { return };
         if let Some(tiles) = tiles
-            && H == SQUARE
+            && H == TALL
         {
             // Safety: the block of the last product.
-            unsafe { tiles.store_square(self.sums_of::<H>(row, column)) }
+            unsafe { tiles.store_tall(self.sums_of::<H>(row, column)) }
         }
         if last {
             self.finish::<S, H>(s, row, column);
@@ -243,7 +241,7 @@ impl Run<'_> {
     /// The product with `H` rows and numbers in `N` parts.
     ///
     /// # Safety
-    /// As for [`Tiles::multiply_bf16`], or with two tiles of rows for [`Tiles::multiply_square`].
+    /// As for [`Tiles::multiply_bf16`], or with two tiles of rows for [`Tiles::multiply_tall`].
     #[inline(always)]
     unsafe fn multiply<const N: usize, const H: usize>(
         &self,
@@ -255,7 +253,7 @@ impl Run<'_> {
             match (H, N) {
                 (TILE, 1) => self.tiles.multiply_bf16(product, between),
                 (TILE, PARTS) => self.tiles.multiply_parts(product, between),
-                (SQUARE, 1) => self.tiles.multiply_square(product, self.second, self.before, between),
+                (TALL, 1) => self.tiles.multiply_tall(product, self.second, self.before, between),
                 _ => unreachable!("{H} rows with numbers in {N} parts"),
             }
         }

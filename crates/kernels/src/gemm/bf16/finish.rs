@@ -55,12 +55,15 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
             return self.finish_rows(s, place, sums);
         }
         let mut square = Square::new();
-        for (row, column) in squares(place.cols, place.rows) {
-            // Safety: sixteen rows of a block, and sixteen of its columns.
-            unsafe { square.turn(s, sums.as_flattened().as_ptr().add(row * PANEL + column)) }
-            let (rows, cols) = (TILE.min(place.rows - column), TILE.min(place.cols - row));
-            let place = Place { row: place.row + column, column: place.column + row, rows, cols, ..place };
-            self.finish_rows(s, place, &square.0);
+        for row in (0..place.cols).step_by(TILE) {
+            for column in (0..place.rows).step_by(TILE) {
+                // Safety: sixteen rows of a block, and sixteen of its columns.
+                unsafe { square.turn(s, sums.as_flattened().as_ptr().add(row * PANEL + column)) }
+                let (rows, cols) = (TILE.min(place.rows - column), TILE.min(place.cols - row));
+                let place =
+                    Place { row: place.row + column, column: place.column + row, rows, cols, ..place };
+                self.finish_rows(s, place, &square.0);
+            }
         }
     }
 
@@ -307,12 +310,6 @@ impl<C: Real, const H: usize> Turned<C, H> {
             self.done += 1;
         }
     }
-}
-
-/// The squares of a block of so many rows and columns, by their first row and column.
-#[inline(always)]
-fn squares(rows: usize, columns: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..rows).step_by(TILE).flat_map(move |row| (0..columns).step_by(TILE).map(move |column| (row, column)))
 }
 
 /// Sixteen rows of sixteen columns of a block, turned.

@@ -2,8 +2,7 @@
 //!
 //! A task has some rows and some columns. It goes through its columns in panels of 32: a stretch of `k` of a panel is packed (unless
 //! it comes packed), rounded to bf16 on the way, into pairs of neighbours along `k`, which is what the tile unit and the dot products
-//! of AVX-512 multiply, and stays in the first cache while the rows stream past it from the second. They are copied to tiles first, if
-//! that is worth it. Sums of a block of 16 rows, or of 32 on the tile unit, go on exactly from one stretch to the next, so that an
+//! of AVX-512 multiply, and stays in the first cache while the rows stream past it from the second, copied to tiles before. Sums of a block of 16 rows, or of 32 on the tile unit, go on exactly from one stretch to the next, so that an
 //! element depends on its row, its column and the instruction set alone. A complete block goes to `C` while the next one is computed
 //! (`finish.rs`). Numbers in parts (`parts.rs`) take more room: a stretch is shorter, and a task has fewer rows.
 
@@ -20,7 +19,7 @@ use crate::amx::{PANEL, TILE};
 use crate::scratch::Scratch;
 use crate::simd::Real;
 use crate::threads::Shared;
-use block::{Columns, PAIR, SUMS};
+use block::{Columns, SUMS, TALL};
 use half::bf16;
 use pack::{Left, PackPanel, Right};
 pub(crate) use pack::{Parts, as_tiles, pack_right, put, transpose};
@@ -31,9 +30,10 @@ pub(crate) use parts::{pairs, row};
 pub(crate) const STEP: usize = 32;
 /// Panels in a task at most, if they come packed: so many that rows are worth copying.
 const PANELS: usize = 32;
-/// Rows in a task at most, if columns come packed, and at least half as many, if there are enough.
+/// Rows in a task at most, if columns come packed; threads that have nothing to do are not worth fewer than half as many.
 const ROWS: usize = 256;
-/// Bytes of rows that stay in the second cache, of which a neighbour may have his share, while all columns of a task go past.
+/// Bytes of rows that had better stay in the second cache, of which a neighbour may have his share, while all columns of a task go
+/// past. (One stretch is more than that, if a task packs its columns.)
 const STAY: usize = 512 << 10;
 /// Panels in a task at most, if it packs them.
 const PANELS_TO_PACK: usize = 8;
@@ -42,7 +42,8 @@ const ROWS_TO_PACK: usize = 1024;
 /// The same of numbers in parts, which take more room.
 const ROWS_IN_PARTS: usize = 512;
 
-/// Elements of `k` that are multiplied in one go, with numbers in so many parts: so much of a panel has room in the first cache.
+/// Elements of `k` that are multiplied in one go, with numbers in so many parts: so much of a panel is two thirds of the first
+/// cache, or in three parts all of it.
 const fn depth(parts: usize) -> usize {
     if parts == 1 { 512 } else { 256 }
 }
@@ -114,6 +115,18 @@ pub(super) fn pack_weights(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> Pa
     })
 }
 
+/// How a product is cut into tasks.
+struct Cut {
+    /// The columns are cut into so many shares at least.
+    shares: usize,
+    most_panels: usize,
+    most_rows: usize,
+    /// Fewer rows are not worth a task of their own, unless there are no more.
+    fewest_rows: usize,
+    /// So many tasks are wanted.
+    tasks: usize,
+}
+
 /// The product, or with `turned` its transpose, in tasks.
 fn multiply<B: Real, C: Real, const N: usize>(
     cpu: &Cpu,
@@ -134,35 +147,45 @@ fn multiply<B: Real, C: Real, const N: usize>(
     let c = Shared::new(c);
     // No element can tell how the work is cut, so that it may be cut by the number of threads.
     let threads = cpu.threads.count();
-    let (all_panels, all_pairs) = (n.div_ceil(PANEL), m.div_ceil(PAIR * TILE));
-    let (shares, panels, rows, fewest, tasks) = if matches!(b, Right::Packed(_)) {
+    let (all_panels, packed) = (n.div_ceil(PANEL), matches!(b, Right::Packed(_)));
+    let Cut { shares, most_panels, most_rows, fewest_rows, tasks } = if packed {
         // By rows, so that each is copied once, unless there are few of them. Where no sums wait, smaller tasks take no longer, and
         // threads have less to wait for each other.
-        let tasks = if left.length > depth(N) { threads } else { 4 * threads };
-        (threads.div_ceil(m.div_ceil(ROWS / 2)), PANELS, ROWS, ROWS / 2, tasks)
+        Cut {
+            shares: threads.div_ceil(m.div_ceil(ROWS / 2)),
+            most_panels: PANELS,
+            most_rows: ROWS,
+            fewest_rows: ROWS / 2,
+            tasks: if left.length > depth(N) { threads } else { 4 * threads },
+        }
     } else {
         // By columns, so that each is packed by one of the threads, unless there are so many more rows that they had better not all
         // read them.
-        let rows = if N == 1 { ROWS_TO_PACK } else { ROWS_IN_PARTS };
-        (if m > 3 * n { 1 } else { threads.min(2) }, PANELS_TO_PACK, rows, ROWS, threads)
+        Cut {
+            shares: if m > 3 * n { 1 } else { threads.min(2) },
+            most_panels: PANELS_TO_PACK,
+            most_rows: if N == 1 { ROWS_TO_PACK } else { ROWS_IN_PARTS },
+            fewest_rows: ROWS,
+            tasks: threads,
+        }
     };
-    let panels = all_panels.div_ceil(shares).min(panels);
-    let row_tasks = tasks.div_ceil(all_panels.div_ceil(panels)).min(m.div_ceil(fewest)).max(m.div_ceil(rows));
-    let (rows_each, columns_each) = (all_pairs.div_ceil(row_tasks) * PAIR * TILE, panels * PANEL);
+    let panels = all_panels.div_ceil(shares).min(most_panels);
+    let wanted = tasks.div_ceil(all_panels.div_ceil(panels));
+    let row_tasks = wanted.min(m.div_ceil(fewest_rows)).max(m.div_ceil(most_rows));
+    let (rows_each, columns_each) = (m.div_ceil(TALL).div_ceil(row_tasks) * TALL, panels * PANEL);
+    let row_tasks = m.div_ceil(rows_each);
     let reach = (STAY / (rows_each * N * size_of::<bf16>()) / depth(N)).max(1) * depth(N);
     // Neighbouring tasks have the same columns.
     cpu.threads.run(row_tasks * n.div_ceil(columns_each), |task| {
         let (i, j) = (task % row_tasks, task / row_tasks);
-        let rows = m.min(i * rows_each)..m.min((i + 1) * rows_each);
+        let rows = i * rows_each..m.min((i + 1) * rows_each);
         let columns = j * columns_each..n.min((j + 1) * columns_each);
-        let mut copy = Scratch::take(match left.given() {
-            true => rows.len().next_multiple_of(TILE) * left.length.min(reach),
-            false => 0,
-        });
-        let packed = matches!(b, Right::Packed(_));
+        let copied =
+            if left.given() { rows.len().next_multiple_of(TILE) * left.length.min(reach) } else { 0 };
+        let mut copy = Scratch::take(copied);
         let mut right = Scratch::take(if packed { 0 } else { left.length.min(depth(N)) * N * PANEL });
         let blocks = match left.length {
-            k if k <= depth(N) => 2 * PAIR,
+            k if k <= depth(N) => 2 * TALL / TILE,
             k if k <= reach => rows.len().div_ceil(TILE),
             _ => rows.len().div_ceil(TILE) * panels,
         };

@@ -57,8 +57,8 @@ impl<'a, const N: usize> Left<'a, N> {
         matches!(self.rows, Rows::Given(_))
     }
 
-    /// Copies the elements `reach` of some rows, from the start of a tile on, unless they are copied already: in the order of
-    /// [`Rows::Tiles`].
+    /// Copies the elements `reach` of `k` of some rows, from the start of a tile on, in the order of [`Rows::Tiles`], unless all are copied
+    /// already. Rows that were given are not in parts.
     #[inline(always)]
     pub(super) fn copy<S: Simd>(&self, s: S, rows: &Range<usize>, reach: Range<usize>, to: &mut [bf16]) {
         let Rows::Given(given) = &self.rows else { return };
@@ -78,7 +78,8 @@ impl<'a, const N: usize> Left<'a, N> {
         }
     }
 
-    /// The stretch of `k` from `start` on of some rows: of a copy from `begin` on, or of all.
+    /// The stretch of `k` from `start` on of some rows, as tiles: of their `copy`, which has the elements from `begin` on, or, if all were
+    /// copied before, of that.
     #[inline(always)]
     pub(super) fn stretch<'s>(
         &'s self,
