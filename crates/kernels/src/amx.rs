@@ -17,7 +17,7 @@ pub(crate) const PANEL: usize = 2 * TILE;
 pub(crate) type TwoTiles = [[u8; 1024]; 2];
 
 /// A product of a tile of rows by a panel of columns, `steps` tiles long, added to or stored in a block of 16 × 32 sums, and what
-/// is fetched meanwhile. ([`Tiles::multiply_tall`] has two tiles of rows, and so twice the sums and what is fetched.)
+/// is fetched meanwhile. ([`Tiles::multiply_wide`] has two panels, and so twice the sums and what is fetched.)
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
     expect(dead_code, reason = "there is no product of tiles without them")
@@ -36,6 +36,8 @@ pub(crate) struct Product<T, Sum> {
     pub first: bool,
     /// Columns that come next, two cache lines for each step and part of them. They need not be valid.
     pub next_columns: *const u8,
+    /// The same of rows.
+    pub next_rows: *const u8,
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
@@ -194,13 +196,20 @@ mod linux {
     busy!(busy_bf16, "tdpbf16ps");
     busy!(busy_int8, "tdpbssd");
 
-    /// The first product of one of four tiles of sums, of the rows in `tmm4` with the columns in `tmm5`: the sums of the product before are
-    /// stored, and the new ones begin.
-    macro_rules! first_product {
-        ($sums:tt, $at:literal, $before:ident, $c:ident, $first:ident) => {
+    /// The first product of one of four tiles of columns with the rows in `tmm4`: the sums of the product before are stored, and the
+    /// new ones begin.
+    macro_rules! first_step {
+        ($b:ident, $column:literal, $sums:tt, $at:literal, $before:ident, $c:ident, $first:ident) => {
+            asm!(
+                concat!("tileloadd tmm5, [{b} + {row}", $column, "]"),
+                b = in(reg) $b,
+                row = in(reg) 64usize,
+                out("tmm5") _,
+                options(readonly, nostack, preserves_flags),
+            );
             if let Some(before) = $before {
                 asm!(
-                    concat!("tilestored [{c} + 2 * {row}", $at, "], ", $sums),
+                    concat!("tilestored [{c} + 4 * {row}", $at, "], ", $sums),
                     c = in(reg) before,
                     row = in(reg) 64usize,
                     options(nostack, preserves_flags),
@@ -210,7 +219,7 @@ mod linux {
                 asm!(concat!("tilezero ", $sums), out($sums) _, options(nomem, nostack, preserves_flags));
             } else {
                 asm!(
-                    concat!("tileloadd ", $sums, ", [{c} + 2 * {row}", $at, "]"),
+                    concat!("tileloadd ", $sums, ", [{c} + 4 * {row}", $at, "]"),
                     c = in(reg) $c,
                     row = in(reg) 64usize,
                     out($sums) _,
@@ -225,20 +234,12 @@ mod linux {
         };
     }
 
-    /// Loads a tile.
-    macro_rules! load {
-        ($instruction:literal, $tile:tt, $from:expr, $stride:expr) => {
-            asm!(
-                concat!($instruction, " ", $tile, ", [{from} + {stride}]"),
-                from = in(reg) $from,
-                stride = in(reg) $stride,
-                out($tile) _,
-                options(readonly, nostack, preserves_flags),
-            )
-        };
-    }
-
     /// The [`Product`]s of one type of elements, in so many parts, by the assembly of a step: it adds to `tmm0` and `tmm1`.
+    ///
+    /// A step takes four registers, or five; [`Tiles::multiply_wide`], which loads rows half as often, takes six. Two by two tiles in
+    /// eight registers would save a load in three; but at times, presumably when a neighbour keeps the other half of the core busy,
+    /// some processors have so few registers behind those that they show that a loop stalls the more the more of them it uses: with
+    /// eight a product then takes twice as long as with four, and at other times it is as fast either way.
     macro_rules! multiply {
         ($(#[$doc:meta])* $name:ident, $element:ty, $parts:literal, $sum:ty, $step:expr) => {
             impl Tiles {
@@ -255,7 +256,7 @@ mod linux {
                     mut between: impl FnMut(),
                 ) {
                     let Product { a_stride, a_step, steps, c, first, .. } = product;
-                    let Product { mut a, mut b, mut next_columns, .. } = product;
+                    let Product { mut a, mut b, mut next_columns, mut next_rows, .. } = product;
                     debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
                     const { assert!(PANEL * 4 == 2 * 64) };
                     // Safety: the caller's promise; the tiles are configured as long as `self` lives. They keep what they hold from
@@ -298,11 +299,13 @@ mod linux {
                             );
                             for line in 0..2 * $parts {
                                 fetch(next_columns.wrapping_add(line * 64));
+                                fetch(next_rows.wrapping_add(line * 64));
                             }
                             between();
                             a = a.wrapping_byte_add(a_step);
                             b = b.wrapping_byte_add($parts * 2048);
                             next_columns = next_columns.wrapping_add($parts * 128);
+                            next_rows = next_rows.wrapping_add($parts * 128);
                         }
                         asm!(
                             "tilestored [{c} + 2 * {row}], tmm0",
@@ -318,69 +321,72 @@ mod linux {
     }
 
     impl Tiles {
-        /// [`Self::multiply_bf16`] with two tiles of rows, of which the other one starts at `second`, into a block of 32 × 32 sums.
-        ///
-        /// Five tiles are loaded for four products, one of columns twice. With a seventh register, or an eighth, four would do; but at
-        /// times, presumably when a neighbour keeps the other half of the core busy, some processors have so few registers behind those
-        /// that they show that a loop stalls the more the more of them it uses (BENCHMARKS.md).
+        /// [`Self::multiply_bf16`] with the columns of two panels, of which the second is `apart` bytes behind the first, into a block
+        /// of 16 × 64 sums: rows are loaded half as often.
         ///
         /// The sums stay in the tiles. Those of the product before this one, if there was one, are stored to their block `before` the
         /// first products of this one need their registers, so that the unit has something to do meanwhile; those of the last one by
-        /// [`Self::store_tall`]. `between` is called after each step but the first.
+        /// [`Self::store_wide`]. `between` is called after each step but the first.
         ///
         /// # Safety
-        /// As for [`Self::multiply_bf16`], with both tiles of rows and 32 × 32 sums. If there is a block `before`, it must be valid to
-        /// write, and the last thing that these tiles were used for must be the product whose sums belong there.
+        /// As for [`Self::multiply_bf16`], with both panels and 16 × 64 sums. If there is a block `before`, it must be valid to write,
+        /// and the last thing that these tiles were used for must be the product whose sums belong there.
         #[inline(always)]
-        pub(crate) unsafe fn multiply_tall(
+        pub(crate) unsafe fn multiply_wide(
             &self,
             product: Product<half::bf16, f32>,
-            second: *const half::bf16,
+            apart: usize,
             before: Option<*mut f32>,
             mut between: impl FnMut(),
         ) {
             let Product { a_stride, a_step, steps, c, first, .. } = product;
-            let Product { mut a, mut b, mut next_columns, .. } = product;
+            let Product { mut a, mut b, mut next_columns, mut next_rows, .. } = product;
             debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
-            debug_assert!(second.addr().is_multiple_of(64));
-            let (mut second, end) = (second, b.wrapping_byte_add(steps * 2048));
-            // Safety: as in the products of one tile of rows.
+            debug_assert!(apart.is_multiple_of(64));
+            let end = b.wrapping_byte_add(steps * 2048);
+            // Safety: as in the products of one panel.
             unsafe {
-                load!("tileloadd", "tmm5", b, 64usize);
-                load!("tileloaddt1", "tmm4", a, a_stride);
-                first_product!("tmm0", "", before, c, first);
-                load!("tileloadd", "tmm5", b.wrapping_byte_add(1024), 64usize);
-                first_product!("tmm1", " + 64", before, c, first);
-                load!("tileloaddt1", "tmm4", second, a_stride);
-                first_product!("tmm3", " + 2112", before, c, first);
-                load!("tileloadd", "tmm5", b, 64usize);
-                first_product!("tmm2", " + 2048", before, c, first);
+                asm!(
+                    "tileloaddt1 tmm4, [{a} + {a_stride}]",
+                    a = in(reg) a,
+                    a_stride = in(reg) a_stride,
+                    out("tmm4") _,
+                    options(readonly, nostack, preserves_flags),
+                );
+                let second = b.wrapping_byte_add(apart);
+                first_step!(b, "", "tmm0", "", before, c, first);
+                first_step!(b, " + 1024", "tmm1", " + 64", before, c, first);
+                first_step!(second, "", "tmm2", " + 128", before, c, first);
+                first_step!(second, " + 1024", "tmm3", " + 192", before, c, first);
                 loop {
-                    for line in 0..4 {
-                        fetch(next_columns.wrapping_add(line * 64));
+                    for line in [0, 64] {
+                        fetch(next_columns.wrapping_add(line));
+                        fetch(next_columns.wrapping_add(apart + line));
+                        fetch(next_rows.wrapping_add(line));
+                        fetch(next_rows.wrapping_add(128 + line));
                     }
                     a = a.wrapping_byte_add(a_step);
-                    second = second.wrapping_byte_add(a_step);
                     b = b.wrapping_byte_add(2048);
-                    next_columns = next_columns.wrapping_add(256);
+                    next_columns = next_columns.wrapping_add(128);
+                    next_rows = next_rows.wrapping_add(256);
                     if b == end {
                         break;
                     }
                     asm!(
-                        "tileloadd tmm5, [{b} + {row}]",
                         "tileloaddt1 tmm4, [{a} + {a_stride}]",
+                        "tileloadd tmm5, [{b} + {row}]",
                         "tdpbf16ps tmm0, tmm4, tmm5",
                         "tileloadd tmm5, [{b} + {row} + 1024]",
                         "tdpbf16ps tmm1, tmm4, tmm5",
-                        "tileloaddt1 tmm4, [{second} + {a_stride}]",
-                        "tdpbf16ps tmm3, tmm4, tmm5",
-                        "tileloadd tmm5, [{b} + {row}]",
+                        "tileloadd tmm5, [{second} + {row}]",
                         "tdpbf16ps tmm2, tmm4, tmm5",
+                        "tileloadd tmm5, [{second} + {row} + 1024]",
+                        "tdpbf16ps tmm3, tmm4, tmm5",
                         a = in(reg) a,
-                        second = in(reg) second,
                         a_stride = in(reg) a_stride,
                         row = in(reg) 64usize,
                         b = in(reg) b,
+                        second = in(reg) b.wrapping_byte_add(apart),
                         out("tmm0") _,
                         out("tmm1") _,
                         out("tmm2") _,
@@ -394,19 +400,19 @@ mod linux {
             }
         }
 
-        /// Stores the sums of the last [`Self::multiply_tall`].
+        /// Stores the sums of the last [`Self::multiply_wide`].
         ///
         /// # Safety
         /// The block must be valid to write, and the tiles must not have been used for anything since.
         #[inline(always)]
-        pub(crate) unsafe fn store_tall(&self, c: *mut f32) {
+        pub(crate) unsafe fn store_wide(&self, c: *mut f32) {
             // Safety: the caller's promise; the tiles are configured as long as `self` lives.
             unsafe {
                 asm!(
-                    "tilestored [{c} + 2 * {row}], tmm0",
-                    "tilestored [{c} + 2 * {row} + 64], tmm1",
-                    "tilestored [{c} + 2 * {row} + 2048], tmm2",
-                    "tilestored [{c} + 2 * {row} + 2112], tmm3",
+                    "tilestored [{c} + 4 * {row}], tmm0",
+                    "tilestored [{c} + 4 * {row} + 64], tmm1",
+                    "tilestored [{c} + 4 * {row} + 128], tmm2",
+                    "tilestored [{c} + 4 * {row} + 192], tmm3",
                     c = in(reg) c,
                     row = in(reg) 64usize,
                     options(nostack, preserves_flags),
@@ -556,16 +562,16 @@ mod elsewhere {
         pub(crate) unsafe fn multiply_parts(&self, _: Product<half::bf16, f32>, _between: impl FnMut()) {
             match *self {}
         }
-        pub(crate) unsafe fn multiply_tall(
+        pub(crate) unsafe fn multiply_wide(
             &self,
             _: Product<half::bf16, f32>,
-            _second: *const half::bf16,
+            _apart: usize,
             _before: Option<*mut f32>,
             _between: impl FnMut(),
         ) {
             match *self {}
         }
-        pub(crate) unsafe fn store_tall(&self, _: *mut f32) {
+        pub(crate) unsafe fn store_wide(&self, _: *mut f32) {
             match *self {}
         }
     }

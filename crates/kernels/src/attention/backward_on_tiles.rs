@@ -360,6 +360,7 @@ fn for_blocks(
                 first,
                 // Nothing has to be fetched: it was just written.
                 next_columns: right.as_ptr().cast(),
+                next_rows: left.as_ptr().cast(),
             });
         }
     }

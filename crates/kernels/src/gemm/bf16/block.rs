@@ -1,9 +1,9 @@
-//! Blocks of sums, of 16 or 32 rows and the columns of a panel: on the tile unit, or as dot products of pairs on vectors.
+//! Blocks of sums, of 16 rows and the columns of a panel or of two: on the tile unit, or as dot products of pairs on vectors.
 
 use super::finish::{InSteps, Square};
-use super::pack::{Left, Right, pack_right};
+use super::pack::{Left, Right, Tile, pack_right};
 use super::parts::PARTS;
-use super::{Epilogue, STEP, depth};
+use super::{DEPTH, Epilogue, STEP};
 use crate::amx::{PANEL, Product, TILE, Tiles};
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd, settle};
@@ -20,13 +20,9 @@ pub(super) struct Columns<'a, B, C, const N: usize> {
     pub n: usize,
     pub rows: Range<usize>,
     pub columns: Range<usize>,
-    /// Elements of `k`, in whole stretches, that a panel goes through before the next: the rows stay in the second cache so long.
-    pub reach: usize,
-    /// Room for so much of the rows as tiles, if they do not come as such.
-    pub copy: &'a mut [bf16],
-    /// Room for a stretch of a panel as pairs, if it does not come packed.
+    /// Room for a stretch of two panels as pairs, if they do not come packed.
     pub right: &'a mut [bf16],
-    /// Room for two blocks of sums; where `k` has more than one stretch, for those of a panel; where it is out of reach, for all.
+    /// Room for two blocks of sums, or where `k` has more than one stretch for all that wait for the next.
     pub sums: Shared<'a, f32>,
     pub c: Shared<'a, C>,
     /// If `C` is streamed, its rows are whole cache lines.
@@ -35,56 +31,47 @@ pub(super) struct Columns<'a, B, C, const N: usize> {
     pub turned: bool,
 }
 
-/// Sums of a tile of rows in a panel.
+/// Sums in a block of one panel.
 pub(super) const SUMS: usize = TILE * PANEL;
-/// Rows that the tile unit takes at a time, if there are two tiles of them left.
-pub(super) const TALL: usize = 2 * TILE;
-/// Elements of a tile.
-const IN_TILE: usize = TILE * STEP;
-/// Bytes of a row of it: a cache line.
-const LINE: usize = STEP * size_of::<bf16>();
-/// Elements of columns that are fetched at each step of a tile of rows, for each part: two cache lines.
+/// Panels that the tile unit takes at a time, if there are as many left.
+pub(super) const PAIR: usize = 2;
+/// Their columns.
+const WIDE: usize = PAIR * PANEL;
+/// Elements of rows, and of columns, that are fetched at each step for each part: two cache lines.
 const FETCHED: usize = 2 * STEP;
-
-/// A stretch of `k`, and of a panel in it.
-#[derive(Clone, Copy)]
-struct Stretch<'a> {
-    start: usize,
-    /// The rows of the task: `[tile of rows][step][part][16 rows][32 elements]`.
-    rows: &'a [bf16],
-    /// The first column of the panel, and the panel: `[step][2][part][16 pairs][16 columns]`.
-    column: usize,
-    panel: &'a [bf16],
-}
 
 impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
         let tiles = self.isa.amx().map(|amx| amx.tiles());
-        let (k, left) = (self.left.length, self.left);
-        let (copy, room) = (std::mem::take(&mut self.copy), std::mem::take(&mut self.right));
-        // Two tiles of rows at a time, as long as there are two.
-        let padded = self.rows.len().next_multiple_of(TILE);
-        let rest = self.rows.start + if N == 1 && tiles.is_some() { padded / TALL * TALL } else { 0 };
-        for begin in (0..k).step_by(self.reach) {
-            let end = k.min(begin + self.reach);
-            left.copy(s, &self.rows, begin..end, copy);
-            for column in self.columns.clone().step_by(PANEL) {
-                for start in (begin..end).step_by(depth(N)) {
-                    let size = N * PANEL * depth(N).min(k - start);
-                    let panel = match self.b {
-                        Right::Packed(panels) => &panels[N * (column * k + start * PANEL)..][..size],
+        let k = self.left.length;
+        let room = std::mem::take(&mut self.right);
+        for begin in (0..k).step_by(self.left.deep()) {
+            let mut column = self.columns.start;
+            while column < self.columns.end {
+                let wide = N == 1 && tiles.is_some() && column + PANEL < self.columns.end;
+                let count = if wide { PAIR } else { 1 };
+                for start in (begin..k.min(begin + self.left.deep())).step_by(DEPTH) {
+                    let size = N * PANEL * DEPTH.min(k - start);
+                    let (data, apart) = match self.b {
+                        Right::Packed(panels) => (&panels[N * (column * k + start * PANEL)..], N * PANEL * k),
                         Right::Matrix(b) => {
-                            pack_right::<_, _, N>(s, b, column, start, &mut room[..size]);
-                            &room[..size]
+                            for panel in 0..count {
+                                let to = &mut room[panel * size..][..size];
+                                pack_right::<_, _, N>(s, b, column + panel * PANEL, start, to);
+                            }
+                            (&room[..], size)
                         }
                     };
-                    let rows = left.stretch(&self.rows, start, begin, copy);
-                    let stretch = Stretch { start, rows, column, panel };
-                    self.multiply::<S, TALL>(s, tiles.as_ref(), stretch, self.rows.start..rest);
-                    self.multiply::<S, TILE>(s, tiles.as_ref(), stretch, rest..self.rows.end);
+                    let right = Panels { data: &data[..(count - 1) * apart + size], apart };
+                    if wide {
+                        self.multiply::<S, WIDE>(s, tiles.as_ref(), right, column, start);
+                    } else {
+                        self.multiply::<S, PANEL>(s, tiles.as_ref(), right, column, start);
+                    }
                 }
+                column += count * PANEL;
             }
         }
         if self.epilogue.streamed {
@@ -94,56 +81,61 @@ impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
 }
 
 impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
-    /// A stretch of a panel with some rows of the task, in blocks of `H`.
+    /// A stretch of the panels of `W` columns with all rows of the task.
     #[inline(always)]
-    fn multiply<S: Simd, const H: usize>(
+    fn multiply<S: Simd, const W: usize>(
         &self,
         s: S,
         tiles: Option<&Tiles>,
-        stretch: Stretch,
-        rows: Range<usize>,
+        right: Panels,
+        column: usize,
+        start: usize,
     ) {
-        let Stretch { start, column, panel, .. } = stretch;
-        let depth = depth(N).min(self.left.length - start);
+        let depth = DEPTH.min(self.left.length - start);
         let (first, last, steps) = (start == 0, start + depth == self.left.length, depth / STEP);
-        assert!(panel.len() == N * depth * PANEL);
-        let next = self.next(column, start);
+        assert!(right.data.len() == (W / PANEL - 1) * right.apart + N * depth * PANEL);
+        let (next_columns, next_rows) = self.next::<W>(column, start);
         // A block is finished while the tiles are at work on the next: row by row between the steps, or all of it behind them.
-        let in_steps = if last && tiles.is_some() { self.in_steps::<H>(column, steps) } else { None };
+        let in_steps = if last && tiles.is_some() { self.in_steps::<W>(column, steps) } else { None };
         let (mut before, mut square) = (None, Square::new());
-        for row in rows.step_by(H) {
-            let sums = self.sums_of::<H>(row, column);
-            let tile = (row - self.rows.start) / TILE;
-            let left = &stretch.rows[tile * steps * N * IN_TILE..][..H / TILE * steps * N * IN_TILE];
+        for (i, row) in self.rows.clone().step_by(TILE).enumerate() {
+            let sums = self.sums_of::<W>(row, column);
+            let left = self.left.tile(row, start);
+            let Tile { data, stride, step } = left;
+            assert!(size_of_val(data) >= (N - 1) * TILE * 64 + (TILE - 1) * stride + (steps - 1) * step + 64);
             if let Some(tiles) = tiles {
-                // A share of the columns that come next, as large as the product is long.
-                let next = next.get(tile * steps * N * FETCHED..).filter(|rest| !rest.is_empty());
+                let (a, b) = (data.as_ptr(), right.data.as_ptr());
+                // A share of what comes next, as large as the product is long.
+                let share = |next: &[bf16], each: usize, or: *const bf16| {
+                    let rest = next.get(i * steps * each..).filter(|rest| !rest.is_empty());
+                    rest.map_or(or, <[bf16]>::as_ptr).cast()
+                };
                 let product = Product {
-                    a: left.as_ptr(),
-                    a_stride: LINE,
-                    a_step: N * TILE * LINE,
-                    b: panel.as_ptr(),
+                    a,
+                    a_stride: stride,
+                    a_step: step,
+                    b,
                     steps,
                     c: sums,
                     first,
-                    next_columns: next.unwrap_or(panel).as_ptr().cast(),
+                    next_columns: share(next_columns, N * FETCHED, b),
+                    next_rows: share(next_rows, N * FETCHED * W / PANEL, a),
                 };
                 let complete =
-                    before.map(|row| (self.sums_of::<H>(row, column), self.first::<H>(row, column)));
+                    before.map(|row| (self.sums_of::<W>(row, column), self.first::<W>(row, column)));
                 let run = Run {
                     tiles,
-                    second: left[(H / TILE - 1) * steps * N * IN_TILE..].as_ptr(),
+                    apart: right.apart * size_of::<bf16>(),
                     before: complete.map(|(sums, _)| sums),
                 };
-                // Safety: `left` has tiles of so many steps, as just checked, and `panel` too, `sums` is a whole block, and the places
-                // of blocks do not overlap and belong to one task. A block that is complete is not the last of its panel, and so
-                // whole (see `in_steps`); nobody writes to its sums before the block after this one. It is that of the product before, and
-                // nothing has touched the tiles since.
+                // Safety: `left` has sixteen rows, as just checked, `right` panels of as many steps, `sums` is a whole block, and the
+                // places of blocks do not overlap and belong to one task. A block that is complete is not the last of its panels, and
+                // so whole (see `in_steps`); nobody writes to its sums before the block after this one.
                 unsafe {
                     match (&in_steps, complete) {
                         (Some(InSteps::Plain(blocks)), Some((sums, c))) => {
                             let mut block = blocks.block(sums, c);
-                            run.multiply::<N, H>(
+                            run.multiply::<N, W>(
                                 product,
                                 #[inline(always)]
                                 || block.step(s, tiles),
@@ -151,7 +143,7 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
                         }
                         (Some(InSteps::Turned(blocks)), Some((sums, c))) => {
                             let mut block = blocks.block(sums, c);
-                            run.multiply::<N, H>(
+                            run.multiply::<N, W>(
                                 product,
                                 #[inline(always)]
                                 || block.step(s, &mut square),
@@ -159,102 +151,117 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
                         }
                         _ => {
                             if let Some(row) = before.filter(|_| last) {
-                                self.fetch::<H>(tiles, row, column);
+                                self.fetch::<W>(tiles, row, column);
                             }
-                            run.multiply::<N, H>(product, || {});
+                            run.multiply::<N, W>(product, || {});
                         }
                     }
                 }
             } else {
-                assert!(N == 1 && H == TILE, "numbers in parts and tall blocks are for tiles");
+                assert!(N == 1 && W == PANEL, "numbers in parts and wide blocks are for tiles");
                 let rows = TILE.min(self.left.m - row);
                 // Safety: as above; sums are this task's alone.
                 unsafe {
                     let sums = std::slice::from_raw_parts_mut(sums, SUMS);
-                    dot_rows(s, left, panel.as_ptr().cast(), steps, rows, sums, first);
+                    dot_rows(s, left, right.data.as_ptr().cast(), steps, rows, sums, first);
                 }
             }
             if let Some(row) = before.replace(row)
                 && last
                 && in_steps.is_none()
             {
-                self.finish::<S, H>(s, row, column);
+                self.finish::<S, W>(s, row, column);
             }
         }
         let Some(row) = before else { return };
         if let Some(tiles) = tiles
-            && H == TALL
+            && W == WIDE
         {
             // Safety: the block of the last product.
-            unsafe { tiles.store_tall(self.sums_of::<H>(row, column)) }
+            unsafe { tiles.store_wide(self.sums_of::<W>(row, column)) }
         }
         if last {
-            self.finish::<S, H>(s, row, column);
+            self.finish::<S, W>(s, row, column);
         }
     }
 
-    /// The columns that are needed after a stretch of a panel, if they come packed.
+    /// What is needed after a stretch of panels, if it is known and lies together: the columns of the next (of two, those of the
+    /// first), and a share of the rows of the next stretch, of which each panel fetches some.
     #[inline(always)]
-    fn next(&self, column: usize, start: usize) -> &'a [bf16] {
-        let (k, begin) = (self.left.length, start - start % self.reach);
-        let (after, end) = (start + depth(N), begin + self.reach);
-        let (column, start) = if after < k.min(end) {
+    fn next<const W: usize>(&self, column: usize, start: usize) -> (&'a [bf16], &'a [bf16]) {
+        let (left, k, after) = (self.left, self.left.length, start + DEPTH);
+        let again = start - start % left.deep();
+        let (next_column, next_start) = if after < k.min(again + left.deep()) {
             (column, after)
-        } else if column + PANEL < self.columns.end {
-            (column + PANEL, begin)
+        } else if column + W < self.columns.end {
+            (column + W, again)
         } else {
-            (self.columns.start, end)
+            (self.columns.start, after)
         };
-        match self.b {
-            Right::Packed(panels) if start < k => {
-                &panels[N * (column * k + start * PANEL)..][..N * depth(N).min(k - start) * PANEL]
+        let rows = if after < k { left.tiles_of(&self.rows, after) } else { &[] };
+        let share = self.rows.len().div_ceil(TILE) * (DEPTH / STEP) * N * FETCHED;
+        let rows = rows.get((column - self.columns.start) / PANEL * share..).unwrap_or(&[]);
+        let columns = match self.b {
+            Right::Packed(panels) if next_start < k => {
+                &panels[N * (next_column * k + next_start * PANEL)..][..N * DEPTH.min(k - next_start) * PANEL]
             }
             _ => &[],
-        }
+        };
+        (columns, rows)
     }
 
-    /// Where the sums of the block of `row` and `column` are, which has `H` rows. If there is one stretch of `k` only, they take two
-    /// places in turn; if the panel goes through all of `k`, they lie at the start.
+    /// Where the sums of the block of `row` and `column` are. If there is one stretch of `k` only, they take two places in turn; if
+    /// they go through all stretches before others begin, they lie at the start.
     #[inline(always)]
-    pub(super) fn sums_of<const H: usize>(&self, row: usize, column: usize) -> *mut f32 {
-        let (row, panel) = (row - self.rows.start, (column - self.columns.start) / PANEL);
-        let at = match self.left.length {
-            k if k <= depth(N) => row / H % 2 * H * PANEL,
-            k if k <= self.reach => row * PANEL,
-            _ => (panel * self.rows.len().next_multiple_of(TILE) + row) * PANEL,
+    pub(super) fn sums_of<const W: usize>(&self, row: usize, column: usize) -> *mut f32 {
+        let (row, panel) = ((row - self.rows.start) / TILE, (column - self.columns.start) / PANEL);
+        let (k, tiles) = (self.left.length, self.rows.len().div_ceil(TILE));
+        let at = if k <= DEPTH {
+            row % 2 * TILE * W
+        } else if k <= self.left.deep() {
+            row * TILE * W
+        } else {
+            panel * tiles * SUMS + row * TILE * W
         };
-        assert!(at + H * PANEL <= self.sums.len());
+        assert!(at + TILE * W <= self.sums.len());
         self.sums.at(at)
     }
+}
+
+/// A stretch of one panel of columns, or of several that are `apart` elements from each other.
+#[derive(Clone, Copy)]
+struct Panels<'a> {
+    data: &'a [bf16],
+    apart: usize,
 }
 
 /// What a product of tiles is run with, beside its operands.
 struct Run<'a> {
     tiles: &'a Tiles,
-    /// The second tile of rows, if there are two.
-    second: *const bf16,
+    /// From panel to panel, in bytes.
+    apart: usize,
     /// Where the sums of the product before it go to, if there was one.
     before: Option<*mut f32>,
 }
 
 impl Run<'_> {
-    /// The product with `H` rows and numbers in `N` parts.
+    /// The product with `W` columns and numbers in `N` parts.
     ///
     /// # Safety
-    /// As for [`Tiles::multiply_bf16`], or with two tiles of rows for [`Tiles::multiply_tall`].
+    /// As for [`Tiles::multiply_bf16`], or with two panels for [`Tiles::multiply_wide`].
     #[inline(always)]
-    unsafe fn multiply<const N: usize, const H: usize>(
+    unsafe fn multiply<const N: usize, const W: usize>(
         &self,
         product: Product<bf16, f32>,
         between: impl FnMut(),
     ) {
         // Safety: the caller's promise.
         unsafe {
-            match (H, N) {
-                (TILE, 1) => self.tiles.multiply_bf16(product, between),
-                (TILE, PARTS) => self.tiles.multiply_parts(product, between),
-                (TALL, 1) => self.tiles.multiply_tall(product, self.second, self.before, between),
-                _ => unreachable!("{H} rows with numbers in {N} parts"),
+            match (W, N) {
+                (PANEL, 1) => self.tiles.multiply_bf16(product, between),
+                (PANEL, PARTS) => self.tiles.multiply_parts(product, between),
+                (WIDE, 1) => self.tiles.multiply_wide(product, self.apart, self.before, between),
+                _ => unreachable!("{W} columns with numbers in {N} parts"),
             }
         }
     }
@@ -263,11 +270,11 @@ impl Run<'_> {
 /// The first `rows` rows of a block as dot products of pairs.
 ///
 /// # Safety
-/// `right` must be valid for a panel of `steps` steps.
+/// `left` must be valid for sixteen rows and `right` for a panel, both of `steps` steps.
 #[inline(always)]
 unsafe fn dot_rows<S: Simd>(
     s: S,
-    left: &[bf16],
+    left: Tile,
     right: *const f32,
     steps: usize,
     rows: usize,
@@ -280,7 +287,7 @@ unsafe fn dot_rows<S: Simd>(
         for column in (0..PANEL).step_by(2 * S::LANES) {
             // Safety: rows inside the tile, columns inside the panel.
             done = unsafe {
-                let left = &left[row * STEP..];
+                let left = Tile { data: &left.data[row * left.stride / size_of::<bf16>()..], ..left };
                 let sums = &mut sums[row * PANEL + column..];
                 match (rows - row).min(S::TILE_ROWS) {
                     1 => dot::<S, 1>(s, left, right, steps, column, sums, first),
@@ -301,7 +308,7 @@ unsafe fn dot_rows<S: Simd>(
 #[inline(always)]
 unsafe fn dot<S: Simd, const ROWS: usize>(
     s: S,
-    left: &[bf16],
+    left: Tile,
     right: *const f32,
     steps: usize,
     column: usize,
@@ -309,7 +316,6 @@ unsafe fn dot<S: Simd, const ROWS: usize>(
     first: bool,
 ) -> usize {
     assert!(sums.len() >= (ROWS - 1) * PANEL + 2 * S::LANES);
-    assert!(left.len() >= (steps - 1) * IN_TILE + ROWS * STEP);
     let c = sums.as_mut_ptr();
     let mut totals = [[s.splat(0.0); 2]; ROWS];
     if !first {
@@ -331,7 +337,13 @@ unsafe fn dot<S: Simd, const ROWS: usize>(
                     columns[v] = s.load_u(tile.add(p * TILE + column % TILE).cast());
                 }
                 for row in 0..ROWS {
-                    let pair = left.as_ptr().add(step * IN_TILE + row * STEP).cast::<u32>().add(p).read();
+                    let pair = left
+                        .data
+                        .as_ptr()
+                        .byte_add(row * left.stride + step * left.step)
+                        .cast::<u32>()
+                        .add(p)
+                        .read();
                     let pair = s.splat_u(pair);
                     for v in 0..2 {
                         totals[row][v] = s.dot(totals[row][v], pair, columns[v]);

@@ -17,11 +17,11 @@ struct Place {
 }
 
 impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
-    /// Where the block of `row` and `column` goes, which has `H` rows.
+    /// Where the block of `row` and `column` goes, which is `W` columns wide.
     #[inline(always)]
-    fn place<const H: usize>(&self, row: usize, column: usize) -> Place {
+    fn place<const W: usize>(&self, row: usize, column: usize) -> Place {
         let (m, n) = (self.left.m, self.n);
-        let (rows, cols) = (H.min(m - row), PANEL.min(n - column));
+        let (rows, cols) = (TILE.min(m - row), W.min(n - column));
         if self.turned {
             return Place { row: column, column: row, rows: cols, cols: rows, width: m };
         }
@@ -30,40 +30,36 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
 
     /// The first element of it.
     #[inline(always)]
-    pub(super) fn first<const H: usize>(&self, row: usize, column: usize) -> *mut C {
-        let Place { row, column, width, .. } = self.place::<H>(row, column);
+    pub(super) fn first<const W: usize>(&self, row: usize, column: usize) -> *mut C {
+        let Place { row, column, width, .. } = self.place::<W>(row, column);
         self.c.at(row * width + column)
     }
 
     /// Fetches the place of the block of `row` and `column`: on most machines it takes longer to get it than to fill it.
     #[inline(always)]
-    pub(super) fn fetch<const H: usize>(&self, tiles: &Tiles, row: usize, column: usize) {
+    pub(super) fn fetch<const W: usize>(&self, tiles: &Tiles, row: usize, column: usize) {
         if !self.epilogue.streamed {
-            let (first, size) = (self.first::<H>(row, column), size_of::<C>());
-            let Place { rows, cols, width, .. } = self.place::<H>(row, column);
+            let (first, size) = (self.first::<W>(row, column), size_of::<C>());
+            let Place { rows, cols, width, .. } = self.place::<W>(row, column);
             tiles.fetch_to_write(first.cast_const().cast(), width * size, rows, cols * size);
         }
     }
 
     /// What is in `C` already, bias and activation; then the block goes to its place, rounded to its type.
     #[inline(always)]
-    pub(super) fn finish<S: Simd, const H: usize>(&self, s: S, row: usize, column: usize) {
-        let (at, place) = (self.sums_of::<H>(row, column), self.place::<H>(row, column));
+    pub(super) fn finish<S: Simd, const W: usize>(&self, s: S, row: usize, column: usize) {
+        let (at, place) = (self.sums_of::<W>(row, column), self.place::<W>(row, column));
         // Safety: the block is complete, and nobody writes to it.
-        let sums = unsafe { &*at.cast_const().cast::<[[f32; PANEL]; H]>() };
+        let sums = unsafe { &*at.cast_const().cast::<[[f32; W]; TILE]>() };
         if !self.turned {
             return self.finish_rows(s, place, sums);
         }
         let mut square = Square::new();
-        for row in (0..place.cols).step_by(TILE) {
-            for column in (0..place.rows).step_by(TILE) {
-                // Safety: sixteen rows of a block, and sixteen of its columns.
-                unsafe { square.turn(s, sums.as_flattened().as_ptr().add(row * PANEL + column)) }
-                let (rows, cols) = (TILE.min(place.rows - column), TILE.min(place.cols - row));
-                let place =
-                    Place { row: place.row + column, column: place.column + row, rows, cols, ..place };
-                self.finish_rows(s, place, &square.0);
-            }
+        for column in (0..place.rows).step_by(TILE) {
+            // Safety: sixteen rows of a block, and sixteen of its columns.
+            unsafe { square.turn::<S, W>(s, sums.as_flattened().as_ptr().add(column)) }
+            let rows = TILE.min(place.rows - column);
+            self.finish_rows(s, Place { row: place.row + column, rows, ..place }, &square.0);
         }
     }
 
@@ -140,23 +136,23 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
     /// How each block of a panel but the last is finished in the `steps` of the next one, if that is possible: the panel has all of
     /// its columns, and there is little arithmetic.
     #[inline(always)]
-    pub(super) fn in_steps<const H: usize>(&self, column: usize, steps: usize) -> Option<InSteps<'a, C, H>> {
+    pub(super) fn in_steps<const W: usize>(&self, column: usize, steps: usize) -> Option<InSteps<'a, C, W>> {
         let Epilogue { accumulate, bias, activation, streamed } = self.epilogue;
         let (m, n) = (self.left.m, self.n);
-        // The sums of two tiles of rows are stored in the first step of the next product.
-        let steps = if H > TILE { steps - 1 } else { steps };
-        if column + PANEL > n || steps == 0 {
+        // The sums of two panels are stored in the first step of the next product.
+        let steps = if W > PANEL { steps - 1 } else { steps };
+        if column + W > n || steps == 0 {
             return None;
         }
-        // So every block lies in `C`, whole but for the last one, which may have fewer rows.
+        // So every block lies in `C`, whole but for the last one, which may have less than sixteen rows.
         assert!(self.rows.end <= m && m * n == self.c.len());
         if self.turned {
             if accumulate || bias.is_some() || activation.is_some() || !streamed {
                 return None;
             }
             return Some(InSteps::Turned(Turned {
-                each: (H / TILE * PANEL).div_ceil(steps),
-                done: 0,
+                each: W.div_ceil(steps),
+                row: 0,
                 sums: std::ptr::null(),
                 c: std::ptr::null_mut(),
                 stride: m * size_of::<C>(),
@@ -169,10 +165,10 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
         };
         let bias = match bias {
             Some(bias) => bias[column..].first_chunk().expect("a bias for each column"),
-            None => &[0.0; PANEL],
+            None => &[0.0; W],
         };
         Some(InSteps::Plain(Plain {
-            each: H.div_ceil(steps),
+            each: TILE.div_ceil(steps),
             rows: 0,
             sums: std::ptr::null(),
             c: std::ptr::null_mut(),
@@ -186,14 +182,14 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
 }
 
 /// How blocks are finished between the steps of a product: the tile unit is at work meanwhile, and the time hardly shows.
-pub(super) enum InSteps<'a, C, const H: usize> {
-    Plain(Plain<'a, C, H>),
-    Turned(Turned<C, H>),
+pub(super) enum InSteps<'a, C, const W: usize> {
+    Plain(Plain<'a, C, W>),
+    Turned(Turned<C, W>),
 }
 
 /// Blocks: `max(floor, sum + bias)`, or that of the sum with what is in `C`.
 #[derive(Clone, Copy)]
-pub(super) struct Plain<'a, C, const H: usize> {
+pub(super) struct Plain<'a, C, const W: usize> {
     /// How many rows are finished in a step.
     each: usize,
     /// How many are left of the block.
@@ -203,17 +199,17 @@ pub(super) struct Plain<'a, C, const H: usize> {
     c: *mut C,
     /// From row to row of `C`, in bytes.
     stride: usize,
-    bias: &'a [f32; PANEL],
+    bias: &'a [f32; W],
     accumulate: bool,
     floor: f32,
     streamed: bool,
 }
 
-impl<C: Real, const H: usize> Plain<'_, C, H> {
+impl<C: Real, const W: usize> Plain<'_, C, W> {
     /// The block with these sums, which goes to `c`.
     #[inline(always)]
     pub(super) fn block(self, sums: *const f32, c: *mut C) -> Self {
-        Plain { rows: H, sums, c, ..self }
+        Plain { rows: TILE, sums, c, ..self }
     }
 
     /// Finishes the rows of a step.
@@ -227,9 +223,9 @@ impl<C: Real, const H: usize> Plain<'_, C, H> {
         let streamed = self.streamed && size_of::<C>() == size_of::<f32>();
         for _ in 0..self.each.min(self.rows) {
             if !streamed {
-                tiles.fetch_row_to_write(self.c.cast_const().cast(), self.stride, PANEL * size_of::<C>());
+                tiles.fetch_row_to_write(self.c.cast_const().cast(), self.stride, W * size_of::<C>());
             }
-            for at in (0..PANEL).step_by(2 * S::LANES) {
+            for at in (0..W).step_by(2 * S::LANES) {
                 // Safety: inside of a row of sums and of `C`; rows that are streamed are whole cache lines.
                 unsafe {
                     let c = self.c.add(at);
@@ -243,7 +239,7 @@ impl<C: Real, const H: usize> Plain<'_, C, H> {
                 }
             }
             self.rows -= 1;
-            self.sums = self.sums.wrapping_add(PANEL);
+            self.sums = self.sums.wrapping_add(W);
             self.c = self.c.wrapping_byte_add(self.stride);
         }
     }
@@ -267,23 +263,23 @@ impl<C: Real, const H: usize> Plain<'_, C, H> {
 
 /// Blocks that are turned and streamed, with nothing added.
 #[derive(Clone, Copy)]
-pub(super) struct Turned<C, const H: usize> {
-    /// How many rows of turned squares are finished in a step.
+pub(super) struct Turned<C, const W: usize> {
+    /// How many rows of the turned block are finished in a step.
     each: usize,
-    /// How many were before.
-    done: usize,
-    /// The block, and where it goes to; none before there is one.
+    /// The next of them.
+    row: usize,
+    /// The next columns of sums, and where the next row goes to; none before there is a block.
     sums: *const f32,
     c: *mut C,
     /// From row to row of `C`, in bytes.
     stride: usize,
 }
 
-impl<C: Real, const H: usize> Turned<C, H> {
+impl<C: Real, const W: usize> Turned<C, W> {
     /// The block with these sums, which goes to `c`.
     #[inline(always)]
     pub(super) fn block(self, sums: *const f32, c: *mut C) -> Self {
-        Turned { done: 0, sums, c, ..self }
+        Turned { row: 0, sums, c, ..self }
     }
 
     /// Finishes the rows of a step, by way of a square that lasts as long as the block.
@@ -292,27 +288,26 @@ impl<C: Real, const H: usize> Turned<C, H> {
     /// As for [`Plain::step`].
     #[inline(always)]
     pub(super) unsafe fn step<S: Simd>(&mut self, s: S, square: &mut Square) {
-        for _ in 0..self.each.min(H / TILE * PANEL - self.done) {
-            // Squares below each other in `C` first, then those beside them.
-            let (row, column) = (self.done / PANEL * TILE, self.done % PANEL);
-            if column.is_multiple_of(TILE) {
+        for _ in 0..self.each.min(W - self.row) {
+            if self.row.is_multiple_of(TILE) {
                 // Safety: sixteen rows of a block, and sixteen of its columns.
-                unsafe { square.turn(s, self.sums.add(row * PANEL + column)) }
+                unsafe { square.turn::<S, W>(s, self.sums) }
+                self.sums = self.sums.wrapping_add(TILE);
             }
-            let sums = &square.0[column % TILE];
-            let c = self.c.wrapping_byte_add(column * self.stride).wrapping_add(row);
+            let sums = &square.0[self.row % TILE];
             for at in (0..TILE).step_by(S::LANES) {
                 // A zero is added as if it were a bias: it takes the sign from another zero, in every block.
                 let y = s.add(load(s, sums, at, S::LANES), s.splat(0.0));
                 // Safety: inside of a row of `C`, aligned like its vectors.
-                unsafe { C::stream(s, c.add(at), y) }
+                unsafe { C::stream(s, self.c.add(at), y) }
             }
-            self.done += 1;
+            self.row += 1;
+            self.c = self.c.wrapping_byte_add(self.stride);
         }
     }
 }
 
-/// Sixteen rows of sixteen columns of a block, turned.
+/// Sixteen columns of a block, turned.
 #[repr(C, align(64))]
 pub(super) struct Square([[f32; TILE]; TILE]);
 
@@ -322,17 +317,17 @@ impl Square {
         Square([[0.0; TILE]; TILE])
     }
 
-    /// Takes the square of a block that begins at `sums`.
+    /// Takes the sixteen columns of a block from `sums` on.
     ///
     /// # Safety
-    /// `sums` must be valid for reading sixteen rows of sixteen, a panel's width apart.
+    /// `sums` must be valid for reading sixteen rows of sixteen, `W` apart.
     #[inline(always)]
-    unsafe fn turn<S: Simd>(&mut self, s: S, sums: *const f32) {
+    unsafe fn turn<S: Simd, const W: usize>(&mut self, s: S, sums: *const f32) {
         let to = self.0.as_flattened_mut().as_mut_ptr();
         for i in (0..TILE).step_by(S::LANES) {
             for j in (0..TILE).step_by(S::LANES) {
                 // Safety: squares of LANES × LANES inside of both.
-                unsafe { s.transpose(sums.add(i * PANEL + j), PANEL, to.add(j * TILE + i), TILE) }
+                unsafe { s.transpose(sums.add(i * W + j), W, to.add(j * TILE + i), TILE) }
             }
         }
     }

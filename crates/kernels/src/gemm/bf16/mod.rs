@@ -1,10 +1,12 @@
 //! Matrix products of bf16 with sums in f32.
 //!
-//! A task has some rows and some columns. It goes through its columns in panels of 32: a stretch of `k` of a panel is packed (unless
-//! it comes packed), rounded to bf16 on the way, into pairs of neighbours along `k`, which is what the tile unit and the dot products
-//! of AVX-512 multiply, and stays in the first cache while the rows stream past it from the second, copied to tiles before. Sums of a block of 16 rows, or of 32 on the tile unit, go on exactly from one stretch to the next, so that an
-//! element depends on its row, its column and the instruction set alone. A complete block goes to `C` while the next one is computed
-//! (`finish.rs`). Numbers in parts (`parts.rs`) take more room: a stretch is shorter, and a task has fewer rows.
+//! A task has up to 256 columns and, if these come packed, 256 rows, else 1,024. It goes through its columns in panels of 32,
+//! of which the tile unit takes two at a time: a stretch of `k` of a panel is packed (unless it comes packed), rounded to bf16
+//! on the way, into pairs of neighbours along `k`, which is what the tile unit and the dot products of AVX-512 multiply, and
+//! stays in the first cache while the rows stream past it from the second. Sums of a block of 16 rows and these columns go on
+//! exactly from one stretch to the next, so that an element depends on its row, its column and the instruction set alone. A
+//! complete block goes to `C` while the next one is computed (`finish.rs`). Numbers in parts (`parts.rs`) take more room: a task
+//! has up to 512 rows of them, and goes on by one panel.
 
 mod block;
 mod finish;
@@ -19,7 +21,7 @@ use crate::amx::{PANEL, TILE};
 use crate::scratch::Scratch;
 use crate::simd::Real;
 use crate::threads::Shared;
-use block::{Columns, SUMS, TALL};
+use block::{Columns, PAIR, SUMS};
 use half::bf16;
 use pack::{Left, PackPanel, Right};
 pub(crate) use pack::{Parts, as_tiles, pack_right, put, transpose};
@@ -28,25 +30,18 @@ pub(crate) use parts::{pairs, row};
 
 /// Elements of `k` in a row of a tile: rows of operands are padded to a multiple of it.
 pub(crate) const STEP: usize = 32;
-/// Panels in a task at most, if they come packed: so many that rows are worth copying.
-const PANELS: usize = 32;
-/// Rows in a task at most, if columns come packed; threads that have nothing to do are not worth fewer than half as many.
+/// Panels in a task at most.
+const PANELS: usize = 8;
+/// Rows in a task, if columns come packed: so many of a stretch of `A` are 128 KiB, and their sums with the panels of a task 256 KiB.
+/// Both stay in the second cache, of which a neighbour may have his share.
 const ROWS: usize = 256;
-/// Bytes of rows that had better stay in the second cache, of which a neighbour may have his share, while all columns of a task go
-/// past. (One stretch is more than that, if a task packs its columns.)
-const STAY: usize = 512 << 10;
-/// Panels in a task at most, if it packs them.
-const PANELS_TO_PACK: usize = 8;
-/// Rows in such a task at most: packing has to be worth it.
-const ROWS_TO_PACK: usize = 1024;
+/// The same if each task packs its columns, which has to be worth it.
+const WORTHWHILE: usize = 1024;
 /// The same of numbers in parts, which take more room.
-const ROWS_IN_PARTS: usize = 512;
-
-/// Elements of `k` that are multiplied in one go, with numbers in so many parts: so much of a panel is two thirds of the first
-/// cache, or in three parts all of it.
-const fn depth(parts: usize) -> usize {
-    if parts == 1 { 512 } else { 256 }
-}
+const WORTHWHILE_IN_PARTS: usize = 512;
+/// Elements of `k` that are multiplied in one go: so much of two panels stays in the first cache, and most of one panel with numbers
+/// in three parts.
+const DEPTH: usize = 256;
 
 /// `C = activation(A·B + bias)` with operands rounded to bf16: `A: [m, k]`, `B: [k, n]`, `C: [m, n]`.
 pub fn gemm_bf16<B: Real, C: Real>(
@@ -64,7 +59,7 @@ pub fn gemm_bf16<B: Real, C: Real>(
         let left = Left::<1>::tiles(cpu, b.t(), whole_steps(b.rows));
         multiply(cpu, left, Right::Matrix(a.t()), a.rows, c, epilogue, true);
     } else {
-        multiply(cpu, Left::new(cpu, a), Right::Matrix(b), b.cols, c, epilogue, false);
+        multiply(cpu, Left::new(cpu, a, b.cols), Right::Matrix(b), b.cols, c, epilogue, false);
     }
 }
 
@@ -91,7 +86,7 @@ pub(super) fn times_weights<C: Real>(
             if a.rows > 0 && n > 0 {
                 let right = Right::<bf16>::Packed(weights.panels_from(cpu, columns.start, PANEL));
                 let left = match whole_steps(weights.k) {
-                    length if length == whole_steps(k) => Left::new(cpu, a),
+                    length if length == whole_steps(k) => Left::new(cpu, a, n),
                     length => Left::tiles(cpu, a, length),
                 };
                 multiply(cpu, left, right, n, c, epilogue, false);
@@ -115,18 +110,6 @@ pub(super) fn pack_weights(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> Pa
     })
 }
 
-/// How a product is cut into tasks.
-struct Cut {
-    /// The columns are cut into so many shares at least.
-    shares: usize,
-    most_panels: usize,
-    most_rows: usize,
-    /// Fewer rows are not worth a task of their own, unless there are no more.
-    fewest_rows: usize,
-    /// So many tasks are wanted.
-    tasks: usize,
-}
-
 /// The product, or with `turned` its transpose, in tasks.
 fn multiply<B: Real, C: Real, const N: usize>(
     cpu: &Cpu,
@@ -145,49 +128,34 @@ fn multiply<B: Real, C: Real, const N: usize>(
         && width.is_multiple_of(64);
     let epilogue = Epilogue { streamed, ..epilogue };
     let c = Shared::new(c);
-    // No element can tell how the work is cut, so that it may be cut by the number of threads.
+    // No element can tell how the work is cut, so that it may be cut by the number of threads: by columns, so that each is
+    // packed, if it has to be, by one of them, unless there are so many more rows that the threads had better not all read them.
     let threads = cpu.threads.count();
-    let (all_panels, packed) = (n.div_ceil(PANEL), matches!(b, Right::Packed(_)));
-    let Cut { shares, most_panels, most_rows, fewest_rows, tasks } = if packed {
-        // By rows, so that each is copied once, unless there are few of them. Where no sums wait, smaller tasks take no longer, and
-        // threads have less to wait for each other.
-        Cut {
-            shares: threads.div_ceil(m.div_ceil(ROWS / 2)),
-            most_panels: PANELS,
-            most_rows: ROWS,
-            fewest_rows: ROWS / 2,
-            tasks: if left.length > depth(N) { threads } else { 4 * threads },
-        }
+    let shares = if m > 3 * n { 1 } else { threads.min(2) };
+    let panels = n.div_ceil(PANEL).div_ceil(shares).min(PANELS);
+    let column_tasks = n.div_ceil(panels * PANEL);
+    let most = if matches!(b, Right::Packed(_)) {
+        ROWS
+    } else if N == 1 {
+        WORTHWHILE
     } else {
-        // By columns, so that each is packed by one of the threads, unless there are so many more rows that they had better not all
-        // read them.
-        Cut {
-            shares: if m > 3 * n { 1 } else { threads.min(2) },
-            most_panels: PANELS_TO_PACK,
-            most_rows: if N == 1 { ROWS_TO_PACK } else { ROWS_IN_PARTS },
-            fewest_rows: ROWS,
-            tasks: threads,
-        }
+        WORTHWHILE_IN_PARTS
     };
-    let panels = all_panels.div_ceil(shares).min(most_panels);
-    let wanted = tasks.div_ceil(all_panels.div_ceil(panels));
-    let row_tasks = wanted.min(m.div_ceil(fewest_rows)).max(m.div_ceil(most_rows));
-    let (rows_each, columns_each) = (m.div_ceil(TALL).div_ceil(row_tasks) * TALL, panels * PANEL);
-    let row_tasks = m.div_ceil(rows_each);
-    let reach = (STAY / (rows_each * N * size_of::<bf16>()) / depth(N)).max(1) * depth(N);
+    let row_tasks = threads.div_ceil(column_tasks).min(m.div_ceil(ROWS)).max(m.div_ceil(most));
+    let rows_each = m.div_ceil(TILE).div_ceil(row_tasks) * TILE;
     // Neighbouring tasks have the same columns.
-    cpu.threads.run(row_tasks * n.div_ceil(columns_each), |task| {
+    cpu.threads.run(row_tasks * column_tasks, |task| {
         let (i, j) = (task % row_tasks, task / row_tasks);
-        let rows = i * rows_each..m.min((i + 1) * rows_each);
-        let columns = j * columns_each..n.min((j + 1) * columns_each);
-        let copied =
-            if left.given() { rows.len().next_multiple_of(TILE) * left.length.min(reach) } else { 0 };
-        let mut copy = Scratch::take(copied);
-        let mut right = Scratch::take(if packed { 0 } else { left.length.min(depth(N)) * N * PANEL });
-        let blocks = match left.length {
-            k if k <= depth(N) => 2 * TALL / TILE,
-            k if k <= reach => rows.len().div_ceil(TILE),
-            _ => rows.len().div_ceil(TILE) * panels,
+        let rows = m.min(i * rows_each)..m.min((i + 1) * rows_each);
+        let columns = j * panels * PANEL..n.min((j + 1) * panels * PANEL);
+        let packed_here =
+            if matches!(b, Right::Packed(_)) { 0 } else { PAIR * left.length.min(DEPTH) * N * PANEL };
+        let mut right = Scratch::take(packed_here);
+        let blocks = if left.length <= DEPTH {
+            2 * PAIR
+        } else {
+            // The sums of all blocks that wait for the next stretch of `k`.
+            rows.len().div_ceil(TILE) * if left.length <= left.deep() { PAIR } else { panels }
         };
         let mut sums = Scratch::take(blocks * SUMS);
         cpu.isa.dispatch(Columns {
@@ -197,8 +165,6 @@ fn multiply<B: Real, C: Real, const N: usize>(
             n,
             rows,
             columns,
-            reach,
-            copy: &mut copy,
             right: &mut right,
             sums: Shared::new(&mut sums),
             c,

@@ -1,7 +1,7 @@
 //! Operands of a product of bf16 in the order in which tiles are loaded, with numbers in one part or in three.
 
 use super::parts::{load_pairs, load_row, pairs, row};
-use super::{Matrix, STEP, depth, whole_steps};
+use super::{DEPTH, Matrix, STEP, whole_steps};
 use crate::Cpu;
 use crate::amx::TILE;
 use crate::isa::Kernel;
@@ -11,7 +11,7 @@ use crate::threads::Shared;
 use half::bf16;
 use std::ops::Range;
 
-/// The left operand: rows of bf16, `N` for each number, that are whole steps long.
+/// The left operand: rows of bf16, `N` for each number, that start at cache lines and are whole steps long.
 pub(super) struct Left<'a, const N: usize> {
     rows: Rows<'a>,
     /// The length of a row: `k` rounded up to whole steps.
@@ -20,26 +20,59 @@ pub(super) struct Left<'a, const N: usize> {
 }
 
 enum Rows<'a> {
-    /// As they are. A task copies a stretch of its rows to tiles before it multiplies them: rows below each other, whose length mostly
-    /// is a power of two, would drive each other and the columns out of the first cache.
-    Given(&'a [bf16]),
-    /// Copied to tiles, `[stretch of k][tile of rows][step][part][16 rows][32 elements]`, with zeros up to whole ones.
+    /// As they are, but for the last ones: where they do not fill a tile, they are copied, with zeros below them.
+    Given(&'a [bf16], Option<Scratch<bf16>>),
+    /// Copied to [`Tile`]s, `[stretch of k][tile of rows][step][part][16 rows][32 elements]`, with zeros up to whole ones.
     Tiles(Scratch<bf16>),
 }
 
+/// A stretch of sixteen rows: they are `stride` bytes apart, and at each step of `k` `step` bytes further.
+#[derive(Clone, Copy)]
+pub(super) struct Tile<'a> {
+    pub data: &'a [bf16],
+    pub stride: usize,
+    pub step: usize,
+}
+
+impl<'a> Tile<'a> {
+    /// Steps one after the other, each of 1 KiB for each of `N` parts.
+    #[inline(always)]
+    fn packed<const N: usize>(data: &'a [bf16]) -> Tile<'a> {
+        Tile { data, stride: LINE, step: N * TILE * LINE }
+    }
+}
+
+/// Bytes of a step of a row: a cache line.
+const LINE: usize = STEP * size_of::<bf16>();
+/// Of longer rows, a stretch of many would share few places in the second cache.
+const LONGEST: usize = 1024;
+/// Longer rows are copied if there are many columns, so that the next stretch of them can be fetched.
+const SHORT: usize = 512;
+/// So many columns make that worth it.
+const MANY: usize = 1024;
+
 impl<'a> Left<'a, 1> {
-    /// Rows as they are, if they are whole steps long, or a copy of them.
-    pub(super) fn new(cpu: &Cpu, a: Matrix<'a, bf16>) -> Left<'a, 1> {
+    /// For a product with `n` columns.
+    pub(super) fn new(cpu: &Cpu, a: Matrix<'a, bf16>, n: usize) -> Left<'a, 1> {
         let (m, k) = (a.rows, a.cols);
-        if a.transposed || k != whole_steps(k) {
+        let whole = k > 0 && k.is_multiple_of(STEP) && a.data.as_ptr().addr().is_multiple_of(64);
+        if a.transposed || !whole || k > LONGEST || (k > SHORT && n >= MANY) {
             return Left::tiles(cpu, a, whole_steps(k));
         }
-        Left { rows: Rows::Given(a.data), length: k, m }
+        let last = (!m.is_multiple_of(TILE)).then(|| {
+            let rest = &a.data[m / TILE * TILE * k..];
+            let mut last = Scratch::take(TILE * k);
+            last[..rest.len()].copy_from_slice(rest);
+            last[rest.len()..].fill(bf16::ZERO);
+            last
+        });
+        Left { rows: Rows::Given(a.data, last), length: k, m }
     }
 }
 
 impl<'a, const N: usize> Left<'a, N> {
-    /// Rows that lie in columns, or have to be rounded or lengthened: they are copied, with zeros up to a length of whole steps.
+    /// Rows that lie in columns, have to be rounded or lengthened, or would be in each other's way in a cache: they are copied, with
+    /// zeros up to a length of whole steps.
     pub(super) fn tiles<T: Real>(cpu: &Cpu, a: Matrix<T>, length: usize) -> Left<'a, N> {
         let m = a.rows;
         let rows = m.next_multiple_of(TILE);
@@ -52,48 +85,32 @@ impl<'a, const N: usize> Left<'a, N> {
         Left { rows: Rows::Tiles(tiles), length, m }
     }
 
-    /// Whether rows are as they were given, and yet to be copied.
-    pub(super) fn given(&self) -> bool {
-        matches!(self.rows, Rows::Given(_))
+    /// How much of `k` one block of columns goes through before the next begins: all of it if rows are short, so that few sums wait
+    /// for the next stretch; else one stretch, so that the rows of a task stay in the second cache.
+    #[inline(always)]
+    pub(super) fn deep(&self) -> usize {
+        if self.length > SHORT { DEPTH } else { self.length }
     }
 
-    /// Copies the elements `reach` of `k` of some rows, from the start of a tile on, in the order of [`Rows::Tiles`], unless all are copied
-    /// already. Rows that were given are not in parts.
+    /// The stretch of `k` from `start` on of some rows, from the start of a tile on, if it lies together.
     #[inline(always)]
-    pub(super) fn copy<S: Simd>(&self, s: S, rows: &Range<usize>, reach: Range<usize>, to: &mut [bf16]) {
-        let Rows::Given(given) = &self.rows else { return };
-        let all = rows.len().next_multiple_of(TILE);
-        for start in reach.clone().step_by(depth(N)) {
-            let steps = depth(N).min(reach.end - start) / STEP;
-            let to = &mut to[all * (start - reach.start)..][..all * steps * STEP];
-            for (row, to) in rows.clone().step_by(TILE).zip(to.chunks_exact_mut(TILE * steps * STEP)) {
-                // Row by row, as they lie in memory.
-                for i in 0..TILE {
-                    for (step, to) in (start..).step_by(STEP).zip(to.chunks_exact_mut(TILE * STEP)) {
-                        let from = part(given, self.length, row + i..self.m, step..step + STEP);
-                        row_pairs(s, from, as_tiles::<1>(to), i);
-                    }
-                }
-            }
-        }
+    pub(super) fn tiles_of(&self, rows: &Range<usize>, start: usize) -> &[bf16] {
+        let Rows::Tiles(tiles) = &self.rows else { return &[] };
+        let (depth, all) = (DEPTH.min(self.length - start), self.m.next_multiple_of(TILE));
+        &tiles[N * place(all, rows.start, start, depth)..][..N * rows.len().next_multiple_of(TILE) * depth]
     }
 
-    /// The stretch of `k` from `start` on of some rows, as tiles: of their `copy`, which has the elements from `begin` on, or, if all were
-    /// copied before, of that.
+    /// The stretch of `k` from `start` on of the sixteen rows from `row` on.
     #[inline(always)]
-    pub(super) fn stretch<'s>(
-        &'s self,
-        rows: &Range<usize>,
-        start: usize,
-        begin: usize,
-        copy: &'s [bf16],
-    ) -> &'s [bf16] {
-        let (depth, some) = (depth(N).min(self.length - start), rows.len().next_multiple_of(TILE));
+    pub(super) fn tile(&self, row: usize, start: usize) -> Tile<'_> {
+        let rows = |data| Tile { data, stride: self.length * size_of::<bf16>(), step: LINE };
         match &self.rows {
-            Rows::Given(_) => &copy[some * (start - begin)..][..some * depth],
+            Rows::Given(_, Some(last)) if row + TILE > self.m => rows(&last[start..]),
+            Rows::Given(given, _) => rows(&given[row * self.length + start..(row + TILE) * self.length]),
             Rows::Tiles(tiles) => {
-                let at = place(self.m.next_multiple_of(TILE), rows.start, start, depth);
-                &tiles[N * at..][..N * some * depth]
+                let depth = DEPTH.min(self.length - start);
+                let start = N * place(self.m.next_multiple_of(TILE), row, start, depth);
+                Tile::packed::<N>(&tiles[start..start + N * TILE * depth])
             }
         }
     }
@@ -124,8 +141,8 @@ impl<T: Real, const N: usize> Kernel for Copy<'_, T, N> {
         let Copy { a, rows, to, length } = self;
         let (m, k) = (a.rows, a.cols);
         let mut pairs = [Pairs::<N>::new(), Pairs::new()];
-        for start in (0..length).step_by(depth(N)) {
-            let depth = depth(N).min(length - start);
+        for start in (0..length).step_by(DEPTH) {
+            let depth = DEPTH.min(length - start);
             let tiles_at = |row: usize, step: usize| {
                 let at = place(m.next_multiple_of(TILE), row, start, depth) + (step - start) * TILE;
                 // Safety: a tile of rows belongs to one task.

@@ -62,6 +62,7 @@ impl<T: Real> Panels<'_, T> {
                         first: true,
                         // A share of the next panel comes with each tile of rows.
                         next_columns: b.wrapping_add(PANEL * length + row / TILE * steps * 2 * STEP).cast(),
+                        next_rows: a.cast(),
                     };
                     tiles.multiply_int8(product, || {});
                 },
