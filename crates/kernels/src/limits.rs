@@ -36,7 +36,7 @@ pub fn multiply_add_rate(cpu: &Cpu) -> f64 {
 /// Operations a second of products of tiles that need nothing but registers, of bf16 and of int8; none without a tile
 /// unit.
 ///
-/// They are products of numbers of all kinds: with zeros, a core may run at a clock that it cannot keep with anything else.
+/// They are products of numbers, as those of a model are: with zeros the unit is faster, presumably at a higher clock.
 pub fn tile_rates(cpu: &Cpu) -> Option<[f64; 2]> {
     const FLOP: usize = 2 * TILE * TILE * TILE;
     const PRODUCTS: usize = 4;
