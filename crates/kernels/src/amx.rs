@@ -40,9 +40,27 @@ pub(crate) struct Product<T, Sum> {
     pub next_rows: *const u8,
 }
 
+/// What a product with two panels of columns is told beside a [`Product`].
+#[derive(Clone, Copy)]
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    expect(dead_code, reason = "there is no product of tiles without them")
+)]
+pub(crate) struct Wide {
+    /// From the first panel to the second, in bytes.
+    pub apart: usize,
+    /// Where the sums of the product before go to, if there was one.
+    pub before: Option<*mut f32>,
+    /// From the two cache lines of columns that a step fetches to the two others, in bytes.
+    pub next_apart: usize,
+    /// From those of a step to those of the next.
+    pub next_step: usize,
+}
+
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod linux {
-    use super::{PANEL, Product, TwoTiles};
+    use super::{PANEL, Product, TwoTiles, Wide};
+    use crate::simd::fetch;
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     use std::cell::Cell;
@@ -321,10 +339,9 @@ mod linux {
     }
 
     impl Tiles {
-        /// [`Self::multiply_bf16`] with the columns of two panels, of which the second is `apart` bytes behind the first, into a block
-        /// of 16 × 64 sums: rows are loaded half as often.
+        /// [`Self::multiply_bf16`] with the columns of two panels, into a block of 16 × 64 sums: rows are loaded half as often.
         ///
-        /// The sums stay in the tiles. Those of the product before this one, if there was one, are stored to their block `before` the
+        /// The sums stay in the tiles. Those of the product before this one, if there was one, are stored to their block before the
         /// first products of this one need their registers, so that the unit has something to do meanwhile; those of the last one by
         /// [`Self::store_wide`]. `between` is called after each step but the first.
         ///
@@ -335,10 +352,10 @@ mod linux {
         pub(crate) unsafe fn multiply_wide(
             &self,
             product: Product<half::bf16, f32>,
-            apart: usize,
-            before: Option<*mut f32>,
+            wide: Wide,
             mut between: impl FnMut(),
         ) {
+            let Wide { apart, before, next_apart, next_step } = wide;
             let Product { a_stride, a_step, steps, c, first, .. } = product;
             let Product { mut a, mut b, mut next_columns, mut next_rows, .. } = product;
             debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
@@ -361,13 +378,13 @@ mod linux {
                 loop {
                     for line in [0, 64] {
                         fetch(next_columns.wrapping_add(line));
-                        fetch(next_columns.wrapping_add(apart + line));
+                        fetch(next_columns.wrapping_add(next_apart + line));
                         fetch(next_rows.wrapping_add(line));
                         fetch(next_rows.wrapping_add(128 + line));
                     }
                     a = a.wrapping_byte_add(a_step);
                     b = b.wrapping_byte_add(2048);
-                    next_columns = next_columns.wrapping_add(128);
+                    next_columns = next_columns.wrapping_add(next_step);
                     next_rows = next_rows.wrapping_add(256);
                     if b == end {
                         break;
@@ -419,13 +436,6 @@ mod linux {
                 );
             }
         }
-    }
-
-    /// Fetches a cache line to the second cache. It need not be valid.
-    #[inline(always)]
-    fn fetch(line: *const u8) {
-        // Safety: a hint, which does nothing where there is no memory.
-        unsafe { asm!("prefetcht1 [{}]", in(reg) line, options(readonly, nostack, preserves_flags)) }
     }
 
     /// Rows stream past, columns stay in the first cache.
@@ -517,7 +527,7 @@ mod linux {
 /// A token that cannot exist, for other processors and systems.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod elsewhere {
-    use super::{Product, TwoTiles};
+    use super::{Product, TwoTiles, Wide};
 
     /// Never had here.
     #[derive(Clone, Copy)]
@@ -565,8 +575,7 @@ mod elsewhere {
         pub(crate) unsafe fn multiply_wide(
             &self,
             _: Product<half::bf16, f32>,
-            _apart: usize,
-            _before: Option<*mut f32>,
+            _: Wide,
             _between: impl FnMut(),
         ) {
             match *self {}

@@ -289,6 +289,19 @@ pub(crate) fn store<S: Simd, T: Real>(simd: S, x: &mut [T], at: usize, n: usize,
     }
 }
 
+/// Fetches the cache line of `at`, which need not be valid, to the second cache.
+#[inline(always)]
+pub(crate) fn fetch<T>(at: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // Safety: a hint, which does nothing where there is no memory.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T1>(at.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = at;
+}
+
 /// Waits until all that this thread wrote past the caches can be seen by others.
 pub(crate) fn settle() {
     #[cfg(target_arch = "x86_64")]

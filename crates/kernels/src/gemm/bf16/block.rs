@@ -3,8 +3,8 @@
 use super::finish::{InSteps, Square};
 use super::pack::{Left, Right, Tile, pack_right};
 use super::parts::PARTS;
-use super::{DEPTH, Epilogue, STEP};
-use crate::amx::{PANEL, Product, TILE, Tiles};
+use super::{DEPTH, Epilogue, Matrix, STEP};
+use crate::amx::{PANEL, Product, TILE, Tiles, Wide};
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd, settle};
 use crate::threads::Shared;
@@ -105,11 +105,10 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
             assert!(size_of_val(data) >= (N - 1) * TILE * 64 + (TILE - 1) * stride + (steps - 1) * step + 64);
             if let Some(tiles) = tiles {
                 let (a, b) = (data.as_ptr(), right.data.as_ptr());
-                // A share of what comes next, as large as the product is long.
-                let share = |next: &[bf16], each: usize, or: *const bf16| {
-                    let rest = next.get(i * steps * each..).filter(|rest| !rest.is_empty());
-                    rest.map_or(or, <[bf16]>::as_ptr).cast()
-                };
+                // A share of what comes next, as large as the product is long, or the product's own again.
+                let next_columns = next_columns.after(i * steps, b);
+                let rest =
+                    next_rows.get(i * steps * N * FETCHED * W / PANEL..).filter(|rest| !rest.is_empty());
                 let product = Product {
                     a,
                     a_stride: stride,
@@ -118,16 +117,18 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
                     steps,
                     c: sums,
                     first,
-                    next_columns: share(next_columns, N * FETCHED, b),
-                    next_rows: share(next_rows, N * FETCHED * W / PANEL, a),
+                    next_columns: next_columns.first,
+                    next_rows: rest.map_or(a, <[bf16]>::as_ptr).cast(),
                 };
                 let complete =
                     before.map(|row| (self.sums_of::<W>(row, column), self.first::<W>(row, column)));
-                let run = Run {
-                    tiles,
+                let wide = Wide {
                     apart: right.apart * size_of::<bf16>(),
                     before: complete.map(|(sums, _)| sums),
+                    next_apart: next_columns.apart,
+                    next_step: next_columns.step,
                 };
+                let run = Run { tiles, wide };
                 // Safety: `left` has sixteen rows, as just checked, `right` panels of as many steps, `sums` is a whole block, and the
                 // places of blocks do not overlap and belong to one task. A block that is complete is not the last of its panels, and
                 // so whole (see `in_steps`); nobody writes to its sums before the block after this one.
@@ -185,10 +186,10 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
         }
     }
 
-    /// What is needed after a stretch of panels, if it is known and lies together: the columns of the next (of two, those of the
-    /// first), and a share of the rows of the next stretch, of which each panel fetches some.
+    /// What is needed after a stretch of panels, if it is known: the columns of the next, and, if they lie together, a share of the
+    /// rows of the next stretch, of which each panel fetches some.
     #[inline(always)]
-    fn next<const W: usize>(&self, column: usize, start: usize) -> (&'a [bf16], &'a [bf16]) {
+    fn next<const W: usize>(&self, column: usize, start: usize) -> (NextColumns, &'a [bf16]) {
         let (left, k, after) = (self.left, self.left.length, start + DEPTH);
         let again = start - start % left.deep();
         let (next_column, next_start) = if after < k.min(again + left.deep()) {
@@ -201,11 +202,15 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
         let rows = if after < k { left.tiles_of(&self.rows, after) } else { &[] };
         let share = self.rows.len().div_ceil(TILE) * (DEPTH / STEP) * N * FETCHED;
         let rows = rows.get((column - self.columns.start) / PANEL * share..).unwrap_or(&[]);
+        let end = k.min(next_start + DEPTH);
         let columns = match self.b {
             Right::Packed(panels) if next_start < k => {
-                &panels[N * (next_column * k + next_start * PANEL)..][..N * DEPTH.min(k - next_start) * PANEL]
+                let at = |element| N * (next_column * k + element * PANEL);
+                NextColumns::packed::<N>(&panels[at(next_start)..at(end)], N * k * PANEL)
             }
-            _ => &[],
+            // Rows that lie as they are, are fetched by products with two panels only.
+            Right::Matrix(b) if W == WIDE => NextColumns::rows(b, next_column, next_start..b.rows.min(end)),
+            _ => NextColumns::NONE,
         };
         (columns, rows)
     }
@@ -235,13 +240,60 @@ struct Panels<'a> {
     apart: usize,
 }
 
+/// Columns that come next, to be fetched meanwhile. They need not be valid.
+#[derive(Clone, Copy)]
+struct NextColumns {
+    first: *const u8,
+    /// In how many steps they are fetched.
+    steps: usize,
+    /// In bytes, as in [`Wide`].
+    apart: usize,
+    step: usize,
+}
+
+impl NextColumns {
+    const NONE: NextColumns = NextColumns { first: std::ptr::null(), steps: 0, apart: 0, step: 0 };
+
+    /// A stretch of panels that come packed, `apart` elements from each other.
+    #[inline(always)]
+    fn packed<const N: usize>(panel: &[bf16], apart: usize) -> NextColumns {
+        let step = N * FETCHED;
+        NextColumns {
+            first: panel.as_ptr().cast(),
+            steps: panel.len() / step,
+            apart: apart * size_of::<bf16>(),
+            step: step * size_of::<bf16>(),
+        }
+    }
+
+    /// Two panels of some rows that lie as they are, two of them in each step, if a row of two panels is two cache lines.
+    #[inline(always)]
+    fn rows<T>(b: Matrix<T>, column: usize, rows: Range<usize>) -> NextColumns {
+        if b.transposed || size_of::<T>() != size_of::<bf16>() || rows.is_empty() {
+            return NextColumns::NONE;
+        }
+        let width = b.cols * size_of::<T>();
+        let first = b.data[rows.start * b.cols + column..].as_ptr().cast();
+        NextColumns { first, steps: rows.len() / 2, apart: width, step: 2 * width }
+    }
+
+    /// What is left of them after some steps, or `here` over and over again.
+    #[inline(always)]
+    fn after(self, steps: usize, here: *const bf16) -> NextColumns {
+        if steps < self.steps {
+            let first = self.first.wrapping_add(steps * self.step);
+            NextColumns { first, steps: self.steps - steps, ..self }
+        } else {
+            NextColumns { first: here.cast(), ..NextColumns::NONE }
+        }
+    }
+}
+
 /// What a product of tiles is run with, beside its operands.
 struct Run<'a> {
     tiles: &'a Tiles,
-    /// From panel to panel, in bytes.
-    apart: usize,
-    /// Where the sums of the product before it go to, if there was one.
-    before: Option<*mut f32>,
+    /// For a product with two panels.
+    wide: Wide,
 }
 
 impl Run<'_> {
@@ -260,7 +312,7 @@ impl Run<'_> {
             match (W, N) {
                 (PANEL, 1) => self.tiles.multiply_bf16(product, between),
                 (PANEL, PARTS) => self.tiles.multiply_parts(product, between),
-                (WIDE, 1) => self.tiles.multiply_wide(product, self.apart, self.before, between),
+                (WIDE, 1) => self.tiles.multiply_wide(product, self.wide, between),
                 _ => unreachable!("{W} columns with numbers in {N} parts"),
             }
         }
