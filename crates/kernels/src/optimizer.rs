@@ -6,17 +6,23 @@
 //! ```
 
 use crate::Cpu;
-use crate::gemm::{BothWays, Places};
+use crate::aligned::ALIGNMENT;
+use crate::gemm::{BothWays, Matrix, Places};
 use crate::isa::Kernel;
 use crate::pass::{Map, assert_same_length, reduce};
+use crate::scratch::Scratch;
 use crate::simd::{Simd, fetch, for_vectors, load, store};
 use crate::threads::Shared;
+use half::bf16;
 use std::ops::Range;
 
 /// Elements of a task: enough that the processor, which looks ahead by itself where memory is read in order, rarely begins anew.
 const PIECE: usize = 1 << 16;
 /// How far ahead a step fetches, in elements. What it reads comes from memory, and that is all that it waits for.
 const AHEAD: usize = 512;
+
+/// Numbers of bf16 in a cache line.
+const LINE: usize = ALIGNMENT / size_of::<bf16>();
 
 /// What Adam is told once a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -139,6 +145,14 @@ impl Kernel for Step<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
+        self.make(s, |_, _, _| {});
+    }
+}
+
+impl Step<'_> {
+    /// Makes the step, and shows each vector of parameters with its place and how many of its lanes count.
+    #[inline(always)]
+    fn make<S: Simd>(self, s: S, mut show: impl FnMut(usize, usize, S::F)) {
         let c = self.coefficients;
         for_vectors(
             s,
@@ -157,12 +171,14 @@ impl Kernel for Step<'_> {
                 store(s, self.m, at, n, m);
                 store(s, self.v, at, n, v);
                 store(s, self.p, at, n, p);
+                show(at, n, p);
             },
         );
     }
 }
 
-/// The step of a group of rows, which are packed while the second cache still has them.
+/// The step of a group of rows, which are packed from a copy, rounded on the way: rows of a power of two drive each other out of the
+/// first cache.
 struct StepAndPack<'a> {
     rows: Step<'a>,
     places: Places<'a>,
@@ -173,10 +189,24 @@ impl Kernel for StepAndPack<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Step { coefficients, p, g, m, v } = self.rows;
-        Step { coefficients, p: &mut *p, g, m, v }.run(s);
+        let StepAndPack { rows: Step { coefficients, p, g, m, v }, places, group } = self;
+        let (rows, k) = (places.rows(group).len(), places.k());
+        // A cache line more than whole ones.
+        let stride = k.next_multiple_of(LINE) + LINE;
+        let mut copy = Scratch::<bf16>::take(rows * stride);
+        for (i, copy) in copy.chunks_exact_mut(stride).enumerate() {
+            let row = i * k..(i + 1) * k;
+            let (p, g) = (&mut p[row.clone()], &g[row.clone()]);
+            let step = Step { coefficients, p, g, m: &mut m[row.clone()], v: &mut v[row] };
+            step.make(
+                s,
+                #[inline(always)]
+                |at, n, p| store(s, copy, at, n, p),
+            );
+            copy[k..].fill(bf16::ZERO);
+        }
         // Safety: a task has its own group.
-        unsafe { self.places.pack(s, self.group, p) }
+        unsafe { places.pack(s, group, Matrix::new(&copy, rows, stride)) }
     }
 }
 
@@ -184,9 +214,8 @@ impl Kernel for StepAndPack<'_> {
 mod tests {
     use super::*;
     use crate::Threads;
-    use crate::gemm::{Epilogue, Matrix, Operand};
+    use crate::gemm::{Epilogue, Operand};
     use crate::testing::{LENGTHS, bits, check, cpus, normal, normals, wide};
-    use half::bf16;
 
     const HYPER: Adam = Adam { rate: 0.01, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
 

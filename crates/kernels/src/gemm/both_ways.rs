@@ -9,7 +9,7 @@ use crate::Cpu;
 use crate::aligned::{ALIGNMENT, Element};
 use crate::amx::PANEL;
 use crate::isa::Kernel;
-use crate::simd::{Simd, settle};
+use crate::simd::{Real, Simd, settle};
 use crate::threads::Shared;
 use half::bf16;
 use std::any::Any;
@@ -86,15 +86,20 @@ impl Places<'_> {
         group * PANEL..self.n.min((group + 1) * PANEL)
     }
 
-    /// Packs a group.
+    /// The length of a row.
+    pub(crate) fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Packs a group. Its rows may be given with zeros behind them.
     ///
     /// # Safety
     /// No two tasks may have the same group.
     #[inline(always)]
-    pub(crate) unsafe fn pack<S: Simd>(&self, s: S, group: usize, rows: &[f32]) {
+    pub(crate) unsafe fn pack<S: Simd, T: Real>(&self, s: S, group: usize, rows: Matrix<T>) {
         const { assert!(STEP == PANEL) };
+        assert!(rows.rows == self.rows(group).len() && rows.cols >= self.k && !rows.transposed);
         let (length, back_length) = (whole_steps(self.k), whole_steps(self.n));
-        let rows = Matrix::new(rows, self.rows(group).len(), self.k);
         let mut step = Packed([bf16::ZERO; STEP * PANEL]);
         for column in (0..self.k).step_by(STEP) {
             // Safety: this group's panel, and its step of the panels of the other, are this task's alone.
@@ -138,8 +143,9 @@ impl Kernel for PackRows<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
+        let rows = Matrix::new(self.rows, self.places.rows(self.group).len(), self.places.k);
         // Safety: a task has its own group.
-        unsafe { self.places.pack(s, self.group, self.rows) }
+        unsafe { self.places.pack(s, self.group, rows) }
     }
 }
 
