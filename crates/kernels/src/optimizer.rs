@@ -9,16 +9,17 @@ use crate::Cpu;
 use crate::aligned::ALIGNMENT;
 use crate::gemm::{BothWays, Matrix, Places};
 use crate::isa::Kernel;
-use crate::pass::{Map, assert_same_length, reduce};
+use crate::pass::{Map, PIECE, assert_same_length, reduce};
 use crate::scratch::Scratch;
 use crate::simd::{Simd, fetch, for_vectors, load, store};
 use crate::threads::Shared;
 use half::bf16;
 use std::ops::Range;
 
-/// Elements of a task: enough that the processor, which looks ahead by itself where memory is read in order, rarely begins anew.
-const PIECE: usize = 1 << 16;
-/// How far ahead a step fetches, in elements. What it reads comes from memory, and that is all that it waits for.
+/// Elements of a task without packing, if there is enough for all threads: the processor, which looks ahead by itself where memory is
+/// read in order, rarely begins anew.
+const LARGE_PIECE: usize = 8 * PIECE;
+/// How far ahead a step fetches, in elements. What it reads comes from memory, and it waits for little else.
 const AHEAD: usize = 512;
 
 /// Numbers of bf16 in a cache line.
@@ -68,9 +69,13 @@ pub fn adam(
         Step { coefficients, p, g: &g[range], m, v }
     };
     match packed {
-        None => cpu.threads.run(p.len().div_ceil(PIECE), |i| {
-            cpu.isa.dispatch(part(i * PIECE..p.len().min((i + 1) * PIECE)));
-        }),
+        None => {
+            let piece =
+                p.len().div_ceil(4 * cpu.threads.count()).next_multiple_of(PIECE).clamp(PIECE, LARGE_PIECE);
+            cpu.threads.run(p.len().div_ceil(piece), |i| {
+                cpu.isa.dispatch(part(i * piece..p.len().min((i + 1) * piece)));
+            });
+        }
         Some(packed) => {
             let [n, k] = packed.shape();
             assert_eq!(p.len(), n * k, "adam: {} weights that are packed as [{n}, {k}]", p.len());
@@ -145,7 +150,11 @@ impl Kernel for Step<'_> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        self.make(s, |_, _, _| {});
+        self.make(
+            s,
+            #[inline(always)]
+            |_, _, _| {},
+        );
     }
 }
 
@@ -191,8 +200,8 @@ impl Kernel for StepAndPack<'_> {
     fn run<S: Simd>(self, s: S) {
         let StepAndPack { rows: Step { coefficients, p, g, m, v }, places, group } = self;
         let (rows, k) = (places.rows(group).len(), places.k());
-        // A cache line more than whole ones.
-        let stride = k.next_multiple_of(LINE) + LINE;
+        // An odd number of cache lines: no power of two.
+        let stride = (k.div_ceil(LINE) | 1) * LINE;
         let mut copy = Scratch::<bf16>::take(rows * stride);
         for (i, copy) in copy.chunks_exact_mut(stride).enumerate() {
             let row = i * k..(i + 1) * k;
@@ -248,7 +257,7 @@ mod tests {
 
     #[test]
     fn five_steps_match_double_precision() {
-        for len in LENGTHS.into_iter().chain([PIECE + 5]) {
+        for len in LENGTHS.into_iter().chain([3 * LARGE_PIECE + 5]) {
             let (p, g) = (normal(1, len), normal(2, len));
             for weight_decay in [0.0, 0.1] {
                 let hyper = Adam { weight_decay, ..HYPER };
@@ -263,7 +272,7 @@ mod tests {
     fn a_step_of_packed_weights_is_that_of_others() {
         let cpus =
             || cpus().flat_map(|cpu| [1, 2, 3, 7].map(|n| Cpu { isa: cpu.isa, threads: Threads::new(n) }));
-        let shapes = [[70, 1100], [1, 33], [0, 5], [5, 0]];
+        let shapes = [[70, 1100], [1, 33], [64, 96], [96, 64], [0, 5], [5, 0]];
         for ([n, k], cpu) in shapes.into_iter().flat_map(|shape| cpus().map(move |cpu| (shape, cpu))) {
             let (p, g) = (normal(1, n * k), normal(2, n * k));
             let x = normals::<bf16>(3, 3 * k);

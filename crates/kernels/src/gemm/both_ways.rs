@@ -91,7 +91,7 @@ impl Places<'_> {
         self.k
     }
 
-    /// Packs a group. Its rows may be given with zeros behind them.
+    /// Packs a group. What follows its rows in a matrix that is wider must be zeros.
     ///
     /// # Safety
     /// No two tasks may have the same group.

@@ -266,7 +266,7 @@ impl NextColumns {
         }
     }
 
-    /// Two panels of some rows that lie as they are, two of them in each step, if a row of two panels is two cache lines.
+    /// Two panels of some rows of bf16 that lie as they are, two of them in each step: a row of two panels is two cache lines, if it begins at one.
     #[inline(always)]
     fn rows<T>(b: Matrix<T>, column: usize, rows: Range<usize>) -> NextColumns {
         if b.transposed || size_of::<T>() != size_of::<bf16>() || rows.is_empty() {
@@ -277,12 +277,12 @@ impl NextColumns {
         NextColumns { first, steps: rows.len() / 2, apart: width, step: 2 * width }
     }
 
-    /// What is left of them after some steps, or `here` over and over again.
+    /// Where to go on after some steps, or `here` if nothing is left: what a product reads itself.
     #[inline(always)]
     fn after(self, steps: usize, here: *const bf16) -> NextColumns {
         if steps < self.steps {
             let first = self.first.wrapping_add(steps * self.step);
-            NextColumns { first, steps: self.steps - steps, ..self }
+            NextColumns { first, ..self }
         } else {
             NextColumns { first: here.cast(), ..NextColumns::NONE }
         }

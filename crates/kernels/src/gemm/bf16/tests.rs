@@ -23,13 +23,14 @@ fn reference<B: Real, C: Real>(a: Matrix<bf16>, b: Matrix<B>, c: &[C], epilogue:
 }
 
 /// The last ones have several blocks below each other, of one panel and of two, with 8, 3 and 1 steps in the last stretch of `k`.
-const SIZES: [[usize; 3]; 20] = [
+const SIZES: [[usize; 3]; 21] = [
     [1, 1, 1],
     [1, 300, 70],
     [70, 1, 33],
     [33, 5, 1],
     [0, 4, 4],
     [3, 0, 5],
+    [3, 0, 200],
     [4, 7, 0],
     [32, 512, 32],
     [65, 544, 50],
