@@ -26,6 +26,10 @@ def main(program, schemathesis):
         # It keeps notes of its own where it runs.
         with tempfile.TemporaryDirectory() as notes:
             code = subprocess.run(command, check=False, cwd=notes).returncode
+            # On a busy machine its generator of requests now and then gives up ("Inconsistent results"), without a failed case.
+            # The seed is fixed: what an answer did wrong it does wrong again.
+            if code:
+                code = subprocess.run(command, check=False, cwd=notes).returncode
     sys.exit(code)
 
 
