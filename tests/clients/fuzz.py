@@ -22,14 +22,12 @@ def main(program, schemathesis):
         config = Path(__file__).absolute().with_name("schemathesis.toml")
         command = [str(Path(schemathesis).absolute()), "--config-file", str(config)]
         command += ["run", f"{server.address}/openapi.json", "--url", server.address]
-        command += ["--checks", ",".join(CHECKS), "--max-examples", "60", "--workers", "2", "--seed", "1"]
+        # One worker: its generator of requests parses Python, and two threads that do so at a time can fail in CPython 3.11 ("AST
+        # constructor recursion depth mismatch", python/cpython#106905).
+        command += ["--checks", ",".join(CHECKS), "--max-examples", "60", "--workers", "1", "--seed", "1"]
         # It keeps notes of its own where it runs.
         with tempfile.TemporaryDirectory() as notes:
             code = subprocess.run(command, check=False, cwd=notes).returncode
-            # On a busy machine its generator of requests now and then gives up ("Inconsistent results"), without a failed case.
-            # The seed is fixed: what an answer did wrong it does wrong again.
-            if code:
-                code = subprocess.run(command, check=False, cwd=notes).returncode
     sys.exit(code)
 
 
