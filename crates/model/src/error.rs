@@ -21,7 +21,7 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// A file is not what it should be.
+    /// A file is missing or not what it should be.
     #[error("{}: {problem}", path.display())]
     Format {
         /// The file.

@@ -6,10 +6,14 @@ use crate::error::Error;
 use crate::layers::{NormPlacement, PositionKind};
 use attentive_tensor::Activation;
 use serde::{Deserialize, Serialize};
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// Its name.
 pub(super) const CONFIG: &str = "config.json";
+/// What is said of a folder without it: most often the folder itself is misspelt.
+const NO_CONFIG: &str =
+    "there is no such file; a model is a folder with config.json and model.safetensors or pytorch_model.bin";
 
 /// `config.json`. Fields that Marian does not have are left out where Marian needs none. What is missing is
 /// what transformers' `MarianConfig` takes for it, but a missing size or token is a mistake. What only
@@ -213,8 +217,10 @@ impl Config {
     /// Reads the file of a folder.
     pub(super) fn load(folder: &Path) -> Result<Config, Error> {
         let path = folder.join(CONFIG);
-        let text =
-            std::fs::read_to_string(&path).map_err(|source| Error::File { path: path.clone(), source })?;
+        let text = std::fs::read_to_string(&path).map_err(|source| match source.kind() {
+            ErrorKind::NotFound => Error::Format { path: path.clone(), problem: NO_CONFIG.to_owned() },
+            _ => Error::File { path: path.clone(), source },
+        })?;
         serde_json::from_str(&text).map_err(|error| Error::Format { path, problem: error.to_string() })
     }
 
