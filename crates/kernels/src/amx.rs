@@ -13,6 +13,13 @@ pub(crate) const TILE: usize = 16;
 /// Columns that are packed together: two tiles.
 pub(crate) const PANEL: usize = 2 * TILE;
 
+/// Where the sum of a row and a column is in a block of sums. They lie tile by tile, so that only the sixteen columns of a tile are side
+/// by side: a tile of sixteen rows that are far from each other takes longer to store and to load again.
+#[inline(always)]
+pub(crate) const fn sum_at(row: usize, column: usize) -> usize {
+    column / TILE * (TILE * TILE) + row * TILE + column % TILE
+}
+
 /// The bytes of two tiles.
 pub(crate) type TwoTiles = [[u8; 1024]; 2];
 
@@ -31,12 +38,12 @@ pub(crate) struct Product<T, Sum> {
     /// Packed columns: for each step two tiles of 1 KiB, or three times as many if they are in three parts.
     pub b: *const T,
     pub steps: usize,
-    /// 16 rows of 32 sums, taken as zero at the start with `first`.
+    /// Sums of 16 rows and 32 columns, each in its place ([`sum_at`]), taken as zero at the start with `first`.
     pub c: *mut Sum,
     pub first: bool,
     /// Columns that come next, two cache lines for each step and part of them. They need not be valid.
     pub next_columns: *const u8,
-    /// The same of rows.
+    /// The same of rows, which a product with two panels fetches only if it is told to.
     pub next_rows: *const u8,
 }
 
@@ -227,7 +234,7 @@ mod linux {
             );
             if let Some(before) = $before {
                 asm!(
-                    concat!("tilestored [{c} + 4 * {row}", $at, "], ", $sums),
+                    concat!("tilestored [{c} + {row}", $at, "], ", $sums),
                     c = in(reg) before,
                     row = in(reg) 64usize,
                     options(nostack, preserves_flags),
@@ -237,7 +244,7 @@ mod linux {
                 asm!(concat!("tilezero ", $sums), out($sums) _, options(nomem, nostack, preserves_flags));
             } else {
                 asm!(
-                    concat!("tileloadd ", $sums, ", [{c} + 4 * {row}", $at, "]"),
+                    concat!("tileloadd ", $sums, ", [{c} + {row}", $at, "]"),
                     c = in(reg) $c,
                     row = in(reg) 64usize,
                     out($sums) _,
@@ -291,8 +298,8 @@ mod linux {
                             );
                         } else {
                             asm!(
-                                "tileloadd tmm0, [{c} + 2 * {row}]",
-                                "tileloadd tmm1, [{c} + 2 * {row} + 64]",
+                                "tileloadd tmm0, [{c} + {row}]",
+                                "tileloadd tmm1, [{c} + {row} + 1024]",
                                 c = in(reg) c,
                                 row = in(reg) 64usize,
                                 out("tmm0") _,
@@ -326,8 +333,8 @@ mod linux {
                             next_rows = next_rows.wrapping_add($parts * 128);
                         }
                         asm!(
-                            "tilestored [{c} + 2 * {row}], tmm0",
-                            "tilestored [{c} + 2 * {row} + 64], tmm1",
+                            "tilestored [{c} + {row}], tmm0",
+                            "tilestored [{c} + {row} + 1024], tmm1",
                             c = in(reg) c,
                             row = in(reg) 64usize,
                             options(nostack, preserves_flags),
@@ -343,13 +350,14 @@ mod linux {
         ///
         /// The sums stay in the tiles. Those of the product before this one, if there was one, are stored to their block before the
         /// first products of this one need their registers, so that the unit has something to do meanwhile; those of the last one by
-        /// [`Self::store_wide`]. `between` is called after each step but the first.
+        /// [`Self::store_wide`]. `between` is called after each step but the first. Rows are fetched with `FETCH_ROWS` only: at times,
+        /// a fetch takes as long as a load.
         ///
         /// # Safety
         /// As for [`Self::multiply_bf16`], with both panels and 16 × 64 sums. If there is a block `before`, it must be valid to write,
         /// and the last thing that these tiles were used for must be the product whose sums belong there.
         #[inline(always)]
-        pub(crate) unsafe fn multiply_wide(
+        pub(crate) unsafe fn multiply_wide<const FETCH_ROWS: bool>(
             &self,
             product: Product<half::bf16, f32>,
             wide: Wide,
@@ -372,15 +380,17 @@ mod linux {
                 );
                 let second = b.wrapping_byte_add(apart);
                 first_step!(b, "", "tmm0", "", before, c, first);
-                first_step!(b, " + 1024", "tmm1", " + 64", before, c, first);
-                first_step!(second, "", "tmm2", " + 128", before, c, first);
-                first_step!(second, " + 1024", "tmm3", " + 192", before, c, first);
+                first_step!(b, " + 1024", "tmm1", " + 1024", before, c, first);
+                first_step!(second, "", "tmm2", " + 2048", before, c, first);
+                first_step!(second, " + 1024", "tmm3", " + 3072", before, c, first);
                 loop {
                     for line in [0, 64] {
                         fetch(next_columns.wrapping_add(line));
                         fetch(next_columns.wrapping_add(next_apart + line));
-                        fetch(next_rows.wrapping_add(line));
-                        fetch(next_rows.wrapping_add(128 + line));
+                        if FETCH_ROWS {
+                            fetch(next_rows.wrapping_add(line));
+                            fetch(next_rows.wrapping_add(128 + line));
+                        }
                     }
                     a = a.wrapping_byte_add(a_step);
                     b = b.wrapping_byte_add(2048);
@@ -426,10 +436,10 @@ mod linux {
             // Safety: the caller's promise; the tiles are configured as long as `self` lives.
             unsafe {
                 asm!(
-                    "tilestored [{c} + 4 * {row}], tmm0",
-                    "tilestored [{c} + 4 * {row} + 64], tmm1",
-                    "tilestored [{c} + 4 * {row} + 128], tmm2",
-                    "tilestored [{c} + 4 * {row} + 192], tmm3",
+                    "tilestored [{c} + {row}], tmm0",
+                    "tilestored [{c} + {row} + 1024], tmm1",
+                    "tilestored [{c} + {row} + 2048], tmm2",
+                    "tilestored [{c} + {row} + 3072], tmm3",
                     c = in(reg) c,
                     row = in(reg) 64usize,
                     options(nostack, preserves_flags),
@@ -572,7 +582,7 @@ mod elsewhere {
         pub(crate) unsafe fn multiply_parts(&self, _: Product<half::bf16, f32>, _between: impl FnMut()) {
             match *self {}
         }
-        pub(crate) unsafe fn multiply_wide(
+        pub(crate) unsafe fn multiply_wide<const FETCH_ROWS: bool>(
             &self,
             _: Product<half::bf16, f32>,
             _: Wide,

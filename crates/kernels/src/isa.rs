@@ -3,7 +3,7 @@
 //! An [`Isa`] can only be had by detecting it, so whoever holds one may run code compiled for it. A kernel is
 //! written once over [`Simd`]; [`Isa::dispatch`] compiles it for each set and picks one when it is called.
 
-use crate::amx::Amx;
+use crate::amx::{Amx, Tiles};
 use crate::simd::{Avx2, Avx512, Portable, Simd};
 use std::ffi::OsString;
 use std::fmt;
@@ -123,6 +123,12 @@ impl Isa {
     pub(crate) fn amx(self) -> Option<Amx> {
         // Safety: an `Isa` of this level exists only after detection.
         (self.0 == Level::Amx).then(|| unsafe { Amx::assume() })
+    }
+
+    /// The tiles of this thread, if this set has a tile unit, for a kernel over `S`.
+    #[inline(always)]
+    pub(crate) fn tiles<S: Simd>(self) -> Option<Tiles> {
+        if S::BESIDE_TILES { self.amx().map(|amx| amx.tiles()) } else { None }
     }
 
     /// Whether products of bf16 are faster than those of f32: on the tile unit. As dot products on vectors they are

@@ -13,6 +13,7 @@
 use crate::isa::Kernel;
 use crate::math::exp;
 use crate::pass::{rows_of, rows_per_piece, sum_of};
+use crate::scratch::Scratch;
 use crate::simd::{Simd, for_vectors, load, store};
 use crate::softmax::greatest;
 use crate::threads::Shared;
@@ -51,7 +52,16 @@ pub fn cross_entropy<T: Real>(
         let targets = &targets[i * block..][..losses.len()];
         // Safety: the rows of this piece, which no other task has.
         let logits = unsafe { logits.slice(i * block * classes, losses.len() * classes) };
-        cpu.isa.dispatch(CrossEntropy { logits, classes, targets, smoothing, scale, losses, gradient });
+        let mut exponentials = Scratch::take(if gradient { classes } else { 0 });
+        cpu.isa.dispatch(CrossEntropy {
+            logits,
+            classes,
+            targets,
+            smoothing,
+            scale,
+            losses,
+            exponentials: gradient.then_some(&mut exponentials),
+        });
     });
 }
 
@@ -62,19 +72,21 @@ struct CrossEntropy<'a, T> {
     smoothing: f32,
     scale: f32,
     losses: &'a mut [f32],
-    gradient: bool,
+    /// Those of a row, from its sum to its gradient, if that is wanted: in place of logits of bf16 they would be rounded twice, and to
+    /// compute them again takes longer.
+    exponentials: Option<&'a mut [f32]>,
 }
 
 impl<T: Real> Kernel for CrossEntropy<'_, T> {
     type Output = ();
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
+    fn run<S: Simd>(mut self, s: S) {
         let spread = self.smoothing / self.classes as f32;
         let rows = self.logits.chunks_exact_mut(self.classes).zip(self.targets);
         for ((x, &target), loss) in rows.zip(self.losses) {
             let Ok(target) = usize::try_from(target) else {
                 *loss = 0.0;
-                if self.gradient {
+                if self.exponentials.is_some() {
                     x.fill(T::from_f32(0.0));
                 }
                 continue;
@@ -89,8 +101,8 @@ impl<T: Real> Kernel for CrossEntropy<'_, T> {
                 |at, n| {
                     let difference = s.sub(load(s, x, at, n), wide_greatest);
                     let e = exp(s, difference);
-                    if self.gradient && T::EXACT {
-                        store(s, x, at, n, e);
+                    if let Some(exponentials) = &mut self.exponentials {
+                        store(s, exponentials, at, n, e);
                     }
                     [e, difference]
                 },
@@ -98,7 +110,7 @@ impl<T: Real> Kernel for CrossEntropy<'_, T> {
             // Without smoothing a class may be ruled out by -∞, and nothing times infinity is not nothing.
             let others = if spread == 0.0 { 0.0 } else { spread * -differences };
             *loss = self.scale * (sum.ln() + (1.0 - self.smoothing) * above_target + others);
-            if self.gradient {
+            if let Some(exponentials) = &self.exponentials {
                 let (share, spread) = (s.splat(self.scale / sum), s.splat(-self.scale * spread));
                 // All lanes are the target's, whose gradient is not rounded before it has lost the hit.
                 let e = exp(s, s.splat(-above_target));
@@ -108,10 +120,7 @@ impl<T: Real> Kernel for CrossEntropy<'_, T> {
                     self.classes,
                     #[inline(always)]
                     |at, n| {
-                        // Rounded on the way to the result they would be rounded twice: better computed
-                        // again.
-                        let x_or_e = load(s, x, at, n);
-                        let e = if T::EXACT { x_or_e } else { exp(s, s.sub(x_or_e, wide_greatest)) };
+                        let e = load(s, exponentials, at, n);
                         store(s, x, at, n, s.fma(e, share, spread));
                     },
                 );

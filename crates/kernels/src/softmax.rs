@@ -78,7 +78,7 @@ impl<T: Real> Kernel for Softmax<'_, T> {
                 y.len(),
                 #[inline(always)]
                 |at, n| {
-                    // Rounded on the way to the result they would be rounded twice: better computed again.
+                    // Rounded on the way to the result they would be rounded twice, and there is no room for them elsewhere.
                     let e =
                         if T::EXACT { load(s, y, at, n) } else { exp(s, s.sub(load(s, x, at, n), shift)) };
                     store(s, y, at, n, s.mul(e, share));

@@ -8,7 +8,7 @@ use super::backward::{Head, Query};
 use super::block::{BLOCK, cut};
 use super::{Attention, Rows, Span};
 use crate::Real;
-use crate::amx::{Amx, PANEL, Product, TILE, Tiles};
+use crate::amx::{Amx, PANEL, Product, TILE, Tiles, sum_at};
 use crate::gemm::Matrix;
 use crate::gemm::bf16::{Parts, STEP, as_tiles, pack_right, pairs, put, row, transpose};
 use crate::isa::{Isa, Kernel};
@@ -69,7 +69,7 @@ pub(super) fn backward_on_tiles<T: Real>(isa: Isa, amx: Amx, head: Head<T>) {
 }
 
 /// Left operands are tiles of 16 rows, right ones panels of 32 columns as [`pack_right`] makes them, and sums
-/// are blocks of 16 × 32.
+/// are blocks of 16 × 32 ([`sum_at`]).
 struct OnTiles<'a, T> {
     tiles: Tiles,
     head: Head<'a, T>,
@@ -114,6 +114,7 @@ impl<T: Real> Kernel for OnTiles<'_, T> {
     /// As on vectors.
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
+        assert!(S::BESIDE_TILES, "tiles without the vectors beside them");
         let &Attention { d_k, d_v, scale, .. } = self.head.attention;
         let Span { query, key, .. } = *self.head.span;
         let (queries, all_keys) = (self.head.span.queries as usize, self.head.span.keys as usize);
@@ -156,7 +157,7 @@ fn in_blocks(width: usize) -> impl Fn(usize, usize) -> usize {
     #[inline(always)]
     move |row, column| {
         let block = row / TILE * (width / PANEL) + column / PANEL;
-        (block * TILE + row % TILE) * PANEL + column % PANEL
+        block * TILE * PANEL + sum_at(row % TILE, column % PANEL)
     }
 }
 
@@ -207,7 +208,7 @@ impl<T: Real> OnTiles<'_, T> {
                             for v in 0..2 {
                                 let Some(query) = &both[i] else { continue };
                                 let at = at + v * S::LANES;
-                                let from = (block * TILE + number % TILE + i) * PANEL + at;
+                                let from = block * TILE * PANEL + sum_at(number % TILE + i, at);
                                 let scores = s.mul(load(s, self.scores, from, S::LANES), scale);
                                 let dp = load(s, self.dp, from, S::LANES);
                                 (p[i][v], ds[i][v]) =

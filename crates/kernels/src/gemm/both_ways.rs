@@ -167,7 +167,7 @@ mod tests {
             [3, 5, 0],
             [300, 300, 544],
             [270, 1100, 1024],
-            [280, 96, 2080],
+            [300, 96, 2080],
         ] {
             let (x, dy, w) = (rounded(1, m * k), rounded(2, m * n), normal(3, n * k));
             for isa in Isa::present() {

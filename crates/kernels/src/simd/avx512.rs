@@ -82,6 +82,7 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     type M = __mmask16;
     const LANES: usize = 16;
     const TILE_ROWS: usize = 14;
+    const BESIDE_TILES: bool = BF16;
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m512 {

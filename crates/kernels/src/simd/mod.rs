@@ -33,6 +33,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     const LANES: usize;
     /// Rows of the tile of a matrix product whose sums stay in registers.
     const TILE_ROWS: usize;
+    /// Whether processors with a tile unit use this set beside it: kernels over any other are compiled without tiles.
+    const BESIDE_TILES: bool = false;
 
     /// Every lane `x`.
     fn splat(self, x: f32) -> Self::F;

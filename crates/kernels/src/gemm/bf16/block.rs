@@ -4,7 +4,7 @@ use super::finish::{InSteps, Square};
 use super::pack::{Left, Right, Tile, pack_right};
 use super::parts::PARTS;
 use super::{DEPTH, Epilogue, Matrix, STEP};
-use crate::amx::{PANEL, Product, TILE, Tiles, Wide};
+use crate::amx::{PANEL, Product, TILE, Tiles, Wide, sum_at};
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd, settle};
 use crate::threads::Shared;
@@ -44,7 +44,7 @@ impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
-        let tiles = self.isa.amx().map(|amx| amx.tiles());
+        let tiles = self.isa.tiles::<S>();
         let k = self.left.length;
         let room = std::mem::take(&mut self.right);
         for begin in (0..k).step_by(self.left.deep()) {
@@ -105,7 +105,8 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
             assert!(size_of_val(data) >= (N - 1) * TILE * 64 + (TILE - 1) * stride + (steps - 1) * step + 64);
             if let Some(tiles) = tiles {
                 let (a, b) = (data.as_ptr(), right.data.as_ptr());
-                // A share of what comes next, as large as the product is long, or the product's own again.
+                // A share of what comes next, as large as the product is long. If there is none, columns are the product's own
+                // again, and so are rows in a product with one panel.
                 let next_columns = next_columns.after(i * steps, b);
                 let rest =
                     next_rows.get(i * steps * N * FETCHED * W / PANEL..).filter(|rest| !rest.is_empty());
@@ -131,20 +132,22 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
                 let run = Run { tiles, wide };
                 // Safety: `left` has sixteen rows, as just checked, `right` panels of as many steps, `sums` is a whole block, and the
                 // places of blocks do not overlap and belong to one task. A block that is complete is not the last of its panels, and
-                // so whole (see `in_steps`); nobody writes to its sums before the block after this one.
+                // so whole (see `in_steps`); nobody writes to its sums before the block after this one. (It is complete after the
+                // last stretch, behind which there are no rows to be fetched.)
                 unsafe {
                     match (&in_steps, complete) {
                         (Some(InSteps::Plain(blocks)), Some((sums, c))) => {
                             let mut block = blocks.block(sums, c);
-                            run.multiply::<N, W>(
+                            let bias = blocks.bias(s);
+                            run.multiply::<N, W, false>(
                                 product,
                                 #[inline(always)]
-                                || block.step(s, tiles),
+                                || block.step(s, tiles, &bias),
                             );
                         }
                         (Some(InSteps::Turned(blocks)), Some((sums, c))) => {
                             let mut block = blocks.block(sums, c);
-                            run.multiply::<N, W>(
+                            run.multiply::<N, W, false>(
                                 product,
                                 #[inline(always)]
                                 || block.step(s, &mut square),
@@ -154,7 +157,11 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
                             if let Some(row) = before.filter(|_| last) {
                                 self.fetch::<W>(tiles, row, column);
                             }
-                            run.multiply::<N, W>(product, || {});
+                            if rest.is_some() {
+                                run.multiply::<N, W, true>(product, || {});
+                            } else {
+                                run.multiply::<N, W, false>(product, || {});
+                            }
                         }
                     }
                 }
@@ -266,7 +273,8 @@ impl NextColumns {
         }
     }
 
-    /// Two panels of some rows of bf16 that lie as they are, two of them in each step: a row of two panels is two cache lines, if it begins at one.
+    /// Two panels of some rows of bf16 that lie as they are, two of them in each step: a row of two panels is two cache lines, if it
+    /// begins at one.
     #[inline(always)]
     fn rows<T>(b: Matrix<T>, column: usize, rows: Range<usize>) -> NextColumns {
         if b.transposed || size_of::<T>() != size_of::<bf16>() || rows.is_empty() {
@@ -297,12 +305,12 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// The product with `W` columns and numbers in `N` parts.
+    /// The product with `W` columns and numbers in `N` parts; one with two panels fetches rows if it is told to.
     ///
     /// # Safety
     /// As for [`Tiles::multiply_bf16`], or with two panels for [`Tiles::multiply_wide`].
     #[inline(always)]
-    unsafe fn multiply<const N: usize, const W: usize>(
+    unsafe fn multiply<const N: usize, const W: usize, const FETCH_ROWS: bool>(
         &self,
         product: Product<bf16, f32>,
         between: impl FnMut(),
@@ -312,7 +320,7 @@ impl Run<'_> {
             match (W, N) {
                 (PANEL, 1) => self.tiles.multiply_bf16(product, between),
                 (PANEL, PARTS) => self.tiles.multiply_parts(product, between),
-                (WIDE, 1) => self.tiles.multiply_wide(product, self.wide, between),
+                (WIDE, 1) => self.tiles.multiply_wide::<FETCH_ROWS>(product, self.wide, between),
                 _ => unreachable!("{W} columns with numbers in {N} parts"),
             }
         }
@@ -340,12 +348,12 @@ unsafe fn dot_rows<S: Simd>(
             // Safety: rows inside the tile, columns inside the panel.
             done = unsafe {
                 let left = Tile { data: &left.data[row * left.stride / size_of::<bf16>()..], ..left };
-                let sums = &mut sums[row * PANEL + column..];
+                let place = [row, column];
                 match (rows - row).min(S::TILE_ROWS) {
-                    1 => dot::<S, 1>(s, left, right, steps, column, sums, first),
-                    2 | 3 => dot::<S, 2>(s, left, right, steps, column, sums, first),
-                    4..=7 => dot::<S, 4>(s, left, right, steps, column, sums, first),
-                    _ => dot::<S, 8>(s, left, right, steps, column, sums, first),
+                    1 => dot::<S, 1>(s, left, right, steps, place, sums, first),
+                    2 | 3 => dot::<S, 2>(s, left, right, steps, place, sums, first),
+                    4..=7 => dot::<S, 4>(s, left, right, steps, place, sums, first),
+                    _ => dot::<S, 8>(s, left, right, steps, place, sums, first),
                 }
             };
         }
@@ -353,7 +361,7 @@ unsafe fn dot_rows<S: Simd>(
     }
 }
 
-/// `ROWS` rows by two vectors of columns from `column` on; returns `ROWS`.
+/// `ROWS` rows, which come from `first_row` on in the block, by two vectors of columns from `column` on; returns `ROWS`.
 ///
 /// # Safety
 /// As for [`dot_rows`].
@@ -363,18 +371,19 @@ unsafe fn dot<S: Simd, const ROWS: usize>(
     left: Tile,
     right: *const f32,
     steps: usize,
-    column: usize,
+    [first_row, column]: [usize; 2],
     sums: &mut [f32],
     first: bool,
 ) -> usize {
-    assert!(sums.len() >= (ROWS - 1) * PANEL + 2 * S::LANES);
+    assert!(sums.len() == SUMS && first_row + ROWS <= TILE && column + 2 * S::LANES <= PANEL);
     let c = sums.as_mut_ptr();
+    let at = |row, v| sum_at(first_row + row, column + v * S::LANES);
     let mut totals = [[s.splat(0.0); 2]; ROWS];
     if !first {
         for row in 0..ROWS {
             for v in 0..2 {
                 // Safety: inside `sums`, as just checked.
-                totals[row][v] = unsafe { s.load(c.add(row * PANEL + v * S::LANES)) };
+                totals[row][v] = unsafe { s.load(c.add(at(row, v))) };
             }
         }
     }
@@ -407,7 +416,7 @@ unsafe fn dot<S: Simd, const ROWS: usize>(
     for row in 0..ROWS {
         for v in 0..2 {
             // Safety: inside `sums`.
-            unsafe { s.store(c.add(row * PANEL + v * S::LANES), totals[row][v]) }
+            unsafe { s.store(c.add(at(row, v)), totals[row][v]) }
         }
     }
     ROWS

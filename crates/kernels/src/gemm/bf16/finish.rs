@@ -3,7 +3,7 @@
 use super::Epilogue;
 use super::block::Columns;
 use crate::activation::Activation;
-use crate::amx::{PANEL, TILE, Tiles};
+use crate::amx::{PANEL, TILE, Tiles, sum_at};
 use crate::simd::{Real, Simd, for_vectors, load, store};
 
 /// A block's place in `C`, which is so wide.
@@ -50,22 +50,23 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
     pub(super) fn finish<S: Simd, const W: usize>(&self, s: S, row: usize, column: usize) {
         let (at, place) = (self.sums_of::<W>(row, column), self.place::<W>(row, column));
         // Safety: the block is complete, and nobody writes to it.
-        let sums = unsafe { &*at.cast_const().cast::<[[f32; W]; TILE]>() };
+        let sums = unsafe { std::slice::from_raw_parts(at.cast_const(), TILE * W) };
         if !self.turned {
-            return self.finish_rows(s, place, sums);
+            return self.finish_rows::<S, W>(s, place, sums);
         }
         let mut square = Square::new();
         for column in (0..place.rows).step_by(TILE) {
-            // Safety: sixteen rows of a block, and sixteen of its columns.
-            unsafe { square.turn::<S, W>(s, sums.as_flattened().as_ptr().add(column)) }
+            // Safety: a tile of sums.
+            unsafe { square.turn(s, sums[sum_at(0, column)..].as_ptr()) }
             let rows = TILE.min(place.rows - column);
-            self.finish_rows(s, Place { row: place.row + column, rows, ..place }, &square.0);
+            let place = Place { row: place.row + column, rows, ..place };
+            self.finish_rows::<S, TILE>(s, place, square.0.as_flattened());
         }
     }
 
-    /// The rows of a block. The choices are made here, once for all of them.
+    /// The rows of a block of `W` columns. The choices are made here, once for all of them.
     #[inline(always)]
-    fn finish_rows<S: Simd, const W: usize>(&self, s: S, place: Place, sums: &[[f32; W]]) {
+    fn finish_rows<S: Simd, const W: usize>(&self, s: S, place: Place, sums: &[f32]) {
         let Epilogue { accumulate, bias, activation, .. } = self.epilogue;
         let mut wide_bias = [0.0; W];
         if let Some(bias) = bias {
@@ -101,19 +102,19 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
         &self,
         s: S,
         Place { row, column, rows, cols, width }: Place,
-        sums: &[[f32; W]],
+        sums: &[f32],
         bias: &[f32; W],
         finish: impl Fn(S::F, &[C], usize) -> S::F,
     ) {
-        let sum = |sums: &[f32], at| s.add(load(s, sums, at, S::LANES), load(s, bias, at, S::LANES));
+        let sum = |i, at| s.add(load(s, sums, sum_at(i, at), S::LANES), load(s, bias, at, S::LANES));
         // Safety: rows and columns belong to one task each.
         let c = |i: usize| unsafe { self.c.slice((row + i) * width + column, cols) };
         // Whole rows are the common case, and their length is known when compiling.
         if cols == W {
-            for (i, sums) in sums[..rows].iter().enumerate() {
+            for i in 0..rows {
                 let c = c(i).first_chunk_mut::<W>().expect("a whole row");
                 for at in (0..W).step_by(S::LANES) {
-                    let y = finish(sum(sums, at), &c[at..at + S::LANES], S::LANES);
+                    let y = finish(sum(i, at), &c[at..at + S::LANES], S::LANES);
                     if self.epilogue.streamed {
                         // Safety: inside of the row, and aligned like its vectors.
                         unsafe { C::stream(s, c.as_mut_ptr().add(at), y) }
@@ -123,12 +124,17 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
                 }
             }
         } else {
-            for (i, sums) in sums[..rows].iter().enumerate() {
+            for i in 0..rows {
                 let c = c(i);
-                for_vectors(s, cols, |at, lanes| {
-                    let y = finish(sum(sums, at), &c[at..at + lanes], lanes);
-                    store(s, c, at, lanes, y);
-                });
+                for_vectors(
+                    s,
+                    cols,
+                    #[inline(always)]
+                    |at, lanes| {
+                        let y = finish(sum(i, at), &c[at..at + lanes], lanes);
+                        store(s, c, at, lanes, y);
+                    },
+                );
             }
         }
     }
@@ -187,6 +193,9 @@ pub(super) enum InSteps<'a, C, const W: usize> {
     Turned(Turned<C, W>),
 }
 
+/// Vectors in a row of a block at most, on processors with tiles.
+pub(super) const VECTORS: usize = 4;
+
 /// Blocks: `max(floor, sum + bias)`, or that of the sum with what is in `C`.
 #[derive(Clone, Copy)]
 pub(super) struct Plain<'a, C, const W: usize> {
@@ -212,13 +221,25 @@ impl<C: Real, const W: usize> Plain<'_, C, W> {
         Plain { rows: TILE, sums, c, ..self }
     }
 
+    /// The bias in registers, where it stays while a block is finished: at times a load, even from the first cache, holds up those of
+    /// tiles.
+    #[inline(always)]
+    pub(super) fn bias<S: Simd>(&self, s: S) -> [S::F; VECTORS] {
+        const { assert!(!S::BESIDE_TILES || W <= VECTORS * S::LANES) };
+        let mut bias = [s.splat(0.0); VECTORS];
+        for (i, at) in (0..W).step_by(S::LANES).enumerate() {
+            bias[i] = load(s, self.bias, at, S::LANES);
+        }
+        bias
+    }
+
     /// Finishes the rows of a step.
     ///
     /// # Safety
     /// The block's sums must be complete, and its rows must lie in `C`, belong to this task and, if they are streamed, begin at
     /// cache lines.
     #[inline(always)]
-    pub(super) unsafe fn step<S: Simd>(&mut self, s: S, tiles: &Tiles) {
+    pub(super) unsafe fn step<S: Simd>(&mut self, s: S, tiles: &Tiles, bias: &[S::F; VECTORS]) {
         // Only f32 is ever streamed, which is known when compiling.
         let streamed = self.streamed && size_of::<C>() == size_of::<f32>();
         for _ in 0..self.each.min(self.rows) {
@@ -226,10 +247,10 @@ impl<C: Real, const W: usize> Plain<'_, C, W> {
                 tiles.fetch_row_to_write(self.c.cast_const().cast(), self.stride, W * size_of::<C>());
             }
             for at in (0..W).step_by(2 * S::LANES) {
-                // Safety: inside of a row of sums and of `C`; rows that are streamed are whole cache lines.
+                // Safety: inside of rows of tiles and of `C`; rows that are streamed are whole cache lines.
                 unsafe {
                     let c = self.c.add(at);
-                    let (first, second) = (self.finished(s, at), self.finished(s, at + S::LANES));
+                    let (first, second) = (self.finished(s, at, bias), self.finished(s, at + S::LANES, bias));
                     if streamed {
                         C::stream(s, c, first);
                         C::stream(s, c.add(S::LANES), second);
@@ -239,7 +260,7 @@ impl<C: Real, const W: usize> Plain<'_, C, W> {
                 }
             }
             self.rows -= 1;
-            self.sums = self.sums.wrapping_add(W);
+            self.sums = self.sums.wrapping_add(sum_at(1, 0));
             self.c = self.c.wrapping_byte_add(self.stride);
         }
     }
@@ -247,12 +268,12 @@ impl<C: Real, const W: usize> Plain<'_, C, W> {
     /// A vector of the next row.
     ///
     /// # Safety
-    /// There must be a next row, and `at` must lie a vector before its end.
+    /// There must be a next row, and `at` must be the start of one of its vectors.
     #[inline(always)]
-    unsafe fn finished<S: Simd>(&self, s: S, at: usize) -> S::F {
+    unsafe fn finished<S: Simd>(&self, s: S, at: usize, bias: &[S::F; VECTORS]) -> S::F {
         // Safety: the caller's promise.
         unsafe {
-            let mut y = s.add(s.load(self.sums.add(at)), s.load(self.bias.as_ptr().add(at)));
+            let mut y = s.add(s.load(self.sums.add(sum_at(0, at))), bias[at / S::LANES]);
             if self.accumulate {
                 y = s.add(y, C::load(s, self.c.add(at)));
             }
@@ -268,7 +289,7 @@ pub(super) struct Turned<C, const W: usize> {
     each: usize,
     /// The next of them.
     row: usize,
-    /// The next columns of sums, and where the next row goes to; none before there is a block.
+    /// The next tile of sums, and where the next row goes to; none before there is a block.
     sums: *const f32,
     c: *mut C,
     /// From row to row of `C`, in bytes.
@@ -290,9 +311,9 @@ impl<C: Real, const W: usize> Turned<C, W> {
     pub(super) unsafe fn step<S: Simd>(&mut self, s: S, square: &mut Square) {
         for _ in 0..self.each.min(W - self.row) {
             if self.row.is_multiple_of(TILE) {
-                // Safety: sixteen rows of a block, and sixteen of its columns.
-                unsafe { square.turn::<S, W>(s, self.sums) }
-                self.sums = self.sums.wrapping_add(TILE);
+                // Safety: a tile of sums.
+                unsafe { square.turn(s, self.sums) }
+                self.sums = self.sums.wrapping_add(sum_at(0, TILE));
             }
             let sums = &square.0[self.row % TILE];
             for at in (0..TILE).step_by(S::LANES) {
@@ -307,7 +328,7 @@ impl<C: Real, const W: usize> Turned<C, W> {
     }
 }
 
-/// Sixteen columns of a block, turned.
+/// A tile of sums, turned.
 #[repr(C, align(64))]
 pub(super) struct Square([[f32; TILE]; TILE]);
 
@@ -317,17 +338,17 @@ impl Square {
         Square([[0.0; TILE]; TILE])
     }
 
-    /// Takes the sixteen columns of a block from `sums` on.
+    /// Takes a tile of sums.
     ///
     /// # Safety
-    /// `sums` must be valid for reading sixteen rows of sixteen, `W` apart.
+    /// `sums` must be valid for reading sixteen rows of sixteen.
     #[inline(always)]
-    unsafe fn turn<S: Simd, const W: usize>(&mut self, s: S, sums: *const f32) {
+    unsafe fn turn<S: Simd>(&mut self, s: S, sums: *const f32) {
         let to = self.0.as_flattened_mut().as_mut_ptr();
         for i in (0..TILE).step_by(S::LANES) {
             for j in (0..TILE).step_by(S::LANES) {
                 // Safety: squares of LANES × LANES inside of both.
-                unsafe { s.transpose(sums.add(i * W + j), W, to.add(j * TILE + i), TILE) }
+                unsafe { s.transpose(sums.add(i * TILE + j), TILE, to.add(j * TILE + i), TILE) }
             }
         }
     }

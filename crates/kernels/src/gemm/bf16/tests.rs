@@ -22,8 +22,9 @@ fn reference<B: Real, C: Real>(a: Matrix<bf16>, b: Matrix<B>, c: &[C], epilogue:
     (0..c.len()).map(|at| element(at / b.cols, at % b.cols)).collect()
 }
 
-/// The last ones have several blocks below each other, of one panel and of two, with 8, 3 and 1 steps in the last stretch of `k`.
-const SIZES: [[usize; 3]; 21] = [
+/// The last ones have several blocks below each other, of one panel and of two, with 8, 3 and 1 steps in the last stretch of `k`, and
+/// rows as they lie and rows that are copied.
+const SIZES: [[usize; 3]; 23] = [
     [1, 1, 1],
     [1, 300, 70],
     [70, 1, 33],
@@ -45,6 +46,8 @@ const SIZES: [[usize; 3]; 21] = [
     [96, 1024, 160],
     [70, 288, 160],
     [100, 96, 200],
+    [250, 1056, 40],
+    [250, 1100, 40],
 ];
 
 fn product_matches<B: Real, C: Real>(isa: Isa, [m, k, n]: [usize; 3], b: &[B], tolerance: f64, name: &str) {
@@ -123,14 +126,14 @@ fn a_row_has_the_same_bits_in_any_company_and_place_on_any_number_of_threads() {
 /// normal number.
 #[test]
 fn gradients_of_weights_have_the_same_bits_however_they_are_written_and_turned() {
-    let [m, k, n] = [176, 352, 144];
+    let [m, n] = [176, 144];
     let small = |seed, len| {
         let mut x = rounded(seed, len);
         x.iter_mut().for_each(|x| *x = bf16::from_f32(x.to_f32() * 2e-19));
         x
     };
-    let (a, b) = (small(1, m * k), small(2, k * n));
-    for isa in Isa::present() {
+    for (isa, k) in Isa::present().into_iter().flat_map(|isa| [(isa, 352), (isa, 1600)]) {
+        let (a, b) = (small(1, m * k), small(2, k * n));
         let product = |threads, a: &[bf16], m, b: &[bf16], n, streamed| {
             let mut c = Aligned::<f32>::zeros(m * n);
             let (a, b) = (Matrix::new(a, k, m).t(), Matrix::new(b, k, n));
@@ -141,10 +144,10 @@ fn gradients_of_weights_have_the_same_bits_however_they_are_written_and_turned()
         // The first is turned, the second is not.
         let expected = product(1, &a, m, &b, n, false);
         let transposed = product(1, &b, n, &a, m, false);
-        assert!((0..m * n).all(|i| expected[i] == transposed[i % n * m + i / n]), "{isa}");
+        assert!((0..m * n).all(|i| expected[i] == transposed[i % n * m + i / n]), "{isa}, {k}");
         for threads in [1, 2, 3] {
-            assert!(product(threads, &a, m, &b, n, true) == expected, "{isa}, {threads} threads");
-            assert!(product(threads, &b, n, &a, m, true) == transposed, "{isa}, {threads} threads");
+            assert!(product(threads, &a, m, &b, n, true) == expected, "{isa}, {k}, {threads} threads");
+            assert!(product(threads, &b, n, &a, m, true) == transposed, "{isa}, {k}, {threads} threads");
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Blocks of 16 × 32 sums: on the tile unit, or as dot products of four on vectors.
 
 use super::{Epilogue, Int8Weights, STEP};
-use crate::amx::{PANEL, Product, TILE, Tiles};
+use crate::amx::{PANEL, Product, TILE, Tiles, sum_at};
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd, load};
 use crate::threads::Shared;
@@ -30,7 +30,7 @@ impl<T: Real> Kernel for Panels<'_, T> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let tiles = self.isa.amx().map(|amx| amx.tiles());
+        let tiles = self.isa.tiles::<S>();
         let mut sums = Sums([0; TILE * PANEL]);
         for panel in self.panels.clone() {
             self.multiply(s, tiles.as_ref(), panel, &mut sums);
@@ -68,7 +68,7 @@ impl<T: Real> Panels<'_, T> {
                 },
                 _ => {
                     for i in 0..rows {
-                        dot_row(s, &left[i * length..][..length], right, &mut sums.0[i * PANEL..][..PANEL]);
+                        dot_row(s, &left[i * length..][..length], right, i, sums);
                     }
                 }
             }
@@ -100,8 +100,8 @@ impl<T: Real> Panels<'_, T> {
             let scale = load(s, &self.w.scales, column + at, lanes);
             let bias = self.epilogue.bias.map_or(s.splat(0.0), |bias| load(s, bias, column + at, lanes));
             for (i, &row_scale) in row_scales.iter().enumerate() {
-                // Safety: the block is as wide as the widest vectors.
-                let sum = s.whole(unsafe { s.load_u(sums.0.as_ptr().add(i * PANEL + at).cast()) });
+                // Safety: a row of a tile is as wide as the widest vectors.
+                let sum = s.whole(unsafe { s.load_u(sums.0.as_ptr().add(sum_at(i, at)).cast()) });
                 let mut y = s.add(s.mul(s.mul(sum, s.splat(row_scale)), scale), bias);
                 if ACTIVATE && let Some(activation) = self.epilogue.activation {
                     y = activation.apply(s, y);
@@ -116,10 +116,10 @@ impl<T: Real> Panels<'_, T> {
     }
 }
 
-/// One row with a panel, as dot products of four.
+/// One row, the `i`th of the block, with a panel, as dot products of four.
 #[inline(always)]
-fn dot_row<S: Simd>(s: S, row: &[i8], right: &[i8], sums: &mut [i32]) {
-    assert!(right.len() == row.len() * PANEL && sums.len() == PANEL);
+fn dot_row<S: Simd>(s: S, row: &[i8], right: &[i8], i: usize, sums: &mut Sums) {
+    assert!(right.len() == row.len() * PANEL && i < TILE);
     for column in (0..PANEL).step_by(S::LANES) {
         let mut sum = s.splat_u(0);
         for (group, four) in row.chunks_exact(4).enumerate() {
@@ -131,7 +131,7 @@ fn dot_row<S: Simd>(s: S, row: &[i8], right: &[i8], sums: &mut [i32]) {
             let columns = unsafe { s.load_u(right.as_ptr().add(at).cast()) };
             sum = s.dot4(sum, s.splat_u(four), columns);
         }
-        // Safety: LANES sums from `column` on.
-        unsafe { s.store_u(sums.as_mut_ptr().add(column).cast(), sum) }
+        // Safety: LANES sums of a row of a tile.
+        unsafe { s.store_u(sums.0.as_mut_ptr().add(sum_at(i, column)).cast(), sum) }
     }
 }
