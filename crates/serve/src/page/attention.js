@@ -1,6 +1,6 @@
 // The part of the page that shows what looks at what.
 
-import { byId, chosen } from "./dom.js";
+import { busyWith, byId, chosen } from "./dom.js";
 import { grid, nameOf } from "./grid.js";
 import { heatmap } from "./heatmap.js";
 import { lines } from "./lines.js";
@@ -82,8 +82,9 @@ function choose(look) {
   change("look", look);
 }
 
-async function draw() {
-  if (!state.translation) return;
+const draw = () => state.translation && busyWith(byId("picture"), redraw);
+
+async function redraw() {
   const { look: { kind }, translation } = state;
   let answer;
   try {

@@ -22,6 +22,21 @@ function fill(element, attributes, children) {
   return element;
 }
 
+/** What each element that is being filled waits for. */
+const awaited = new WeakMap();
+
+/** Does the work that fills an element. It is busy until the work that was begun last is done, so that a reader can wait for it. */
+export async function busyWith(element, work) {
+  const own = {};
+  awaited.set(element, own);
+  element.setAttribute("aria-busy", "true");
+  try {
+    await work();
+  } finally {
+    if (awaited.get(element) === own) element.removeAttribute("aria-busy");
+  }
+}
+
 /** The value of the radio button that is chosen in a group. */
 export const chosen = (name) => document.querySelector(`input[name="${name}"]:checked`).value;
 

@@ -3,7 +3,7 @@
 import { attend } from "./arithmetic.js";
 import { attentionOf, axesOf } from "./attention.js";
 import * as dictionary from "./dictionary.js";
-import { byId, chosen, html } from "./dom.js";
+import { busyWith, byId, chosen, html } from "./dom.js";
 import { fixed } from "./numbers.js";
 import { saveButtons } from "./save.js";
 import { stages, table } from "./stages.js";
@@ -57,11 +57,14 @@ const lookedAt = () => ({ ...state.look, head: state.look.head ?? 0 });
 /** What tells whether something else is looked at than before. */
 const keyOf = (look) => JSON.stringify([look, state.translation.number]);
 
-async function draw() {
+function draw() {
   const place = byId("head");
   place.querySelector(".empty").hidden = state.translation !== null;
   place.querySelector(".filled").hidden = state.translation === null;
-  if (!state.translation || place.hidden) return;
+  if (state.translation && !place.hidden) busyWith(byId("head-picture"), redraw);
+}
+
+async function redraw() {
   const look = lookedAt();
   const key = keyOf(look);
   try {

@@ -83,10 +83,19 @@ export class Page {
     return this.driver.findElements(By.css(selector));
   }
 
+  /** Waits until nothing is on its way any more: what comes moves what is below it. */
+  atRest() {
+    return this.until("the page is at rest", () => this.run(`return document.querySelector(".busy, [aria-busy=true]") === null`));
+  }
+
   async click(selector) {
-    const element = typeof selector === "string" ? await this.find(selector) : selector;
-    await this.run(`arguments[0].scrollIntoView({ block: "center", behavior: "instant" })`, element);
-    await element.click();
+    await this.atRest();
+    await this.until(`${selector} can be clicked`, async () => {
+      const element = await this.find(selector);
+      await this.run(`arguments[0].scrollIntoView({ block: "center", behavior: "instant" })`, element);
+      await element.click();
+      return true;
+    });
   }
 
   text(selector) {
@@ -108,22 +117,22 @@ export class Page {
       try {
         return await so();
       } catch (error) {
-        // An element may have been replaced just now.
-        if (error.name === "StaleElementReferenceError" || error.name === "JavascriptError") return false;
+        // An element may have been replaced or moved just now.
+        if (["StaleElementReferenceError", "ElementClickInterceptedError", "JavascriptError"].includes(error.name)) return false;
         throw error;
       }
     }, 20_000, what);
   }
 
-  /** Translates by typing. */
+  /** Translates by typing, and waits for the pictures of it. */
   async translate(text, target) {
     if (target) await this.run(`document.getElementById("target").value = arguments[0]`, target);
     const field = await this.find("#text");
     await field.clear();
     await field.sendKeys(text, "\n");
+    await this.atRest();
     await this.until("the translation is there", () => this.run(
-      `return !document.querySelector("#answer").hidden && !document.querySelector("#answer").classList.contains("busy")
-        && document.querySelectorAll("#translation .piece").length > 0`));
+      `return !document.querySelector("#answer").hidden && document.querySelectorAll("#translation .piece").length > 0`));
   }
 
   /** Chooses a radio button. */

@@ -50,13 +50,13 @@ export function figures(its) {
     const places = ["#picture-save", "#colours", "#positions-body", "#schedule-body"];
     for (const view of ["heatmap", "lines"]) {
       await page.choose("view", view);
-      await page.until("it is drawn", () => page.run(`return document.querySelector("#picture svg") !== null`));
+      await page.atRest();
       await saves(page, places.splice(0, view === "heatmap" ? 1 : 4));
       places.unshift("#picture-save");
     }
     await page.choose("view", "heatmap");
     await page.choose("scene", "head");
-    await page.until("the head is drawn", () => page.run(`return document.querySelector("#head-picture svg") !== null`));
+    await page.atRest();
     await saves(page, ["#head"]);
   });
 }
@@ -65,10 +65,11 @@ export function figures(its) {
 async function saves(page, places) {
   for (const place of places) {
     for (const ending of ["svg", "png"]) {
-      readdirSync(page.downloads).forEach((name) => rmSync(join(page.downloads, name)));
+      readdirSync(page.downloads).forEach((name) => rmSync(join(page.downloads, name), { force: true }));
       await page.click(`${place} [aria-label="Save this picture as ${ending.toUpperCase()}"]`);
-      await page.until(`${place} is saved`, () => readdirSync(page.downloads).some((name) => name.endsWith(`.${ending}`)));
-      const [name] = readdirSync(page.downloads);
+      const saved = () => readdirSync(page.downloads).find((name) => name.endsWith(`.${ending}`));
+      await page.until(`${place} is saved`, () => saved() !== undefined);
+      const name = saved();
       const file = join(page.downloads, name);
       assert.ok(existsSync(file));
       if (ending === "png") {
