@@ -1,7 +1,7 @@
 // Positions, the learning rate, and every picture as a file.
 
 import assert from "node:assert/strict";
-import { existsSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
 import { Key } from "selenium-webdriver";
@@ -61,23 +61,26 @@ export function figures(its) {
   });
 }
 
+/** What a whole file ends with: the browser gives it its name before all of it is written. */
+const ENDS = { svg: "</svg>", png: "IEND\xae\x42\x60\x82" };
+
 /** Clicks what saves, and looks at the files. */
 async function saves(page, places) {
   for (const place of places) {
     for (const ending of ["svg", "png"]) {
       readdirSync(page.downloads).forEach((name) => rmSync(join(page.downloads, name), { force: true }));
       await page.click(`${place} [aria-label="Save this picture as ${ending.toUpperCase()}"]`);
-      const saved = () => readdirSync(page.downloads).find((name) => name.endsWith(`.${ending}`));
-      await page.until(`${place} is saved`, () => saved() !== undefined);
-      const name = saved();
-      const file = join(page.downloads, name);
-      assert.ok(existsSync(file));
+      let name, bytes;
+      await page.until(`${place} is saved, whole`, () => {
+        name = readdirSync(page.downloads).find((name) => name.endsWith(`.${ending}`));
+        bytes = name && readFileSync(join(page.downloads, name));
+        return bytes?.toString("latin1").endsWith(ENDS[ending]);
+      });
       if (ending === "png") {
-        const bytes = readFileSync(file);
         assert.deepEqual([...bytes.subarray(0, 4)], [0x89, 0x50, 0x4e, 0x47]);
         assert.ok(bytes.readUInt32BE(16) > 300, `${name} is ${bytes.readUInt32BE(16)} wide`);
       } else {
-        const text = readFileSync(file, "utf8");
+        const text = bytes.toString("utf8");
         assert.ok(text.startsWith("<svg") && text.includes("<path") && !text.includes("NaN"), name);
         const broken = await page.run(`return new DOMParser().parseFromString(arguments[0], "image/svg+xml")
           .querySelector("parsererror")?.textContent`, text);
