@@ -13,11 +13,11 @@ pub(crate) const TILE: usize = 16;
 /// Columns that are packed together: two tiles.
 pub(crate) const PANEL: usize = 2 * TILE;
 
-/// Where the sum of a row and a column is in a block of sums. They lie tile by tile, so that only the sixteen columns of a tile are side
-/// by side: a tile of sixteen rows that are far from each other takes longer to store and to load again.
+/// Where the sum of a row and a column is in a block of sums that has so many rows. They lie tile by tile, so that only the sixteen
+/// columns of a tile are side by side: a tile of sixteen rows that are far from each other takes longer to store and to load again.
 #[inline(always)]
-pub(crate) const fn sum_at(row: usize, column: usize) -> usize {
-    column / TILE * (TILE * TILE) + row * TILE + column % TILE
+pub(crate) const fn sum_at<const ROWS: usize>(row: usize, column: usize) -> usize {
+    column / TILE * (ROWS * TILE) + row * TILE + column % TILE
 }
 
 /// The bytes of two tiles.
@@ -43,30 +43,47 @@ pub(crate) struct Product<T, Sum> {
     pub first: bool,
     /// Columns that come next, two cache lines for each step and part of them. They need not be valid.
     pub next_columns: *const u8,
-    /// The same of rows, which a product with two panels fetches only if it is told to.
+    /// The same of rows.
     pub next_rows: *const u8,
 }
 
-/// What a product with two panels of columns is told beside a [`Product`].
+/// What is multiplied in blocks of two by two tiles: 32 rows, which stay in the first cache, with a panel of columns that streams past.
 #[derive(Clone, Copy)]
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
     expect(dead_code, reason = "there is no product of tiles without them")
 )]
-pub(crate) struct Wide {
-    /// From the first panel to the second, in bytes.
-    pub apart: usize,
+pub(crate) struct TwoByTwo {
+    /// Twice 16 rows, as in a [`Product`].
+    pub a: [*const half::bf16; 2],
+    pub a_stride: usize,
+    pub a_step: usize,
+    /// As in a [`Product`].
+    pub b: *const half::bf16,
+    pub steps: usize,
+    /// Sums of 32 rows and 32 columns, each in its place ([`sum_at`]), taken as zero at the start with `first`.
+    pub c: *mut f32,
+    pub first: bool,
     /// Where the sums of the product before go to, if there was one.
     pub before: Option<*mut f32>,
-    /// From the two cache lines of columns that a step fetches to the two others, in bytes.
-    pub next_apart: usize,
-    /// From those of a step to those of the next.
-    pub next_step: usize,
+}
+
+/// What comes later and is fetched meanwhile: at each step four cache lines, so many bytes from each other, and the next four so many
+/// bytes further. They need not be valid.
+#[derive(Clone, Copy)]
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    expect(dead_code, reason = "there is no product of tiles without them")
+)]
+pub(crate) struct Ahead {
+    pub first: *const u8,
+    pub apart: usize,
+    pub step: usize,
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod linux {
-    use super::{PANEL, Product, TwoTiles, Wide};
+    use super::{Ahead, PANEL, Product, TwoByTwo, TwoTiles};
     use crate::simd::fetch;
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -221,17 +238,9 @@ mod linux {
     busy!(busy_bf16, "tdpbf16ps");
     busy!(busy_int8, "tdpbssd");
 
-    /// The first product of one of four tiles of columns with the rows in `tmm4`: the sums of the product before are stored, and the
-    /// new ones begin.
+    /// The first product of a tile of rows with the columns in `tmm6`: the sums of the product before are stored, and the new ones begin.
     macro_rules! first_step {
-        ($b:ident, $column:literal, $sums:tt, $at:literal, $before:ident, $c:ident, $first:ident) => {
-            asm!(
-                concat!("tileloadd tmm5, [{b} + {row}", $column, "]"),
-                b = in(reg) $b,
-                row = in(reg) 64usize,
-                out("tmm5") _,
-                options(readonly, nostack, preserves_flags),
-            );
+        ($rows:literal, $sums:tt, $at:literal, $before:ident, $c:ident, $first:ident) => {
             if let Some(before) = $before {
                 asm!(
                     concat!("tilestored [{c} + {row}", $at, "], ", $sums),
@@ -252,19 +261,29 @@ mod linux {
                 );
             }
             asm!(
-                concat!("tdpbf16ps ", $sums, ", tmm4, tmm5"),
+                concat!("tdpbf16ps ", $sums, ", ", $rows, ", tmm6"),
                 out($sums) _,
                 options(nomem, nostack, preserves_flags),
             );
         };
     }
 
+    /// Loads a tile.
+    macro_rules! load_tile {
+        ($load:literal, $tile:tt, $from:expr, $stride:expr) => {
+            asm!(
+                concat!($load, " ", $tile, ", [{from} + {stride}]"),
+                from = in(reg) $from,
+                stride = in(reg) $stride,
+                out($tile) _,
+                options(readonly, nostack, preserves_flags),
+            )
+        };
+    }
+
     /// The [`Product`]s of one type of elements, in so many parts, by the assembly of a step: it adds to `tmm0` and `tmm1`.
     ///
-    /// A step takes four registers, or five; [`Tiles::multiply_wide`], which loads rows half as often, takes six. Two by two tiles in
-    /// eight registers would save a load in three; but at times, presumably when a neighbour keeps the other half of the core busy,
-    /// some processors have so few registers behind those that they show that a loop stalls the more the more of them it uses: with
-    /// eight a product then takes twice as long as with four, and at other times it is as fast either way.
+    /// A step takes four registers, or five.
     macro_rules! multiply {
         ($(#[$doc:meta])* $name:ident, $element:ty, $parts:literal, $sum:ty, $step:expr) => {
             impl Tiles {
@@ -346,80 +365,76 @@ mod linux {
     }
 
     impl Tiles {
-        /// [`Self::multiply_bf16`] with the columns of two panels, into a block of 16 × 64 sums: rows are loaded half as often.
+        /// Products of pairs of bf16 into sums of f32, in blocks of two by two tiles: four tiles are loaded for four products, where
+        /// [`Self::multiply_bf16`] loads six. Loads are what takes most of the time, at times when a neighbour keeps the other half of the
+        /// core busy above all.
+        ///
+        /// Rows are to stay in the first cache. Columns are loaded with the hint that they will not be needed again soon, without which
+        /// they would drive the rows out.
         ///
         /// The sums stay in the tiles. Those of the product before this one, if there was one, are stored to their block before the
         /// first products of this one need their registers, so that the unit has something to do meanwhile; those of the last one by
-        /// [`Self::store_wide`]. `between` is called after each step but the first. Rows are fetched with `FETCH_ROWS` only: at times,
-        /// a fetch takes as long as a load.
+        /// [`Self::store_two_by_two`]. `between` is called after each step but the first.
         ///
         /// # Safety
-        /// As for [`Self::multiply_bf16`], with both panels and 16 × 64 sums. If there is a block `before`, it must be valid to write,
+        /// As for [`Self::multiply_bf16`], with 32 rows and 32 × 32 sums. If there is a block `before`, it must be valid to write,
         /// and the last thing that these tiles were used for must be the product whose sums belong there.
         #[inline(always)]
-        pub(crate) unsafe fn multiply_wide<const FETCH_ROWS: bool>(
+        pub(crate) unsafe fn multiply_two_by_two<const FETCHES: usize>(
             &self,
-            product: Product<half::bf16, f32>,
-            wide: Wide,
+            product: TwoByTwo,
+            mut ahead: [Ahead; FETCHES],
             mut between: impl FnMut(),
         ) {
-            let Wide { apart, before, next_apart, next_step } = wide;
-            let Product { a_stride, a_step, steps, c, first, .. } = product;
-            let Product { mut a, mut b, mut next_columns, mut next_rows, .. } = product;
-            debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
-            debug_assert!(apart.is_multiple_of(64));
+            let TwoByTwo { a: [mut upper, mut lower], a_stride, a_step, mut b, steps, c, first, before } =
+                product;
+            debug_assert!(steps > 0 && upper.addr() % 64 == 0 && lower.addr() % 64 == 0);
+            debug_assert!(b.addr() % 64 == 0 && c.addr() % 64 == 0);
             let end = b.wrapping_byte_add(steps * 2048);
-            // Safety: as in the products of one panel.
+            // Safety: as in the other products.
             unsafe {
-                asm!(
-                    "tileloaddt1 tmm4, [{a} + {a_stride}]",
-                    a = in(reg) a,
-                    a_stride = in(reg) a_stride,
-                    out("tmm4") _,
-                    options(readonly, nostack, preserves_flags),
-                );
-                let second = b.wrapping_byte_add(apart);
-                first_step!(b, "", "tmm0", "", before, c, first);
-                first_step!(b, " + 1024", "tmm1", " + 1024", before, c, first);
-                first_step!(second, "", "tmm2", " + 2048", before, c, first);
-                first_step!(second, " + 1024", "tmm3", " + 3072", before, c, first);
+                load_tile!("tileloadd", "tmm4", upper, a_stride);
+                load_tile!("tileloaddt1", "tmm6", b, 64usize);
+                first_step!("tmm4", "tmm0", "", before, c, first);
+                load_tile!("tileloadd", "tmm5", lower, a_stride);
+                first_step!("tmm5", "tmm1", " + 1024", before, c, first);
+                load_tile!("tileloaddt1", "tmm6", b.wrapping_byte_add(1024), 64usize);
+                first_step!("tmm4", "tmm2", " + 2048", before, c, first);
+                first_step!("tmm5", "tmm3", " + 3072", before, c, first);
                 loop {
-                    for line in [0, 64] {
-                        fetch(next_columns.wrapping_add(line));
-                        fetch(next_columns.wrapping_add(next_apart + line));
-                        if FETCH_ROWS {
-                            fetch(next_rows.wrapping_add(line));
-                            fetch(next_rows.wrapping_add(128 + line));
+                    for Ahead { first, apart, step } in &mut ahead {
+                        for line in 0..4 {
+                            fetch(first.wrapping_add(line * *apart));
                         }
+                        *first = first.wrapping_add(*step);
                     }
-                    a = a.wrapping_byte_add(a_step);
+                    upper = upper.wrapping_byte_add(a_step);
+                    lower = lower.wrapping_byte_add(a_step);
                     b = b.wrapping_byte_add(2048);
-                    next_columns = next_columns.wrapping_add(next_step);
-                    next_rows = next_rows.wrapping_add(256);
                     if b == end {
                         break;
                     }
                     asm!(
-                        "tileloaddt1 tmm4, [{a} + {a_stride}]",
-                        "tileloadd tmm5, [{b} + {row}]",
-                        "tdpbf16ps tmm0, tmm4, tmm5",
-                        "tileloadd tmm5, [{b} + {row} + 1024]",
-                        "tdpbf16ps tmm1, tmm4, tmm5",
-                        "tileloadd tmm5, [{second} + {row}]",
-                        "tdpbf16ps tmm2, tmm4, tmm5",
-                        "tileloadd tmm5, [{second} + {row} + 1024]",
-                        "tdpbf16ps tmm3, tmm4, tmm5",
-                        a = in(reg) a,
+                        "tileloadd tmm4, [{upper} + {a_stride}]",
+                        "tileloaddt1 tmm6, [{b} + {row}]",
+                        "tdpbf16ps tmm0, tmm4, tmm6",
+                        "tileloadd tmm5, [{lower} + {a_stride}]",
+                        "tdpbf16ps tmm1, tmm5, tmm6",
+                        "tileloaddt1 tmm6, [{b} + {row} + 1024]",
+                        "tdpbf16ps tmm2, tmm4, tmm6",
+                        "tdpbf16ps tmm3, tmm5, tmm6",
+                        upper = in(reg) upper,
+                        lower = in(reg) lower,
                         a_stride = in(reg) a_stride,
                         row = in(reg) 64usize,
                         b = in(reg) b,
-                        second = in(reg) b.wrapping_byte_add(apart),
                         out("tmm0") _,
                         out("tmm1") _,
                         out("tmm2") _,
                         out("tmm3") _,
                         out("tmm4") _,
                         out("tmm5") _,
+                        out("tmm6") _,
                         options(readonly, nostack, preserves_flags),
                     );
                     between();
@@ -427,12 +442,12 @@ mod linux {
             }
         }
 
-        /// Stores the sums of the last [`Self::multiply_wide`].
+        /// Stores the sums of the last [`Self::multiply_two_by_two`].
         ///
         /// # Safety
         /// The block must be valid to write, and the tiles must not have been used for anything since.
         #[inline(always)]
-        pub(crate) unsafe fn store_wide(&self, c: *mut f32) {
+        pub(crate) unsafe fn store_two_by_two(&self, c: *mut f32) {
             // Safety: the caller's promise; the tiles are configured as long as `self` lives.
             unsafe {
                 asm!(
@@ -537,7 +552,7 @@ mod linux {
 /// A token that cannot exist, for other processors and systems.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod elsewhere {
-    use super::{Product, TwoTiles, Wide};
+    use super::{Ahead, Product, TwoByTwo, TwoTiles};
 
     /// Never had here.
     #[derive(Clone, Copy)]
@@ -582,15 +597,15 @@ mod elsewhere {
         pub(crate) unsafe fn multiply_parts(&self, _: Product<half::bf16, f32>, _between: impl FnMut()) {
             match *self {}
         }
-        pub(crate) unsafe fn multiply_wide<const FETCH_ROWS: bool>(
+        pub(crate) unsafe fn multiply_two_by_two<const FETCHES: usize>(
             &self,
-            _: Product<half::bf16, f32>,
-            _: Wide,
+            _: TwoByTwo,
+            _: [Ahead; FETCHES],
             _between: impl FnMut(),
         ) {
             match *self {}
         }
-        pub(crate) unsafe fn store_wide(&self, _: *mut f32) {
+        pub(crate) unsafe fn store_two_by_two(&self, _: *mut f32) {
             match *self {}
         }
     }

@@ -157,7 +157,7 @@ fn in_blocks(width: usize) -> impl Fn(usize, usize) -> usize {
     #[inline(always)]
     move |row, column| {
         let block = row / TILE * (width / PANEL) + column / PANEL;
-        block * TILE * PANEL + sum_at(row % TILE, column % PANEL)
+        block * TILE * PANEL + sum_at::<TILE>(row % TILE, column % PANEL)
     }
 }
 
@@ -208,7 +208,7 @@ impl<T: Real> OnTiles<'_, T> {
                             for v in 0..2 {
                                 let Some(query) = &both[i] else { continue };
                                 let at = at + v * S::LANES;
-                                let from = block * TILE * PANEL + sum_at(number % TILE + i, at);
+                                let from = block * TILE * PANEL + sum_at::<TILE>(number % TILE + i, at);
                                 let scores = s.mul(load(s, self.scores, from, S::LANES), scale);
                                 let dp = load(s, self.dp, from, S::LANES);
                                 (p[i][v], ds[i][v]) =

@@ -1,10 +1,11 @@
-//! Blocks of sums, of 16 rows and the columns of a panel or of two: on the tile unit, or as dot products of pairs on vectors.
+//! Blocks of sums, of 16 rows and the columns of a panel, which stays in the first cache: on the tile unit, or as dot products of pairs
+//! on vectors.
 
-use super::finish::{InSteps, Square};
+use super::finish::{InSteps, Squares};
 use super::pack::{Left, Right, Tile, pack_right};
 use super::parts::PARTS;
-use super::{DEPTH, Epilogue, Matrix, STEP};
-use crate::amx::{PANEL, Product, TILE, Tiles, Wide, sum_at};
+use super::{DEPTH, Epilogue, STEP};
+use crate::amx::{PANEL, Product, TILE, Tiles, sum_at};
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd, settle};
 use crate::threads::Shared;
@@ -20,8 +21,12 @@ pub(super) struct Columns<'a, B, C, const N: usize> {
     pub n: usize,
     pub rows: Range<usize>,
     pub columns: Range<usize>,
-    /// Room for a stretch of two panels as pairs, if they do not come packed.
+    /// The first of the columns that this thread presumably has next.
+    pub next: usize,
+    /// Room for a stretch of columns as pairs, if they do not come packed: of one panel, or where rows stay of all.
     pub right: &'a mut [bf16],
+    /// Room for a stretch of 32 rows, where they stay and are longer.
+    pub copied: &'a mut [bf16],
     /// Room for two blocks of sums, or where `k` has more than one stretch for all that wait for the next.
     pub sums: Shared<'a, f32>,
     pub c: Shared<'a, C>,
@@ -31,12 +36,8 @@ pub(super) struct Columns<'a, B, C, const N: usize> {
     pub turned: bool,
 }
 
-/// Sums in a block of one panel.
+/// Sums in a block of one tile of rows.
 pub(super) const SUMS: usize = TILE * PANEL;
-/// Panels that the tile unit takes at a time, if there are as many left.
-pub(super) const PAIR: usize = 2;
-/// Their columns.
-const WIDE: usize = PAIR * PANEL;
 /// Elements of rows, and of columns, that are fetched at each step for each part: two cache lines.
 const FETCHED: usize = 2 * STEP;
 
@@ -45,34 +46,9 @@ impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
         let tiles = self.isa.tiles::<S>();
-        let k = self.left.length;
-        let room = std::mem::take(&mut self.right);
-        for begin in (0..k).step_by(self.left.deep()) {
-            let mut column = self.columns.start;
-            while column < self.columns.end {
-                let wide = N == 1 && tiles.is_some() && column + PANEL < self.columns.end;
-                let count = if wide { PAIR } else { 1 };
-                for start in (begin..k.min(begin + self.left.deep())).step_by(DEPTH) {
-                    let size = N * PANEL * DEPTH.min(k - start);
-                    let (data, apart) = match self.b {
-                        Right::Packed(panels) => (&panels[N * (column * k + start * PANEL)..], N * PANEL * k),
-                        Right::Matrix(b) => {
-                            for panel in 0..count {
-                                let to = &mut room[panel * size..][..size];
-                                pack_right::<_, _, N>(s, b, column + panel * PANEL, start, to);
-                            }
-                            (&room[..], size)
-                        }
-                    };
-                    let right = Panels { data: &data[..(count - 1) * apart + size], apart };
-                    if wide {
-                        self.multiply::<S, WIDE>(s, tiles.as_ref(), right, column, start);
-                    } else {
-                        self.multiply::<S, PANEL>(s, tiles.as_ref(), right, column, start);
-                    }
-                }
-                column += count * PANEL;
-            }
+        match &tiles {
+            Some(tiles) if self.left.stay => self.rows_stay(s, tiles),
+            _ => self.columns_stay(s, tiles.as_ref()),
         }
         if self.epilogue.streamed {
             settle();
@@ -80,36 +56,63 @@ impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
     }
 }
 
-impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
-    /// A stretch of the panels of `W` columns with all rows of the task.
+impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
+    /// Panel by panel, each with all rows.
     #[inline(always)]
-    fn multiply<S: Simd, const W: usize>(
+    fn columns_stay<S: Simd>(&mut self, s: S, tiles: Option<&Tiles>) {
+        let (k, deep) = (self.left.length, self.left.deep());
+        let room = std::mem::take(&mut self.right);
+        for begin in (0..k).step_by(deep) {
+            for column in self.columns.clone().step_by(PANEL) {
+                for start in (begin..k.min(begin + deep)).step_by(DEPTH) {
+                    let size = N * PANEL * DEPTH.min(k - start);
+                    let panel = match self.b {
+                        Right::Packed(panels) => &panels[N * (column * k + start * PANEL)..][..size],
+                        Right::Matrix(b) => {
+                            pack_right::<_, _, N>(s, b, column, start, &mut room[..size]);
+                            &room[..size]
+                        }
+                    };
+                    self.multiply(s, tiles, self.rows.clone(), panel, column, start);
+                }
+            }
+        }
+    }
+
+    /// A stretch of a panel with some rows of the task.
+    #[inline(always)]
+    pub(super) fn multiply<S: Simd>(
         &self,
         s: S,
         tiles: Option<&Tiles>,
-        right: Panels,
+        rows: Range<usize>,
+        panel: &[bf16],
         column: usize,
         start: usize,
     ) {
-        let depth = DEPTH.min(self.left.length - start);
+        let depth = self.left.depth(start);
         let (first, last, steps) = (start == 0, start + depth == self.left.length, depth / STEP);
-        assert!(right.data.len() == (W / PANEL - 1) * right.apart + N * depth * PANEL);
-        let (next_columns, next_rows) = self.next::<W>(column, start);
+        assert!(panel.len() == N * depth * PANEL);
+        let (next_columns, next_rows) = self.next(column, start);
         // A block is finished while the tiles are at work on the next: row by row between the steps, or all of it behind them.
-        let in_steps = if last && tiles.is_some() { self.in_steps::<W>(column, steps) } else { None };
-        let (mut before, mut square) = (None, Square::new());
-        for (i, row) in self.rows.clone().step_by(TILE).enumerate() {
-            let sums = self.sums_of::<W>(row, column);
+        let in_steps = if last && tiles.is_some() { self.in_steps::<TILE>(steps) } else { None };
+        let (mut before, mut squares) = (None, Squares::new());
+        for (i, row) in rows.step_by(TILE).enumerate() {
+            let sums = self.sums_of::<TILE>(row, column);
             let left = self.left.tile(row, start);
             let Tile { data, stride, step } = left;
             assert!(size_of_val(data) >= (N - 1) * TILE * 64 + (TILE - 1) * stride + (steps - 1) * step + 64);
+            let finish = in_steps
+                .as_ref()
+                .zip(before)
+                .and_then(|(in_steps, row)| Some((in_steps, self.whole::<TILE>(row, column)?)));
             if let Some(tiles) = tiles {
-                let (a, b) = (data.as_ptr(), right.data.as_ptr());
-                // A share of what comes next, as large as the product is long. If there is none, columns are the product's own
-                // again, and so are rows in a product with one panel.
-                let next_columns = next_columns.after(i * steps, b);
-                let rest =
-                    next_rows.get(i * steps * N * FETCHED * W / PANEL..).filter(|rest| !rest.is_empty());
+                let (a, b) = (data.as_ptr(), panel.as_ptr());
+                // A share of what comes next, as large as the product is long, or the product's own again if there is none.
+                let rest = |next: &[bf16], own| match next.get(i * steps * N * FETCHED..) {
+                    Some(rest) if !rest.is_empty() => rest.as_ptr().cast(),
+                    _ => own,
+                };
                 let product = Product {
                     a,
                     a_stride: stride,
@@ -118,211 +121,124 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
                     steps,
                     c: sums,
                     first,
-                    next_columns: next_columns.first,
-                    next_rows: rest.map_or(a, <[bf16]>::as_ptr).cast(),
+                    next_columns: rest(next_columns, b.cast()),
+                    next_rows: rest(next_rows, a.cast()),
                 };
-                let complete =
-                    before.map(|row| (self.sums_of::<W>(row, column), self.first::<W>(row, column)));
-                let wide = Wide {
-                    apart: right.apart * size_of::<bf16>(),
-                    before: complete.map(|(sums, _)| sums),
-                    next_apart: next_columns.apart,
-                    next_step: next_columns.step,
-                };
-                let run = Run { tiles, wide };
-                // Safety: `left` has sixteen rows, as just checked, `right` panels of as many steps, `sums` is a whole block, and the
-                // places of blocks do not overlap and belong to one task. A block that is complete is not the last of its panels, and
-                // so whole (see `in_steps`); nobody writes to its sums before the block after this one. (It is complete after the
-                // last stretch, behind which there are no rows to be fetched.)
+                // Safety: `left` has sixteen rows, as just checked, `panel` as many steps, `sums` is a whole block, and the
+                // places of blocks do not overlap and belong to one task. Nobody writes to the sums of a complete block before the
+                // block after this one.
                 unsafe {
-                    match (&in_steps, complete) {
-                        (Some(InSteps::Plain(blocks)), Some((sums, c))) => {
-                            let mut block = blocks.block(sums, c);
-                            let bias = blocks.bias(s);
-                            run.multiply::<N, W, false>(
+                    match finish {
+                        Some((InSteps::Plain(blocks), whole)) => {
+                            let (mut block, bias) = (blocks.block(whole), whole.bias(s));
+                            run::<N>(
+                                tiles,
                                 product,
                                 #[inline(always)]
                                 || block.step(s, tiles, &bias),
                             );
                         }
-                        (Some(InSteps::Turned(blocks)), Some((sums, c))) => {
-                            let mut block = blocks.block(sums, c);
-                            run.multiply::<N, W, false>(
+                        Some((InSteps::Turned(blocks), whole)) => {
+                            let mut block = blocks.block(whole);
+                            run::<N>(
+                                tiles,
                                 product,
                                 #[inline(always)]
-                                || block.step(s, &mut square),
+                                || block.step(s, &mut squares),
                             );
                         }
-                        _ => {
+                        None => {
                             if let Some(row) = before.filter(|_| last) {
-                                self.fetch::<W>(tiles, row, column);
+                                self.fetch::<TILE>(tiles, row, column);
                             }
-                            if rest.is_some() {
-                                run.multiply::<N, W, true>(product, || {});
-                            } else {
-                                run.multiply::<N, W, false>(product, || {});
-                            }
+                            run::<N>(tiles, product, || {});
                         }
                     }
                 }
             } else {
-                assert!(N == 1 && W == PANEL, "numbers in parts and wide blocks are for tiles");
+                assert!(N == 1, "numbers in parts are for tiles");
                 let rows = TILE.min(self.left.m - row);
                 // Safety: as above; sums are this task's alone.
                 unsafe {
                     let sums = std::slice::from_raw_parts_mut(sums, SUMS);
-                    dot_rows(s, left, right.data.as_ptr().cast(), steps, rows, sums, first);
+                    dot_rows(s, left, panel.as_ptr().cast(), steps, rows, sums, first);
                 }
             }
             if let Some(row) = before.replace(row)
                 && last
-                && in_steps.is_none()
+                && finish.is_none()
             {
-                self.finish::<S, W>(s, row, column);
+                self.finish::<S, TILE>(s, row, column);
             }
         }
-        let Some(row) = before else { return };
-        if let Some(tiles) = tiles
-            && W == WIDE
+        if let Some(row) = before
+            && last
         {
-            // Safety: the block of the last product.
-            unsafe { tiles.store_wide(self.sums_of::<W>(row, column)) }
-        }
-        if last {
-            self.finish::<S, W>(s, row, column);
+            self.finish::<S, TILE>(s, row, column);
         }
     }
 
-    /// What is needed after a stretch of panels, if it is known: the columns of the next, and, if they lie together, a share of the
-    /// rows of the next stretch, of which each panel fetches some.
+    /// What is needed after a stretch of a panel, if it comes packed: the next one, and, if they lie together, a share of the rows of the
+    /// next stretch, of which each panel fetches some.
     #[inline(always)]
-    fn next<const W: usize>(&self, column: usize, start: usize) -> (NextColumns, &'a [bf16]) {
+    fn next(&self, column: usize, start: usize) -> (&[bf16], &[bf16]) {
         let (left, k, after) = (self.left, self.left.length, start + DEPTH);
+        if left.stay {
+            return (&[], &[]);
+        }
         let again = start - start % left.deep();
         let (next_column, next_start) = if after < k.min(again + left.deep()) {
             (column, after)
-        } else if column + W < self.columns.end {
-            (column + W, again)
+        } else if column + PANEL < self.columns.end {
+            (column + PANEL, again)
         } else {
             (self.columns.start, after)
         };
         let rows = if after < k { left.tiles_of(&self.rows, after) } else { &[] };
         let share = self.rows.len().div_ceil(TILE) * (DEPTH / STEP) * N * FETCHED;
         let rows = rows.get((column - self.columns.start) / PANEL * share..).unwrap_or(&[]);
-        let end = k.min(next_start + DEPTH);
         let columns = match self.b {
             Right::Packed(panels) if next_start < k => {
                 let at = |element| N * (next_column * k + element * PANEL);
-                NextColumns::packed::<N>(&panels[at(next_start)..at(end)], N * k * PANEL)
+                &panels[at(next_start)..at(k.min(next_start + DEPTH))]
             }
-            // Rows that lie as they are, are fetched by products with two panels only.
-            Right::Matrix(b) if W == WIDE => NextColumns::rows(b, next_column, next_start..b.rows.min(end)),
-            _ => NextColumns::NONE,
+            _ => &[],
         };
         (columns, rows)
     }
 
-    /// Where the sums of the block of `row` and `column` are. If there is one stretch of `k` only, they take two places in turn; if
-    /// they go through all stretches before others begin, they lie at the start.
+    /// Where the sums of the block of `row` and `column` are, which has `R` rows. If there is one stretch of `k` only, blocks take two
+    /// places in turn; if they go through all stretches before those of other columns begin, they lie at the start.
     #[inline(always)]
-    pub(super) fn sums_of<const W: usize>(&self, row: usize, column: usize) -> *mut f32 {
-        let (row, panel) = ((row - self.rows.start) / TILE, (column - self.columns.start) / PANEL);
-        let (k, tiles) = (self.left.length, self.rows.len().div_ceil(TILE));
-        let at = if k <= DEPTH {
-            row % 2 * TILE * W
-        } else if k <= self.left.deep() {
-            row * TILE * W
+    pub(super) fn sums_of<const R: usize>(&self, row: usize, column: usize) -> *mut f32 {
+        let (tile, panel) = ((row - self.rows.start) / TILE, (column - self.columns.start) / PANEL);
+        let (left, panels) = (self.left, self.columns.len().div_ceil(PANEL));
+        let at = if left.length <= left.depth(0) {
+            // Blocks of two tiles follow one another along a row, the others down a panel.
+            let block = if R > TILE { tile / 2 * panels + panel } else { tile };
+            block % 2 * R * PANEL
+        } else if left.length <= left.deep() {
+            tile * SUMS
         } else {
-            panel * tiles * SUMS + row * TILE * W
+            tile * panels * SUMS + panel * R * PANEL
         };
-        assert!(at + TILE * W <= self.sums.len());
+        assert!(at + R * PANEL <= self.sums.len());
         self.sums.at(at)
     }
 }
 
-/// A stretch of one panel of columns, or of several that are `apart` elements from each other.
-#[derive(Clone, Copy)]
-struct Panels<'a> {
-    data: &'a [bf16],
-    apart: usize,
-}
-
-/// Columns that come next, to be fetched meanwhile. They need not be valid.
-#[derive(Clone, Copy)]
-struct NextColumns {
-    first: *const u8,
-    /// In how many steps they are fetched.
-    steps: usize,
-    /// In bytes, as in [`Wide`].
-    apart: usize,
-    step: usize,
-}
-
-impl NextColumns {
-    const NONE: NextColumns = NextColumns { first: std::ptr::null(), steps: 0, apart: 0, step: 0 };
-
-    /// A stretch of panels that come packed, `apart` elements from each other.
-    #[inline(always)]
-    fn packed<const N: usize>(panel: &[bf16], apart: usize) -> NextColumns {
-        let step = N * FETCHED;
-        NextColumns {
-            first: panel.as_ptr().cast(),
-            steps: panel.len() / step,
-            apart: apart * size_of::<bf16>(),
-            step: step * size_of::<bf16>(),
-        }
-    }
-
-    /// Two panels of some rows of bf16 that lie as they are, two of them in each step: a row of two panels is two cache lines, if it
-    /// begins at one.
-    #[inline(always)]
-    fn rows<T>(b: Matrix<T>, column: usize, rows: Range<usize>) -> NextColumns {
-        if b.transposed || size_of::<T>() != size_of::<bf16>() || rows.is_empty() {
-            return NextColumns::NONE;
-        }
-        let width = b.cols * size_of::<T>();
-        let first = b.data[rows.start * b.cols + column..].as_ptr().cast();
-        NextColumns { first, steps: rows.len() / 2, apart: width, step: 2 * width }
-    }
-
-    /// Where to go on after some steps, or `here` if nothing is left: what a product reads itself.
-    #[inline(always)]
-    fn after(self, steps: usize, here: *const bf16) -> NextColumns {
-        if steps < self.steps {
-            let first = self.first.wrapping_add(steps * self.step);
-            NextColumns { first, ..self }
-        } else {
-            NextColumns { first: here.cast(), ..NextColumns::NONE }
-        }
-    }
-}
-
-/// What a product of tiles is run with, beside its operands.
-struct Run<'a> {
-    tiles: &'a Tiles,
-    /// For a product with two panels.
-    wide: Wide,
-}
-
-impl Run<'_> {
-    /// The product with `W` columns and numbers in `N` parts; one with two panels fetches rows if it is told to.
-    ///
-    /// # Safety
-    /// As for [`Tiles::multiply_bf16`], or with two panels for [`Tiles::multiply_wide`].
-    #[inline(always)]
-    unsafe fn multiply<const N: usize, const W: usize, const FETCH_ROWS: bool>(
-        &self,
-        product: Product<bf16, f32>,
-        between: impl FnMut(),
-    ) {
-        // Safety: the caller's promise.
-        unsafe {
-            match (W, N) {
-                (PANEL, 1) => self.tiles.multiply_bf16(product, between),
-                (PANEL, PARTS) => self.tiles.multiply_parts(product, between),
-                (WIDE, 1) => self.tiles.multiply_wide::<FETCH_ROWS>(product, self.wide, between),
-                _ => unreachable!("{W} columns with numbers in {N} parts"),
-            }
+/// The product of tiles with numbers in `N` parts.
+///
+/// # Safety
+/// As for [`Tiles::multiply_bf16`].
+#[inline(always)]
+unsafe fn run<const N: usize>(tiles: &Tiles, product: Product<bf16, f32>, between: impl FnMut()) {
+    // Safety: the caller's promise.
+    unsafe {
+        match N {
+            1 => tiles.multiply_bf16(product, between),
+            PARTS => tiles.multiply_parts(product, between),
+            _ => unreachable!("numbers in {N} parts"),
         }
     }
 }
@@ -377,7 +293,7 @@ unsafe fn dot<S: Simd, const ROWS: usize>(
 ) -> usize {
     assert!(sums.len() == SUMS && first_row + ROWS <= TILE && column + 2 * S::LANES <= PANEL);
     let c = sums.as_mut_ptr();
-    let at = |row, v| sum_at(first_row + row, column + v * S::LANES);
+    let at = |row, v| sum_at::<TILE>(first_row + row, column + v * S::LANES);
     let mut totals = [[s.splat(0.0); 2]; ROWS];
     if !first {
         for row in 0..ROWS {

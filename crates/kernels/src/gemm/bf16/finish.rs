@@ -17,11 +17,11 @@ struct Place {
 }
 
 impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
-    /// Where the block of `row` and `column` goes, which is `W` columns wide.
+    /// Where the block of `row` and `column` goes, which has `R` rows and a panel of columns.
     #[inline(always)]
-    fn place<const W: usize>(&self, row: usize, column: usize) -> Place {
+    fn place<const R: usize>(&self, row: usize, column: usize) -> Place {
         let (m, n) = (self.left.m, self.n);
-        let (rows, cols) = (TILE.min(m - row), W.min(n - column));
+        let (rows, cols) = (R.min(m - row), PANEL.min(n - column));
         if self.turned {
             return Place { row: column, column: row, rows: cols, cols: rows, width: m };
         }
@@ -30,51 +30,54 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
 
     /// The first element of it.
     #[inline(always)]
-    pub(super) fn first<const W: usize>(&self, row: usize, column: usize) -> *mut C {
-        let Place { row, column, width, .. } = self.place::<W>(row, column);
+    fn first<const R: usize>(&self, row: usize, column: usize) -> *mut C {
+        let Place { row, column, width, .. } = self.place::<R>(row, column);
         self.c.at(row * width + column)
     }
 
     /// Fetches the place of the block of `row` and `column`: on most machines it takes longer to get it than to fill it.
     #[inline(always)]
-    pub(super) fn fetch<const W: usize>(&self, tiles: &Tiles, row: usize, column: usize) {
+    pub(super) fn fetch<const R: usize>(&self, tiles: &Tiles, row: usize, column: usize) {
         if !self.epilogue.streamed {
-            let (first, size) = (self.first::<W>(row, column), size_of::<C>());
-            let Place { rows, cols, width, .. } = self.place::<W>(row, column);
+            let (first, size) = (self.first::<R>(row, column), size_of::<C>());
+            let Place { rows, cols, width, .. } = self.place::<R>(row, column);
             tiles.fetch_to_write(first.cast_const().cast(), width * size, rows, cols * size);
         }
     }
 
     /// What is in `C` already, bias and activation; then the block goes to its place, rounded to its type.
     #[inline(always)]
-    pub(super) fn finish<S: Simd, const W: usize>(&self, s: S, row: usize, column: usize) {
-        let (at, place) = (self.sums_of::<W>(row, column), self.place::<W>(row, column));
+    pub(super) fn finish<S: Simd, const R: usize>(&self, s: S, row: usize, column: usize) {
+        let (at, place) = (self.sums_of::<R>(row, column), self.place::<R>(row, column));
         // Safety: the block is complete, and nobody writes to it.
-        let sums = unsafe { std::slice::from_raw_parts(at.cast_const(), TILE * W) };
+        let sums = unsafe { std::slice::from_raw_parts(at.cast_const(), R * PANEL) };
         if !self.turned {
-            return self.finish_rows::<S, W>(s, place, sums);
+            return self.finish_rows::<S, R, PANEL>(s, place, sums);
         }
-        let mut square = Square::new();
+        let mut squares = Squares::new();
         for column in (0..place.rows).step_by(TILE) {
-            // Safety: a tile of sums.
-            unsafe { square.turn(s, sums[sum_at(0, column)..].as_ptr()) }
-            let rows = TILE.min(place.rows - column);
-            let place = Place { row: place.row + column, rows, ..place };
-            self.finish_rows::<S, TILE>(s, place, square.0.as_flattened());
+            // Safety: the tiles of sixteen columns.
+            unsafe { squares.turn::<S, R>(s, sums[sum_at::<R>(0, column)..].as_ptr()) }
+            for (row, square) in (0..place.cols).step_by(TILE).zip(&squares.0) {
+                let (rows, cols) = (TILE.min(place.rows - column), TILE.min(place.cols - row));
+                let place =
+                    Place { row: place.row + column, column: place.column + row, rows, cols, ..place };
+                self.finish_rows::<S, TILE, TILE>(s, place, square.as_flattened());
+            }
         }
     }
 
-    /// The rows of a block of `W` columns. The choices are made here, once for all of them.
+    /// A block of `R` rows and `W` columns. The choices are made here, once for all rows.
     #[inline(always)]
-    fn finish_rows<S: Simd, const W: usize>(&self, s: S, place: Place, sums: &[f32]) {
+    fn finish_rows<S: Simd, const R: usize, const W: usize>(&self, s: S, place: Place, sums: &[f32]) {
         let Epilogue { accumulate, bias, activation, .. } = self.epilogue;
         let mut wide_bias = [0.0; W];
         if let Some(bias) = bias {
             wide_bias[..place.cols].copy_from_slice(&bias[place.column..place.column + place.cols]);
         }
         match (accumulate, activation) {
-            (false, None) => self.put(s, place, sums, &wide_bias, |sum, _, _| sum),
-            (true, None) => self.put(
+            (false, None) => self.put::<S, R, W>(s, place, sums, &wide_bias, |sum, _, _| sum),
+            (true, None) => self.put::<S, R, W>(
                 s,
                 place,
                 sums,
@@ -82,7 +85,7 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
                 #[inline(always)]
                 |sum, c, lanes| s.add(sum, load(s, c, 0, lanes)),
             ),
-            (_, Some(activation)) => self.put(
+            (_, Some(activation)) => self.put::<S, R, W>(
                 s,
                 place,
                 sums,
@@ -98,7 +101,7 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
 
     /// Stores `finish` of each sum with its bias, what `C` holds there and the number of lanes.
     #[inline(always)]
-    fn put<S: Simd, const W: usize>(
+    fn put<S: Simd, const R: usize, const W: usize>(
         &self,
         s: S,
         Place { row, column, rows, cols, width }: Place,
@@ -106,7 +109,7 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
         bias: &[f32; W],
         finish: impl Fn(S::F, &[C], usize) -> S::F,
     ) {
-        let sum = |i, at| s.add(load(s, sums, sum_at(i, at), S::LANES), load(s, bias, at, S::LANES));
+        let sum = |i, at| s.add(load(s, sums, sum_at::<R>(i, at), S::LANES), load(s, bias, at, S::LANES));
         // Safety: rows and columns belong to one task each.
         let c = |i: usize| unsafe { self.c.slice((row + i) * width + column, cols) };
         // Whole rows are the common case, and their length is known when compiling.
@@ -139,25 +142,22 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
         }
     }
 
-    /// How each block of a panel but the last is finished in the `steps` of the next one, if that is possible: the panel has all of
-    /// its columns, and there is little arithmetic.
+    /// How whole blocks are finished in the `steps` of the next one, if that is possible: there is little arithmetic.
     #[inline(always)]
-    pub(super) fn in_steps<const W: usize>(&self, column: usize, steps: usize) -> Option<InSteps<'a, C, W>> {
+    pub(super) fn in_steps<const R: usize>(&self, steps: usize) -> Option<InSteps<C, R>> {
         let Epilogue { accumulate, bias, activation, streamed } = self.epilogue;
         let (m, n) = (self.left.m, self.n);
-        // The sums of two panels are stored in the first step of the next product.
-        let steps = if W > PANEL { steps - 1 } else { steps };
-        if column + W > n || steps == 0 {
+        // The sums of two by two tiles are stored in the first step of the next product.
+        let steps = if R > TILE { steps - 1 } else { steps };
+        if steps == 0 {
             return None;
         }
-        // So every block lies in `C`, whole but for the last one, which may have less than sixteen rows.
-        assert!(self.rows.end <= m && m * n == self.c.len());
         if self.turned {
             if accumulate || bias.is_some() || activation.is_some() || !streamed {
                 return None;
             }
             return Some(InSteps::Turned(Turned {
-                each: W.div_ceil(steps),
+                each: PANEL.div_ceil(steps),
                 row: 0,
                 sums: std::ptr::null(),
                 c: std::ptr::null_mut(),
@@ -169,36 +169,68 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
             Some(Activation::Relu) => 0.0,
             Some(_) => return None,
         };
-        let bias = match bias {
-            Some(bias) => bias[column..].first_chunk().expect("a bias for each column"),
-            None => &[0.0; W],
-        };
         Some(InSteps::Plain(Plain {
-            each: TILE.div_ceil(steps),
+            each: R.div_ceil(steps),
             rows: 0,
             sums: std::ptr::null(),
             c: std::ptr::null_mut(),
             stride: n * size_of::<C>(),
-            bias,
             accumulate,
             floor,
             streamed,
         }))
     }
+
+    /// The sums of the block of `row` and `column` and where they go to, if it lies in `C` whole.
+    #[inline(always)]
+    pub(super) fn whole<const R: usize>(&self, row: usize, column: usize) -> Option<Whole<'a, C>> {
+        let (m, n) = (self.left.m, self.n);
+        assert!(m * n == self.c.len());
+        if row + R > m || column + PANEL > n {
+            return None;
+        }
+        let bias = match self.epilogue.bias {
+            Some(bias) => bias[column..].first_chunk().expect("a bias for each column"),
+            None => &[0.0; PANEL],
+        };
+        Some(Whole { sums: self.sums_of::<R>(row, column), c: self.first::<R>(row, column), bias })
+    }
+}
+
+/// A block that lies in `C` whole.
+#[derive(Clone, Copy)]
+pub(super) struct Whole<'a, C> {
+    sums: *const f32,
+    c: *mut C,
+    bias: &'a [f32; PANEL],
+}
+
+impl<C> Whole<'_, C> {
+    /// The bias in registers, where it stays while a block is finished: at times a load, even from the first cache, holds up those of
+    /// tiles.
+    #[inline(always)]
+    pub(super) fn bias<S: Simd>(&self, s: S) -> [S::F; VECTORS] {
+        const { assert!(!S::BESIDE_TILES || PANEL <= VECTORS * S::LANES) };
+        let mut bias = [s.splat(0.0); VECTORS];
+        for (i, at) in (0..PANEL).step_by(S::LANES).enumerate() {
+            bias[i] = load(s, self.bias, at, S::LANES);
+        }
+        bias
+    }
 }
 
 /// How blocks are finished between the steps of a product: the tile unit is at work meanwhile, and the time hardly shows.
-pub(super) enum InSteps<'a, C, const W: usize> {
-    Plain(Plain<'a, C, W>),
-    Turned(Turned<C, W>),
+pub(super) enum InSteps<C, const R: usize> {
+    Plain(Plain<C, R>),
+    Turned(Turned<C, R>),
 }
 
 /// Vectors in a row of a block at most, on processors with tiles.
-pub(super) const VECTORS: usize = 4;
+pub(super) const VECTORS: usize = 2;
 
 /// Blocks: `max(floor, sum + bias)`, or that of the sum with what is in `C`.
 #[derive(Clone, Copy)]
-pub(super) struct Plain<'a, C, const W: usize> {
+pub(super) struct Plain<C, const R: usize> {
     /// How many rows are finished in a step.
     each: usize,
     /// How many are left of the block.
@@ -208,29 +240,16 @@ pub(super) struct Plain<'a, C, const W: usize> {
     c: *mut C,
     /// From row to row of `C`, in bytes.
     stride: usize,
-    bias: &'a [f32; W],
     accumulate: bool,
     floor: f32,
     streamed: bool,
 }
 
-impl<C: Real, const W: usize> Plain<'_, C, W> {
-    /// The block with these sums, which goes to `c`.
+impl<C: Real, const R: usize> Plain<C, R> {
+    /// A block.
     #[inline(always)]
-    pub(super) fn block(self, sums: *const f32, c: *mut C) -> Self {
-        Plain { rows: TILE, sums, c, ..self }
-    }
-
-    /// The bias in registers, where it stays while a block is finished: at times a load, even from the first cache, holds up those of
-    /// tiles.
-    #[inline(always)]
-    pub(super) fn bias<S: Simd>(&self, s: S) -> [S::F; VECTORS] {
-        const { assert!(!S::BESIDE_TILES || W <= VECTORS * S::LANES) };
-        let mut bias = [s.splat(0.0); VECTORS];
-        for (i, at) in (0..W).step_by(S::LANES).enumerate() {
-            bias[i] = load(s, self.bias, at, S::LANES);
-        }
-        bias
+    pub(super) fn block(self, block: Whole<C>) -> Self {
+        Plain { rows: R, sums: block.sums, c: block.c, ..self }
     }
 
     /// Finishes the rows of a step.
@@ -244,9 +263,9 @@ impl<C: Real, const W: usize> Plain<'_, C, W> {
         let streamed = self.streamed && size_of::<C>() == size_of::<f32>();
         for _ in 0..self.each.min(self.rows) {
             if !streamed {
-                tiles.fetch_row_to_write(self.c.cast_const().cast(), self.stride, W * size_of::<C>());
+                tiles.fetch_row_to_write(self.c.cast_const().cast(), self.stride, PANEL * size_of::<C>());
             }
-            for at in (0..W).step_by(2 * S::LANES) {
+            for at in (0..PANEL).step_by(2 * S::LANES) {
                 // Safety: inside of rows of tiles and of `C`; rows that are streamed are whole cache lines.
                 unsafe {
                     let c = self.c.add(at);
@@ -260,7 +279,7 @@ impl<C: Real, const W: usize> Plain<'_, C, W> {
                 }
             }
             self.rows -= 1;
-            self.sums = self.sums.wrapping_add(sum_at(1, 0));
+            self.sums = self.sums.wrapping_add(sum_at::<R>(1, 0));
             self.c = self.c.wrapping_byte_add(self.stride);
         }
     }
@@ -273,7 +292,7 @@ impl<C: Real, const W: usize> Plain<'_, C, W> {
     unsafe fn finished<S: Simd>(&self, s: S, at: usize, bias: &[S::F; VECTORS]) -> S::F {
         // Safety: the caller's promise.
         unsafe {
-            let mut y = s.add(s.load(self.sums.add(sum_at(0, at))), bias[at / S::LANES]);
+            let mut y = s.add(s.load(self.sums.add(sum_at::<R>(0, at))), bias[at / S::LANES]);
             if self.accumulate {
                 y = s.add(y, C::load(s, self.c.add(at)));
             }
@@ -284,43 +303,45 @@ impl<C: Real, const W: usize> Plain<'_, C, W> {
 
 /// Blocks that are turned and streamed, with nothing added.
 #[derive(Clone, Copy)]
-pub(super) struct Turned<C, const W: usize> {
+pub(super) struct Turned<C, const R: usize> {
     /// How many rows of the turned block are finished in a step.
     each: usize,
     /// The next of them.
     row: usize,
-    /// The next tile of sums, and where the next row goes to; none before there is a block.
+    /// The sums of the next sixteen columns, and where the next row goes to; none before there is a block.
     sums: *const f32,
     c: *mut C,
     /// From row to row of `C`, in bytes.
     stride: usize,
 }
 
-impl<C: Real, const W: usize> Turned<C, W> {
-    /// The block with these sums, which goes to `c`.
+impl<C: Real, const R: usize> Turned<C, R> {
+    /// A block.
     #[inline(always)]
-    pub(super) fn block(self, sums: *const f32, c: *mut C) -> Self {
-        Turned { row: 0, sums, c, ..self }
+    pub(super) fn block(self, block: Whole<C>) -> Self {
+        Turned { row: 0, sums: block.sums, c: block.c, ..self }
     }
 
-    /// Finishes the rows of a step, by way of a square that lasts as long as the block.
+    /// Finishes the rows of a step, by way of squares that last as long as the block.
     ///
     /// # Safety
     /// As for [`Plain::step`].
     #[inline(always)]
-    pub(super) unsafe fn step<S: Simd>(&mut self, s: S, square: &mut Square) {
-        for _ in 0..self.each.min(W - self.row) {
+    pub(super) unsafe fn step<S: Simd>(&mut self, s: S, squares: &mut Squares) {
+        for _ in 0..self.each.min(PANEL - self.row) {
             if self.row.is_multiple_of(TILE) {
-                // Safety: a tile of sums.
-                unsafe { square.turn(s, self.sums) }
-                self.sums = self.sums.wrapping_add(sum_at(0, TILE));
+                // Safety: the tiles of sixteen columns.
+                unsafe { squares.turn::<S, R>(s, self.sums) }
+                self.sums = self.sums.wrapping_add(sum_at::<R>(0, TILE));
             }
-            let sums = &square.0[self.row % TILE];
-            for at in (0..TILE).step_by(S::LANES) {
-                // A zero is added as if it were a bias: it takes the sign from another zero, in every block.
-                let y = s.add(load(s, sums, at, S::LANES), s.splat(0.0));
-                // Safety: inside of a row of `C`, aligned like its vectors.
-                unsafe { C::stream(s, self.c.add(at), y) }
+            for (first, square) in (0..R).step_by(TILE).zip(&squares.0) {
+                let sums = &square[self.row % TILE];
+                for at in (0..TILE).step_by(S::LANES) {
+                    // A zero is added as if it were a bias: it takes the sign from another zero, in every block.
+                    let y = s.add(load(s, sums, at, S::LANES), s.splat(0.0));
+                    // Safety: inside of a row of `C`, aligned like its vectors.
+                    unsafe { C::stream(s, self.c.add(first + at), y) }
+                }
             }
             self.row += 1;
             self.c = self.c.wrapping_byte_add(self.stride);
@@ -328,27 +349,30 @@ impl<C: Real, const W: usize> Turned<C, W> {
     }
 }
 
-/// A tile of sums, turned.
+/// Sixteen columns of sums, turned: a tile of them or two.
 #[repr(C, align(64))]
-pub(super) struct Square([[f32; TILE]; TILE]);
+pub(super) struct Squares([[[f32; TILE]; TILE]; 2]);
 
-impl Square {
+impl Squares {
     #[inline(always)]
-    pub(super) fn new() -> Square {
-        Square([[0.0; TILE]; TILE])
+    pub(super) fn new() -> Squares {
+        Squares([[[0.0; TILE]; TILE]; 2])
     }
 
-    /// Takes a tile of sums.
+    /// Takes the tiles of sixteen columns in a block of `R` rows.
     ///
     /// # Safety
-    /// `sums` must be valid for reading sixteen rows of sixteen.
+    /// `sums` must be valid for reading `R` rows of sixteen.
     #[inline(always)]
-    unsafe fn turn<S: Simd>(&mut self, s: S, sums: *const f32) {
-        let to = self.0.as_flattened_mut().as_mut_ptr();
-        for i in (0..TILE).step_by(S::LANES) {
-            for j in (0..TILE).step_by(S::LANES) {
-                // Safety: squares of LANES × LANES inside of both.
-                unsafe { s.transpose(sums.add(i * TILE + j), TILE, to.add(j * TILE + i), TILE) }
+    unsafe fn turn<S: Simd, const R: usize>(&mut self, s: S, sums: *const f32) {
+        const { assert!(R <= 2 * TILE) };
+        for (first, square) in (0..R).step_by(TILE).zip(&mut self.0) {
+            let to = square.as_flattened_mut().as_mut_ptr();
+            for i in (0..TILE).step_by(S::LANES) {
+                for j in (0..TILE).step_by(S::LANES) {
+                    // Safety: squares of LANES × LANES inside of both.
+                    unsafe { s.transpose(sums.add((first + i) * TILE + j), TILE, to.add(j * TILE + i), TILE) }
+                }
             }
         }
     }

@@ -1,17 +1,19 @@
 //! Matrix products of bf16 with sums in f32.
 //!
-//! A task has up to 256 columns and, if these come packed, 256 rows, else 1,024. It goes through its columns in panels of 32,
-//! of which the tile unit takes two at a time: a stretch of `k` of a panel is packed (unless it comes packed), rounded to bf16
-//! on the way, into pairs of neighbours along `k`, which is what the tile unit and the dot products of AVX-512 multiply, and
-//! stays in the first cache while the rows stream past it from the second. Sums of a block of 16 rows and these columns go on
-//! exactly from one stretch to the next, so that an element depends on its row, its column and the instruction set alone. A
-//! complete block goes to `C` while the next one is computed (`finish.rs`). Numbers in parts (`parts.rs`) take more room: a task
-//! has up to 512 rows of them, and goes on by one panel.
+//! A task has up to 256 columns, or 512, and, if these come packed, 256 rows, else 1,024. Its columns are packed (unless they come
+//! packed) in panels of 32, rounded to bf16 on the way, into pairs of neighbours along `k`, which is what the tile unit and the dot
+//! products of AVX-512 multiply.
+//!
+//! On the tile unit a stretch of `k` of 32 rows stays in the first cache while the panels stream past it from the second
+//! (`rows_stay.rs`). On vectors, and with numbers in parts (`parts.rs`), a stretch of a panel stays while rows stream past it
+//! (`block.rs`). Sums of a block go on exactly from one stretch to the next, so that an element depends on its row, its column and
+//! the instruction set alone. A complete block goes to `C` while the next one is computed (`finish.rs`).
 
 mod block;
 mod finish;
 mod pack;
 mod parts;
+mod rows_stay;
 #[cfg(test)]
 mod tests;
 
@@ -21,27 +23,31 @@ use crate::amx::{PANEL, TILE};
 use crate::scratch::Scratch;
 use crate::simd::Real;
 use crate::threads::Shared;
-use block::{Columns, PAIR, SUMS};
+use block::{Columns, SUMS};
 use half::bf16;
 use pack::{Left, PackPanel, Right};
 pub(crate) use pack::{Parts, as_tiles, pack_right, put, transpose};
 pub(super) use parts::gemm_in_parts;
 pub(crate) use parts::{pairs, row};
+use rows_stay::PAIR;
 
 /// Elements of `k` in a row of a tile: rows of operands are padded to a multiple of it.
 pub(crate) const STEP: usize = 32;
 /// Panels in a task at most.
 const PANELS: usize = 8;
-/// Rows in a task, if columns come packed: so many of a stretch of `A` are 128 KiB, and their sums with the panels of a task 256 KiB.
-/// Both stay in the second cache, of which a neighbour may have his share.
+/// The same where rows stay and no sums wait: 512 KiB of them are in the second cache, of which a neighbour may have his share.
+const MORE_PANELS: usize = 16;
+/// Rows in a task, if columns come packed: their sums with the panels of a task are 256 KiB.
 const ROWS: usize = 256;
 /// The same if each task packs its columns, which has to be worth it.
 const WORTHWHILE: usize = 1024;
 /// The same of numbers in parts, which take more room.
 const WORTHWHILE_IN_PARTS: usize = 512;
-/// Elements of `k` that are multiplied in one go: so much of two panels stays in the first cache, and most of one panel with numbers
-/// in three parts.
+/// Elements of `k` that are multiplied in one go: so much of a panel stays in the first cache, and most of one with numbers in three
+/// parts.
 const DEPTH: usize = 256;
+/// The same where rows stay: so much of 32 rows is two thirds of the first cache.
+const DEEP: usize = 512;
 
 /// `C = activation(A·B + bias)` with operands rounded to bf16: `A: [m, k]`, `B: [k, n]`, `C: [m, n]`.
 pub fn gemm_bf16<B: Real, C: Real>(
@@ -132,7 +138,8 @@ fn multiply<B: Real, C: Real, const N: usize>(
     // packed, if it has to be, by one of them, unless there are so many more rows that the threads had better not all read them.
     let threads = cpu.threads.count();
     let shares = if m > 3 * n { 1 } else { threads.min(2) };
-    let panels = n.div_ceil(PANEL).div_ceil(shares).min(PANELS);
+    let most_panels = if left.stay && left.length <= DEEP { MORE_PANELS } else { PANELS };
+    let panels = n.div_ceil(PANEL).div_ceil(shares).min(most_panels);
     let column_tasks = n.div_ceil(panels * PANEL);
     let most = if matches!(b, Right::Packed(_)) {
         ROWS
@@ -142,20 +149,24 @@ fn multiply<B: Real, C: Real, const N: usize>(
         WORTHWHILE_IN_PARTS
     };
     let row_tasks = threads.div_ceil(column_tasks).min(m.div_ceil(ROWS)).max(m.div_ceil(most));
-    let rows_each = m.div_ceil(TILE).div_ceil(row_tasks) * TILE;
+    let unit = if left.stay { PAIR } else { TILE };
+    let rows_each = m.div_ceil(unit).div_ceil(row_tasks) * unit;
     // Neighbouring tasks have the same columns.
     cpu.threads.run(row_tasks * column_tasks, |task| {
         let (i, j) = (task % row_tasks, task / row_tasks);
         let rows = m.min(i * rows_each)..m.min((i + 1) * rows_each);
         let columns = j * panels * PANEL..n.min((j + 1) * panels * PANEL);
-        let packed_here =
-            if matches!(b, Right::Packed(_)) { 0 } else { PAIR * left.length.min(DEPTH) * N * PANEL };
+        let packed_here = match b {
+            Right::Packed(_) => 0,
+            Right::Matrix(_) => left.depth(0) * N * PANEL * if left.stay { panels } else { 1 },
+        };
         let mut right = Scratch::take(packed_here);
-        let blocks = if left.length <= DEPTH {
-            2 * PAIR
+        let mut copied = Scratch::take(if left.are_long() { PAIR * DEEP } else { 0 });
+        let blocks = if left.length <= left.depth(0) {
+            2 * unit / TILE
         } else {
             // The sums of all blocks that wait for the next stretch of `k`.
-            rows.len().div_ceil(TILE) * if left.length <= left.deep() { PAIR } else { panels }
+            rows.len().div_ceil(TILE) * if left.length <= left.deep() { 1 } else { panels }
         };
         let mut sums = Scratch::take(blocks * SUMS);
         cpu.isa.dispatch(Columns {
@@ -165,7 +176,9 @@ fn multiply<B: Real, C: Real, const N: usize>(
             n,
             rows,
             columns,
+            next: (task + threads) / row_tasks * panels * PANEL,
             right: &mut right,
+            copied: &mut copied,
             sums: Shared::new(&mut sums),
             c,
             epilogue,

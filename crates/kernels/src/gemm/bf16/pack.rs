@@ -1,7 +1,7 @@
 //! Operands of a product of bf16 in the order in which tiles are loaded, with numbers in one part or in three.
 
 use super::parts::{load_pairs, load_row, pairs, row};
-use super::{DEPTH, Matrix, STEP, whole_steps};
+use super::{DEEP, DEPTH, Matrix, STEP, whole_steps};
 use crate::Cpu;
 use crate::amx::TILE;
 use crate::isa::Kernel;
@@ -17,6 +17,8 @@ pub(super) struct Left<'a, const N: usize> {
     /// The length of a row: `k` rounded up to whole steps.
     pub length: usize,
     pub m: usize,
+    /// Whether rows stay in the first cache while columns stream past them (`rows_stay.rs`), or the other way round (`block.rs`).
+    pub stay: bool,
 }
 
 enum Rows<'a> {
@@ -40,6 +42,20 @@ impl<'a> Tile<'a> {
     fn packed<const N: usize>(data: &'a [bf16]) -> Tile<'a> {
         Tile { data, stride: LINE, step: N * TILE * LINE }
     }
+
+    /// Copies `depth` elements of each row, so that steps lie one after the other.
+    #[inline(always)]
+    pub(super) fn copy<'to>(&self, depth: usize, to: &'to mut [bf16]) -> Tile<'to> {
+        let (stride, step) = (self.stride / size_of::<bf16>(), self.step / size_of::<bf16>());
+        for row in 0..TILE {
+            let from = &self.data[row * stride..];
+            for i in 0..depth / STEP {
+                let to = to[(i * TILE + row) * STEP..].first_chunk_mut::<STEP>().expect("room for a step");
+                *to = *from[i * step..].first_chunk().expect("a step of a row");
+            }
+        }
+        Tile::packed::<1>(to)
+    }
 }
 
 /// Bytes of a step of a row: a cache line.
@@ -56,7 +72,8 @@ impl<'a> Left<'a, 1> {
     pub(super) fn new(cpu: &Cpu, a: Matrix<'a, bf16>, n: usize) -> Left<'a, 1> {
         let (m, k) = (a.rows, a.cols);
         let whole = k > 0 && k.is_multiple_of(STEP) && a.data.as_ptr().addr().is_multiple_of(64);
-        if a.transposed || !whole || k > LONGEST || (k > SHORT && n >= MANY) {
+        let stay = stay::<1>(cpu, m);
+        if a.transposed || !whole || (!stay && (k > LONGEST || (k > SHORT && n >= MANY))) {
             return Left::tiles(cpu, a, whole_steps(k));
         }
         let last = (!m.is_multiple_of(TILE)).then(|| {
@@ -66,8 +83,13 @@ impl<'a> Left<'a, 1> {
             last[rest.len()..].fill(bf16::ZERO);
             last
         });
-        Left { rows: Rows::Given(a.data, last), length: k, m }
+        Left { rows: Rows::Given(a.data, last), length: k, m, stay }
     }
+}
+
+/// Whether rows stay: on the tile unit, if there are two tiles of them. Numbers in parts take more registers than there are.
+fn stay<const N: usize>(cpu: &Cpu, m: usize) -> bool {
+    N == 1 && m > TILE && cpu.isa.amx().is_some()
 }
 
 impl<'a, const N: usize> Left<'a, N> {
@@ -76,17 +98,29 @@ impl<'a, const N: usize> Left<'a, N> {
     pub(super) fn tiles<T: Real>(cpu: &Cpu, a: Matrix<T>, length: usize) -> Left<'a, N> {
         let m = a.rows;
         let rows = m.next_multiple_of(TILE);
+        let stay = stay::<N>(cpu, m);
         let mut tiles = Scratch::take(N * rows * length);
         let to = Shared::new(&mut tiles);
         cpu.threads.run(rows.div_ceil(COPIED), |i| {
             let rows = i * COPIED..rows.min((i + 1) * COPIED);
-            cpu.isa.dispatch(Copy::<T, N> { a, rows, to, length });
+            cpu.isa.dispatch(Copy::<T, N> { a, rows, to, length, deepest: deepest(stay) });
         });
-        Left { rows: Rows::Tiles(tiles), length, m }
+        Left { rows: Rows::Tiles(tiles), length, m, stay }
     }
 
-    /// How much of `k` one block of columns goes through before the next begins: all of it if rows are short, so that few sums wait
-    /// for the next stretch; else one stretch, so that the rows of a task stay in the second cache.
+    /// The length of the stretch of `k` from `start` on.
+    #[inline(always)]
+    pub(super) fn depth(&self, start: usize) -> usize {
+        deepest(self.stay).min(self.length - start)
+    }
+
+    /// Whether rows that stay do not lie in tiles, and are longer than a stretch.
+    pub(super) fn are_long(&self) -> bool {
+        self.stay && self.length > DEEP && matches!(self.rows, Rows::Given(..))
+    }
+
+    /// How much of `k` one panel goes through before the next begins, where columns stay: all of it if rows are short, so that few sums
+    /// wait for the next stretch; else one stretch, so that the rows of a task stay in the second cache.
     #[inline(always)]
     pub(super) fn deep(&self) -> usize {
         if self.length > SHORT { DEPTH } else { self.length }
@@ -96,7 +130,7 @@ impl<'a, const N: usize> Left<'a, N> {
     #[inline(always)]
     pub(super) fn tiles_of(&self, rows: &Range<usize>, start: usize) -> &[bf16] {
         let Rows::Tiles(tiles) = &self.rows else { return &[] };
-        let (depth, all) = (DEPTH.min(self.length - start), self.m.next_multiple_of(TILE));
+        let (depth, all) = (self.depth(start), self.m.next_multiple_of(TILE));
         &tiles[N * place(all, rows.start, start, depth)..][..N * rows.len().next_multiple_of(TILE) * depth]
     }
 
@@ -108,12 +142,18 @@ impl<'a, const N: usize> Left<'a, N> {
             Rows::Given(_, Some(last)) if row + TILE > self.m => rows(&last[start..]),
             Rows::Given(given, _) => rows(&given[row * self.length + start..(row + TILE) * self.length]),
             Rows::Tiles(tiles) => {
-                let depth = DEPTH.min(self.length - start);
+                let depth = self.depth(start);
                 let start = N * place(self.m.next_multiple_of(TILE), row, start, depth);
                 Tile::packed::<N>(&tiles[start..start + N * TILE * depth])
             }
         }
     }
+}
+
+/// The length of a stretch of `k` at most.
+#[inline(always)]
+fn deepest(stay: bool) -> usize {
+    if stay { DEEP } else { DEPTH }
 }
 
 /// Where the stretch of `k` from `start` on, which has `depth` elements, of the tile of rows from `row` on begins, if there are
@@ -132,17 +172,19 @@ struct Copy<'a, T, const N: usize> {
     rows: Range<usize>,
     to: Shared<'a, bf16>,
     length: usize,
+    /// The length of a stretch at most.
+    deepest: usize,
 }
 
 impl<T: Real, const N: usize> Kernel for Copy<'_, T, N> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Copy { a, rows, to, length } = self;
+        let Copy { a, rows, to, length, deepest } = self;
         let (m, k) = (a.rows, a.cols);
         let mut pairs = [Pairs::<N>::new(), Pairs::new()];
-        for start in (0..length).step_by(DEPTH) {
-            let depth = DEPTH.min(length - start);
+        for start in (0..length).step_by(deepest) {
+            let depth = deepest.min(length - start);
             let tiles_at = |row: usize, step: usize| {
                 let at = place(m.next_multiple_of(TILE), row, start, depth) + (step - start) * TILE;
                 // Safety: a tile of rows belongs to one task.

@@ -22,9 +22,9 @@ fn reference<B: Real, C: Real>(a: Matrix<bf16>, b: Matrix<B>, c: &[C], epilogue:
     (0..c.len()).map(|at| element(at / b.cols, at % b.cols)).collect()
 }
 
-/// The last ones have several blocks below each other, of one panel and of two, with 8, 3 and 1 steps in the last stretch of `k`, and
-/// rows as they lie and rows that are copied.
-const SIZES: [[usize; 3]; 23] = [
+/// The last ones have several blocks below each other, and a last one of one tile or of two; one stretch of `k` and more, with many steps
+/// in the last of them and with one; and rows as they lie, rows that are copied, and rows that each task copies.
+const SIZES: [[usize; 3]; 25] = [
     [1, 1, 1],
     [1, 300, 70],
     [70, 1, 33],
@@ -48,6 +48,8 @@ const SIZES: [[usize; 3]; 23] = [
     [100, 96, 200],
     [250, 1056, 40],
     [250, 1100, 40],
+    [40, 1056, 70],
+    [40, 544, 70],
 ];
 
 fn product_matches<B: Real, C: Real>(isa: Isa, [m, k, n]: [usize; 3], b: &[B], tolerance: f64, name: &str) {

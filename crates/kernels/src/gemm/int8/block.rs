@@ -101,7 +101,7 @@ impl<T: Real> Panels<'_, T> {
             let bias = self.epilogue.bias.map_or(s.splat(0.0), |bias| load(s, bias, column + at, lanes));
             for (i, &row_scale) in row_scales.iter().enumerate() {
                 // Safety: a row of a tile is as wide as the widest vectors.
-                let sum = s.whole(unsafe { s.load_u(sums.0.as_ptr().add(sum_at(i, at)).cast()) });
+                let sum = s.whole(unsafe { s.load_u(sums.0.as_ptr().add(sum_at::<TILE>(i, at)).cast()) });
                 let mut y = s.add(s.mul(s.mul(sum, s.splat(row_scale)), scale), bias);
                 if ACTIVATE && let Some(activation) = self.epilogue.activation {
                     y = activation.apply(s, y);
@@ -132,6 +132,6 @@ fn dot_row<S: Simd>(s: S, row: &[i8], right: &[i8], i: usize, sums: &mut Sums) {
             sum = s.dot4(sum, s.splat_u(four), columns);
         }
         // Safety: LANES sums of a row of a tile.
-        unsafe { s.store_u(sums.0.as_mut_ptr().add(sum_at(i, column)).cast(), sum) }
+        unsafe { s.store_u(sums.0.as_mut_ptr().add(sum_at::<TILE>(i, column)).cast(), sum) }
     }
 }

@@ -1,0 +1,210 @@
+//! Blocks of 32 rows and 32 columns on the tile unit, two by two tiles: rows stay in the first cache, and columns stream past them from
+//! the second.
+
+use super::block::Columns;
+use super::finish::{InSteps, Squares, Whole};
+use super::pack::{Right, Tile, pack_right};
+use super::{DEEP, STEP};
+use crate::amx::{Ahead, PANEL, TILE, Tiles, TwoByTwo};
+use crate::simd::{Real, Simd};
+use half::bf16;
+use std::ops::Range;
+
+/// Rows of a block.
+pub(super) const PAIR: usize = 2 * TILE;
+/// Products that fetch the next 32 rows: each four of them.
+const ROW_FETCHES: usize = PAIR / 4;
+/// Products that fetch a stretch of a panel: each four cache lines at a step, where the panel has 32.
+const COLUMN_FETCHES: usize = 8;
+
+/// A stretch of the panels of a task, `apart` elements from each other.
+struct Stretch<'a> {
+    start: usize,
+    depth: usize,
+    panels: &'a [bf16],
+    apart: usize,
+}
+
+impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
+    /// Stretch by stretch of all columns, each with all rows.
+    #[inline(always)]
+    pub(super) fn rows_stay<S: Simd>(&mut self, s: S, tiles: &Tiles) {
+        let (right, copied) = (std::mem::take(&mut self.right), std::mem::take(&mut self.copied));
+        let (k, Range { start: begin, end }) = (self.left.length, self.rows.clone());
+        // The last tile of rows may be alone.
+        let middle = end.min(begin + (end - begin).div_ceil(TILE) / 2 * PAIR);
+        for start in (0..k).step_by(DEEP) {
+            let depth = self.left.depth(start);
+            let size = depth * PANEL;
+            let (panels, apart) = match self.b {
+                Right::Packed(panels) => (&panels[self.columns.start * k + start * PANEL..], k * PANEL),
+                Right::Matrix(b) => {
+                    for (column, to) in self.columns.clone().step_by(PANEL).zip(right.chunks_exact_mut(size))
+                    {
+                        pack_right::<_, _, 1>(s, b, column, start, to);
+                    }
+                    (&*right, size)
+                }
+            };
+            self.multiply_pairs(s, tiles, begin..middle, &Stretch { start, depth, panels, apart }, copied);
+            if middle < end {
+                for (column, panel) in self.columns.clone().step_by(PANEL).zip(panels.chunks(apart)) {
+                    self.multiply(s, Some(tiles), middle..end, &panel[..size], column, start);
+                }
+            }
+        }
+    }
+
+    /// A stretch of columns with pairs of tiles of rows.
+    #[inline(always)]
+    fn multiply_pairs<S: Simd>(
+        &self,
+        s: S,
+        tiles: &Tiles,
+        rows: Range<usize>,
+        stretch: &Stretch,
+        copied: &mut [bf16],
+    ) {
+        let Stretch { start, depth, panels, apart } = *stretch;
+        let (first, last, steps) = (start == 0, start + depth == self.left.length, depth / STEP);
+        let in_steps = if last { self.in_steps::<PAIR>(steps) } else { None };
+        let (mut before, mut squares) = (None, Squares::new());
+        let passes = rows.len().div_ceil(PAIR);
+        for (pass, row) in rows.clone().step_by(PAIR).enumerate() {
+            let pair = self.pair(row, start, copied);
+            let [Tile { data: upper, stride, step }, Tile { data: lower, .. }] = pair;
+            for data in [upper, lower] {
+                assert!(size_of_val(data) >= (TILE - 1) * stride + (steps - 1) * step + 64);
+            }
+            let next_row = row + PAIR;
+            for (i, (column, panel)) in
+                self.columns.clone().step_by(PANEL).zip(panels.chunks(apart)).enumerate()
+            {
+                assert!(panel.len() >= depth * PANEL);
+                let product = TwoByTwo {
+                    a: [upper.as_ptr(), lower.as_ptr()],
+                    a_stride: stride,
+                    a_step: step,
+                    b: panel.as_ptr(),
+                    steps,
+                    c: self.sums_of::<PAIR>(row, column),
+                    first,
+                    before: before.map(|(row, column)| self.sums_of::<PAIR>(row, column)),
+                };
+                let next_rows =
+                    (next_row < rows.end && i < ROW_FETCHES).then(|| self.rows_ahead(next_row, start, i));
+                let next_columns = (pass + COLUMN_FETCHES)
+                    .checked_sub(passes)
+                    .and_then(|share| self.columns_ahead(start + depth, i, share * steps));
+                let finish = in_steps
+                    .as_ref()
+                    .zip(before)
+                    .and_then(|(in_steps, (row, column))| Some((in_steps, self.whole::<PAIR>(row, column)?)));
+                // Safety: both tiles have sixteen rows, as just checked, the panel as many steps, sums are a whole block, and the places
+                // of blocks do not overlap and belong to one task. Nobody writes to the sums of a complete block before the block after
+                // this one, and nothing but these products uses the tiles.
+                unsafe {
+                    match (next_rows, next_columns) {
+                        (None, None) => self.two_by_two(s, tiles, product, [], finish, &mut squares),
+                        (Some(ahead), None) | (None, Some(ahead)) => {
+                            self.two_by_two(s, tiles, product, [ahead], finish, &mut squares);
+                        }
+                        (Some(rows), Some(columns)) => {
+                            self.two_by_two(s, tiles, product, [rows, columns], finish, &mut squares);
+                        }
+                    }
+                }
+                if let Some((row, column)) = before.replace((row, column))
+                    && last
+                    && finish.is_none()
+                {
+                    self.finish::<S, PAIR>(s, row, column);
+                }
+            }
+        }
+        if let Some((row, column)) = before {
+            // Safety: the block of the last product.
+            unsafe { tiles.store_two_by_two(self.sums_of::<PAIR>(row, column)) }
+            if last {
+                self.finish::<S, PAIR>(s, row, column);
+            }
+        }
+    }
+
+    /// A product, between the steps of which the block before it is finished, if it can be.
+    ///
+    /// # Safety
+    /// As for [`Tiles::multiply_two_by_two`] and for the steps in which a block is finished.
+    #[inline(always)]
+    unsafe fn two_by_two<S: Simd, const FETCHES: usize>(
+        &self,
+        s: S,
+        tiles: &Tiles,
+        product: TwoByTwo,
+        ahead: [Ahead; FETCHES],
+        finish: Option<(&InSteps<C, PAIR>, Whole<C>)>,
+        squares: &mut Squares,
+    ) {
+        // Safety: the caller's promise.
+        unsafe {
+            match finish {
+                Some((InSteps::Plain(blocks), whole)) => {
+                    let (mut block, bias) = (blocks.block(whole), whole.bias(s));
+                    tiles.multiply_two_by_two(
+                        product,
+                        ahead,
+                        #[inline(always)]
+                        || block.step(s, tiles, &bias),
+                    );
+                }
+                Some((InSteps::Turned(blocks), whole)) => {
+                    let mut block = blocks.block(whole);
+                    tiles.multiply_two_by_two(
+                        product,
+                        ahead,
+                        #[inline(always)]
+                        || block.step(s, squares),
+                    );
+                }
+                None => tiles.multiply_two_by_two(product, ahead, || {}),
+            }
+        }
+    }
+
+    /// The stretch of `k` from `start` on of the 32 rows from `row` on, copied to where there is room for them: then they are longer, and
+    /// would be in each other's way in a cache.
+    #[inline(always)]
+    fn pair<'r>(&'r self, row: usize, start: usize, copied: &'r mut [bf16]) -> [Tile<'r>; 2] {
+        let pair = [self.left.tile(row, start), self.left.tile(row + TILE, start)];
+        if copied.is_empty() {
+            return pair;
+        }
+        let (upper, lower) = copied.split_at_mut(TILE * DEEP);
+        let [first, second] = pair;
+        let depth = self.left.depth(start);
+        [first.copy(depth, upper), second.copy(depth, lower)]
+    }
+
+    /// The rows that the `i`th product of a pass fetches of the next pair.
+    #[inline(always)]
+    fn rows_ahead(&self, row: usize, start: usize, i: usize) -> Ahead {
+        let row = row + i * PAIR / ROW_FETCHES;
+        let Tile { data, stride, step } = self.left.tile(row / TILE * TILE, start);
+        Ahead { first: data.as_ptr().wrapping_byte_add(row % TILE * stride).cast(), apart: stride, step }
+    }
+
+    /// The columns that are needed after those of the task up to `end` of `k`, if they come packed and others are: a part of the `i`th
+    /// panel, after so many steps.
+    #[inline(always)]
+    fn columns_ahead(&self, end: usize, i: usize, steps: usize) -> Option<Ahead> {
+        let Right::Packed(panels) = self.b else { return None };
+        let k = self.left.length;
+        let (column, start) = if end < k { (self.columns.start, end) } else { (self.next, 0) };
+        if start == 0 && column == self.columns.start {
+            return None;
+        }
+        let panel = panels.get((column + i * PANEL) * k + start * PANEL..)?;
+        let step = PANEL * STEP * size_of::<bf16>() / COLUMN_FETCHES;
+        Some(Ahead { first: panel.as_ptr().cast::<u8>().wrapping_add(steps * step), apart: 64, step })
+    }
+}
