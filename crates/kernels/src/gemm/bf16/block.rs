@@ -21,8 +21,8 @@ pub(super) struct Columns<'a, B, C, const N: usize> {
     pub n: usize,
     pub rows: Range<usize>,
     pub columns: Range<usize>,
-    /// The first of the columns that this thread presumably has next.
-    pub next: usize,
+    /// The first row and the first column of what this thread presumably has next.
+    pub next: Option<[usize; 2]>,
     /// Room for a stretch of columns as pairs, if they do not come packed: of one panel, or where rows stay of all.
     pub right: &'a mut [bf16],
     /// Room for a stretch of 32 rows, where they stay and are longer.

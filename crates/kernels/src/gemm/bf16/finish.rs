@@ -262,7 +262,8 @@ impl<C: Real, const R: usize> Plain<C, R> {
         // Only f32 is ever streamed, which is known when compiling.
         let streamed = self.streamed && size_of::<C>() == size_of::<f32>();
         for _ in 0..self.each.min(self.rows) {
-            if !streamed {
+            // Blocks of two tiles follow one another along a row, whose next cache lines the processor fetches by itself.
+            if R == TILE && !streamed {
                 tiles.fetch_row_to_write(self.c.cast_const().cast(), self.stride, PANEL * size_of::<C>());
             }
             for at in (0..PANEL).step_by(2 * S::LANES) {

@@ -151,11 +151,12 @@ fn multiply<B: Real, C: Real, const N: usize>(
     let row_tasks = threads.div_ceil(column_tasks).min(m.div_ceil(ROWS)).max(m.div_ceil(most));
     let unit = if left.stay { PAIR } else { TILE };
     let rows_each = m.div_ceil(unit).div_ceil(row_tasks) * unit;
+    let tasks = row_tasks * column_tasks;
     // Neighbouring tasks have the same columns.
-    cpu.threads.run(row_tasks * column_tasks, |task| {
-        let (i, j) = (task % row_tasks, task / row_tasks);
-        let rows = m.min(i * rows_each)..m.min((i + 1) * rows_each);
-        let columns = j * panels * PANEL..n.min((j + 1) * panels * PANEL);
+    let first = |task| [m.min(task % row_tasks * rows_each), task / row_tasks * panels * PANEL];
+    cpu.threads.run(tasks, |task| {
+        let [row, column] = first(task);
+        let (rows, columns) = (row..m.min(row + rows_each), column..n.min(column + panels * PANEL));
         let packed_here = match b {
             Right::Packed(_) => 0,
             Right::Matrix(_) => left.depth(0) * N * PANEL * if left.stay { panels } else { 1 },
@@ -176,7 +177,7 @@ fn multiply<B: Real, C: Real, const N: usize>(
             n,
             rows,
             columns,
-            next: (task + threads) / row_tasks * panels * PANEL,
+            next: (task + threads < tasks).then(|| first(task + threads)),
             right: &mut right,
             copied: &mut copied,
             sums: Shared::new(&mut sums),

@@ -47,12 +47,8 @@ impl<'a> Tile<'a> {
     #[inline(always)]
     pub(super) fn copy<'to>(&self, depth: usize, to: &'to mut [bf16]) -> Tile<'to> {
         let (stride, step) = (self.stride / size_of::<bf16>(), self.step / size_of::<bf16>());
-        for row in 0..TILE {
-            let from = &self.data[row * stride..];
-            for i in 0..depth / STEP {
-                let to = to[(i * TILE + row) * STEP..].first_chunk_mut::<STEP>().expect("room for a step");
-                *to = *from[i * step..].first_chunk().expect("a step of a row");
-            }
+        for (i, to) in to[..TILE * depth].as_chunks_mut::<STEP>().0.iter_mut().enumerate() {
+            *to = *self.data[i % TILE * stride + i / TILE * step..].first_chunk().expect("a step of a row");
         }
         Tile::packed::<1>(to)
     }

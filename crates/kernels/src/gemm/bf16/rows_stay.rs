@@ -76,7 +76,7 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
             for data in [upper, lower] {
                 assert!(size_of_val(data) >= (TILE - 1) * stride + (steps - 1) * step + 64);
             }
-            let next_row = row + PAIR;
+            let next_pair = self.after(row, start, &rows);
             for (i, (column, panel)) in
                 self.columns.clone().step_by(PANEL).zip(panels.chunks(apart)).enumerate()
             {
@@ -92,7 +92,7 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
                     before: before.map(|(row, column)| self.sums_of::<PAIR>(row, column)),
                 };
                 let next_rows =
-                    (next_row < rows.end && i < ROW_FETCHES).then(|| self.rows_ahead(next_row, start, i));
+                    next_pair.filter(|_| i < ROW_FETCHES).map(|[row, start]| self.rows_ahead(row, start, i));
                 let next_columns = (pass + COLUMN_FETCHES)
                     .checked_sub(passes)
                     .and_then(|share| self.columns_ahead(start + depth, i, share * steps));
@@ -185,6 +185,19 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
         [first.copy(depth, upper), second.copy(depth, lower)]
     }
 
+    /// The row and the place in `k` where the pair begins that comes after another, if it is known.
+    #[inline(always)]
+    fn after(&self, row: usize, start: usize, rows: &Range<usize>) -> Option<[usize; 2]> {
+        let next_start = start + self.left.depth(start);
+        if row + PAIR < rows.end {
+            Some([row + PAIR, start])
+        } else if next_start < self.left.length {
+            Some([rows.start, next_start])
+        } else {
+            self.next.map(|[row, _]| [row, 0]).filter(|[row, _]| row + PAIR <= self.left.m)
+        }
+    }
+
     /// The rows that the `i`th product of a pass fetches of the next pair.
     #[inline(always)]
     fn rows_ahead(&self, row: usize, start: usize, i: usize) -> Ahead {
@@ -193,14 +206,14 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
         Ahead { first: data.as_ptr().wrapping_byte_add(row % TILE * stride).cast(), apart: stride, step }
     }
 
-    /// The columns that are needed after those of the task up to `end` of `k`, if they come packed and others are: a part of the `i`th
-    /// panel, after so many steps.
+    /// The columns that are needed after those of the task up to `end` of `k`, if they come packed and are not the same: a part of
+    /// the `i`th panel, after so many steps.
     #[inline(always)]
     fn columns_ahead(&self, end: usize, i: usize, steps: usize) -> Option<Ahead> {
         let Right::Packed(panels) = self.b else { return None };
         let k = self.left.length;
-        let (column, start) = if end < k { (self.columns.start, end) } else { (self.next, 0) };
-        if start == 0 && column == self.columns.start {
+        let (column, start) = if end < k { (self.columns.start, end) } else { (self.next?[1], 0) };
+        if column == self.columns.start && k <= DEEP {
             return None;
         }
         let panel = panels.get((column + i * PANEL) * k + start * PANEL..)?;
