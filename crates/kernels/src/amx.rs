@@ -24,7 +24,7 @@ pub(crate) const fn sum_at<const ROWS: usize>(row: usize, column: usize) -> usiz
 pub(crate) type TwoTiles = [[u8; 1024]; 2];
 
 /// A product of a tile of rows by a panel of columns, `steps` tiles long, added to or stored in a block of 16 × 32 sums, and what
-/// is fetched meanwhile. ([`Tiles::multiply_wide`] has two panels, and so twice the sums and what is fetched.)
+/// is fetched meanwhile.
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
     expect(dead_code, reason = "there is no product of tiles without them")
@@ -47,7 +47,8 @@ pub(crate) struct Product<T, Sum> {
     pub next_rows: *const u8,
 }
 
-/// What is multiplied in blocks of two by two tiles: 32 rows, which stay in the first cache, with a panel of columns that streams past.
+/// What is multiplied in blocks of two by two tiles: 32 rows, which stay in the first cache, with a panel of columns that streams
+/// past.
 #[derive(Clone, Copy)]
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
@@ -68,8 +69,8 @@ pub(crate) struct TwoByTwo {
     pub before: Option<*mut f32>,
 }
 
-/// What comes later and is fetched meanwhile: at each step four cache lines, so many bytes from each other, and the next four so many
-/// bytes further. They need not be valid.
+/// What comes later and is fetched meanwhile: at each step four cache lines, so many bytes from each other, and the next four so
+/// many bytes further. They need not be valid.
 #[derive(Clone, Copy)]
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
@@ -238,7 +239,8 @@ mod linux {
     busy!(busy_bf16, "tdpbf16ps");
     busy!(busy_int8, "tdpbssd");
 
-    /// The first product of a tile of rows with the columns in `tmm6`: the sums of the product before are stored, and the new ones begin.
+    /// The first product of a tile of rows with the columns in `tmm6`: the sums of the product before are stored, and the new ones
+    /// begin.
     macro_rules! first_step {
         ($rows:literal, $sums:tt, $at:literal, $before:ident, $c:ident, $first:ident) => {
             if let Some(before) = $before {
@@ -366,11 +368,11 @@ mod linux {
 
     impl Tiles {
         /// Products of pairs of bf16 into sums of f32, in blocks of two by two tiles: four tiles are loaded for four products, where
-        /// [`Self::multiply_bf16`] loads six. Loads are what takes most of the time, at times when a neighbour keeps the other half of the
-        /// core busy above all.
+        /// [`Self::multiply_bf16`] loads six. Loads are what takes most of the time, above all when a neighbour keeps the other half
+        /// of the core busy.
         ///
-        /// Rows are to stay in the first cache. Columns are loaded with the hint that they will not be needed again soon, without which
-        /// they would drive the rows out.
+        /// Rows are to stay in the first cache. Columns are loaded with the hint that they will not be needed again soon, without
+        /// which they would drive the rows out.
         ///
         /// The sums stay in the tiles. Those of the product before this one, if there was one, are stored to their block before the
         /// first products of this one need their registers, so that the unit has something to do meanwhile; those of the last one by

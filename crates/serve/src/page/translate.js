@@ -92,7 +92,10 @@ const translate = () => instead(async (signal) => {
     byId("best-title").textContent = asked.sampling ? "What was drawn" : "The best";
     choose(0);
   } catch (error) {
-    if (error.name !== "AbortError") byId("answer").hidden = true;
+    if (error.name !== "AbortError") {
+      byId("answer").hidden = true;
+      byId("translation").removeAttribute("aria-busy");
+    }
     throw error;
   } finally {
     if (!signal.aborted) byId("answer").classList.remove("busy");

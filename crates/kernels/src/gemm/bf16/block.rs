@@ -1,5 +1,5 @@
-//! Blocks of sums, of 16 rows and the columns of a panel, which stays in the first cache: on the tile unit, or as dot products of pairs
-//! on vectors.
+//! Blocks of sums, of 16 rows and the columns of a panel, which stays in the first cache while rows stream past it: on the tile unit, or
+//! as dot products of pairs on vectors.
 
 use super::finish::{InSteps, Squares};
 use super::pack::{Left, Right, Tile, pack_right};
@@ -22,7 +22,7 @@ pub(super) struct Columns<'a, B, C, const N: usize> {
     pub rows: Range<usize>,
     pub columns: Range<usize>,
     /// The first row and the first column of what this thread presumably has next.
-    pub next: Option<[usize; 2]>,
+    pub next_task: Option<[usize; 2]>,
     /// Room for a stretch of columns as pairs, if they do not come packed: of one panel, or where rows stay of all.
     pub right: &'a mut [bf16],
     /// Room for a stretch of 32 rows, where they stay and are longer.
@@ -47,7 +47,7 @@ impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
     fn run<S: Simd>(mut self, s: S) {
         let tiles = self.isa.tiles::<S>();
         match &tiles {
-            Some(tiles) if self.left.stay => self.rows_stay(s, tiles),
+            Some(tiles) if N == 1 && self.left.stay => self.rows_stay(s, tiles),
             _ => self.columns_stay(s, tiles.as_ref()),
         }
         if self.epilogue.streamed {
@@ -93,7 +93,7 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
         let depth = self.left.depth(start);
         let (first, last, steps) = (start == 0, start + depth == self.left.length, depth / STEP);
         assert!(panel.len() == N * depth * PANEL);
-        let (next_columns, next_rows) = self.next(column, start);
+        let (next_columns, next_rows) = self.next_panel(column, start);
         // A block is finished while the tiles are at work on the next: row by row between the steps, or all of it behind them.
         let in_steps = if last && tiles.is_some() { self.in_steps::<TILE>(steps) } else { None };
         let (mut before, mut squares) = (None, Squares::new());
@@ -149,7 +149,7 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
                         }
                         None => {
                             if let Some(row) = before.filter(|_| last) {
-                                self.fetch::<TILE>(tiles, row, column);
+                                self.fetch(tiles, row, column);
                             }
                             run::<N>(tiles, product, || {});
                         }
@@ -178,10 +178,10 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
         }
     }
 
-    /// What is needed after a stretch of a panel, if it comes packed: the next one, and, if they lie together, a share of the rows of the
-    /// next stretch, of which each panel fetches some.
+    /// What is needed after a stretch of a panel, if it comes packed: the next one, and, if they lie together, a share of the rows of
+    /// the next stretch, of which each panel fetches some.
     #[inline(always)]
-    fn next(&self, column: usize, start: usize) -> (&[bf16], &[bf16]) {
+    fn next_panel(&self, column: usize, start: usize) -> (&[bf16], &[bf16]) {
         let (left, k, after) = (self.left, self.left.length, start + DEPTH);
         if left.stay {
             return (&[], &[]);
@@ -207,8 +207,8 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
         (columns, rows)
     }
 
-    /// Where the sums of the block of `row` and `column` are, which has `R` rows. If there is one stretch of `k` only, blocks take two
-    /// places in turn; if they go through all stretches before those of other columns begin, they lie at the start.
+    /// Where the sums of the block of `row` and `column` are, which has `R` rows. If there is one stretch of `k` only, blocks take
+    /// two places in turn; if they go through all stretches before those of other columns begin, they lie at the start.
     #[inline(always)]
     pub(super) fn sums_of<const R: usize>(&self, row: usize, column: usize) -> *mut f32 {
         let (tile, panel) = ((row - self.rows.start) / TILE, (column - self.columns.start) / PANEL);

@@ -35,12 +35,12 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
         self.c.at(row * width + column)
     }
 
-    /// Fetches the place of the block of `row` and `column`: on most machines it takes longer to get it than to fill it.
+    /// Fetches the place of the block of sixteen rows of `row` and `column`: on most machines it takes longer to get it than to fill it.
     #[inline(always)]
-    pub(super) fn fetch<const R: usize>(&self, tiles: &Tiles, row: usize, column: usize) {
+    pub(super) fn fetch(&self, tiles: &Tiles, row: usize, column: usize) {
         if !self.epilogue.streamed {
-            let (first, size) = (self.first::<R>(row, column), size_of::<C>());
-            let Place { rows, cols, width, .. } = self.place::<R>(row, column);
+            let (first, size) = (self.first::<TILE>(row, column), size_of::<C>());
+            let Place { rows, cols, width, .. } = self.place::<TILE>(row, column);
             tiles.fetch_to_write(first.cast_const().cast(), width * size, rows, cols * size);
         }
     }

@@ -1,12 +1,12 @@
 //! Matrix products of bf16 with sums in f32.
 //!
-//! A task has up to 256 columns, or 512, and, if these come packed, 256 rows, else 1,024. Its columns are packed (unless they come
-//! packed) in panels of 32, rounded to bf16 on the way, into pairs of neighbours along `k`, which is what the tile unit and the dot
-//! products of AVX-512 multiply.
+//! A task has up to 256 columns and, if these come packed, 256 rows, else 1,024, or 512 of numbers in parts (`parts.rs`). Its columns
+//! are packed (unless they come packed) in panels of 32, rounded to bf16 on the way, into pairs of neighbours along `k`, which is what
+//! the tile unit and the dot products of AVX-512 multiply.
 //!
 //! On the tile unit a stretch of `k` of 32 rows stays in the first cache while the panels stream past it from the second
-//! (`rows_stay.rs`). On vectors, and with numbers in parts (`parts.rs`), a stretch of a panel stays while rows stream past it
-//! (`block.rs`). Sums of a block go on exactly from one stretch to the next, so that an element depends on its row, its column and
+//! (`rows_stay.rs`); if `k` is one stretch, a task has up to 512 columns. On vectors, with numbers in parts, and for sixteen rows that
+//! are alone, a stretch of a panel stays while rows stream past it (`block.rs`). Sums of a block go on exactly from one stretch to the next, so that an element depends on its row, its column and
 //! the instruction set alone. A complete block goes to `C` while the next one is computed (`finish.rs`).
 
 mod block;
@@ -43,8 +43,8 @@ const ROWS: usize = 256;
 const WORTHWHILE: usize = 1024;
 /// The same of numbers in parts, which take more room.
 const WORTHWHILE_IN_PARTS: usize = 512;
-/// Elements of `k` that are multiplied in one go: so much of a panel stays in the first cache, and most of one with numbers in three
-/// parts.
+/// Elements of `k` that are multiplied in one go where columns stay: so much of a panel stays in the first cache, and most of one with
+/// numbers in three parts.
 const DEPTH: usize = 256;
 /// The same where rows stay: so much of 32 rows is two thirds of the first cache.
 const DEEP: usize = 512;
@@ -139,8 +139,9 @@ fn multiply<B: Real, C: Real, const N: usize>(
     let threads = cpu.threads.count();
     let shares = if m > 3 * n { 1 } else { threads.min(2) };
     let most_panels = if left.stay && left.length <= DEEP { MORE_PANELS } else { PANELS };
-    let panels = n.div_ceil(PANEL).div_ceil(shares).min(most_panels);
-    let column_tasks = n.div_ceil(panels * PANEL);
+    let all_panels = n.div_ceil(PANEL);
+    let panels = all_panels.div_ceil(all_panels.div_ceil(most_panels).next_multiple_of(shares));
+    let column_tasks = all_panels.div_ceil(panels);
     let most = if matches!(b, Right::Packed(_)) {
         ROWS
     } else if N == 1 {
@@ -177,7 +178,7 @@ fn multiply<B: Real, C: Real, const N: usize>(
             n,
             rows,
             columns,
-            next: (task + threads < tasks).then(|| first(task + threads)),
+            next_task: (task + threads < tasks).then(|| first(task + threads)),
             right: &mut right,
             copied: &mut copied,
             sums: Shared::new(&mut sums),

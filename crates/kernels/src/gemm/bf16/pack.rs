@@ -56,9 +56,9 @@ impl<'a> Tile<'a> {
 
 /// Bytes of a step of a row: a cache line.
 const LINE: usize = STEP * size_of::<bf16>();
-/// Of longer rows, a stretch of many would share few places in the second cache.
+/// Of longer rows that stream past columns, a stretch of many would share few places in the second cache.
 const LONGEST: usize = 1024;
-/// Longer rows are copied if there are many columns, so that the next stretch of them can be fetched.
+/// Longer ones are copied if there are many columns, so that the next stretch of them can be fetched.
 const SHORT: usize = 512;
 /// So many columns make that worth it.
 const MANY: usize = 1024;
@@ -83,7 +83,8 @@ impl<'a> Left<'a, 1> {
     }
 }
 
-/// Whether rows stay: on the tile unit, if there are two tiles of them. Numbers in parts take more registers than there are.
+/// Whether rows stay: on the tile unit, if there are two tiles of them. Products of numbers in parts load less than a tile for each as
+/// it is, and three parts of 32 rows would not leave room for anything else.
 fn stay<const N: usize>(cpu: &Cpu, m: usize) -> bool {
     N == 1 && m > TILE && cpu.isa.amx().is_some()
 }
@@ -115,11 +116,11 @@ impl<'a, const N: usize> Left<'a, N> {
         self.stay && self.length > DEEP && matches!(self.rows, Rows::Given(..))
     }
 
-    /// How much of `k` one panel goes through before the next begins, where columns stay: all of it if rows are short, so that few sums
+    /// How much of `k` one panel goes through before the next begins: all of it if columns stay and rows are short, so that few sums
     /// wait for the next stretch; else one stretch, so that the rows of a task stay in the second cache.
     #[inline(always)]
     pub(super) fn deep(&self) -> usize {
-        if self.length > SHORT { DEPTH } else { self.length }
+        if self.stay || self.length > SHORT { deepest(self.stay) } else { self.length }
     }
 
     /// The stretch of `k` from `start` on of some rows, from the start of a tile on, if it lies together.
@@ -234,7 +235,7 @@ pub(crate) fn put<S: Simd, const N: usize>(s: S, to: &mut Parts<N>, i: usize, at
 /// The right operand.
 #[derive(Clone, Copy)]
 pub(super) enum Right<'a, T> {
-    /// To be packed, one stretch of a panel after the other.
+    /// To be packed: one stretch of a panel after the other, or where rows stay of all panels of a task.
     Matrix(Matrix<'a, T>),
     /// In panels that were packed before, each for all of `k`.
     Packed(&'a [bf16]),

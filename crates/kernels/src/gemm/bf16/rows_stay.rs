@@ -1,5 +1,5 @@
-//! Blocks of 32 rows and 32 columns on the tile unit, two by two tiles: rows stay in the first cache, and columns stream past them from
-//! the second.
+//! Blocks of 32 rows and 32 columns on the tile unit, two by two tiles: rows stay in the first cache, and columns stream past them
+//! from the second.
 
 use super::block::Columns;
 use super::finish::{InSteps, Squares, Whole};
@@ -12,9 +12,10 @@ use std::ops::Range;
 
 /// Rows of a block.
 pub(super) const PAIR: usize = 2 * TILE;
-/// Products that fetch the next 32 rows: each four of them.
+/// Products that fetch the next 32 rows, each four of them. Where a task has fewer panels, a part of these rows is fetched.
 const ROW_FETCHES: usize = PAIR / 4;
-/// Products that fetch a stretch of a panel: each four cache lines at a step, where the panel has 32.
+/// Passes that fetch a stretch of the columns that come next, each an eighth of every panel: four cache lines at a step of `k`, where a
+/// panel has 32.
 const COLUMN_FETCHES: usize = 8;
 
 /// A stretch of the panels of a task, `apart` elements from each other.
@@ -93,16 +94,17 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
                 };
                 let next_rows =
                     next_pair.filter(|_| i < ROW_FETCHES).map(|[row, start]| self.rows_ahead(row, start, i));
-                let next_columns = (pass + COLUMN_FETCHES)
-                    .checked_sub(passes)
-                    .and_then(|share| self.columns_ahead(start + depth, i, share * steps));
+                // The last passes fetch them.
+                let next_columns = pass
+                    .checked_sub(passes.saturating_sub(COLUMN_FETCHES))
+                    .and_then(|pass| self.columns_ahead(start + depth, i, pass * steps));
                 let finish = in_steps
                     .as_ref()
                     .zip(before)
                     .and_then(|(in_steps, (row, column))| Some((in_steps, self.whole::<PAIR>(row, column)?)));
-                // Safety: both tiles have sixteen rows, as just checked, the panel as many steps, sums are a whole block, and the places
-                // of blocks do not overlap and belong to one task. Nobody writes to the sums of a complete block before the block after
-                // this one, and nothing but these products uses the tiles.
+                // Safety: both tiles have sixteen rows, as just checked, the panel as many steps, sums are a whole block, and the
+                // places of blocks do not overlap and belong to one task. Nobody writes to the sums of a complete block before the
+                // block after this one, and nothing but these products uses the tiles.
                 unsafe {
                     match (next_rows, next_columns) {
                         (None, None) => self.two_by_two(s, tiles, product, [], finish, &mut squares),
@@ -171,8 +173,8 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
         }
     }
 
-    /// The stretch of `k` from `start` on of the 32 rows from `row` on, copied to where there is room for them: then they are longer, and
-    /// would be in each other's way in a cache.
+    /// The stretch of `k` from `start` on of the 32 rows from `row` on, copied to where there is room for them: then they are longer,
+    /// and would be in each other's way in a cache.
     #[inline(always)]
     fn pair<'r>(&'r self, row: usize, start: usize, copied: &'r mut [bf16]) -> [Tile<'r>; 2] {
         let pair = [self.left.tile(row, start), self.left.tile(row + TILE, start)];
@@ -194,7 +196,7 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
         } else if next_start < self.left.length {
             Some([rows.start, next_start])
         } else {
-            self.next.map(|[row, _]| [row, 0]).filter(|[row, _]| row + PAIR <= self.left.m)
+            self.next_task.map(|[row, _]| [row, 0]).filter(|[row, _]| row + PAIR <= self.left.m)
         }
     }
 
@@ -206,18 +208,34 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
         Ahead { first: data.as_ptr().wrapping_byte_add(row % TILE * stride).cast(), apart: stride, step }
     }
 
-    /// The columns that are needed after those of the task up to `end` of `k`, if they come packed and are not the same: a part of
-    /// the `i`th panel, after so many steps.
+    /// The columns that are needed after those of the task up to `end` of `k`, if they are not the same: a part of the `i`th panel, of
+    /// which so many steps have been fetched.
     #[inline(always)]
     fn columns_ahead(&self, end: usize, i: usize, steps: usize) -> Option<Ahead> {
-        let Right::Packed(panels) = self.b else { return None };
         let k = self.left.length;
-        let (column, start) = if end < k { (self.columns.start, end) } else { (self.next?[1], 0) };
-        if column == self.columns.start && k <= DEEP {
+        let (column, start) = if end < k { (self.columns.start, end) } else { (self.next_task?[1], 0) };
+        let (column, depth) = (column + i * PANEL, self.left.depth(start));
+        if (column == self.columns.start + i * PANEL && k <= DEEP) || column >= self.n {
             return None;
         }
-        let panel = panels.get((column + i * PANEL) * k + start * PANEL..)?;
-        let step = PANEL * STEP * size_of::<bf16>() / COLUMN_FETCHES;
-        Some(Ahead { first: panel.as_ptr().cast::<u8>().wrapping_add(steps * step), apart: 64, step })
+        match self.b {
+            Right::Packed(panels) => {
+                let panel = &panels[column * k + start * PANEL..][..depth * PANEL];
+                let step = PANEL * STEP / COLUMN_FETCHES;
+                let rest = panel.get(steps * step..).filter(|rest| !rest.is_empty())?;
+                Some(Ahead { first: rest.as_ptr().cast(), apart: 64, step: step * size_of::<bf16>() })
+            }
+            // About to be packed: of bf16, a row of a panel is a cache line if it begins at one, and four of them are a step.
+            Right::Matrix(b) if !b.transposed && size_of::<B>() == size_of::<bf16>() => {
+                let row = start + steps * STEP / COLUMN_FETCHES;
+                let width = b.cols * size_of::<B>();
+                (row < b.rows.min(start + depth)).then(|| Ahead {
+                    first: b.data[row * b.cols + column..].as_ptr().cast(),
+                    apart: width,
+                    step: STEP / COLUMN_FETCHES * width,
+                })
+            }
+            Right::Matrix(_) => None,
+        }
     }
 }

@@ -22,8 +22,8 @@ fn reference<B: Real, C: Real>(a: Matrix<bf16>, b: Matrix<B>, c: &[C], epilogue:
     (0..c.len()).map(|at| element(at / b.cols, at % b.cols)).collect()
 }
 
-/// The last ones have several blocks below each other, and a last one of one tile or of two; one stretch of `k` and more, with many steps
-/// in the last of them and with one; and rows as they lie, rows that are copied, and rows that each task copies.
+/// The last ones have several blocks below each other, and a last one of one tile or of two; one stretch of `k` and more, with many
+/// steps in the last of them and with one; and rows as they lie, rows that are copied, and rows that each task copies.
 const SIZES: [[usize; 3]; 25] = [
     [1, 1, 1],
     [1, 300, 70],
