@@ -1,5 +1,5 @@
-//! Blocks of sums, of 16 rows and the columns of a panel, which stays in the first cache while rows stream past it: on the tile unit, or
-//! as dot products of pairs on vectors.
+//! Blocks of sums, of 16 rows and the columns of a panel, which stays in the first cache while rows stream past it: on the tile
+//! unit, or as dot products of pairs on vectors.
 
 use super::finish::{InSteps, Squares};
 use super::pack::{Left, Right, Tile, pack_right};

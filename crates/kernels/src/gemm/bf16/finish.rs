@@ -35,7 +35,8 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
         self.c.at(row * width + column)
     }
 
-    /// Fetches the place of the block of sixteen rows of `row` and `column`: on most machines it takes longer to get it than to fill it.
+    /// Fetches the place of the block of sixteen rows of `row` and `column`: on most machines it takes longer to get it than to fill
+    /// it.
     #[inline(always)]
     pub(super) fn fetch(&self, tiles: &Tiles, row: usize, column: usize) {
         if !self.epilogue.streamed {

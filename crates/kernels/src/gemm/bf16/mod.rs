@@ -1,13 +1,14 @@
 //! Matrix products of bf16 with sums in f32.
 //!
-//! A task has up to 256 columns and, if these come packed, 256 rows, else 1,024, or 512 of numbers in parts (`parts.rs`). Its columns
-//! are packed (unless they come packed) in panels of 32, rounded to bf16 on the way, into pairs of neighbours along `k`, which is what
-//! the tile unit and the dot products of AVX-512 multiply.
+//! A task has up to 256 columns and, if these come packed, 256 rows, else 1,024, or 512 of numbers in parts (`parts.rs`). Its
+//! columns are packed (unless they come packed) in panels of 32, rounded to bf16 on the way, into pairs of neighbours along `k`,
+//! which is what the tile unit and the dot products of AVX-512 multiply.
 //!
 //! On the tile unit a stretch of `k` of 32 rows stays in the first cache while the panels stream past it from the second
-//! (`rows_stay.rs`); if `k` is one stretch, a task has up to 512 columns. On vectors, with numbers in parts, and for sixteen rows that
-//! are alone, a stretch of a panel stays while rows stream past it (`block.rs`). Sums of a block go on exactly from one stretch to the next, so that an element depends on its row, its column and
-//! the instruction set alone. A complete block goes to `C` while the next one is computed (`finish.rs`).
+//! (`rows_stay.rs`); if `k` is one stretch, a task has up to 512 columns. On vectors, with numbers in parts, and for sixteen rows
+//! that are alone, a stretch of a panel stays while rows stream past it (`block.rs`). Sums of a block go on exactly from one stretch
+//! to the next, so that an element depends on its row, its column and the instruction set alone. A complete block goes to `C` while
+//! the next one is computed (`finish.rs`).
 
 mod block;
 mod finish;
@@ -43,8 +44,8 @@ const ROWS: usize = 256;
 const WORTHWHILE: usize = 1024;
 /// The same of numbers in parts, which take more room.
 const WORTHWHILE_IN_PARTS: usize = 512;
-/// Elements of `k` that are multiplied in one go where columns stay: so much of a panel stays in the first cache, and most of one with
-/// numbers in three parts.
+/// Elements of `k` that are multiplied in one go where columns stay: so much of a panel stays in the first cache, and most of one
+/// with numbers in three parts.
 const DEPTH: usize = 256;
 /// The same where rows stay: so much of 32 rows is two thirds of the first cache.
 const DEEP: usize = 512;

@@ -83,8 +83,8 @@ impl<'a> Left<'a, 1> {
     }
 }
 
-/// Whether rows stay: on the tile unit, if there are two tiles of them. Products of numbers in parts load less than a tile for each as
-/// it is, and three parts of 32 rows would not leave room for anything else.
+/// Whether rows stay: on the tile unit, if there are two tiles of them. Products of numbers in parts load less than a tile for each
+/// as it is, and three parts of 32 rows would not fit into the first cache.
 fn stay<const N: usize>(cpu: &Cpu, m: usize) -> bool {
     N == 1 && m > TILE && cpu.isa.amx().is_some()
 }

@@ -14,8 +14,8 @@ use std::ops::Range;
 pub(super) const PAIR: usize = 2 * TILE;
 /// Products that fetch the next 32 rows, each four of them. Where a task has fewer panels, a part of these rows is fetched.
 const ROW_FETCHES: usize = PAIR / 4;
-/// Passes that fetch a stretch of the columns that come next, each an eighth of every panel: four cache lines at a step of `k`, where a
-/// panel has 32.
+/// Passes that fetch a stretch of the columns that come next, each an eighth of every panel: four cache lines at a step of `k`,
+/// where a panel has 32.
 const COLUMN_FETCHES: usize = 8;
 
 /// A stretch of the panels of a task, `apart` elements from each other.
@@ -208,8 +208,8 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
         Ahead { first: data.as_ptr().wrapping_byte_add(row % TILE * stride).cast(), apart: stride, step }
     }
 
-    /// The columns that are needed after those of the task up to `end` of `k`, if they are not the same: a part of the `i`th panel, of
-    /// which so many steps have been fetched.
+    /// The columns that are needed after those of the task up to `end` of `k`, if they are not the same: a part of the `i`th panel,
+    /// of which so many steps have been fetched.
     #[inline(always)]
     fn columns_ahead(&self, end: usize, i: usize, steps: usize) -> Option<Ahead> {
         let k = self.left.length;
