@@ -62,6 +62,11 @@ const LONGEST: usize = 1024;
 const SHORT: usize = 512;
 /// So many columns make that worth it.
 const MANY: usize = 1024;
+/// The same where rows stay, and each task would copy its own otherwise: if they are more than the second cache holds, each would
+/// get them from beyond it.
+const MORE: usize = 2048;
+/// Elements of rows that the second cache holds.
+const HELD: usize = 1 << 20;
 
 impl<'a> Left<'a, 1> {
     /// For a product with `n` columns.
@@ -69,7 +74,12 @@ impl<'a> Left<'a, 1> {
         let (m, k) = (a.rows, a.cols);
         let whole = k > 0 && k.is_multiple_of(STEP) && a.data.as_ptr().addr().is_multiple_of(64);
         let stay = stay::<1>(cpu, m);
-        if a.transposed || !whole || (!stay && (k > LONGEST || (k > SHORT && n >= MANY))) {
+        let copied = if stay {
+            k > DEEP && m * k > HELD && n >= MORE
+        } else {
+            k > LONGEST || (k > SHORT && n >= MANY)
+        };
+        if a.transposed || !whole || copied {
             return Left::tiles(cpu, a, whole_steps(k));
         }
         let last = (!m.is_multiple_of(TILE)).then(|| {

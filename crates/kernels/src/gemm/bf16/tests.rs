@@ -124,6 +124,27 @@ fn a_row_has_the_same_bits_in_any_company_and_place_on_any_number_of_threads() {
     }
 }
 
+/// Rows that the second cache does not hold are copied in one go where there are many columns, and by each task else. Other sets have
+/// no tiles, and nothing to choose.
+#[test]
+fn a_row_has_the_same_bits_among_more_than_a_cache_holds() {
+    let [m, k, n] = [1040, 1024, 2048];
+    let (a, b) = (rounded(1, m * k), rounded(2, k * n));
+    for isa in Isa::present().into_iter().filter(|isa| isa.amx().is_some()) {
+        let product = |rows: std::ops::Range<usize>| {
+            let mut c = vec![bf16::ZERO; rows.len() * n];
+            let a = Matrix::new(&a[rows.start * k..rows.end * k], rows.len(), k);
+            let cpu = Cpu { isa, threads: Threads::new(2) };
+            gemm_bf16(&cpu, a, Matrix::new(&b, k, n), &mut c, Epilogue::default());
+            bits(&c)
+        };
+        let all = product(0..m);
+        for rows in [0..64, 500..600, 1000..m] {
+            assert!(product(rows.clone()) == all[rows.start * n..rows.end * n], "{isa}, rows {rows:?}");
+        }
+    }
+}
+
 /// The numbers are so small that many sums are taken for zero, of either sign, where a sum's bits are not kept below the least
 /// normal number.
 #[test]
