@@ -262,18 +262,11 @@ mod linux {
                     options(readonly, nostack, preserves_flags),
                 );
             }
-            next_step!($rows, $sums);
-        };
-    }
-
-    /// A later product of a tile of rows with the columns in `tmm6`.
-    macro_rules! next_step {
-        ($rows:literal, $sums:tt) => {
             asm!(
                 concat!("tdpbf16ps ", $sums, ", ", $rows, ", tmm6"),
                 out($sums) _,
                 options(nomem, nostack, preserves_flags),
-            )
+            );
         };
     }
 
@@ -400,48 +393,52 @@ mod linux {
             debug_assert!(steps > 0 && upper.addr() % 64 == 0 && lower.addr() % 64 == 0);
             debug_assert!(b.addr() % 64 == 0 && c.addr() % 64 == 0);
             let end = b.wrapping_byte_add(steps * 2048);
-            // Between the products, since several at a time would hold up the loads of tiles.
-            let mut fetch_line = |line: usize| {
-                for Ahead { first, apart, step } in &mut ahead {
-                    fetch(first.wrapping_add(line * *apart));
-                    if line == 3 {
-                        *first = first.wrapping_add(*step);
-                    }
-                }
-            };
             // Safety: as in the other products.
             unsafe {
                 load_tile!("tileloadd", "tmm4", upper, a_stride);
                 load_tile!("tileloaddt1", "tmm6", b, 64usize);
                 first_step!("tmm4", "tmm0", "", before, c, first);
-                fetch_line(0);
                 load_tile!("tileloadd", "tmm5", lower, a_stride);
                 first_step!("tmm5", "tmm1", " + 1024", before, c, first);
-                fetch_line(1);
                 load_tile!("tileloaddt1", "tmm6", b.wrapping_byte_add(1024), 64usize);
                 first_step!("tmm4", "tmm2", " + 2048", before, c, first);
-                fetch_line(2);
                 first_step!("tmm5", "tmm3", " + 3072", before, c, first);
-                fetch_line(3);
                 loop {
+                    for Ahead { first, apart, step } in &mut ahead {
+                        for line in 0..4 {
+                            fetch(first.wrapping_add(line * *apart));
+                        }
+                        *first = first.wrapping_add(*step);
+                    }
                     upper = upper.wrapping_byte_add(a_step);
                     lower = lower.wrapping_byte_add(a_step);
                     b = b.wrapping_byte_add(2048);
                     if b == end {
                         break;
                     }
-                    load_tile!("tileloadd", "tmm4", upper, a_stride);
-                    load_tile!("tileloaddt1", "tmm6", b, 64usize);
-                    next_step!("tmm4", "tmm0");
-                    fetch_line(0);
-                    load_tile!("tileloadd", "tmm5", lower, a_stride);
-                    next_step!("tmm5", "tmm1");
-                    fetch_line(1);
-                    load_tile!("tileloaddt1", "tmm6", b.wrapping_byte_add(1024), 64usize);
-                    next_step!("tmm4", "tmm2");
-                    fetch_line(2);
-                    next_step!("tmm5", "tmm3");
-                    fetch_line(3);
+                    asm!(
+                        "tileloadd tmm4, [{upper} + {a_stride}]",
+                        "tileloaddt1 tmm6, [{b} + {row}]",
+                        "tdpbf16ps tmm0, tmm4, tmm6",
+                        "tileloadd tmm5, [{lower} + {a_stride}]",
+                        "tdpbf16ps tmm1, tmm5, tmm6",
+                        "tileloaddt1 tmm6, [{b} + {row} + 1024]",
+                        "tdpbf16ps tmm2, tmm4, tmm6",
+                        "tdpbf16ps tmm3, tmm5, tmm6",
+                        upper = in(reg) upper,
+                        lower = in(reg) lower,
+                        a_stride = in(reg) a_stride,
+                        row = in(reg) 64usize,
+                        b = in(reg) b,
+                        out("tmm0") _,
+                        out("tmm1") _,
+                        out("tmm2") _,
+                        out("tmm3") _,
+                        out("tmm4") _,
+                        out("tmm5") _,
+                        out("tmm6") _,
+                        options(readonly, nostack, preserves_flags),
+                    );
                     between();
                 }
             }
