@@ -1,9 +1,9 @@
 //! What the machine can do at best: the rates that kernels are held against.
 //!
-//! They are measured where they are asked for, with the instruction set and the threads of a [`Cpu`], and they take
-//! the best of some attempts: a limit that something else on the machine held up is no limit.
+//! They are measured where they are asked for, with the instruction set and the threads of a [`Cpu`], in attempts that are
+//! short enough to be made in turn with a kernel: what else happens on the machine then holds up both alike.
 
-use crate::amx::{TILE, Tiles, TwoTiles};
+use crate::amx::{Amx, TILE, Tiles, TwoTiles};
 use crate::isa::Kernel;
 use crate::pass::PIECE;
 use crate::simd::{Simd, for_vectors, load, store};
@@ -15,73 +15,100 @@ use std::time::Instant;
 /// Sums that are in work at once: enough to hide the latency of a multiply-add on two units, few enough to stay in
 /// sixteen registers.
 const CHAINS: usize = 12;
-/// Multiply-adds of a task in each chain: some tenths of a millisecond.
-const TURNS: usize = 1 << 17;
-/// Tasks of one attempt, many more than there are threads.
-const TASKS: usize = 64;
-const ATTEMPTS: usize = 5;
+/// Multiply-adds of a task in each chain: about a tenth of a millisecond.
+const TURNS: usize = 1 << 15;
+/// Tasks of one attempt, many more than there are threads: an attempt takes about a millisecond on two.
+const TASKS: usize = 32;
 /// Bytes that are moved in one attempt, at the least.
-const MOVED: usize = 1 << 28;
+const MOVED: usize = 1 << 26;
 
 /// Floating-point operations a second of multiply-adds that need nothing but registers; each counts as two.
 pub fn multiply_add_rate(cpu: &Cpu) -> f64 {
-    best_rate(|| {
+    rate(TASKS * TURNS * CHAINS * 2 * cpu.isa.dispatch(Lanes), || {
         cpu.threads.run(TASKS, |_| {
             black_box(cpu.isa.dispatch(MultiplyAdd { turns: black_box(TURNS) }));
         });
-        (TASKS * TURNS * CHAINS * 2 * cpu.isa.dispatch(Lanes)) as f64
     })
 }
 
-/// Operations a second of products of tiles that need nothing but registers, of bf16 and of int8; none without a tile
-/// unit.
+/// Products of tiles that need nothing but registers.
 ///
 /// They are products of numbers, as those of a model are: with zeros the unit is faster, presumably at a higher clock.
-pub fn tile_rates(cpu: &Cpu) -> Option<[f64; 2]> {
-    const FLOP: usize = 2 * TILE * TILE * TILE;
-    const PRODUCTS: usize = 4;
-    let amx = cpu.isa.amx()?;
-    let random = Random::new(1);
-    let number = |i: usize| bf16::from_f32(random.normal(i as u32)).to_le_bytes();
-    let in_bf16 = [0, 1].map(|tile| std::array::from_fn(|i| number(512 * tile + i / 2)[i % 2]));
-    let in_int8 = [0, 1].map(|tile| std::array::from_fn(|i| random.bits(1024 * tile + i as u32) as u8));
-    let rate = |busy: fn(&Tiles, usize, &TwoTiles), numbers: &TwoTiles, pairs_or_fours: usize| {
-        best_rate(|| {
-            cpu.threads.run(TASKS, |_| busy(&amx.tiles(), TURNS / 16, numbers));
-            (TASKS * TURNS / 16 * PRODUCTS * FLOP * pairs_or_fours) as f64
+pub struct TileProducts {
+    amx: Amx,
+    numbers: TwoTiles,
+    busy: fn(&Tiles, usize, &TwoTiles),
+    /// Numbers in the four bytes that a product takes at once.
+    group: usize,
+}
+
+impl TileProducts {
+    /// Of bf16; none without a tile unit.
+    pub fn bf16(cpu: &Cpu) -> Option<TileProducts> {
+        let random = Random::new(1);
+        let number = |i: usize| bf16::from_f32(random.normal(i as u32)).to_le_bytes();
+        let numbers = [0, 1].map(|tile| std::array::from_fn(|i| number(512 * tile + i / 2)[i % 2]));
+        Some(TileProducts { amx: cpu.isa.amx()?, numbers, busy: Tiles::busy_bf16, group: 2 })
+    }
+
+    /// Of int8; none without a tile unit.
+    pub fn int8(cpu: &Cpu) -> Option<TileProducts> {
+        let random = Random::new(1);
+        let numbers = [0, 1].map(|tile| std::array::from_fn(|i| random.bits(1024 * tile + i as u32) as u8));
+        Some(TileProducts { amx: cpu.isa.amx()?, numbers, busy: Tiles::busy_int8, group: 4 })
+    }
+
+    /// Operations a second.
+    pub fn rate(&self, cpu: &Cpu) -> f64 {
+        const FLOP: usize = 2 * TILE * TILE * TILE;
+        const PRODUCTS: usize = 4;
+        let turns = TURNS / 16;
+        rate(TASKS * turns * PRODUCTS * FLOP * self.group, || {
+            cpu.threads.run(TASKS, |_| (self.busy)(&self.amx.tiles(), turns, &self.numbers));
         })
-    };
-    Some([rate(Tiles::busy_bf16, &in_bf16, 2), rate(Tiles::busy_int8, &in_int8, 4)])
+    }
 }
 
-/// Bytes a second, read and written ones together, of `y = y / 2 + x` over two arrays that hold `bytes` in all.
+/// `y = y / 2 + x` over two arrays.
 ///
-/// As long as the caches hold them, this is the caches' rate; beyond it is the memory's. An update in place moves
+/// As long as the caches hold them, it runs at the caches' rate; beyond at the memory's. An update in place moves
 /// nothing but what is counted. A copy would move more: memory that is only written is read first all the same.
-pub fn stream_rate(cpu: &Cpu, bytes: usize) -> f64 {
-    let len = (bytes / 8).max(1);
-    // Every page is written once, so that none of them is still the system's shared page of zeros.
-    let (mut x, mut y) = (Aligned::<f32>::zeros(len), Aligned::<f32>::zeros(len));
-    x.fill(1.0);
-    y.fill(1.0);
-    let rounds = (MOVED / (12 * len)).max(1);
-    best_rate(|| {
-        for _ in 0..rounds {
-            cpu.threads.for_pieces(&mut y, PIECE, |i, y| {
-                cpu.isa.dispatch(Update { x: &x[i * PIECE..][..y.len()], y });
-            });
-        }
-        (rounds * 12 * len) as f64
-    })
+pub struct Stream {
+    x: Aligned<f32>,
+    y: Aligned<f32>,
 }
 
-/// The most work a second of several attempts; `attempt` says how much it did.
-fn best_rate(mut attempt: impl FnMut() -> f64) -> f64 {
-    let once = |_| {
-        let begin = Instant::now();
-        attempt() / begin.elapsed().as_secs_f64()
-    };
-    (0..ATTEMPTS).map(once).fold(0.0, f64::max)
+impl Stream {
+    /// Over arrays that hold so many bytes in all.
+    pub fn new(bytes: usize) -> Stream {
+        let len = (bytes / 8).max(1);
+        // Every page is written once, so that none of them is still the system's shared page of zeros.
+        let (mut x, mut y) = (Aligned::zeros(len), Aligned::zeros(len));
+        x.fill(1.0);
+        y.fill(1.0);
+        Stream { x, y }
+    }
+
+    /// Bytes a second, read and written ones together.
+    pub fn rate(&mut self, cpu: &Cpu) -> f64 {
+        let Stream { x, y } = self;
+        let moved = 12 * x.len();
+        let rounds = (MOVED / moved).max(1);
+        rate(rounds * moved, || {
+            for _ in 0..rounds {
+                cpu.threads.for_pieces(y, PIECE, |i, y| {
+                    cpu.isa.dispatch(Update { x: &x[i * PIECE..][..y.len()], y });
+                });
+            }
+        })
+    }
+}
+
+/// Work a second.
+fn rate(work: usize, attempt: impl FnOnce()) -> f64 {
+    let begin = Instant::now();
+    attempt();
+    work as f64 / begin.elapsed().as_secs_f64()
 }
 
 struct MultiplyAdd {
@@ -168,8 +195,10 @@ mod tests {
     #[test]
     fn rates_are_positive_numbers_for_any_size() {
         let cpu = Cpu { isa: Isa::best(), threads: Threads::new(2) };
-        let rates = [multiply_add_rate(&cpu), stream_rate(&cpu, 0), stream_rate(&cpu, 1 << 20)];
-        for rate in rates.into_iter().chain(tile_rates(&cpu).into_iter().flatten()) {
+        let streams = [0, 1 << 20].map(|bytes| Stream::new(bytes).rate(&cpu));
+        let tiles = [TileProducts::bf16(&cpu), TileProducts::int8(&cpu)];
+        let tiles = tiles.into_iter().flatten().map(|products| products.rate(&cpu));
+        for rate in [multiply_add_rate(&cpu)].into_iter().chain(streams).chain(tiles) {
             assert!(rate.is_finite() && rate > 0.0, "{rate}");
         }
     }

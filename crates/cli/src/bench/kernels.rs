@@ -4,6 +4,8 @@
 //! nothing but registers; what a tile unit computes, where there is one, against its products. Everything else
 //! goes over its operands once, and is held against the plainest stream over as many bytes: in a cache or in memory,
 //! wherever they fit. What is only written is counted once, although most processors read it first.
+//!
+//! Kernel and limit take turns of some milliseconds, and the medians count: what else the machine has to do holds up both.
 
 use super::median;
 use crate::error::Error;
@@ -17,7 +19,7 @@ use attentive_kernels::embedding::{embedding, embedding_backward};
 use attentive_kernels::gemm::{
     BothWays, Epilogue, Int8Weights, Matrix, Operand, PackedWeights, Weights, gemm_int8,
 };
-use attentive_kernels::limits::{multiply_add_rate, stream_rate, tile_rates};
+use attentive_kernels::limits::{Stream, TileProducts, multiply_add_rate};
 use attentive_kernels::loss::cross_entropy;
 use attentive_kernels::norm::{residual_layer_norm, residual_layer_norm_backward};
 use attentive_kernels::optimizer::{Adam, adam, squared_norm};
@@ -29,7 +31,6 @@ use clap::Args;
 use half::bf16;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -45,7 +46,7 @@ pub(crate) struct Kernels {
     precision: PrecisionChoice,
     #[command(flatten)]
     compute: Compute,
-    /// Milliseconds for each kernel; the median of all runs in that time counts, of three at the least
+    /// Milliseconds for each kernel and its limit, which take turns; the medians count, of three turns at the least
     #[arg(long, value_name = "MS", default_value_t = 300, value_parser = between::<1, 60_000>)]
     time: usize,
     /// Print one line of JSON instead of a table
@@ -55,6 +56,8 @@ pub(crate) struct Kernels {
 
 /// Bytes that no cache holds: two arrays of 256 MiB.
 const MEMORY: usize = 1 << 29;
+/// A kernel's turn. Its operands are in their caches again when it is timed: the run before that does not count.
+const TURN: Duration = Duration::from_millis(2);
 const TOKENS: usize = 1024;
 const D_MODEL: usize = 512;
 const D_FF: usize = 2048;
@@ -69,12 +72,6 @@ struct Report {
     isa: &'static str,
     precision: &'static str,
     threads: usize,
-    /// FLOP/s.
-    multiply_add: f64,
-    /// Operations a second of products of tiles, of bf16 and of int8.
-    tiles: Option<[f64; 2]>,
-    /// Bytes/s, of a stream that no cache holds.
-    memory: f64,
     kernels: Vec<Row>,
 }
 
@@ -112,6 +109,54 @@ enum Operands {
     /// bf16 on the way back through attention: of five products, tiles multiply two parts of an operand in three.
     Attention,
     Int8,
+}
+
+impl Work {
+    /// Operations or bytes.
+    fn amount(self) -> usize {
+        match self {
+            Work::Flops(amount) | Work::Product(amount, _) | Work::Bytes { moved: amount, .. } => amount,
+        }
+    }
+}
+
+/// What a kernel is held against.
+struct Limit {
+    name: &'static str,
+    /// FLOP/s or bytes/s, of one short attempt.
+    rate: Box<dyn FnMut(&Cpu) -> f64>,
+}
+
+impl Limit {
+    fn of(work: Work, cpu: &Cpu) -> Limit {
+        match (work, TileProducts::bf16(cpu), TileProducts::int8(cpu)) {
+            (Work::Product(_, Operands::Bf16), Some(tiles), _) => {
+                Limit::new("tile bf16", move |cpu| tiles.rate(cpu))
+            }
+            (Work::Product(_, Operands::Parts), Some(tiles), _) => {
+                Limit::new("tile bf16 / 6", move |cpu| tiles.rate(cpu) / 6.0)
+            }
+            (Work::Product(_, Operands::Both), Some(tiles), _) => Limit::new("f32 + tile / 6", move |cpu| {
+                3.0 / (1.0 / multiply_add_rate(cpu) + 12.0 / tiles.rate(cpu))
+            }),
+            (Work::Product(_, Operands::Attention), Some(tiles), _) => {
+                Limit::new("tile bf16 × 5/8", move |cpu| tiles.rate(cpu) * 5.0 / 8.0)
+            }
+            (Work::Product(_, Operands::Int8), _, Some(tiles)) => {
+                Limit::new("tile int8", move |cpu| tiles.rate(cpu))
+            }
+            (Work::Flops(_) | Work::Product(..), ..) => Limit::new("multiply-add", multiply_add_rate),
+            (Work::Bytes { held, .. }, ..) => {
+                // Powers of two are near enough.
+                let mut stream = Stream::new(held.next_power_of_two().min(MEMORY));
+                Limit::new("stream", move |cpu| stream.rate(cpu))
+            }
+        }
+    }
+
+    fn new(name: &'static str, rate: impl FnMut(&Cpu) -> f64 + 'static) -> Limit {
+        Limit { name, rate: Box::new(rate) }
+    }
 }
 
 /// What products of a precision multiply on the way forward, on the way back, and on both.
@@ -165,10 +210,6 @@ struct Bench<'a> {
     cpu: Cpu,
     precision: Precision,
     time: Duration,
-    multiply_add: f64,
-    tiles: Option<[f64; 2]>,
-    /// The rate of a stream by the bytes that it goes over.
-    streams: BTreeMap<usize, f64>,
     rows: Vec<Row>,
     progress: ProgressBar,
 }
@@ -178,51 +219,38 @@ impl<'a> Bench<'a> {
         let (name, cpu) = (&kernels.name, kernels.compute.cpu()?);
         let precision = kernels.precision.on(cpu.isa);
         let time = Duration::from_millis(kernels.time as u64);
-        let progress = ProgressBar::new_spinner().with_message("limits");
-        progress.tick();
-        let (multiply_add, tiles) = (multiply_add_rate(&cpu), tile_rates(&cpu));
-        let streams = BTreeMap::from([(MEMORY, stream_rate(&cpu, MEMORY))]);
-        Ok(Bench { name, cpu, precision, time, multiply_add, tiles, streams, rows: Vec::new(), progress })
+        let progress = ProgressBar::new_spinner();
+        Ok(Bench { name, cpu, precision, time, rows: Vec::new(), progress })
     }
 
-    /// Times `run`, which has `work` to do, if its name is wanted.
+    /// Times `run`, which has `work` to do, in turn with what limits it, if its name is wanted.
     fn measure(&mut self, kernel: &'static str, shape: String, work: Work, mut run: impl FnMut(&Cpu)) {
         if !kernel.contains(self.name) {
             return;
         }
         self.progress.set_message(format!("{kernel} {shape}"));
         self.progress.tick();
-        let (limit, limit_rate, amount) = match work {
-            Work::Flops(flops) => ("multiply-add", self.multiply_add, flops),
-            Work::Product(flops, operands) => match (operands, self.tiles) {
-                (Operands::Bf16, Some([rate, _])) => ("tile bf16", rate, flops),
-                (Operands::Parts, Some([rate, _])) => ("tile bf16 / 6", rate / 6.0, flops),
-                (Operands::Both, Some([rate, _])) => {
-                    ("f32 + tile / 6", 3.0 / (1.0 / self.multiply_add + 12.0 / rate), flops)
+        let (cpu, mut limit) = (&self.cpu, Limit::of(work, &self.cpu));
+        let (begin, mut turns) = (Instant::now(), 0);
+        let (mut limits, mut seconds) = (Vec::new(), Vec::new());
+        while turns < 3 || begin.elapsed() < self.time {
+            limits.push((limit.rate)(cpu));
+            run(cpu);
+            let turn = Instant::now();
+            loop {
+                let begin = Instant::now();
+                run(cpu);
+                seconds.push(begin.elapsed().as_secs_f64());
+                if turn.elapsed() >= TURN {
+                    break;
                 }
-                (Operands::Attention, Some([rate, _])) => ("tile bf16 × 5/8", rate * 5.0 / 8.0, flops),
-                (Operands::Int8, Some([_, rate])) => ("tile int8", rate, flops),
-                _ => ("multiply-add", self.multiply_add, flops),
-            },
-            Work::Bytes { moved, held } => ("stream", self.stream_rate(held), moved),
-        };
-        run(&self.cpu);
-        let (begin, mut seconds) = (Instant::now(), Vec::new());
-        while seconds.len() < 3 || begin.elapsed() < self.time {
-            let begin = Instant::now();
-            run(&self.cpu);
-            seconds.push(begin.elapsed().as_secs_f64());
+            }
+            turns += 1;
         }
-        let seconds = median(&mut seconds);
-        let rate = amount as f64 / seconds;
+        let (seconds, limit_rate) = (median(&mut seconds), median(&mut limits));
+        let rate = work.amount() as f64 / seconds;
         let share = rate / limit_rate;
-        self.rows.push(Row { kernel, shape, seconds, rate, limit, limit_rate, share });
-    }
-
-    /// The rate of a stream over about as many bytes; powers of two are near enough.
-    fn stream_rate(&mut self, bytes: usize) -> f64 {
-        let size = bytes.next_power_of_two().min(MEMORY);
-        *self.streams.entry(size).or_insert_with(|| stream_rate(&self.cpu, size))
+        self.rows.push(Row { kernel, shape, seconds, rate, limit: limit.name, limit_rate, share });
     }
 
     fn finish(self) -> Result<Report, Error> {
@@ -234,9 +262,6 @@ impl<'a> Bench<'a> {
             isa: self.cpu.isa.name(),
             precision: precision::name(self.precision),
             threads: self.cpu.threads.count(),
-            multiply_add: self.multiply_add,
-            tiles: self.tiles,
-            memory: self.streams[&MEMORY],
             kernels: self.rows,
         })
     }
@@ -487,12 +512,8 @@ fn print(report: &Report) -> Result<(), Error> {
         ["isa", report.isa].map(str::to_owned),
         ["precision", report.precision].map(str::to_owned),
         ["threads".to_owned(), report.threads.to_string()],
-        ["multiply-add".to_owned(), format!("{:.1} GFLOP/s", report.multiply_add / 1e9)],
-        ["memory".to_owned(), format!("{:.1} GB/s", report.memory / 1e9)],
+        [const { String::new() }; 2],
     ];
-    let tiles = ["tile bf16", "tile int8"].into_iter().zip(report.tiles.into_iter().flatten());
-    let tiles = tiles.map(|(name, rate)| [name.to_owned(), format!("{:.1} GFLOP/s", rate / 1e9)]);
-    let facts: Vec<_> = facts.into_iter().chain(tiles).chain([[const { String::new() }; 2]]).collect();
     output::table(&facts, 2)?;
     output::table(&rows, 3)
 }
