@@ -69,6 +69,9 @@ const FILE_NAMES: [&str; 10] = [
     "special_tokens_map.json",
 ];
 
+const MISSING: &str =
+    "there is no such file; a tokenizer is a folder, or one file: tokenizer.json, .model, .spm or vocab.txt";
+
 impl Tokenizer {
     /// Loads a folder or a file.
     ///
@@ -77,6 +80,9 @@ impl Tokenizer {
     /// `merges.txt` (GPT-2); `vocab.txt` (BERT).
     pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer, Error> {
         let path = path.as_ref();
+        if matches!(path.try_exists(), Ok(false)) {
+            return Err(Error::Format { path: path.to_owned(), problem: MISSING.to_owned() });
+        }
         let kind = if path.is_dir() { load_folder(path)? } else { load_file(path)? };
         let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
         let vocabulary: &[&'static str] = match &kind {

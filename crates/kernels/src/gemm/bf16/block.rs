@@ -45,10 +45,17 @@ impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
+        assert!(const { N == 1 || S::BESIDE_TILES }, "numbers in parts are for tiles");
         let tiles = self.isa.tiles::<S>();
-        match &tiles {
-            Some(tiles) if N == 1 && self.left.stay => self.rows_stay(s, tiles),
-            _ => self.columns_stay(s, tiles.as_ref()),
+        // Conditions that are constants come first, here and below: what they rule out is not even compiled.
+        if S::BESIDE_TILES
+            && const { N == 1 }
+            && self.left.stay
+            && let Some(tiles) = &tiles
+        {
+            self.rows_stay(s, tiles);
+        } else {
+            self.columns_stay(s, tiles.as_ref());
         }
         if self.epilogue.streamed {
             settle();
@@ -106,7 +113,9 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
                 .as_ref()
                 .zip(before)
                 .and_then(|(in_steps, row)| Some((in_steps, self.whole::<TILE>(row, column)?)));
-            if let Some(tiles) = tiles {
+            if S::BESIDE_TILES
+                && let Some(tiles) = tiles
+            {
                 let (a, b) = (data.as_ptr(), panel.as_ptr());
                 // A share of what comes next, as large as the product is long, or the product's own again if there is none.
                 let rest = |next: &[bf16], own| match next.get(i * steps * N * FETCHED..) {
@@ -156,7 +165,6 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
                     }
                 }
             } else {
-                assert!(N == 1, "numbers in parts are for tiles");
                 let rows = TILE.min(self.left.m - row);
                 // Safety: as above; sums are this task's alone.
                 unsafe {
