@@ -33,6 +33,7 @@ fn check_kernels(precision: &str) {
         let [rate, most, share] = ["rate", "limit_rate", "share"].map(|field| row[field].as_f64().unwrap());
         assert!(rate > 0.0 && most > 0.0 && share > 0.0, "{row}");
         assert!((rate / most / share - 1.0).abs() < 1e-9, "{row}");
+        assert!(row["best_share"].as_f64().unwrap() > 0.0, "{row}");
         let limit = row["limit"].as_str().unwrap();
         let product = ["gemm", "attention", "projection"]
             .iter()
