@@ -8,6 +8,7 @@
 //! Kernel and limit take turns of some milliseconds, and the medians count: what else the machine has to do holds up both. The
 //! best of both are told as well.
 
+use super::limit::{Limit, Operands, Work};
 use super::median;
 use crate::error::Error;
 use crate::options::{Compute, between};
@@ -20,7 +21,6 @@ use attentive_kernels::embedding::{embedding, embedding_backward};
 use attentive_kernels::gemm::{
     BothWays, Epilogue, Int8Weights, Matrix, Operand, PackedWeights, Weights, gemm_int8,
 };
-use attentive_kernels::limits::{Stream, TileProducts, multiply_add_rate};
 use attentive_kernels::loss::cross_entropy;
 use attentive_kernels::norm::{residual_layer_norm, residual_layer_norm_backward};
 use attentive_kernels::optimizer::{Adam, adam, squared_norm};
@@ -55,8 +55,6 @@ pub(crate) struct Kernels {
     json: bool,
 }
 
-/// Bytes that no cache holds: two arrays of 256 MiB.
-const MEMORY: usize = 1 << 29;
 /// A kernel's turn. Its operands are in their caches again when it is timed: the run before that does not count.
 const TURN: Duration = Duration::from_millis(2);
 const TOKENS: usize = 1024;
@@ -89,78 +87,6 @@ struct Row {
     /// The share of the fastest run, held against the greatest of the limit's rates: on a machine that is never at rest,
     /// the nearest thing to it.
     best_share: f64,
-}
-
-/// What a kernel has to do, which says what limits it.
-#[derive(Clone, Copy)]
-enum Work {
-    /// Floating-point operations on vectors.
-    Flops(usize),
-    /// Operations of a product of such operands, on tiles where there are any.
-    Product(usize, Operands),
-    /// Bytes: how many are read or written at the least, and how many there are.
-    Bytes { moved: usize, held: usize },
-}
-
-#[derive(Clone, Copy)]
-enum Operands {
-    F32,
-    /// f32 on the way back, where tiles multiply six pairs of its parts.
-    Parts,
-    /// f32 a third forward and two thirds back.
-    Both,
-    Bf16,
-    /// bf16 on the way back through attention: of five products, tiles multiply two parts of an operand in three.
-    Attention,
-    Int8,
-}
-
-impl Work {
-    /// Operations or bytes.
-    fn amount(self) -> usize {
-        match self {
-            Work::Flops(amount) | Work::Product(amount, _) | Work::Bytes { moved: amount, .. } => amount,
-        }
-    }
-}
-
-/// What a kernel is held against.
-struct Limit {
-    name: &'static str,
-    /// FLOP/s or bytes/s, of one short attempt.
-    rate: Box<dyn FnMut(&Cpu) -> f64>,
-}
-
-impl Limit {
-    fn of(work: Work, cpu: &Cpu) -> Limit {
-        match (work, TileProducts::bf16(cpu), TileProducts::int8(cpu)) {
-            (Work::Product(_, Operands::Bf16), Some(tiles), _) => {
-                Limit::new("tile bf16", move |cpu| tiles.rate(cpu))
-            }
-            (Work::Product(_, Operands::Parts), Some(tiles), _) => {
-                Limit::new("tile bf16 / 6", move |cpu| tiles.rate(cpu) / 6.0)
-            }
-            (Work::Product(_, Operands::Both), Some(tiles), _) => Limit::new("f32 + tile / 6", move |cpu| {
-                3.0 / (1.0 / multiply_add_rate(cpu) + 12.0 / tiles.rate(cpu))
-            }),
-            (Work::Product(_, Operands::Attention), Some(tiles), _) => {
-                Limit::new("tile bf16 × 5/8", move |cpu| tiles.rate(cpu) * 5.0 / 8.0)
-            }
-            (Work::Product(_, Operands::Int8), _, Some(tiles)) => {
-                Limit::new("tile int8", move |cpu| tiles.rate(cpu))
-            }
-            (Work::Flops(_) | Work::Product(..), ..) => Limit::new("multiply-add", multiply_add_rate),
-            (Work::Bytes { held, .. }, ..) => {
-                // Powers of two are near enough.
-                let mut stream = Stream::new(held.next_power_of_two().min(MEMORY));
-                Limit::new("stream", move |cpu| stream.rate(cpu))
-            }
-        }
-    }
-
-    fn new(name: &'static str, rate: impl FnMut(&Cpu) -> f64 + 'static) -> Limit {
-        Limit { name, rate: Box::new(rate) }
-    }
 }
 
 /// What products of a precision multiply on the way forward, on the way back, and on both.

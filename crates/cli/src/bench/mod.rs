@@ -1,6 +1,7 @@
 //! `attentive bench`: how fast this machine is at it.
 
 mod kernels;
+mod limit;
 mod train;
 mod translate;
 

@@ -13,6 +13,7 @@ fn check_kernels(precision: &str) {
     let report = run(&format!("bench kernels --precision {precision} --threads 2 --time 1 --json")).json();
     assert_eq!(report["precision"], precision);
     assert_eq!(report["threads"], 2);
+    let on_tiles = report["isa"] == "amx";
     let kernels = report["kernels"].as_array().unwrap();
     let names = ["gemm nt", "gemm nn", "gemm tn", "attention", "attention backward", "residual dropout norm"];
     let more = [
@@ -34,11 +35,25 @@ fn check_kernels(precision: &str) {
         assert!(rate > 0.0 && most > 0.0 && share > 0.0, "{row}");
         assert!((rate / most / share - 1.0).abs() < 1e-9, "{row}");
         assert!(row["best_share"].as_f64().unwrap() > 0.0, "{row}");
-        let limit = row["limit"].as_str().unwrap();
-        let product = ["gemm", "attention", "projection"]
-            .iter()
-            .any(|name| row["kernel"].as_str().unwrap().starts_with(name));
-        assert_eq!(limit != "stream", product, "{row}");
+        assert_eq!(row["limit"], limit_of(row["kernel"].as_str().unwrap(), precision, on_tiles), "{row}");
+    }
+}
+
+/// What a kernel must be held against.
+fn limit_of(kernel: &str, precision: &str, on_tiles: bool) -> &'static str {
+    match (kernel, precision) {
+        ("gemm nt" | "gemm nn" | "gemm tn" | "gemm int8" | "attention backward" | "projection loss", _)
+            if !on_tiles =>
+        {
+            "multiply-add"
+        }
+        ("gemm int8", _) => "tile int8",
+        ("attention", _) | ("gemm nt" | "attention backward", "f32") => "multiply-add",
+        ("gemm nn" | "gemm tn", "f32") => "tile bf16 / 6",
+        ("projection loss", "f32") => "f32 + tile / 6",
+        ("gemm nt" | "gemm nn" | "gemm tn" | "projection loss", "bf16") => "tile bf16",
+        ("attention backward", "bf16") => "tile bf16 × 5/8",
+        _ => "stream",
     }
 }
 
