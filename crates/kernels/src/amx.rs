@@ -55,10 +55,10 @@ pub(crate) struct Product<T, Sum> {
     expect(dead_code, reason = "there is no product of tiles without them")
 )]
 pub(crate) struct TwoByTwo {
-    /// Twice 16 rows, as in a [`Product`].
-    pub a: [*const half::bf16; 2],
-    pub a_stride: usize,
-    pub a_step: usize,
+    pub a: Pair,
+    /// Where the rows are stored as well, on their way through the registers, if they are to lie closer together for the products
+    /// after this one ([`Pair::copied`]).
+    pub copy: Option<*mut half::bf16>,
     /// As in a [`Product`].
     pub b: *const half::bf16,
     pub steps: usize,
@@ -67,6 +67,27 @@ pub(crate) struct TwoByTwo {
     pub first: bool,
     /// Where the sums of the product before go to, if there was one.
     pub before: Option<*mut f32>,
+}
+
+/// Twice 16 rows of 64 bytes, `stride` bytes apart, at each step `step` bytes further.
+#[derive(Clone, Copy)]
+#[cfg_attr(
+    not(all(target_arch = "x86_64", target_os = "linux")),
+    expect(dead_code, reason = "there is no product of tiles without them")
+)]
+pub(crate) struct Pair {
+    pub upper: *const half::bf16,
+    pub lower: *const half::bf16,
+    pub stride: usize,
+    pub step: usize,
+}
+
+impl Pair {
+    /// The rows of a product that stored them here: for each step two tiles of 1 KiB.
+    #[inline(always)]
+    pub(crate) fn copied(at: *const half::bf16) -> Pair {
+        Pair { upper: at, lower: at.wrapping_byte_add(1024), stride: 64, step: 2048 }
+    }
 }
 
 /// What comes later and is fetched meanwhile: at each step four cache lines, so many bytes from each other, and the next four so
@@ -84,7 +105,7 @@ pub(crate) struct Ahead {
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod linux {
-    use super::{Ahead, PANEL, Product, TwoByTwo, TwoTiles};
+    use super::{Ahead, PANEL, Pair, Product, TwoByTwo, TwoTiles};
     use crate::simd::fetch;
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid, __cpuid_count};
@@ -380,7 +401,8 @@ mod linux {
         ///
         /// # Safety
         /// As for [`Self::multiply_bf16`], with 32 rows and 32 × 32 sums. If there is a block `before`, it must be valid to write,
-        /// and the last thing that these tiles were used for must be the product whose sums belong there.
+        /// and the last thing that these tiles were used for must be the product whose sums belong there. If there is a place for a
+        /// copy, it must be valid to write as well.
         #[inline(always)]
         pub(crate) unsafe fn multiply_two_by_two<const FETCHES: usize>(
             &self,
@@ -388,46 +410,56 @@ mod linux {
             mut ahead: [Ahead; FETCHES],
             mut between: impl FnMut(),
         ) {
-            let TwoByTwo { a: [mut upper, mut lower], a_stride, a_step, mut b, steps, c, first, before } =
-                product;
+            let TwoByTwo { a, mut copy, mut b, steps, c, first, before } = product;
+            let Pair { mut upper, mut lower, stride, step } = a;
             debug_assert!(steps > 0 && upper.addr() % 64 == 0 && lower.addr() % 64 == 0);
             debug_assert!(b.addr() % 64 == 0 && c.addr() % 64 == 0);
             let end = b.wrapping_byte_add(steps * 2048);
             // Safety: as in the other products.
             unsafe {
-                load_tile!("tileloadd", "tmm4", upper, a_stride);
+                load_tile!("tileloadd", "tmm4", upper, stride);
                 load_tile!("tileloaddt1", "tmm6", b, 64usize);
                 first_step!("tmm4", "tmm0", "", before, c, first);
-                load_tile!("tileloadd", "tmm5", lower, a_stride);
+                load_tile!("tileloadd", "tmm5", lower, stride);
                 first_step!("tmm5", "tmm1", " + 1024", before, c, first);
                 load_tile!("tileloaddt1", "tmm6", b.wrapping_byte_add(1024), 64usize);
                 first_step!("tmm4", "tmm2", " + 2048", before, c, first);
                 first_step!("tmm5", "tmm3", " + 3072", before, c, first);
                 loop {
-                    for Ahead { first, apart, step } in &mut ahead {
-                        for line in 0..4 {
-                            fetch(first.wrapping_add(line * *apart));
-                        }
-                        *first = first.wrapping_add(*step);
+                    if let Some(to) = &mut copy {
+                        asm!(
+                            "tilestored [{to} + {row}], tmm4",
+                            "tilestored [{to} + {row} + 1024], tmm5",
+                            to = in(reg) *to,
+                            row = in(reg) 64usize,
+                            options(nostack, preserves_flags),
+                        );
+                        *to = to.wrapping_byte_add(2048);
                     }
-                    upper = upper.wrapping_byte_add(a_step);
-                    lower = lower.wrapping_byte_add(a_step);
+                    for ahead in &mut ahead {
+                        for line in 0..4 {
+                            fetch(ahead.first.wrapping_add(line * ahead.apart));
+                        }
+                        ahead.first = ahead.first.wrapping_add(ahead.step);
+                    }
+                    upper = upper.wrapping_byte_add(step);
+                    lower = lower.wrapping_byte_add(step);
                     b = b.wrapping_byte_add(2048);
                     if b == end {
                         break;
                     }
                     asm!(
-                        "tileloadd tmm4, [{upper} + {a_stride}]",
+                        "tileloadd tmm4, [{upper} + {stride}]",
                         "tileloaddt1 tmm6, [{b} + {row}]",
                         "tdpbf16ps tmm0, tmm4, tmm6",
-                        "tileloadd tmm5, [{lower} + {a_stride}]",
+                        "tileloadd tmm5, [{lower} + {stride}]",
                         "tdpbf16ps tmm1, tmm5, tmm6",
                         "tileloaddt1 tmm6, [{b} + {row} + 1024]",
                         "tdpbf16ps tmm2, tmm4, tmm6",
                         "tdpbf16ps tmm3, tmm5, tmm6",
                         upper = in(reg) upper,
                         lower = in(reg) lower,
-                        a_stride = in(reg) a_stride,
+                        stride = in(reg) stride,
                         row = in(reg) 64usize,
                         b = in(reg) b,
                         out("tmm0") _,

@@ -42,16 +42,6 @@ impl<'a> Tile<'a> {
     fn packed<const N: usize>(data: &'a [bf16]) -> Tile<'a> {
         Tile { data, stride: LINE, step: N * TILE * LINE }
     }
-
-    /// Copies `depth` elements of each row, so that steps lie one after the other.
-    #[inline(always)]
-    pub(super) fn copy<'to>(&self, depth: usize, to: &'to mut [bf16]) -> Tile<'to> {
-        let (stride, step) = (self.stride / size_of::<bf16>(), self.step / size_of::<bf16>());
-        for (i, to) in to[..TILE * depth].as_chunks_mut::<STEP>().0.iter_mut().enumerate() {
-            *to = *self.data[i % TILE * stride + i / TILE * step..].first_chunk().expect("a step of a row");
-        }
-        Tile::packed::<1>(to)
-    }
 }
 
 /// Bytes of a step of a row: a cache line.

@@ -5,7 +5,7 @@ use super::block::Columns;
 use super::finish::{InSteps, Squares, Whole};
 use super::pack::{Right, Tile, pack_right};
 use super::{DEEP, STEP};
-use crate::amx::{Ahead, PANEL, TILE, Tiles, TwoByTwo};
+use crate::amx::{Ahead, PANEL, Pair, TILE, Tiles, TwoByTwo};
 use crate::simd::{Real, Simd};
 use half::bf16;
 use std::ops::Range;
@@ -72,20 +72,22 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
         let (mut before, mut squares) = (None, Squares::new());
         let passes = rows.len().div_ceil(PAIR);
         for (pass, row) in rows.clone().step_by(PAIR).enumerate() {
-            let pair = self.pair(row, start, copied);
-            let [Tile { data: upper, stride, step }, Tile { data: lower, .. }] = pair;
+            let [Tile { data: upper, stride, step }, Tile { data: lower, .. }] =
+                [row, row + TILE].map(|row| self.left.tile(row, start));
             for data in [upper, lower] {
                 assert!(size_of_val(data) >= (TILE - 1) * stride + (steps - 1) * step + 64);
             }
+            let mut a = Pair { upper: upper.as_ptr(), lower: lower.as_ptr(), stride, step };
             let next_pair = self.after(row, start, &rows);
             for (i, (column, panel)) in
                 self.columns.clone().step_by(PANEL).zip(panels.chunks(apart)).enumerate()
             {
                 assert!(panel.len() >= depth * PANEL);
+                // The first product copies long rows, which would be in each other's way in the first cache.
+                let copy = (i == 0 && !copied.is_empty()).then(|| copied[..PAIR * depth].as_mut_ptr());
                 let product = TwoByTwo {
-                    a: [upper.as_ptr(), lower.as_ptr()],
-                    a_stride: stride,
-                    a_step: step,
+                    a,
+                    copy,
                     b: panel.as_ptr(),
                     steps,
                     c: self.sums_of::<PAIR>(row, column),
@@ -102,8 +104,8 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
                     .as_ref()
                     .zip(before)
                     .and_then(|(in_steps, (row, column))| Some((in_steps, self.whole::<PAIR>(row, column)?)));
-                // Safety: both tiles have sixteen rows, as just checked, the panel as many steps, sums are a whole block, and the
-                // places of blocks do not overlap and belong to one task. Nobody writes to the sums of a complete block before the
+                // Safety: both tiles have sixteen rows, as just checked, the panel and the copy as many steps, sums are a whole block,
+                // and the places of blocks do not overlap and belong to one task. Nobody writes to the sums of a complete block before the
                 // block after this one, and nothing but these products uses the tiles.
                 unsafe {
                     match (next_rows, next_columns) {
@@ -115,6 +117,9 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
                             self.two_by_two(s, tiles, product, [rows, columns], finish, &mut squares);
                         }
                     }
+                }
+                if let Some(copy) = copy {
+                    a = Pair::copied(copy);
                 }
                 if let Some((row, column)) = before.replace((row, column))
                     && last
@@ -171,20 +176,6 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
                 None => tiles.multiply_two_by_two(product, ahead, || {}),
             }
         }
-    }
-
-    /// The stretch of `k` from `start` on of the 32 rows from `row` on, copied to where there is room for them: then they are longer,
-    /// and would be in each other's way in a cache.
-    #[inline(always)]
-    fn pair<'r>(&'r self, row: usize, start: usize, copied: &'r mut [bf16]) -> [Tile<'r>; 2] {
-        let pair = [self.left.tile(row, start), self.left.tile(row + TILE, start)];
-        if copied.is_empty() {
-            return pair;
-        }
-        let (upper, lower) = copied.split_at_mut(TILE * DEEP);
-        let [first, second] = pair;
-        let depth = self.left.depth(start);
-        [first.copy(depth, upper), second.copy(depth, lower)]
     }
 
     /// The row and the place in `k` where the pair begins that comes after another, if it is known.
