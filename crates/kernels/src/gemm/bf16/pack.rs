@@ -3,7 +3,7 @@
 use super::parts::{load_pairs, load_row, pairs, row};
 use super::{DEEP, DEPTH, Matrix, STEP, whole_steps};
 use crate::Cpu;
-use crate::amx::TILE;
+use crate::amx::{PANEL, TILE};
 use crate::isa::Kernel;
 use crate::scratch::Scratch;
 use crate::simd::{Real, Simd, load};
@@ -266,20 +266,45 @@ pub(crate) fn pack_right<S: Simd, T: Real, const N: usize>(
     to: &mut [bf16],
 ) {
     let (k, n) = (b.rows, b.cols);
-    let mut pairs = Pairs::<N>::new();
-    for (i, to) in to.chunks_exact_mut(N * 2 * TILE * STEP).enumerate() {
-        let step = start + i * STEP;
+    let steps = to.chunks_exact_mut(N * PANEL * STEP).map(|to| {
         let (first, second) = to.split_at_mut(N * TILE * STEP);
-        let tiles = [as_tiles::<N>(first), as_tiles::<N>(second)];
-        if !b.transposed {
+        [as_tiles::<N>(first), as_tiles::<N>(second)]
+    });
+    let steps = (start..).step_by(STEP).zip(steps);
+    if !b.transposed {
+        for (step, tiles) in steps {
             merge_tiles(s, b.data, n, step..k, column, tiles);
-            continue;
         }
+        return;
+    }
+    let mut pairs = Pairs::<N>::new();
+    for (step, tiles) in steps {
         for (first, to) in (column..).step_by(TILE).zip(tiles) {
             for i in 0..TILE {
                 row_pairs(s, part(b.data, k, first + i..n, step..k.min(step + STEP)), &mut pairs.0, i);
             }
             transpose(s, &pairs.0, to);
+        }
+    }
+}
+
+/// Packs a stretch of `depth` rows of some columns of `B`, one panel behind the other.
+#[inline(always)]
+pub(super) fn pack_panels<S: Simd, T: Real>(
+    s: S,
+    b: Matrix<T>,
+    columns: Range<usize>,
+    start: usize,
+    depth: usize,
+    to: &mut [bf16],
+) {
+    // Rows that lie together are read a step of `k` at a time, with all panels: the processor fetches what comes next in a row, but
+    // not the next row. Columns that lie together are read one panel after the other.
+    let piece = if b.transposed { depth } else { STEP };
+    for begin in (0..depth).step_by(piece) {
+        for (column, to) in columns.clone().step_by(PANEL).zip(to.chunks_exact_mut(depth * PANEL)) {
+            let to = &mut to[begin * PANEL..][..piece * PANEL];
+            pack_right::<_, _, 1>(s, b, column, start + begin, to);
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::block::Columns;
 use super::finish::{InSteps, Squares, Whole};
-use super::pack::{Right, Tile, pack_right};
+use super::pack::{Right, Tile, pack_panels};
 use super::{DEEP, STEP};
 use crate::amx::{Ahead, PANEL, Pair, TILE, Tiles, TwoByTwo};
 use crate::simd::{Real, Simd};
@@ -40,10 +40,7 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
             let (panels, apart) = match self.b {
                 Right::Packed(panels) => (&panels[self.columns.start * k + start * PANEL..], k * PANEL),
                 Right::Matrix(b) => {
-                    for (column, to) in self.columns.clone().step_by(PANEL).zip(right.chunks_exact_mut(size))
-                    {
-                        pack_right::<_, _, 1>(s, b, column, start, to);
-                    }
+                    pack_panels(s, b, self.columns.clone(), start, depth, right);
                     (&*right, size)
                 }
             };
@@ -199,8 +196,8 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
         Ahead { first: data.as_ptr().wrapping_byte_add(row % TILE * stride).cast(), apart: stride, step }
     }
 
-    /// The columns that are needed after those of the task up to `end` of `k`, if they are not the same: a part of the `i`th panel,
-    /// of which so many steps have been fetched.
+    /// The columns that are needed after those of the task up to `end` of `k`, if they are not the same and come packed: a part of
+    /// the `i`th panel, of which so many steps have been fetched.
     #[inline(always)]
     fn columns_ahead(&self, end: usize, i: usize, steps: usize) -> Option<Ahead> {
         let k = self.left.length;
@@ -209,24 +206,10 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
         if (column == self.columns.start + i * PANEL && k <= DEEP) || column >= self.n {
             return None;
         }
-        match self.b {
-            Right::Packed(panels) => {
-                let panel = &panels[column * k + start * PANEL..][..depth * PANEL];
-                let step = PANEL * STEP / COLUMN_FETCHES;
-                let rest = panel.get(steps * step..).filter(|rest| !rest.is_empty())?;
-                Some(Ahead { first: rest.as_ptr().cast(), apart: 64, step: step * size_of::<bf16>() })
-            }
-            // About to be packed: of bf16, a row of a panel is a cache line if it begins at one, and four of them are a step.
-            Right::Matrix(b) if !b.transposed && size_of::<B>() == size_of::<bf16>() => {
-                let row = start + steps * STEP / COLUMN_FETCHES;
-                let width = b.cols * size_of::<B>();
-                (row < b.rows.min(start + depth)).then(|| Ahead {
-                    first: b.data[row * b.cols + column..].as_ptr().cast(),
-                    apart: width,
-                    step: STEP / COLUMN_FETCHES * width,
-                })
-            }
-            Right::Matrix(_) => None,
-        }
+        let Right::Packed(panels) = self.b else { return None };
+        let panel = &panels[column * k + start * PANEL..][..depth * PANEL];
+        let step = PANEL * STEP / COLUMN_FETCHES;
+        let rest = panel.get(steps * step..).filter(|rest| !rest.is_empty())?;
+        Some(Ahead { first: rest.as_ptr().cast(), apart: 64, step: step * size_of::<bf16>() })
     }
 }
