@@ -4,7 +4,7 @@ use super::backward_on_tiles::{backward_on_tiles, fits_tiles};
 use super::block::{
     BLOCK, base, copy, cut, factors, masked, multiply, multiply_add, padded, part, size, transpose,
 };
-use super::{Attention, Rows, Span, check_len, disjoint, keys};
+use super::{Attention, Rows, Span, check_len, disjoint, for_heads, keys};
 use crate::isa::{Isa, Kernel};
 use crate::math::exp;
 use crate::scratch::Scratch;
@@ -55,8 +55,8 @@ pub fn attention_backward<T: Real>(
 
     let wide = |data| Rows { data, stride: heads * d_v };
     let (dq, dk, dv) = (Shared::new(dq), Shared::new(dk), Shared::new(dv));
-    cpu.threads.run(spans.len() * heads, |task| {
-        let (span, head) = (&spans[task / heads], task % heads);
+    for_heads(cpu, spans.len(), heads, |span, head| {
+        let span = &spans[span];
         let (query, key) = (span.query as usize, span.key as usize);
         let head = Head {
             attention,

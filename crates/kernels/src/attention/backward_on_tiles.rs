@@ -13,7 +13,7 @@ use crate::gemm::Matrix;
 use crate::gemm::bf16::{Parts, STEP, as_tiles, pack_right, pairs, put, row, transpose};
 use crate::isa::{Isa, Kernel};
 use crate::scratch::Scratch;
-use crate::simd::{Simd, load};
+use crate::simd::{Simd, fetch, load};
 use half::bf16;
 
 /// Whether the tiles can do it.
@@ -241,7 +241,8 @@ fn parts(tiles: &mut [bf16], tile: usize) -> &mut Parts<PARTS> {
     as_tiles(&mut tiles[tile * PARTS * IN_TILE..][..PARTS * IN_TILE])
 }
 
-/// Copies the first `[rows, width]` of a matrix of bf16, with rows of zeros below them up to a whole step.
+/// Copies the first `[rows, width]` of a matrix of bf16, with rows of zeros below them up to a whole step. What lies beside them,
+/// which the next head needs, is fetched.
 #[inline(always)]
 fn copy<'a, S: Simd, T: Real>(
     s: S,
@@ -253,6 +254,9 @@ fn copy<'a, S: Simd, T: Real>(
     let all = rows.next_multiple_of(STEP);
     for i in 0..rows {
         let (from, to) = (from.row(i, width), &mut to[i * width..][..width]);
+        for at in (0..width).step_by(STEP) {
+            fetch(from.as_ptr().wrapping_add(width + at));
+        }
         for at in (0..width).step_by(2 * S::LANES) {
             // Safety: a row is as wide as whole steps, which are as wide as whole pairs of vectors.
             unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), T::load_row(s, from.as_ptr().add(at))) }

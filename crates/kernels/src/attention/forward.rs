@@ -3,7 +3,7 @@
 use super::block::{
     BLOCK, base, copy, cut, factors, masked, multiply, multiply_add, padded, part, size, transpose,
 };
-use super::{Attention, Rows, Span, check_len, keys};
+use super::{Attention, Rows, Span, check_len, for_heads, keys};
 use crate::isa::{Isa, Kernel};
 use crate::math::exp;
 use crate::scratch::Scratch;
@@ -59,8 +59,8 @@ pub fn attention<T: Real>(
 
     let blocks = blocks_of_queries(spans);
     let (y, lse) = (Shared::new(y), Shared::new(lse));
-    cpu.threads.run(blocks.len() * heads, |task| {
-        let (block, head) = (blocks[task / heads], task % heads);
+    for_heads(cpu, blocks.len(), heads, |block, head| {
+        let block = blocks[block];
         let key = spans[block.span].key as usize;
         let b = BLOCK;
         let sizes = [size(b, d_k), size(b, d_k), size(b, d_v), size(b, b), size(b, d_v), size(b, 1)];
@@ -118,8 +118,8 @@ pub fn attention_weights<T: Real>(
 
     let blocks = blocks_of_queries(spans);
     let out = Shared::new(out);
-    cpu.threads.run(blocks.len() * heads.len(), |task| {
-        let (block, number) = (blocks[task / heads.len()], task % heads.len());
+    for_heads(cpu, blocks.len(), heads.len(), |block, number| {
+        let block = blocks[block];
         let (span, head) = (&spans[block.span], heads[number]);
         let (queries, keys) = (span.queries as usize, span.keys as usize);
         let matrix = ends[block.span] - (heads.len() - number) * queries * keys;

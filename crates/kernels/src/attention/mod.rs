@@ -40,7 +40,7 @@ pub use decode::{KeyLists, attention_to_lists, heads_side_by_side};
 pub use forward::{attention, attention_weights};
 pub use int8::{Int8Cache, attention_to_int8_lists, fits_int8, key_order, value_order};
 
-use crate::{Dropout, Real};
+use crate::{Cpu, Dropout, Real};
 use std::ops::Range;
 
 /// What one attention computes, apart from the numbers.
@@ -123,6 +123,24 @@ impl<'a, T: Real> Rows<'a, T> {
             "{op}: {name} has {len} elements in rows of stride {stride}, the spans need [{rows}, {width}]"
         );
     }
+}
+
+/// Heads that a task has at most, one after the other. They lie side by side in every row, and what the first of them needs brings the
+/// others nearer.
+const TOGETHER: usize = 4;
+/// Tasks for each thread that there are to be at least, so that none waits long for the last.
+const TASKS: usize = 8;
+
+/// Calls `run(i, head)` for each of the `heads` of each of `count` spans, or of other things that have heads.
+fn for_heads(cpu: &Cpu, count: usize, heads: usize, run: impl Fn(usize, usize) + Sync) {
+    let together = (count * heads / (TASKS * cpu.threads.count())).clamp(1, TOGETHER);
+    let groups = heads.div_ceil(together);
+    cpu.threads.run(count * groups, |task| {
+        let first = task % groups * together;
+        for head in first..heads.min(first + together) {
+            run(task / groups, head);
+        }
+    });
 }
 
 impl Attention {
