@@ -402,7 +402,7 @@ mod linux {
         /// # Safety
         /// As for [`Self::multiply_bf16`], with 32 rows and 32 × 32 sums. If there is a block `before`, it must be valid to write,
         /// and the last thing that these tiles were used for must be the product whose sums belong there. If there is a place for a
-        /// copy, it must be valid to write as well.
+        /// copy, it must be valid to write, 2 KiB for each step, and apart from operands and sums.
         #[inline(always)]
         pub(crate) unsafe fn multiply_two_by_two<const FETCHES: usize>(
             &self,

@@ -241,8 +241,8 @@ fn parts(tiles: &mut [bf16], tile: usize) -> &mut Parts<PARTS> {
     as_tiles(&mut tiles[tile * PARTS * IN_TILE..][..PARTS * IN_TILE])
 }
 
-/// Copies the first `[rows, width]` of a matrix of bf16, with rows of zeros below them up to a whole step. What lies beside them,
-/// which the next head needs, is fetched.
+/// Copies the first `[rows, width]` of a matrix of bf16, with rows of zeros below them up to a whole step. What lies beside
+/// them is fetched: mostly it is what this thread needs next, for the next head.
 #[inline(always)]
 fn copy<'a, S: Simd, T: Real>(
     s: S,

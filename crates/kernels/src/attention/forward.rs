@@ -144,7 +144,7 @@ pub fn attention_weights<T: Real>(
     });
 }
 
-/// Queries of a span that one task computes, for one head.
+/// Queries of a span that are computed together, for one head.
 #[derive(Clone, Copy)]
 struct Block {
     span: usize,

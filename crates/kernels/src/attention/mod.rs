@@ -125,8 +125,8 @@ impl<'a, T: Real> Rows<'a, T> {
     }
 }
 
-/// Heads that a task has at most, one after the other. They lie side by side in every row, and what the first of them needs brings the
-/// others nearer.
+/// Heads that a task has at most, one after the other. Neighbours lie side by side in every row: what the first of them needs brings
+/// the others nearer.
 const TOGETHER: usize = 4;
 /// Tasks for each thread that there are to be at least, so that none waits long for the last.
 const TASKS: usize = 8;

@@ -200,6 +200,7 @@ fn dropping(p: f32) -> Option<Dropout> {
 
 fn cases<T: Real>() -> Vec<Case<T>> {
     let causal = Attention { causal: true, ..plain(2, 8, 8) };
+    let many: Vec<Span> = (0..14).map(|i| span(2 * i, 2, 3 * i, 3, 0)).collect();
     vec![
         Case::new(plain(1, 1, 1), &[]),
         Case::new(plain(1, 1, 1), &[span(0, 1, 0, 1, 0)]),
@@ -243,6 +244,9 @@ fn cases<T: Real>() -> Vec<Case<T>> {
             Attention { causal: true, window: Some(40), ..plain(1, 32, 96) },
             &[span(0, 200, 0, 200, 0), span(200, 9, 200, 80, 71)],
         ),
+        // So many that a task has several heads, and the last of a row fewer.
+        Case::new(plain(5, 3, 4), &many),
+        Case::new(plain(5, 32, 32), &many),
     ]
 }
 

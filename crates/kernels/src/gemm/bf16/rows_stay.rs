@@ -68,6 +68,9 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
         let in_steps = if last { self.in_steps::<PAIR>(steps) } else { None };
         let (mut before, mut squares) = (None, Squares::new());
         let passes = rows.len().div_ceil(PAIR);
+        // The first product of a pass copies long rows, which would be in each other's way in the first cache, for those after it.
+        let room =
+            (!copied.is_empty() && self.columns.len() > PANEL).then(|| copied[..PAIR * depth].as_mut_ptr());
         for (pass, row) in rows.clone().step_by(PAIR).enumerate() {
             let [Tile { data: upper, stride, step }, Tile { data: lower, .. }] =
                 [row, row + TILE].map(|row| self.left.tile(row, start));
@@ -80,8 +83,7 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
                 self.columns.clone().step_by(PANEL).zip(panels.chunks(apart)).enumerate()
             {
                 assert!(panel.len() >= depth * PANEL);
-                // The first product copies long rows, which would be in each other's way in the first cache.
-                let copy = (i == 0 && !copied.is_empty()).then(|| copied[..PAIR * depth].as_mut_ptr());
+                let copy = room.filter(|_| i == 0);
                 let product = TwoByTwo {
                     a,
                     copy,
@@ -101,8 +103,9 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
                     .as_ref()
                     .zip(before)
                     .and_then(|(in_steps, (row, column))| Some((in_steps, self.whole::<PAIR>(row, column)?)));
-                // Safety: both tiles have sixteen rows, as just checked, the panel and the copy as many steps, sums are a whole block,
-                // and the places of blocks do not overlap and belong to one task. Nobody writes to the sums of a complete block before the
+                // Safety: both tiles have sixteen rows, as just checked, or were copied, all steps of them, by the first product of this
+                // pass. The panel and the room for the copy have as many steps, sums are a whole block, and the places of blocks do not
+                // overlap and belong to one task. Nobody writes to the sums of a complete block before the
                 // block after this one, and nothing but these products uses the tiles.
                 unsafe {
                     match (next_rows, next_columns) {
