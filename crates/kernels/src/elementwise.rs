@@ -18,6 +18,14 @@ pub fn mul<T: Real>(cpu: &Cpu, a: &[T], b: &[T], y: &mut [T]) {
     map(cpu, "mul", Mul, [a, b], y);
 }
 
+/// `y = x` in f32, which is exact.
+pub fn widen<T: Real>(cpu: &Cpu, x: &[T], y: &mut [f32]) {
+    assert_same_length("widen", x, y);
+    cpu.threads.for_pieces(y, PIECE, |i, y| {
+        cpu.isa.dispatch(Widen { x: &x[i * PIECE..][..y.len()], y });
+    });
+}
+
 /// `y += factor · x`.
 pub fn add_assign<T: Real>(cpu: &Cpu, y: &mut [T], x: &[T], factor: f32) {
     assert_same_length("add_assign", x, y);
@@ -121,6 +129,24 @@ impl Map<2> for AddDropout {
             Some(dropout) => s.fma(r, dropout.factors(s, index as u32), x),
             None => s.add(x, r),
         }
+    }
+}
+
+struct Widen<'a, T> {
+    x: &'a [T],
+    y: &'a mut [f32],
+}
+
+impl<T: Real> Kernel for Widen<'_, T> {
+    type Output = ();
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        for_vectors(
+            s,
+            self.y.len(),
+            #[inline(always)]
+            |at, n| store(s, self.y, at, n, load(s, self.x, at, n)),
+        );
     }
 }
 
@@ -242,6 +268,7 @@ mod tests {
                 check(&from_indices(len, |i| wx[i] * -1.7), 1e-6, |cpu| {
                     written(len, |y| scale(cpu, &x, -1.7, y))
                 });
+                check(&wx, 0.0, |cpu| written(len, |y| widen(cpu, &x, y)));
                 check(&from_indices(len, |i| wx[i] + 0.3 * wr[i]), 1e-6, |cpu| {
                     let mut y = x.clone();
                     add_assign(cpu, &mut y, &r, 0.3);

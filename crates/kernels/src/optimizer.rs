@@ -11,7 +11,7 @@ use crate::gemm::{BothWays, Matrix, Places};
 use crate::isa::Kernel;
 use crate::pass::{Map, PIECE, assert_same_length, reduce};
 use crate::scratch::Scratch;
-use crate::simd::{Simd, fetch, for_vectors, load, store};
+use crate::simd::{Real, Simd, fetch, for_vectors, load, store};
 use crate::threads::Shared;
 use half::bf16;
 use std::ops::Range;
@@ -45,13 +45,13 @@ pub struct Adam {
 ///
 /// The factor is for averaging and clipping, so that neither needs a pass of its own. If `p` are weights that are packed as
 /// well, they are packed anew while they are at hand.
-pub fn adam(
+pub fn adam<G: Real>(
     cpu: &Cpu,
     hyper: &Adam,
     step: u32,
     factor: f32,
     p: &mut [f32],
-    g: &[f32],
+    g: &[G],
     m: &mut [f32],
     v: &mut [f32],
     packed: Option<&mut BothWays>,
@@ -89,7 +89,7 @@ pub fn adam(
 }
 
 /// `Σ g²`, added in an order that depends on the number of elements alone.
-pub fn squared_norm(cpu: &Cpu, g: &[f32]) -> f64 {
+pub fn squared_norm<G: Real>(cpu: &Cpu, g: &[G]) -> f64 {
     reduce(cpu, Square, g)
 }
 
@@ -138,15 +138,15 @@ impl Coefficients {
     }
 }
 
-struct Step<'a> {
+struct Step<'a, G> {
     coefficients: Coefficients,
     p: &'a mut [f32],
-    g: &'a [f32],
+    g: &'a [G],
     m: &'a mut [f32],
     v: &'a mut [f32],
 }
 
-impl Kernel for Step<'_> {
+impl<G: Real> Kernel for Step<'_, G> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -158,7 +158,7 @@ impl Kernel for Step<'_> {
     }
 }
 
-impl Step<'_> {
+impl<G: Real> Step<'_, G> {
     /// Makes the step, and shows each vector of parameters with its place and how many of its lanes count.
     #[inline(always)]
     fn make<S: Simd>(self, s: S, mut show: impl FnMut(usize, usize, S::F)) {
@@ -168,9 +168,10 @@ impl Step<'_> {
             self.p.len(),
             #[inline(always)]
             |at, n| {
-                for x in [&*self.p, self.g, self.m, self.v] {
+                for x in [&*self.p, self.m, self.v] {
                     fetch(x.as_ptr().wrapping_add(at + AHEAD));
                 }
+                fetch(self.g.as_ptr().wrapping_add(at + AHEAD));
                 let g = s.mul(load(s, self.g, at, n), s.splat(c.factor));
                 let m = s.fma(load(s, self.m, at, n), s.splat(c.beta1), s.mul(g, s.splat(c.rest1)));
                 let v = s.fma(load(s, self.v, at, n), s.splat(c.beta2), s.mul(s.mul(g, g), s.splat(c.rest2)));
@@ -188,13 +189,13 @@ impl Step<'_> {
 
 /// The step of a group of rows, which are packed from a copy, rounded on the way: rows of a power of two drive each other out of the
 /// first cache.
-struct StepAndPack<'a> {
-    rows: Step<'a>,
+struct StepAndPack<'a, G> {
+    rows: Step<'a, G>,
     places: Places<'a>,
     group: usize,
 }
 
-impl Kernel for StepAndPack<'_> {
+impl<G: Real> Kernel for StepAndPack<'_, G> {
     type Output = ();
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
@@ -267,14 +268,15 @@ mod tests {
         }
     }
 
-    /// To the bit, and so are the weights that were packed on the way.
+    /// To the bit, and so are the weights that were packed on the way; gradients in bf16 are as good as the same numbers in f32.
     #[test]
     fn a_step_of_packed_weights_is_that_of_others() {
         let cpus =
             || cpus().flat_map(|cpu| [1, 2, 3, 7].map(|n| Cpu { isa: cpu.isa, threads: Threads::new(n) }));
         let shapes = [[70, 1100], [1, 33], [64, 96], [96, 64], [0, 5], [5, 0]];
         for ([n, k], cpu) in shapes.into_iter().flat_map(|shape| cpus().map(move |cpu| (shape, cpu))) {
-            let (p, g) = (normal(1, n * k), normal(2, n * k));
+            let (p, narrow) = (normal(1, n * k), normals::<bf16>(2, n * k));
+            let g: Vec<f32> = narrow.iter().map(|g| g.to_f32()).collect();
             let x = normals::<bf16>(3, 3 * k);
             let (mut plain, mut other) = (p.clone(), p.clone());
             let [mut m, mut v, mut other_m, mut other_v] = [(); 4].map(|()| vec![0.0; n * k]);
@@ -282,7 +284,7 @@ mod tests {
             for step in 1..=2 {
                 adam(&cpu, &HYPER, step, 0.5, &mut plain, &g, &mut m, &mut v, None);
                 let (m, v) = (&mut other_m, &mut other_v);
-                adam(&cpu, &HYPER, step, 0.5, &mut other, &g, m, v, Some(&mut packed));
+                adam(&cpu, &HYPER, step, 0.5, &mut other, &narrow, m, v, Some(&mut packed));
             }
             let all = |p: &[f32], m: &[f32], v: &[f32]| bits(&[p, m, v].concat());
             assert_eq!(all(&plain, &m, &v), all(&other, &other_m, &other_v), "{}", cpu.isa);
@@ -356,9 +358,10 @@ mod tests {
     #[test]
     fn the_squared_norm_is_that_of_double_precision() {
         for len in LENGTHS.into_iter().chain([1_100_003]) {
-            let g = normal(1, len);
-            let expected: f64 = wide(&g).iter().map(|g| g * g).sum();
-            check(&[expected.sqrt()], 1e-6, |cpu| vec![squared_norm(cpu, &g).sqrt() as f32]);
+            let (g, narrow) = (normal(1, len), normals::<bf16>(1, len));
+            let norm = |g: Vec<f64>| g.iter().map(|g| g * g).sum::<f64>().sqrt();
+            check(&[norm(wide(&g))], 1e-6, |cpu| vec![squared_norm(cpu, &g).sqrt() as f32]);
+            check(&[norm(wide(&narrow))], 1e-6, |cpu| vec![squared_norm(cpu, &narrow).sqrt() as f32]);
         }
     }
 

@@ -82,8 +82,7 @@ fn in_slices<T: Operand>(
         if let Some((dhidden, dtable)) = &mut gradients {
             let dlogits = Matrix::new(logits, rows, classes);
             T::back_through_weights(cpu, dlogits, back.clone(), &mut dhidden[here], Epilogue::default());
-            let add = Epilogue { accumulate: start > 0, ..Epilogue::default() };
-            T::times_activations(cpu, dlogits.t(), hidden, &mut dtable[..classes * d], add);
+            T::times_activations_in_f32(cpu, dlogits.t(), hidden, &mut dtable[..classes * d], start > 0);
         }
     }
     losses.iter().map(|&loss| loss as f64).sum::<f64>() as f32

@@ -40,12 +40,21 @@ impl Random {
         ((-2.0 * open.ln()).sqrt() * angle.cos()) as f32
     }
 
-    /// The bits of the elements `index`, `index + 1`, … as vectors.
+    /// Other bits of element `index`, for dropout, which needs more of them than all else together: scrambled once, with a word
+    /// of the key before it and the other one in the middle.
+    fn quick_bits(self, index: u32) -> u32 {
+        scramble_with(index ^ self.key[0], self.key[1])
+    }
+
+    /// [`quick_bits`](Random::quick_bits) of the elements `index`, `index + 1`, ….
     #[inline(always)]
-    pub(crate) fn vector<S: Simd>(self, s: S, index: u32) -> S::U {
+    fn quick_vector<S: Simd>(self, s: S, index: u32) -> S::U {
         let counter = s.add_u(s.splat_u(index), s.iota());
-        let once = scramble_vector(s, s.xor_u(counter, s.splat_u(self.key[0])));
-        scramble_vector(s, s.add_u(once, s.splat_u(self.key[1])))
+        let x = s.xor_u(counter, s.splat_u(self.key[0]));
+        let x = s.mul_u(s.xor_u(x, s.shr_u::<16>(x)), s.splat_u(FACTORS[0]));
+        let x = s.xor_u(x, s.splat_u(self.key[1]));
+        let x = s.mul_u(s.xor_u(x, s.shr_u::<15>(x)), s.splat_u(FACTORS[1]));
+        s.xor_u(x, s.shr_u::<15>(x))
     }
 }
 
@@ -53,17 +62,15 @@ const FACTORS: [u32; 2] = [0x21f0_aaad, 0xd35a_2d97];
 
 /// A bijection of 32 bits in which every bit of the input moves every bit of the output with a probability near
 /// one half: xor-shift and multiply, with the constants that Chris Wellons' search found to be the least biased.
-fn scramble(mut x: u32) -> u32 {
-    x = (x ^ x >> 16).wrapping_mul(FACTORS[0]);
-    x = (x ^ x >> 15).wrapping_mul(FACTORS[1]);
-    x ^ x >> 15
+fn scramble(x: u32) -> u32 {
+    scramble_with(x, 0)
 }
 
-#[inline(always)]
-fn scramble_vector<S: Simd>(s: S, x: S::U) -> S::U {
-    let x = s.mul_u(s.xor_u(x, s.shr_u::<16>(x)), s.splat_u(FACTORS[0]));
-    let x = s.mul_u(s.xor_u(x, s.shr_u::<15>(x)), s.splat_u(FACTORS[1]));
-    s.xor_u(x, s.shr_u::<15>(x))
+/// [`scramble`] with a word that goes in after the first multiplication.
+fn scramble_with(mut x: u32, word: u32) -> u32 {
+    x = (x ^ x >> 16).wrapping_mul(FACTORS[0]) ^ word;
+    x = (x ^ x >> 15).wrapping_mul(FACTORS[1]);
+    x ^ x >> 15
 }
 
 /// The output function of SplitMix64.
@@ -89,20 +96,20 @@ impl Dropout {
         1.0 / (1.0 - self.p)
     }
 
-    /// 24 bits of an element's random number below this mean that it is dropped.
+    /// 31 random bits below this mean that an element is dropped.
     fn threshold(self) -> u32 {
-        (self.p as f64 * (1u32 << 24) as f64).round() as u32
+        (self.p as f64 * (1u64 << 31) as f64).round() as u32
     }
 
     /// What element `index` is multiplied by.
     pub fn factor(self, index: u32) -> f32 {
-        if self.random.bits(index) >> 8 < self.threshold() { 0.0 } else { self.scale() }
+        if self.random.quick_bits(index) >> 1 < self.threshold() { 0.0 } else { self.scale() }
     }
 
     /// What the elements `index`, `index + 1`, … are multiplied by.
     #[inline(always)]
     pub(crate) fn factors<S: Simd>(self, s: S, index: u32) -> S::F {
-        let bits = s.shr_u::<8>(self.random.vector(s, index));
+        let bits = s.shr_u::<1>(self.random.quick_vector(s, index));
         s.select(s.lt_u(bits, s.splat_u(self.threshold())), s.splat(0.0), s.splat(self.scale()))
     }
 }
@@ -149,13 +156,36 @@ mod tests {
         }
     }
 
+    /// Neither are elements below each other in rows of a power of two, nor the bits of dropout.
     #[test]
     fn neighbouring_seeds_and_elements_are_not_correlated() {
         let n = 100_000u32;
-        let value = |seed, i| Random::new(seed).uniform(i) as f64 - 0.5;
-        let same: f64 = (0..n).map(|i| value(1, i) * value(2, i)).sum::<f64>() / n as f64 * 12.0;
-        let next: f64 = (0..n).map(|i| value(1, i) * value(1, i + 1)).sum::<f64>() / n as f64 * 12.0;
-        assert!(same.abs() < 0.012 && next.abs() < 0.012, "{same} {next}");
+        let ways: [fn(Random, u32) -> u32; 2] = [Random::bits, Random::quick_bits];
+        for (way, bits) in ways.into_iter().enumerate() {
+            let value = |seed, i| bits(Random::new(seed), i) as f64 / (1u64 << 32) as f64 - 0.5;
+            for (seed, apart) in [(2, 0), (3, 0), (1, 1), (1, 2), (1, 16), (1, 512), (1, 1024), (2, 1)] {
+                let sum: f64 = (0..n).map(|i| value(1, i) * value(seed, i + apart)).sum();
+                let correlation = sum / n as f64 * 12.0;
+                assert!(correlation.abs() < 0.012, "{way}, {seed}, {apart}: {correlation}");
+            }
+        }
+    }
+
+    /// Rows differ in how many of their elements are dropped, no more and no less than rows of coins do.
+    #[test]
+    fn what_is_dropped_of_a_row_has_the_variance_of_independent_coins() {
+        let (width, rows, p) = (64u32, 20_000, 0.1);
+        let variances = (0..4).map(|seed| {
+            let dropout = Dropout { p, random: Random::new(seed) };
+            let dropped =
+                |row| (row * width..(row + 1) * width).filter(|&i| dropout.factor(i) == 0.0).count();
+            let expected = width as f64 * p as f64;
+            (0..rows).map(|row| (dropped(row) as f64 - expected).powi(2)).sum::<f64>() / rows as f64
+        });
+        let expected = width as f64 * p as f64 * (1.0 - p as f64);
+        for variance in variances {
+            assert!((variance / expected - 1.0).abs() < 0.04, "{variance} {expected}");
+        }
     }
 
     #[test]

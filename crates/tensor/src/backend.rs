@@ -103,6 +103,8 @@ pub trait Backend: Debug + Send + Sync {
     fn binary(&self, op: Binary, a: &Tensor, b: &Tensor) -> Tensor;
     /// `factor · x`.
     fn scale(&self, x: &Tensor, factor: f32) -> Tensor;
+    /// The same numbers in f32.
+    fn widen(&self, x: &Tensor) -> Tensor;
     /// `y += factor · x`.
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32);
     /// `y += share · (x - y)`: a mean that moves along with `x`.
@@ -145,7 +147,7 @@ pub trait Backend: Debug + Send + Sync {
     fn logits(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Tensor;
     /// `dx = dy · w`.
     fn linear_backward_input(&self, dy: &Tensor, w: &Tensor, into: Option<Tensor>) -> Tensor;
-    /// `dw = dyᵀ · x`.
+    /// `dw = dyᵀ · x`: a gradient in the type of activations, or added to one in f32.
     fn linear_backward_weight(&self, dy: &Tensor, x: &Tensor, into: Option<Tensor>) -> Tensor;
     /// `a · b` for each of a batch of matrices, `[batch, m, k] · [batch, k, n]`, either one transposed in memory.
     fn matmul(&self, a: (&Tensor, bool), b: (&Tensor, bool)) -> Tensor;

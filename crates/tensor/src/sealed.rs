@@ -99,6 +99,9 @@ impl Backend for SealedBackend {
     fn scale(&self, x: &Tensor, factor: f32) -> Tensor {
         seal(self.inner.scale(&open(x), factor))
     }
+    fn widen(&self, x: &Tensor) -> Tensor {
+        seal(self.inner.widen(&open(x)))
+    }
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32) {
         change(y, |y| self.inner.add_assign(y, &open(x), factor));
     }

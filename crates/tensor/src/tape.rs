@@ -228,16 +228,14 @@ pub(crate) struct Backward {
 impl Backward {
     /// Adds a gradient to what `var` already has.
     pub(crate) fn add(&mut self, var: &Var, gradient: Tensor) {
-        let Some(Node { number, .. }) = var.node else { return };
-        assert_eq!(gradient.shape(), var.shape(), "a gradient must have the shape of its variable");
-        self.slots[number] = Some(match self.slots[number].take() {
+        let gradient = match self.take(var) {
             None => gradient,
-            Some(sum) => {
-                let mut sum = self.backend.own(sum);
+            Some(mut sum) => {
                 self.backend.add_assign(&mut sum, &gradient, 1.0);
                 sum
             }
-        });
+        };
+        self.put(var, gradient);
     }
 
     /// Lets `f` add to the gradient that `var` has so far, if any, in the same memory. It is not called where no
@@ -251,9 +249,13 @@ impl Backward {
     }
 
     /// The gradient that `var` has so far, to be added to in place and given back with [`Backward::put`].
+    ///
+    /// That of a parameter in f32 may be narrower, like the activations that it was computed from, as long as it is the only one:
+    /// more are added up in f32.
     pub(crate) fn take(&mut self, var: &Var) -> Option<Tensor> {
         let so_far = var.node.and_then(|node| self.slots[node.number].take());
-        so_far.map(|sum| self.backend.own(sum))
+        let narrow = |sum: &Tensor| sum.dtype() != var.value().dtype();
+        so_far.map(|sum| if narrow(&sum) { self.backend.widen(&sum) } else { self.backend.own(sum) })
     }
 
     /// [`Backward::take`], or zeros.

@@ -110,19 +110,15 @@ fn work<T: Real>(moved: usize, held: usize) -> Work {
 pub(crate) fn run(kernels: &Kernels) -> Result<(), Error> {
     let mut bench = Bench::new(kernels)?;
     match bench.precision {
-        Precision::F32 => of_activations::<f32>(&mut bench),
-        Precision::Bf16 => of_activations::<bf16>(&mut bench),
-    }
-    products_int8(&mut bench);
-    for parameters in [1 << 20, 1 << 24] {
-        optimizers(&mut bench, parameters);
+        Precision::F32 => all::<f32>(&mut bench),
+        Precision::Bf16 => all::<bf16>(&mut bench),
     }
     let report = bench.finish()?;
     if kernels.json { output::json(&report) } else { print(&report) }
 }
 
-/// Every kernel that activations go through, stored as `T`.
-fn of_activations<T: Operand>(bench: &mut Bench) {
+/// Every kernel, with activations that are stored as `T`.
+fn all<T: Operand>(bench: &mut Bench) {
     products::<T>(bench);
     for (sequences, length) in [(32, 32), (4, 512)] {
         attentions::<T>(bench, sequences, length);
@@ -131,6 +127,10 @@ fn of_activations<T: Operand>(bench: &mut Bench) {
     elementwise::<T>(bench);
     embeddings::<T>(bench);
     losses::<T>(bench);
+    products_int8(bench);
+    for parameters in [1 << 20, 1 << 24] {
+        optimizers::<T>(bench, parameters);
+    }
 }
 
 /// Runs kernels and writes down how long they took.
@@ -238,7 +238,7 @@ fn products<T: Operand>(bench: &mut Bench) {
     let plain = Epilogue::default;
     for [m, k, n] in LAYERS {
         let (a, w, x) = (random::<T>(m * k, 1), random(k * n, 2), random::<T>(k * n, 2));
-        let (mut y, mut dw) = (zeros::<T>(m * n), zeros(m * n));
+        let (mut y, mut dw) = (zeros::<T>(m * n), zeros::<T>(m * n));
         let [forward_work, back_work, _] =
             operands::<T>().map(|operands| Work::Product(2 * m * k * n, operands));
         let shape = format!("{m}×{k}×{n}");
@@ -255,7 +255,7 @@ fn products<T: Operand>(bench: &mut Bench) {
             T::back_through_weights(cpu, rows, back.clone(), &mut y, plain());
         });
         bench.measure("gemm tn", shape, back_work, |cpu| {
-            T::times_activations(cpu, Matrix::new(&a, k, m).t(), Matrix::new(&x, k, n), &mut dw, plain());
+            T::times_activations(cpu, Matrix::new(&a, k, m).t(), Matrix::new(&x, k, n), &mut dw);
         });
     }
 }
@@ -404,10 +404,11 @@ fn losses<T: Operand>(bench: &mut Bench) {
     });
 }
 
-/// Adam reads four numbers for each parameter and writes three.
-fn optimizers(bench: &mut Bench, parameters: usize) {
+/// Adam reads four numbers for each parameter and writes three; the gradient of weights has the type of activations.
+fn optimizers<T: Real>(bench: &mut Bench, parameters: usize) {
     let rule = Adam { rate: 1e-4, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
-    let (mut p, g) = (random(parameters, 1), random(parameters, 2));
+    let (mut p, g, narrow) =
+        (random(parameters, 1), random::<f32>(parameters, 2), random::<T>(parameters, 2));
     let (mut m, mut v) = (zeros(parameters), zeros(parameters));
     let mut step = 0;
     bench.measure("adam", parameters.to_string(), work::<f32>(7 * parameters, 4 * parameters), |cpu| {
@@ -415,15 +416,16 @@ fn optimizers(bench: &mut Bench, parameters: usize) {
         adam(cpu, &rule, step, 1.0, &mut p, &g, &mut m, &mut v, None);
     });
     // Two numbers of bf16 more.
-    let work = Work::Bytes { moved: 32 * parameters, held: 20 * parameters };
+    let work =
+        Work::Bytes { moved: (28 + size_of::<T>()) * parameters, held: (16 + size_of::<T>()) * parameters };
     let (columns, mut step) = (1024, 0);
     let mut packed = BothWays::new(&bench.cpu, &p, parameters / columns, columns);
     bench.measure("adam with packing", parameters.to_string(), work, |cpu| {
         step += 1;
-        adam(cpu, &rule, step, 1.0, &mut p, &g, &mut m, &mut v, Some(&mut packed));
+        adam(cpu, &rule, step, 1.0, &mut p, &narrow, &mut m, &mut v, Some(&mut packed));
     });
-    bench.measure("squared_norm", parameters.to_string(), once::<f32>(parameters), |cpu| {
-        black_box(squared_norm(cpu, &g));
+    bench.measure("squared_norm", parameters.to_string(), once::<T>(parameters), |cpu| {
+        black_box(squared_norm(cpu, &narrow));
     });
 }
 

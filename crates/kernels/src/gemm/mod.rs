@@ -99,6 +99,13 @@ pub struct Epilogue<'a> {
     pub streamed: bool,
 }
 
+impl Epilogue<'_> {
+    /// That of a gradient of weights: of those of a model, a cache keeps none until they are used.
+    fn of_gradient(accumulate: bool) -> Self {
+        Epilogue { accumulate, streamed: !accumulate, ..Epilogue::default() }
+    }
+}
+
 /// `C = activation(A·B + bias)`, with `A: [m, k]`, `B: [k, n]` and `C: [m, n]`, row after row.
 pub fn gemm(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
     check((a.rows, a.cols), (b.rows, b.cols), c.len(), epilogue);
@@ -179,7 +186,9 @@ pub trait Operand: Real {
     /// [`times_weights`](Operand::times_weights) in f32.
     fn logits(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [f32], epilogue: Epilogue);
     /// `C = A·B` for the gradient of weights.
-    fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [f32], epilogue: Epilogue);
+    fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [Self]);
+    /// [`times_activations`](Operand::times_activations) in f32, which may be added to what `C` holds.
+    fn times_activations_in_f32(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [f32], accumulate: bool);
     /// Weights `[n, k]` for these products.
     fn pack(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> PackedWeights<Self>;
 }
@@ -204,9 +213,11 @@ impl Operand for f32 {
     fn logits(cpu: &Cpu, a: Matrix, b: Weights<f32>, c: &mut [f32], epilogue: Epilogue) {
         f32::times_weights(cpu, a, b, c, epilogue);
     }
-    fn times_activations(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
-        // Of the gradients of a model, a cache keeps none until they are used.
-        gemm_for_gradients(cpu, a, b, c, Epilogue { streamed: !epilogue.accumulate, ..epilogue });
+    fn times_activations(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32]) {
+        f32::times_activations_in_f32(cpu, a, b, c, false);
+    }
+    fn times_activations_in_f32(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], accumulate: bool) {
+        gemm_for_gradients(cpu, a, b, c, Epilogue::of_gradient(accumulate));
     }
     fn pack(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> PackedWeights<f32> {
         let (shape, b) = (Shape::of(cpu.isa), Matrix::new(weights, n, k).t());
@@ -235,9 +246,17 @@ impl Operand for half::bf16 {
     fn logits(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [f32], epilogue: Epilogue) {
         bf16::times_weights(cpu, a, b, c, epilogue);
     }
-    fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [f32], epilogue: Epilogue) {
-        // Of the gradients of a model, a cache keeps none until they are used.
-        gemm_bf16(cpu, a, b, c, Epilogue { streamed: !epilogue.accumulate, ..epilogue });
+    fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [Self]) {
+        gemm_bf16(cpu, a, b, c, Epilogue::of_gradient(false));
+    }
+    fn times_activations_in_f32(
+        cpu: &Cpu,
+        a: Matrix<Self>,
+        b: Matrix<Self>,
+        c: &mut [f32],
+        accumulate: bool,
+    ) {
+        gemm_bf16(cpu, a, b, c, Epilogue::of_gradient(accumulate));
     }
     fn pack(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> PackedWeights<Self> {
         bf16::pack_weights(cpu, weights, n, k)

@@ -282,6 +282,10 @@ impl Simd for Avx2 {
         unsafe { _mm256_storeu_si256(at.cast(), x) }
     }
     #[inline(always)]
+    unsafe fn stream_u(self, at: *mut u32, x: __m256i) {
+        unsafe { _mm256_stream_si256(at.cast(), x) }
+    }
+    #[inline(always)]
     fn nearest_bf16(self, x: __m256) -> __m256 {
         unsafe {
             let bits = _mm256_add_epi32(_mm256_castps_si256(x), _mm256_set1_epi32(0x8000));

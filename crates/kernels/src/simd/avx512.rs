@@ -292,6 +292,10 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
         unsafe { _mm512_storeu_si512(at.cast(), x) }
     }
     #[inline(always)]
+    unsafe fn stream_u(self, at: *mut u32, x: __m512i) {
+        unsafe { _mm512_stream_si512(at.cast(), x) }
+    }
+    #[inline(always)]
     unsafe fn multiply_rows<const ROWS: usize, const APART: usize>(
         self,
         a: *const f32,

@@ -169,6 +169,15 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// `at` must be valid for writing [`Self::LANES`] values.
     unsafe fn store_u(self, at: *mut u32, x: Self::U);
+    /// The same, past the caches where there is an instruction for it; others see it after [`settle`].
+    ///
+    /// # Safety
+    /// As for [`Self::store_u`], and `at` must be aligned like a vector.
+    #[inline(always)]
+    unsafe fn stream_u(self, at: *mut u32, x: Self::U) {
+        // Safety: the caller's promise.
+        unsafe { self.store_u(at, x) }
+    }
 
     /// The inner loop of a product: `sums[row][v] += a[row] · b[v]` for `depth` steps of `k`. Rows of `a` are `APART`
     /// numbers apart, steps `a_step`; `b` has two vectors a step.

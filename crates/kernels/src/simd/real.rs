@@ -48,6 +48,11 @@ pub(crate) trait Stored: Element {
     /// # Safety
     /// `at` must be valid for writing `LANES` values, and aligned like a vector of them.
     unsafe fn stream<S: Simd>(s: S, at: *mut Self, x: S::F);
+    /// [`store_row`](Stored::store_row), past the caches like [`stream`](Stored::stream).
+    ///
+    /// # Safety
+    /// As for [`store_row`](Stored::store_row), and `at` must be aligned like what is written.
+    unsafe fn stream_row<S: Simd>(s: S, at: *mut Self, first: S::F, second: S::F);
     /// Writes the first `n` lanes to `at`.
     ///
     /// # Safety
@@ -119,6 +124,14 @@ impl Stored for f32 {
         unsafe { s.stream(at, x) }
     }
     #[inline(always)]
+    unsafe fn stream_row<S: Simd>(s: S, at: *mut f32, first: S::F, second: S::F) {
+        // Safety: the caller's promise.
+        unsafe {
+            s.stream(at, first);
+            s.stream(at.add(S::LANES), second);
+        }
+    }
+    #[inline(always)]
     unsafe fn store_first<S: Simd>(s: S, at: *mut f32, n: usize, x: S::F) {
         // Safety: the caller's promise.
         unsafe { s.store_first(at, n, x) }
@@ -160,8 +173,14 @@ impl Stored for bf16 {
     }
     #[inline(always)]
     unsafe fn stream<S: Simd>(s: S, at: *mut bf16, x: S::F) {
+        // Half a vector: there is no instruction for it.
         // Safety: the caller's promise.
         unsafe { s.store_bf16(at, x) }
+    }
+    #[inline(always)]
+    unsafe fn stream_row<S: Simd>(s: S, at: *mut bf16, first: S::F, second: S::F) {
+        // Safety: the caller's promise.
+        unsafe { s.stream_u(at.cast(), s.row(first, second)) }
     }
     #[inline(always)]
     unsafe fn store_first<S: Simd>(s: S, at: *mut bf16, n: usize, x: S::F) {

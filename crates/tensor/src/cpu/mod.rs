@@ -179,6 +179,13 @@ impl Backend for CpuBackend {
         })
     }
 
+    fn widen(&self, x: &Tensor) -> Tensor {
+        self.profile.time(
+            Share::Elementwise,
+            || by_type!(x, T => self.build(x.shape(), |y| elementwise::widen(&self.cpu, data::<T>(x), y))),
+        )
+    }
+
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32) {
         same_shape("add_assign", y, x);
         self.profile.time(Share::Elementwise, || {
@@ -330,9 +337,15 @@ impl Backend for CpuBackend {
         let (a, b) = (dy.shape(), x.shape());
         assert_eq!(a.rows(), b.rows(), "linear_backward_weight: dy {a} and x {b} do not fit");
         self.profile.time(Share::Product, || {
-            self.accumulate(into, [a.cols(), b.cols()], |dw, accumulate| {
-                let epilogue = Epilogue { accumulate, ..Epilogue::default() };
-                by_type!(dy, T => T::times_activations(&self.cpu, matrix(dy).t(), matrix(x), dw, epilogue));
+            let shape = [a.cols(), b.cols()];
+            by_type!(dy, T => {
+                let (dy, x) = (matrix::<T>(dy).t(), matrix::<T>(x));
+                match into {
+                    None => self.build(shape, |dw| T::times_activations(&self.cpu, dy, x, dw)),
+                    into => self.accumulate(into, shape, |dw, accumulate| {
+                        T::times_activations_in_f32(&self.cpu, dy, x, dw, accumulate);
+                    }),
+                }
             })
         })
     }
@@ -659,7 +672,8 @@ impl Backend for CpuBackend {
 
     fn squared_norm(&self, tensors: &[&Tensor]) -> Tensor {
         let sum: f64 = self.profile.time(Share::Optimizer, || {
-            tensors.iter().map(|x| optimizer::squared_norm(&self.cpu, f32s(x))).sum()
+            let square = |x: &&Tensor| by_type!(x, T => optimizer::squared_norm(&self.cpu, data::<T>(x)));
+            tensors.iter().map(square).sum()
         });
         self.build(Shape::SCALAR, |y| y[0] = sum as f32)
     }
@@ -680,10 +694,10 @@ impl Backend for CpuBackend {
     ) {
         same_shape("adam", p, g);
         let factor = factor.map_or(1.0, |factor| f32s(factor)[0]);
-        let (g, m, v) = (f32s(g), data_mut(m), data_mut(v));
+        let (m, v) = (data_mut(m), data_mut(v));
         let (p, packed) = learned_mut(p);
         self.profile.time(Share::Optimizer, || {
-            optimizer::adam(&self.cpu, rule, step, factor, p, g, m, v, packed);
+            by_type!(g, T => optimizer::adam(&self.cpu, rule, step, factor, p, data::<T>(g), m, v, packed));
         });
     }
 

@@ -84,6 +84,41 @@ fn packed_weights_follow_their_numbers() {
     assert_eq!(seen.len(), 4, "every change must be seen in the products");
 }
 
+/// A weight that is used once has a gradient in the type of activations; what more passes, or other uses, add is added in f32.
+#[test]
+fn gradients_of_weights_are_narrow_until_something_is_added() {
+    let backend = backend(Precision::Bf16) as Arc<dyn Backend>;
+    let upload = |seed| backend.upload_f32(&numbers(seed, 32 * 32), [32, 32]);
+    let (once, table) = (Parameter::new("once", upload(1)), Parameter::new("table", upload(2)));
+    let ids = backend.upload_i32(&(0..32).collect::<Vec<_>>());
+    let pass = |gradients: &mut Gradients| {
+        let tape = Tape::training(&backend, 0);
+        let x = tape.embedding(&tape.parameter(&table), &ids, 1.0, None);
+        let y = tape.linear(&x, &tape.parameter(&once), None, None);
+        let tied = tape.linear(&y, &tape.parameter(&table), None, None);
+        let loss = tape.sum(&tape.mul(&tied, &tied));
+        tape.backward(&loss, gradients);
+    };
+    let (mut one, mut two) = (Gradients::default(), Gradients::default());
+    pass(&mut one);
+    pass(&mut two);
+    pass(&mut two);
+    let dtype = |gradients: &Gradients, w| gradients.get(w).unwrap().dtype();
+    assert_eq!([dtype(&one, &once), dtype(&one, &table)], [DType::Bf16, DType::F32]);
+    assert_eq!([dtype(&two, &once), dtype(&two, &table)], [DType::F32, DType::F32]);
+    for w in [&once, &table] {
+        let [one, two] = [&one, &two].map(|gradients| match backend.download(gradients.get(w).unwrap()) {
+            HostVec::Bf16(x) => x.iter().map(|x| x.to_f32()).collect::<Vec<f32>>(),
+            HostVec::F32(x) => x,
+            other => panic!("{other:?}"),
+        });
+        let greatest = two.iter().fold(0f32, |most, x| most.max(x.abs()));
+        for (one, two) in one.iter().zip(&two) {
+            assert!((two - 2.0 * one).abs() <= 0.01 * greatest, "{}: {one} {two}", w.name());
+        }
+    }
+}
+
 /// Attention with as many rows of queries and keys as there are, and the way back.
 fn attend(spans: &[Span], queries: usize, keys: usize, backward: bool) {
     let backend = backend(Precision::F32);

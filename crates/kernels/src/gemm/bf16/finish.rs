@@ -260,11 +260,9 @@ impl<C: Real, const R: usize> Plain<C, R> {
     /// cache lines.
     #[inline(always)]
     pub(super) unsafe fn step<S: Simd>(&mut self, s: S, tiles: &Tiles, bias: &[S::F; VECTORS]) {
-        // Only f32 is ever streamed, which is known when compiling.
-        let streamed = self.streamed && size_of::<C>() == size_of::<f32>();
         for _ in 0..self.each.min(self.rows) {
             // Blocks of two tiles follow one another along a row, whose next cache lines the processor fetches by itself.
-            if R == TILE && !streamed {
+            if R == TILE && !self.streamed {
                 tiles.fetch_row_to_write(self.c.cast_const().cast(), self.stride, PANEL * size_of::<C>());
             }
             for at in (0..PANEL).step_by(2 * S::LANES) {
@@ -272,9 +270,8 @@ impl<C: Real, const R: usize> Plain<C, R> {
                 unsafe {
                     let c = self.c.add(at);
                     let (first, second) = (self.finished(s, at, bias), self.finished(s, at + S::LANES, bias));
-                    if streamed {
-                        C::stream(s, c, first);
-                        C::stream(s, c.add(S::LANES), second);
+                    if self.streamed {
+                        C::stream_row(s, c, first, second);
                     } else {
                         C::store_row(s, c, first, second);
                     }
@@ -336,13 +333,16 @@ impl<C: Real, const R: usize> Turned<C, R> {
                 unsafe { squares.turn::<S, R>(s, self.sums) }
                 self.sums = self.sums.wrapping_add(sum_at::<R>(0, TILE));
             }
-            for (first, square) in (0..R).step_by(TILE).zip(&squares.0) {
-                let sums = &square[self.row % TILE];
-                for at in (0..TILE).step_by(S::LANES) {
-                    // A zero is added as if it were a bias: it takes the sign from another zero, in every block.
-                    let y = s.add(load(s, sums, at, S::LANES), s.splat(0.0));
-                    // Safety: inside of a row of `C`, aligned like its vectors.
-                    unsafe { C::stream(s, self.c.add(first + at), y) }
+            let row = self.row % TILE;
+            // Safety: inside of a row of `C`, aligned like its vectors.
+            unsafe {
+                if R < 2 * S::LANES {
+                    C::stream(s, self.c, squares.vector(s, row, 0));
+                } else {
+                    for at in (0..R).step_by(2 * S::LANES) {
+                        let [first, second] = [at, at + S::LANES].map(|at| squares.vector(s, row, at));
+                        C::stream_row(s, self.c.add(at), first, second);
+                    }
                 }
             }
             self.row += 1;
@@ -359,6 +359,14 @@ impl Squares {
     #[inline(always)]
     pub(super) fn new() -> Squares {
         Squares([[[0.0; TILE]; TILE]; 2])
+    }
+
+    /// A vector of a row, across both.
+    #[inline(always)]
+    fn vector<S: Simd>(&self, s: S, row: usize, at: usize) -> S::F {
+        let sums = load(s, &self.0[at / TILE][row], at % TILE, S::LANES);
+        // A zero is added as if it were a bias: it takes the sign from another zero, in every block.
+        s.add(sums, s.splat(0.0))
     }
 
     /// Takes the tiles of sixteen columns in a block of `R` rows.

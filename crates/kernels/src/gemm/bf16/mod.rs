@@ -62,7 +62,9 @@ pub fn gemm_bf16<B: Real, C: Real>(
     if a.rows == 0 || b.cols == 0 {
         return;
     }
-    if better_turned(a, b) {
+    // Where rows stay and no sums wait, whole blocks that are written side by side make up for more rows that are turned.
+    let rows_stay = cpu.isa.amx().is_some() && a.cols <= DEEP;
+    if better_turned(a, b) && !rows_stay {
         let left = Left::<1>::tiles(cpu, b.t(), whole_steps(b.rows));
         multiply(cpu, left, Right::Matrix(a.t()), a.rows, c, epilogue, true);
     } else {
@@ -129,10 +131,7 @@ fn multiply<B: Real, C: Real, const N: usize>(
 ) {
     let m = left.m;
     let width = if turned { m } else { n } * size_of::<C>();
-    let streamed = epilogue.streamed
-        && size_of::<C>() == 4
-        && c.as_ptr().addr().is_multiple_of(64)
-        && width.is_multiple_of(64);
+    let streamed = epilogue.streamed && c.as_ptr().addr().is_multiple_of(64) && width.is_multiple_of(64);
     let epilogue = Epilogue { streamed, ..epilogue };
     let c = Shared::new(c);
     // No element can tell how the work is cut, so that it may be cut by the number of threads: by columns, so that each is

@@ -187,22 +187,26 @@ impl<T: Real, const N: usize> Kernel for Copy<'_, T, N> {
                 // Safety: a tile of rows belongs to one task.
                 as_tiles(unsafe { to.slice(N * at, N * TILE * STEP) })
             };
-            // Two tiles of rows at a time: if these lie in columns of bf16, so many are a cache line.
-            for row in rows.clone().step_by(2 * TILE) {
-                for step in (start..start + depth).step_by(STEP) {
-                    if a.transposed {
+            let steps = (start..start + depth).step_by(STEP);
+            if a.transposed {
+                // Rows that lie in columns are side by side, and the processor fetches along them: a step with all rows of the task
+                // before the next. So many as two tiles have are a cache line.
+                for step in steps {
+                    for row in rows.clone().step_by(2 * TILE) {
                         // Pairs along `k` of the rows, turned so that each row's lie side by side.
                         let [first, second] = &mut pairs;
                         merge_tiles(s, a.data, m, step..k, row, [&mut first.0, &mut second.0]);
+                        for (row, pairs) in (row..rows.end).step_by(TILE).zip(&pairs) {
+                            transpose(s, &pairs.0, tiles_at(row, step));
+                        }
                     }
-                    for (row, pairs) in (row..rows.end).step_by(TILE).zip(&pairs) {
+                }
+            } else {
+                for row in rows.clone().step_by(TILE) {
+                    for step in steps.clone() {
                         let to = tiles_at(row, step);
-                        if a.transposed {
-                            transpose(s, &pairs.0, to);
-                        } else {
-                            for i in 0..TILE {
-                                row_pairs(s, part(a.data, k, row + i..m, step..k.min(step + STEP)), to, i);
-                            }
+                        for i in 0..TILE {
+                            row_pairs(s, part(a.data, k, row + i..m, step..k.min(step + STEP)), to, i);
                         }
                     }
                 }

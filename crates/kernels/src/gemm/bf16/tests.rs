@@ -24,7 +24,7 @@ fn reference<B: Real, C: Real>(a: Matrix<bf16>, b: Matrix<B>, c: &[C], epilogue:
 
 /// The last ones have several blocks below each other, and a last one of one tile or of two; one stretch of `k` and more, with many
 /// steps in the last of them and with one; and rows as they lie, rows that are copied, and rows that each task copies.
-const SIZES: [[usize; 3]; 25] = [
+const SIZES: [[usize; 3]; 26] = [
     [1, 1, 1],
     [1, 300, 70],
     [70, 1, 33],
@@ -50,6 +50,7 @@ const SIZES: [[usize; 3]; 25] = [
     [250, 1100, 40],
     [40, 1056, 70],
     [40, 544, 70],
+    [112, 608, 48],
 ];
 
 fn product_matches<B: Real, C: Real>(isa: Isa, [m, k, n]: [usize; 3], b: &[B], tolerance: f64, name: &str) {
@@ -84,6 +85,7 @@ fn products_match_the_definition_in_every_transposition_and_type_on_every_instru
             product_matches::<f32, f32>(isa, size, &wide, 0.0, "f32 to f32");
             product_matches::<f32, bf16>(isa, size, &wide, 1.0 / 256.0, "f32 to bf16");
             product_matches::<bf16, f32>(isa, size, &narrow, 0.0, "bf16 to f32");
+            product_matches::<bf16, bf16>(isa, size, &narrow, 1.0 / 256.0, "bf16 to bf16");
         }
     }
 }
@@ -136,7 +138,11 @@ fn a_row_has_the_same_bits_in_any_company_and_place_on_any_number_of_threads() {
 /// normal number.
 #[test]
 fn gradients_of_weights_have_the_same_bits_however_they_are_written_and_turned() {
-    let [m, n] = [176, 144];
+    gradients_have_the_same_bits::<f32>([176, 144]);
+    gradients_have_the_same_bits::<bf16>([192, 160]);
+}
+
+fn gradients_have_the_same_bits<C: Real>([m, n]: [usize; 2]) {
     let small = |seed, len| {
         let mut x = rounded(seed, len);
         x.iter_mut().for_each(|x| *x = bf16::from_f32(x.to_f32() * 2e-19));
@@ -145,13 +151,13 @@ fn gradients_of_weights_have_the_same_bits_however_they_are_written_and_turned()
     for (isa, k) in Isa::present().into_iter().flat_map(|isa| [(isa, 352), (isa, 1600)]) {
         let (a, b) = (small(1, m * k), small(2, k * n));
         let product = |threads, a: &[bf16], m, b: &[bf16], n, streamed| {
-            let mut c = Aligned::<f32>::zeros(m * n);
+            let mut c = Aligned::<C>::zeros(m * n);
             let (a, b) = (Matrix::new(a, k, m).t(), Matrix::new(b, k, n));
             let cpu = Cpu { isa, threads: Threads::new(threads) };
             gemm_bf16(&cpu, a, b, &mut c, Epilogue { streamed, ..Epilogue::default() });
             bits(&c)
         };
-        // The first is turned, the second is not.
+        // The first is turned, but for rows that stay and a short `k`; the second is not.
         let expected = product(1, &a, m, &b, n, false);
         let transposed = product(1, &b, n, &a, m, false);
         assert!((0..m * n).all(|i| expected[i] == transposed[i % n * m + i / n]), "{isa}, {k}");
