@@ -55,7 +55,7 @@ impl Parameter {
 pub struct Gradients(pub(crate) BTreeMap<u64, Tensor>);
 
 impl Gradients {
-    /// The gradient of a parameter, if it took part in the loss.
+    /// The gradient of a parameter, if it took part in the loss. That of weights may be bf16 if activations are.
     pub fn get(&self, parameter: &Parameter) -> Option<&Tensor> {
         self.0.get(&parameter.id())
     }

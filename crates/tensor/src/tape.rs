@@ -23,6 +23,8 @@ pub struct Var {
 struct Node {
     tape: u64,
     number: usize,
+    /// Whether no operation made it.
+    leaf: bool,
 }
 
 impl Var {
@@ -128,9 +130,9 @@ impl Tape {
     }
 
     fn node(&self, value: Tensor, backward: Option<BackwardFn>) -> Var {
-        let mut nodes = self.nodes.borrow_mut();
+        let (leaf, mut nodes) = (backward.is_none(), self.nodes.borrow_mut());
         nodes.push(backward);
-        Var { value, node: Some(Node { tape: self.id, number: nodes.len() - 1 }) }
+        Var { value, node: Some(Node { tape: self.id, number: nodes.len() - 1, leaf }) }
     }
 
     /// The number of a variable on this tape, if a gradient is to reach it.
@@ -250,12 +252,11 @@ impl Backward {
 
     /// The gradient that `var` has so far, to be added to in place and given back with [`Backward::put`].
     ///
-    /// That of a parameter in f32 may be narrower, like the activations that it was computed from, as long as it is the only one:
-    /// more are added up in f32.
+    /// That of a leaf in f32 may be bf16, like the activations that it was computed from, as long as it is the only one: more are
+    /// added to it in f32.
     pub(crate) fn take(&mut self, var: &Var) -> Option<Tensor> {
         let so_far = var.node.and_then(|node| self.slots[node.number].take());
-        let narrow = |sum: &Tensor| sum.dtype() != var.value().dtype();
-        so_far.map(|sum| if narrow(&sum) { self.backend.widen(&sum) } else { self.backend.own(sum) })
+        so_far.map(|sum| if is_narrow(var, &sum) { self.backend.widen(&sum) } else { self.backend.own(sum) })
     }
 
     /// [`Backward::take`], or zeros.
@@ -263,11 +264,13 @@ impl Backward {
         self.take(var).unwrap_or_else(|| self.backend.zeros(var.shape(), DType::F32))
     }
 
-    /// Puts back what [`Backward::take`] gave, or a first contribution.
+    /// Puts back what [`Backward::take`] gave, or a first contribution. What an operation made has a gradient of its own type, which
+    /// that operation goes on with.
     pub(crate) fn put(&mut self, var: &Var, gradient: Tensor) {
         assert_eq!(gradient.shape(), var.shape(), "a gradient must have the shape of its variable");
         if let Some(node) = var.node {
-            self.slots[node.number] = Some(gradient);
+            let widened = !node.leaf && is_narrow(var, &gradient);
+            self.slots[node.number] = Some(if widened { self.backend.widen(&gradient) } else { gradient });
         }
     }
 
@@ -275,6 +278,11 @@ impl Backward {
     pub(crate) fn is_one(&self, dy: &Tensor) -> bool {
         self.one.as_ref().is_some_and(|one| dy.buffer().same(one.buffer()))
     }
+}
+
+/// Whether a gradient is stored in fewer bits than its variable.
+fn is_narrow(var: &Var, gradient: &Tensor) -> bool {
+    gradient.dtype() == DType::Bf16 && var.value().dtype() == DType::F32
 }
 
 #[cfg(test)]

@@ -404,7 +404,7 @@ fn losses<T: Operand>(bench: &mut Bench) {
     });
 }
 
-/// Adam reads four numbers for each parameter and writes three; the gradient of weights has the type of activations.
+/// Adam reads four numbers for each parameter and writes three; the gradient of weights that are packed has the type of activations.
 fn optimizers<T: Real>(bench: &mut Bench, parameters: usize) {
     let rule = Adam { rate: 1e-4, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
     let (mut p, g, narrow) =
@@ -415,7 +415,7 @@ fn optimizers<T: Real>(bench: &mut Bench, parameters: usize) {
         step += 1;
         adam(cpu, &rule, step, 1.0, &mut p, &g, &mut m, &mut v, None);
     });
-    // Two numbers of bf16 more.
+    // Six in f32, the gradient, and two of bf16 that are packed.
     let work =
         Work::Bytes { moved: (28 + size_of::<T>()) * parameters, held: (16 + size_of::<T>()) * parameters };
     let (columns, mut step) = (1024, 0);

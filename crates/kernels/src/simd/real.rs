@@ -202,8 +202,9 @@ impl Stored for bf16 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::aligned::Aligned;
     use crate::isa::{Isa, Kernel};
-    use crate::simd::{load, store};
+    use crate::simd::{load, settle, store};
 
     /// Copies runs of `lanes` elements, the widest vector of a set if that is more than it has.
     struct Copy<'a, A, B> {
@@ -224,9 +225,10 @@ mod tests {
         }
     }
 
-    /// Copies two vectors at a time, as far as there are two.
+    /// Copies two vectors at a time, as far as there are two; streamed, `to` must be aligned.
     struct CopyRows<'a, A, B> {
         from: &'a [A],
+        streamed: bool,
         to: &'a mut [B],
     }
 
@@ -237,9 +239,16 @@ mod tests {
             for (from, to) in self.from.chunks_exact(2 * S::LANES).zip(self.to.chunks_exact_mut(2 * S::LANES))
             {
                 let (first, second) = (load(s, from, 0, S::LANES), load(s, from, S::LANES, S::LANES));
-                // Safety: `to` has room for two vectors.
-                unsafe { B::store_row(s, to.as_mut_ptr(), first, second) }
+                // Safety: `to` has room for two vectors, and is aligned where that is needed.
+                unsafe {
+                    if self.streamed {
+                        B::stream_row(s, to.as_mut_ptr(), first, second);
+                    } else {
+                        B::store_row(s, to.as_mut_ptr(), first, second);
+                    }
+                }
             }
+            settle();
         }
     }
 
@@ -251,9 +260,11 @@ mod tests {
                 isa.dispatch(Copy { from, lanes, to: &mut to });
                 check(&format!("{isa}, {lanes} lanes"), &to);
             }
-            let mut to = vec![zero; from.len()];
-            isa.dispatch(CopyRows { from, to: &mut to });
-            check(&format!("{isa}, two vectors"), &to);
+            for streamed in [false, true] {
+                let mut to = Aligned::zeros(from.len());
+                isa.dispatch(CopyRows { from, streamed, to: &mut to });
+                check(&format!("{isa}, two vectors, streamed: {streamed}"), &to);
+            }
         }
     }
 

@@ -342,7 +342,7 @@ impl Backend for CpuBackend {
                 let (dy, x) = (matrix::<T>(dy).t(), matrix::<T>(x));
                 match into {
                     None => self.build(shape, |dw| T::times_activations(&self.cpu, dy, x, dw)),
-                    into => self.accumulate(into, shape, |dw, accumulate| {
+                    into @ Some(_) => self.accumulate(into, shape, |dw, accumulate| {
                         T::times_activations_in_f32(&self.cpu, dy, x, dw, accumulate);
                     }),
                 }

@@ -9,8 +9,8 @@ use std::fmt;
 pub enum Precision {
     /// Single precision throughout.
     F32,
-    /// Activations and operands of products in bf16. Sums, norms, softmax and loss are computed in f32, and weights, their
-    /// gradients and the optimizer's state are kept in it.
+    /// Activations and operands of products in bf16. Sums, norms, softmax and loss are computed in f32, and weights
+    /// and the optimizer's state are kept in it. A gradient of weights is stored in bf16 as long as nothing is added to it.
     Bf16,
 }
 

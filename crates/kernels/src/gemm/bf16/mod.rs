@@ -50,6 +50,9 @@ const DEPTH: usize = 256;
 /// The same where rows stay: so much of 32 rows is two thirds of the first cache.
 const DEEP: usize = 512;
 
+/// Times as many rows as columns for which it is better to turn rows than results, if `k` is one stretch: those of feed-forward layers.
+const FEW: usize = 4;
+
 /// `C = activation(A·B + bias)` with operands rounded to bf16: `A: [m, k]`, `B: [k, n]`, `C: [m, n]`.
 pub fn gemm_bf16<B: Real, C: Real>(
     cpu: &Cpu,
@@ -62,9 +65,9 @@ pub fn gemm_bf16<B: Real, C: Real>(
     if a.rows == 0 || b.cols == 0 {
         return;
     }
-    // Where rows stay and no sums wait, whole blocks that are written side by side make up for more rows that are turned.
-    let rows_stay = cpu.isa.amx().is_some() && a.cols <= DEEP;
-    if better_turned(a, b) && !rows_stay {
+    // Where rows stay and no sums wait, blocks that are written one beside the other make up for some more rows to turn.
+    let as_it_is = cpu.isa.amx().is_some() && a.cols <= DEEP && a.rows <= FEW * b.cols;
+    if better_turned(a, b) && !as_it_is {
         let left = Left::<1>::tiles(cpu, b.t(), whole_steps(b.rows));
         multiply(cpu, left, Right::Matrix(a.t()), a.rows, c, epilogue, true);
     } else {
@@ -72,7 +75,7 @@ pub fn gemm_bf16<B: Real, C: Real>(
     }
 }
 
-/// Whether the transpose of a product takes less time. Rows on the left that lie in columns have to be turned, which takes longer than
+/// Whether the transpose of a product takes less time, as a rule. Rows on the left that lie in columns have to be turned, which takes longer than
 /// packing them on the right: with the wider operand there, the result comes out transposed, and is turned block by block.
 fn better_turned<A, B>(a: Matrix<A>, b: Matrix<B>) -> bool {
     a.transposed && !b.transposed && a.rows > b.cols

@@ -190,7 +190,7 @@ impl<T: Real, const N: usize> Kernel for Copy<'_, T, N> {
             let steps = (start..start + depth).step_by(STEP);
             if a.transposed {
                 // Rows that lie in columns are side by side, and the processor fetches along them: a step with all rows of the task
-                // before the next. So many as two tiles have are a cache line.
+                // before the next. So many of bf16 as two tiles have are a cache line.
                 for step in steps {
                     for row in rows.clone().step_by(2 * TILE) {
                         // Pairs along `k` of the rows, turned so that each row's lie side by side.
