@@ -50,7 +50,8 @@ const DEPTH: usize = 256;
 /// The same where rows stay: so much of 32 rows is two thirds of the first cache.
 const DEEP: usize = 512;
 
-/// Times as many rows as columns for which it is better to turn rows than results, if `k` is one stretch: those of feed-forward layers.
+/// So many times as many rows as columns, as in feed-forward layers, are still better turned themselves than their result, if `k` is
+/// one stretch.
 const FEW: usize = 4;
 
 /// `C = activation(A·B + bias)` with operands rounded to bf16: `A: [m, k]`, `B: [k, n]`, `C: [m, n]`.
@@ -75,8 +76,9 @@ pub fn gemm_bf16<B: Real, C: Real>(
     }
 }
 
-/// Whether the transpose of a product takes less time, as a rule. Rows on the left that lie in columns have to be turned, which takes longer than
-/// packing them on the right: with the wider operand there, the result comes out transposed, and is turned block by block.
+/// Whether the transpose of a product takes less time, as a rule. Rows on the left that lie in columns have to be turned, which takes
+/// longer than packing them on the right: with the wider operand there, the result comes out transposed, and is turned block by
+/// block.
 fn better_turned<A, B>(a: Matrix<A>, b: Matrix<B>) -> bool {
     a.transposed && !b.transposed && a.rows > b.cols
 }
