@@ -139,6 +139,7 @@ struct Widen<'a, T> {
 
 impl<T: Real> Kernel for Widen<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         for_vectors(
@@ -158,6 +159,7 @@ struct AddAssign<'a, T> {
 
 impl<T: Real> Kernel for AddAssign<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let factor = s.splat(self.factor);
@@ -181,6 +183,7 @@ struct Blend<'a, T> {
 
 impl<T: Real> Kernel for Blend<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let share = s.splat(self.share);
@@ -205,6 +208,7 @@ struct AddRow<'a, T> {
 
 impl<T: Real> Kernel for AddRow<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let d = self.row.len();
@@ -228,6 +232,7 @@ struct SumRows<'a, T> {
 
 impl<T: Real> Kernel for SumRows<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         add_rows(

@@ -87,6 +87,7 @@ struct WriteInt8<'a, T> {
 
 impl<T: Real> Kernel for WriteInt8<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         for (x, &row) in self.x.chunks_exact(self.d).zip(self.rows) {
@@ -115,6 +116,7 @@ struct Lookup<'a, W, T> {
 
 impl<W: Real, T: Real> Kernel for Lookup<'_, W, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let scale = s.splat(self.scale);
@@ -143,6 +145,7 @@ struct Scatter<'a, T> {
 
 impl<T: Real> Kernel for Scatter<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let scale = s.splat(self.scale);

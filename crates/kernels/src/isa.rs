@@ -65,9 +65,16 @@ impl Level {
 /// [`Isa::dispatch`] is compiled with the instructions of the set. That goes for closures too: one that works on vectors
 /// says `#[inline(always)] |at, n| …`, and vectors do not go through `map_or` or `array::from_fn`, which may stay
 /// functions of their own, with every instruction a call.
+///
+/// What is inlined in many places is compiled as often, which takes long. A part that runs for a while, such as a whole
+/// block, is a kernel of its own that the larger one calls through [`Simd::call`].
 pub(crate) trait Kernel {
     /// What the computation returns.
     type Output;
+    /// Whether AVX-512 without BF16 computes this faster than AVX2 does. A kernel that waits for memory gains nothing from
+    /// wider vectors, and processors without BF16 compute in f32 by themselves. What gains nothing is not compiled for that
+    /// set: on such a processor it runs as for AVX2.
+    const GAINS_FROM_AVX512: bool = true;
     /// The computation, over the vectors of `S`.
     fn run<S: Simd>(self, simd: S) -> Self::Output;
 }
@@ -109,11 +116,19 @@ impl Isa {
     )]
     pub(crate) fn dispatch<K: Kernel>(self, kernel: K) -> K::Output {
         match self.0 {
-            Level::Portable => kernel.run(Portable),
+            Level::Portable => run_portable(kernel),
             // Safety: an `Isa` of this level exists only after detection, so the token does too.
             Level::Avx2 => unsafe { run_avx2(kernel, Avx2::assume()) },
-            // Safety: as above.
-            Level::Avx512 => unsafe { run_avx512(kernel, Avx512::assume()) },
+            Level::Avx512 => {
+                // The condition is a constant: the branch that it rules out is not compiled.
+                if K::GAINS_FROM_AVX512 {
+                    // Safety: as above.
+                    unsafe { run_avx512(kernel, Avx512::assume()) }
+                } else {
+                    // Safety: as above; a processor with AVX-512 has AVX2.
+                    unsafe { run_avx2(kernel, Avx2::assume()) }
+                }
+            }
             // Safety: as above.
             Level::Avx512Bf16 | Level::Amx => unsafe { run_avx512bf16(kernel, Avx512::assume()) },
         }
@@ -154,21 +169,27 @@ impl FromStr for Isa {
     }
 }
 
+/// Runs a kernel as a function of its own, on any processor.
+#[inline(never)]
+pub(crate) fn run_portable<K: Kernel>(kernel: K) -> K::Output {
+    kernel.run(Portable)
+}
+
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma")]
-fn run_avx2<K: Kernel>(kernel: K, token: Avx2) -> K::Output {
+pub(crate) fn run_avx2<K: Kernel>(kernel: K, token: Avx2) -> K::Output {
     kernel.run(token)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl")]
-fn run_avx512<K: Kernel>(kernel: K, token: Avx512<false>) -> K::Output {
+pub(crate) fn run_avx512<K: Kernel>(kernel: K, token: Avx512<false>) -> K::Output {
     kernel.run(token)
 }
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512dq,avx512vl,avx512bf16,avx512vnni")]
-fn run_avx512bf16<K: Kernel>(kernel: K, token: Avx512<true>) -> K::Output {
+pub(crate) fn run_avx512bf16<K: Kernel>(kernel: K, token: Avx512<true>) -> K::Output {
     kernel.run(token)
 }
 

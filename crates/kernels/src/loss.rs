@@ -79,6 +79,7 @@ struct CrossEntropy<'a, T> {
 
 impl<T: Real> Kernel for CrossEntropy<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
         let spread = self.smoothing / self.classes as f32;

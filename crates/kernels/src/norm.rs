@@ -224,6 +224,7 @@ struct Forward<'a, T> {
 
 impl<T: Real> Kernel for Forward<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
         let d = self.gamma.len();
@@ -284,6 +285,7 @@ struct Backward<'a, T> {
 
 impl<T: Real> Kernel for Backward<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
         let d = self.gamma.len();
@@ -333,6 +335,7 @@ struct SumBackward<'a, T> {
 
 impl<T: Real> Kernel for SumBackward<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         add_rows(

@@ -148,6 +148,7 @@ struct Step<'a, G> {
 
 impl<G: Real> Kernel for Step<'_, G> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         self.make(
@@ -197,6 +198,7 @@ struct StepAndPack<'a, G> {
 
 impl<G: Real> Kernel for StepAndPack<'_, G> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let StepAndPack { rows: Step { coefficients, p, g, m, v }, places, group } = self;

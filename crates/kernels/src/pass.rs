@@ -173,6 +173,7 @@ struct MapPiece<'a, F, T, const N: usize> {
 
 impl<F: Map<N>, T: Real, const N: usize> Kernel for MapPiece<'_, F, T, N> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         map_vectors(s, self.f, self.start, self.x, self.y);
@@ -186,6 +187,7 @@ struct Reduce<'a, F, T> {
 
 impl<F: Map<1>, T: Real> Kernel for Reduce<'_, F, T> {
     type Output = f64;
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> f64 {
         let mut total = 0.0;

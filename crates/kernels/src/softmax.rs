@@ -54,6 +54,7 @@ struct Softmax<'a, T> {
 
 impl<T: Real> Kernel for Softmax<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         for (x, y) in self.x.chunks_exact(self.cols).zip(self.y.chunks_exact_mut(self.cols)) {
@@ -97,6 +98,7 @@ struct SoftmaxBackward<'a, T> {
 
 impl<T: Real> Kernel for SoftmaxBackward<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let rows = self.y.chunks_exact(self.cols).zip(self.dy.chunks_exact(self.cols));

@@ -128,6 +128,7 @@ struct Add<'a> {
 
 impl Kernel for Add<'_> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {

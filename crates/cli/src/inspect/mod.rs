@@ -1,5 +1,6 @@
 //! `attentive inspect`: what a model looks at, as a page or a picture.
 
+#[cfg(feature = "png")]
 mod png;
 
 use crate::error::Error;
@@ -22,7 +23,8 @@ pub(crate) struct Inspect {
     /// The model: a folder with config.json, model.safetensors and a tokenizer
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
-    /// The file to write: .html is a page to look around in, .svg and .png are pictures
+    /// The file to write: .html is a page to look around in, .svg is a picture; .png needs a program built with
+    /// `--features png`
     #[arg(long, value_name = "FILE", value_parser = format)]
     out: (PathBuf, Format),
     /// What the sentence was translated to; otherwise the model translates it
@@ -48,7 +50,7 @@ const EXAMPLES: &str = "\
 Examples:
   attentive inspect --model opus-mt-en-de \"A dog runs.\" --out attention.html
   attentive inspect --model opus-mt-en-de \"A dog runs.\" --out heads.svg --kind cross
-  attentive inspect --model opus-mt-en-de \"A dog runs.\" --out head.png --kind cross --layer 5 --head 3
+  attentive inspect --model opus-mt-en-de \"A dog runs.\" --out head.svg --kind cross --layer 5 --head 3
 
 The page needs no server and no network. A picture of one layer and one head (or the mean) is large and has the tokens \
 on its axes; otherwise all heads are drawn small, beside each other.";
@@ -57,6 +59,7 @@ on its axes; otherwise all heads are drawn small, beside each other.";
 enum Format {
     Html,
     Svg,
+    #[cfg(feature = "png")]
     Png,
 }
 
@@ -82,6 +85,7 @@ pub(crate) fn run(inspect: &Inspect) -> Result<(), Error> {
     let contents = match format {
         Format::Html => standalone(&attention).into_bytes(),
         Format::Svg => inspect.draw(&attention).into_bytes(),
+        #[cfg(feature = "png")]
         Format::Png => png::from_svg(&inspect.draw(&attention))?,
     };
     output::to_file(path, |file| Ok(file.write_all(&contents)?))
@@ -187,13 +191,21 @@ impl Inspect {
     }
 }
 
+/// The way out, for a program without the feature.
+#[cfg(not(feature = "png"))]
+const NO_PNG: &str = "this program was built without PNG: write a .svg instead, or install it with \
+                      `cargo install --path crates/cli --features png`";
+
 fn format(text: &str) -> Result<(PathBuf, Format), String> {
     let path = PathBuf::from(text);
     let ending = path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase);
     let format = match ending.as_deref() {
         Some("html" | "htm") => Format::Html,
         Some("svg") => Format::Svg,
+        #[cfg(feature = "png")]
         Some("png") => Format::Png,
+        #[cfg(not(feature = "png"))]
+        Some("png") => return Err(NO_PNG.to_owned()),
         _ => return Err("the name must end in .html, .svg or .png".to_owned()),
     };
     Ok((path, format))

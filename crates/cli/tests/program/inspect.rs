@@ -57,6 +57,13 @@ fn a_translation_can_be_given() {
     assert!(picture.contains(">zwei</text>"), "{picture}");
 }
 
+#[cfg(not(feature = "png"))]
+#[test]
+fn a_program_without_png_names_svg_and_the_way_to_get_png() {
+    run("inspect text --model m --out head.png").refused(&["without PNG", ".svg", "--features png"]);
+}
+
+#[cfg(feature = "png")]
 #[test]
 fn pixels_have_letters_in_them() {
     let (outcome, png) = inspect(">>de<< twenty-one", "--kind cross --layer 1 --head 1", "head.png");

@@ -70,20 +70,17 @@ impl Product<'_> {
     #[inline(always)]
     fn strip<S: Simd, const V: usize>(&mut self, s: S, j: usize) {
         let m = self.shape[0];
-        // As many sums as leave registers for the operands, and enough to hide the time that a multiply-add
-        // takes.
-        let most = S::TILE_ROWS.next_power_of_two() / V;
         let mut i = 0;
         while i < m {
             let left = m - i;
             // Safety: `run` checked that rows up to `m` and columns up to `n` are inside the slices, and
             // `i + R <= m`, `j + V * LANES <= n`.
             i += unsafe {
-                if most >= 8 && left >= 8 {
+                if const { most_rows::<S>(V) >= 8 } && left >= 8 {
                     self.tile::<S, 8, V>(s, i, j)
-                } else if most >= 4 && left >= 4 {
+                } else if const { most_rows::<S>(V) >= 4 } && left >= 4 {
                     self.tile::<S, 4, V>(s, i, j)
-                } else if most >= 2 && left >= 2 {
+                } else if const { most_rows::<S>(V) >= 2 } && left >= 2 {
                     self.tile::<S, 2, V>(s, i, j)
                 } else {
                     self.tile::<S, 1, V>(s, i, j)
@@ -134,6 +131,12 @@ impl Product<'_> {
         }
         R
     }
+}
+
+/// Rows of a tile that is `vectors` wide: as many sums as leave registers for the operands, and enough to hide the time that a
+/// multiply-add takes.
+const fn most_rows<S: Simd>(vectors: usize) -> usize {
+    S::TILE_ROWS.next_power_of_two() / vectors
 }
 
 impl Kernel for Product<'_> {

@@ -112,6 +112,7 @@ struct SideBySide<'a, T> {
 
 impl<T: Real> Kernel for SideBySide<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let (heads, d) = (self.heads, self.width / self.heads);

@@ -141,6 +141,7 @@ struct PackRows<'a> {
 
 impl Kernel for PackRows<'_> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let rows = Matrix::new(self.rows, self.places.rows(self.group).len(), self.places.k);

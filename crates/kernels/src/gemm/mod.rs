@@ -15,7 +15,7 @@ mod pack;
 mod tile;
 mod weights;
 
-pub use bf16::gemm_bf16;
+use bf16::gemm_bf16;
 pub use both_ways::BothWays;
 pub(crate) use both_ways::Places;
 pub(crate) use int8::quantise_row;

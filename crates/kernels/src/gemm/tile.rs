@@ -161,13 +161,15 @@ impl Panels<'_> {
                 }
             }};
         }
+        // The conditions are constants: what is taller than the set's tile is not compiled.
         match rows {
             1 => kernel!(1),
             2 => kernel!(2),
             3 | 4 => kernel!(4),
-            5 | 6 => kernel!(6),
-            7..=10 => kernel!(10),
-            _ => kernel!(14),
+            5 | 6 if const { S::TILE_ROWS >= 6 } => kernel!(6),
+            7..=10 if const { S::TILE_ROWS >= 10 } => kernel!(10),
+            _ if const { S::TILE_ROWS >= 14 } => kernel!(14),
+            _ => unreachable!("a tile of {rows} rows"),
         }
         if finish.bias.is_some() || finish.activation.is_some() {
             // Safety: the caller's promise.

@@ -5,6 +5,7 @@
 )]
 
 use super::{Real, Simd};
+use crate::isa::{Kernel, run_avx2};
 use half::bf16;
 use std::arch::x86_64::*;
 
@@ -77,6 +78,10 @@ impl Simd for Avx2 {
     const LANES: usize = 8;
     const TILE_ROWS: usize = 6;
 
+    #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) -> K::Output {
+        unsafe { run_avx2(kernel, self) }
+    }
     #[inline(always)]
     fn splat(self, x: f32) -> __m256 {
         unsafe { _mm256_set1_ps(x) }

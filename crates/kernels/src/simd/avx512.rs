@@ -5,6 +5,7 @@
 )]
 
 use super::{Real, Simd};
+use crate::isa::{Kernel, run_avx512, run_avx512bf16};
 use half::bf16;
 use std::arch::x86_64::*;
 
@@ -84,6 +85,10 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     const TILE_ROWS: usize = 14;
     const BESIDE_TILES: bool = BF16;
 
+    #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) -> K::Output {
+        unsafe { if BF16 { run_avx512bf16(kernel, Avx512(())) } else { run_avx512(kernel, Avx512(())) } }
+    }
     #[inline(always)]
     fn splat(self, x: f32) -> __m512 {
         unsafe { _mm512_set1_ps(x) }

@@ -16,6 +16,7 @@ pub(crate) use elsewhere::{Avx2, Avx512};
 pub(crate) use portable::Portable;
 pub use real::Real;
 
+use crate::isa::Kernel;
 use half::bf16;
 
 /// The operations that kernels are written in.
@@ -35,6 +36,10 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     const TILE_ROWS: usize;
     /// Whether processors with a tile unit use this set beside it: kernels over any other are compiled without tiles.
     const BESIDE_TILES: bool = false;
+
+    /// Runs a part of a kernel as a function of its own, with the same instructions: it is compiled once, from however many
+    /// places it is called.
+    fn call<K: Kernel>(self, kernel: K) -> K::Output;
 
     /// Every lane `x`.
     fn splat(self, x: f32) -> Self::F;
@@ -354,7 +359,7 @@ mod elsewhere {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::isa::{Isa, Kernel};
+    use crate::isa::Isa;
 
     /// `max` and `min` of two numbers, the same in every lane.
     struct MaxMin(f32, f32);

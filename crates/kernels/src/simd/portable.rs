@@ -1,6 +1,7 @@
 //! Plain Rust on arrays of eight: compiles anywhere, and the compiler makes what vectors it can of it.
 
 use super::{Real, Simd};
+use crate::isa::{Kernel, run_portable};
 use half::bf16;
 
 /// The token of the portable set; everybody has it.
@@ -48,6 +49,10 @@ impl Simd for Portable {
     const LANES: usize = N;
     const TILE_ROWS: usize = 4;
 
+    #[inline(always)]
+    fn call<K: Kernel>(self, kernel: K) -> K::Output {
+        run_portable(kernel)
+    }
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
         [x; N]

@@ -1,8 +1,8 @@
 //! Blocks of sums, of 16 rows and the columns of a panel, which stays in the first cache while rows stream past it: on the tile
 //! unit, or as dot products of pairs on vectors.
 
-use super::finish::{InSteps, Squares};
-use super::pack::{Left, Right, Tile, pack_right};
+use super::finish::{Finish, InSteps, Squares};
+use super::pack::{Left, PackPanel, Right, Tile};
 use super::parts::PARTS;
 use super::{DEPTH, Epilogue, STEP};
 use crate::amx::{PANEL, Product, TILE, Tiles, sum_at};
@@ -13,10 +13,10 @@ use half::bf16;
 use std::ops::Range;
 
 /// The product of some rows of `A`, from the start of a tile on, with some columns of `B`, with numbers in `N` parts.
-pub(super) struct Columns<'a, B, C, const N: usize> {
+pub(super) struct Columns<'a, C, const N: usize> {
     pub isa: Isa,
     pub left: &'a Left<'a, N>,
-    pub b: Right<'a, B>,
+    pub b: Right<'a>,
     /// The columns of `B`.
     pub n: usize,
     pub rows: Range<usize>,
@@ -41,8 +41,9 @@ pub(super) const SUMS: usize = TILE * PANEL;
 /// Elements of rows, and of columns, that are fetched at each step for each part: two cache lines.
 const FETCHED: usize = 2 * STEP;
 
-impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
+impl<C: Real, const N: usize> Kernel for Columns<'_, C, N> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
         let tiles = self.isa.tiles::<S>();
@@ -65,7 +66,7 @@ impl<B: Real, C: Real, const N: usize> Kernel for Columns<'_, B, C, N> {
     }
 }
 
-impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
+impl<C: Real, const N: usize> Columns<'_, C, N> {
     /// Panel by panel, each with all rows.
     #[inline(always)]
     fn columns_stay<S: Simd>(&mut self, s: S, tiles: Option<&Tiles>) {
@@ -77,12 +78,19 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
                     let size = N * PANEL * DEPTH.min(k - start);
                     let panel = match self.b {
                         Right::Packed(panels) => &panels[N * (column * k + start * PANEL)..][..size],
-                        Right::Matrix(b) => {
-                            pack_right::<_, _, N>(s, b, column, start, &mut room[..size]);
+                        Right::F32(b) => {
+                            let to = &mut room[..size];
+                            s.call(PackPanel::<_, N> { b, column, start, to });
+                            &room[..size]
+                        }
+                        Right::Bf16(b) => {
+                            let to = &mut room[..size];
+                            s.call(PackPanel::<_, N> { b, column, start, to });
                             &room[..size]
                         }
                     };
-                    self.multiply(s, tiles, self.rows.clone(), panel, column, start);
+                    let (columns, rows) = (&*self, self.rows.clone());
+                    s.call(Panel { columns, tiles, rows, panel, column, start });
                 }
             }
         }
@@ -90,7 +98,7 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
 
     /// A stretch of a panel with some rows of the task.
     #[inline(always)]
-    pub(super) fn multiply<S: Simd>(
+    fn multiply<S: Simd>(
         &self,
         s: S,
         tiles: Option<&Tiles>,
@@ -178,13 +186,13 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
                 && last
                 && finish.is_none()
             {
-                self.finish::<S, TILE>(s, row, column);
+                s.call(Finish::<C, N, TILE> { columns: self, row, column });
             }
         }
         if let Some(row) = before
             && last
         {
-            self.finish::<S, TILE>(s, row, column);
+            s.call(Finish::<C, N, TILE> { columns: self, row, column });
         }
     }
 
@@ -234,6 +242,25 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
         };
         assert!(at + R * PANEL <= self.sums.len());
         self.sums.at(at)
+    }
+}
+
+/// A stretch of a panel with some rows of a task, as a function of its own.
+pub(super) struct Panel<'a, 'c, C, const N: usize> {
+    pub columns: &'a Columns<'c, C, N>,
+    pub tiles: Option<&'a Tiles>,
+    pub rows: Range<usize>,
+    pub panel: &'a [bf16],
+    pub column: usize,
+    pub start: usize,
+}
+
+impl<C: Real, const N: usize> Kernel for Panel<'_, '_, C, N> {
+    type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        self.columns.multiply(s, self.tiles, self.rows, self.panel, self.column, self.start);
     }
 }
 

@@ -4,6 +4,7 @@ use super::Epilogue;
 use super::block::Columns;
 use crate::activation::Activation;
 use crate::amx::{PANEL, TILE, Tiles, sum_at};
+use crate::isa::Kernel;
 use crate::simd::{Real, Simd, for_vectors, load, store};
 
 /// A block's place in `C`, which is so wide.
@@ -16,7 +17,7 @@ struct Place {
     width: usize,
 }
 
-impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
+impl<'a, C: Real, const N: usize> Columns<'a, C, N> {
     /// Where the block of `row` and `column` goes, which has `R` rows and a panel of columns.
     #[inline(always)]
     fn place<const R: usize>(&self, row: usize, column: usize) -> Place {
@@ -48,7 +49,7 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
 
     /// What is in `C` already, bias and activation; then the block goes to its place, rounded to its type.
     #[inline(always)]
-    pub(super) fn finish<S: Simd, const R: usize>(&self, s: S, row: usize, column: usize) {
+    fn finish<S: Simd, const R: usize>(&self, s: S, row: usize, column: usize) {
         let (at, place) = (self.sums_of::<R>(row, column), self.place::<R>(row, column));
         // Safety: the block is complete, and nobody writes to it.
         let sums = unsafe { std::slice::from_raw_parts(at.cast_const(), R * PANEL) };
@@ -195,6 +196,22 @@ impl<'a, B: Real, C: Real, const N: usize> Columns<'a, B, C, N> {
             None => &[0.0; PANEL],
         };
         Some(Whole { sums: self.sums_of::<R>(row, column), c: self.first::<R>(row, column), bias })
+    }
+}
+
+/// The way of a complete block of `R` rows to `C`, as a function of its own.
+pub(super) struct Finish<'a, 'c, C, const N: usize, const R: usize> {
+    pub columns: &'a Columns<'c, C, N>,
+    pub row: usize,
+    pub column: usize,
+}
+
+impl<C: Real, const N: usize, const R: usize> Kernel for Finish<'_, '_, C, N, R> {
+    type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        self.columns.finish::<S, R>(s, self.row, self.column);
     }
 }
 

@@ -55,13 +55,15 @@ const DEEP: usize = 512;
 const FEW: usize = 4;
 
 /// `C = activation(A·B + bias)` with operands rounded to bf16: `A: [m, k]`, `B: [k, n]`, `C: [m, n]`.
-pub fn gemm_bf16<B: Real, C: Real>(
+pub(super) fn gemm_bf16<'b, B: Real, C: Real>(
     cpu: &Cpu,
     a: Matrix<bf16>,
-    b: Matrix<B>,
+    b: Matrix<'b, B>,
     c: &mut [C],
     epilogue: Epilogue,
-) {
+) where
+    Right<'b>: From<Matrix<'b, B>>,
+{
     super::check((a.rows, a.cols), (b.rows, b.cols), c.len(), epilogue);
     if a.rows == 0 || b.cols == 0 {
         return;
@@ -70,9 +72,9 @@ pub fn gemm_bf16<B: Real, C: Real>(
     let as_it_is = cpu.isa.amx().is_some() && a.cols <= DEEP && a.rows <= FEW * b.cols;
     if better_turned(a, b) && !as_it_is {
         let left = Left::<1>::tiles(cpu, b.t(), whole_steps(b.rows));
-        multiply(cpu, left, Right::Matrix(a.t()), a.rows, c, epilogue, true);
+        multiply(cpu, left, Right::Bf16(a.t()), a.rows, c, epilogue, true);
     } else {
-        multiply(cpu, Left::new(cpu, a, b.cols), Right::Matrix(b), b.cols, c, epilogue, false);
+        multiply(cpu, Left::new(cpu, a, b.cols), b.into(), b.cols, c, epilogue, false);
     }
 }
 
@@ -98,7 +100,7 @@ pub(super) fn times_weights<C: Real>(
             let n = columns.len();
             super::check((a.rows, a.cols), (k, n), c.len(), epilogue);
             if a.rows > 0 && n > 0 {
-                let right = Right::<bf16>::Packed(weights.panels_from(cpu, columns.start, PANEL));
+                let right = Right::Packed(weights.panels_from(cpu, columns.start, PANEL));
                 let left = match whole_steps(weights.k) {
                     length if length == whole_steps(k) => Left::new(cpu, a, n),
                     length => Left::tiles(cpu, a, length),
@@ -119,16 +121,16 @@ pub(super) fn pack_weights(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> Pa
     let (b, size) = (Matrix::new(weights, n, k).t(), whole_steps(k) * PANEL);
     PackedWeights::new(cpu, n, k, n.div_ceil(PANEL) * size, |to| {
         cpu.threads.for_pieces(to, size, |panel, to| {
-            cpu.isa.dispatch(PackPanel { b, column: panel * PANEL, to });
+            cpu.isa.dispatch(PackPanel::<_, 1> { b, column: panel * PANEL, start: 0, to });
         });
     })
 }
 
 /// The product, or with `turned` its transpose, in tasks.
-fn multiply<B: Real, C: Real, const N: usize>(
+fn multiply<C: Real, const N: usize>(
     cpu: &Cpu,
     left: Left<N>,
-    b: Right<B>,
+    b: Right,
     n: usize,
     c: &mut [C],
     epilogue: Epilogue,
@@ -165,7 +167,7 @@ fn multiply<B: Real, C: Real, const N: usize>(
         let (rows, columns) = (row..m.min(row + rows_each), column..n.min(column + panels * PANEL));
         let packed_here = match b {
             Right::Packed(_) => 0,
-            Right::Matrix(_) => left.depth(0) * N * PANEL * if left.stay { panels } else { 1 },
+            Right::F32(_) | Right::Bf16(_) => left.depth(0) * N * PANEL * if left.stay { panels } else { 1 },
         };
         let mut right = Scratch::take(packed_here);
         let mut copied = Scratch::take(if left.are_long() { PAIR * DEEP } else { 0 });

@@ -175,8 +175,10 @@ struct Copy<'a, T, const N: usize> {
 
 impl<T: Real, const N: usize> Kernel for Copy<'_, T, N> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
+        only_one_part_without_tiles::<S, N>();
         let Copy { a, rows, to, length, deepest } = self;
         let (m, k) = (a.rows, a.cols);
         let mut pairs = [Pairs::<N>::new(), Pairs::new()];
@@ -236,27 +238,52 @@ pub(crate) fn put<S: Simd, const N: usize>(s: S, to: &mut Parts<N>, i: usize, at
     }
 }
 
-/// The right operand.
+/// The right operand. It is no type parameter of the product: only packing has to know what it is stored in.
 #[derive(Clone, Copy)]
-pub(super) enum Right<'a, T> {
+pub(in crate::gemm) enum Right<'a> {
     /// To be packed: one stretch of a panel after the other, or where rows stay of all panels of a task.
-    Matrix(Matrix<'a, T>),
+    F32(Matrix<'a, f32>),
+    /// The same of bf16.
+    Bf16(Matrix<'a, bf16>),
     /// In panels that were packed before, each for all of `k`.
     Packed(&'a [bf16]),
 }
 
-/// Packs a panel of columns for all of `k`.
-pub(super) struct PackPanel<'a, T> {
+impl<'a> From<Matrix<'a, f32>> for Right<'a> {
+    fn from(matrix: Matrix<'a, f32>) -> Right<'a> {
+        Right::F32(matrix)
+    }
+}
+
+impl<'a> From<Matrix<'a, bf16>> for Right<'a> {
+    fn from(matrix: Matrix<'a, bf16>) -> Right<'a> {
+        Right::Bf16(matrix)
+    }
+}
+
+/// Packs a panel of columns from row `start` on.
+pub(super) struct PackPanel<'a, T, const N: usize> {
     pub b: Matrix<'a, T>,
     pub column: usize,
+    pub start: usize,
     pub to: &'a mut [bf16],
 }
 
-impl<T: Real> Kernel for PackPanel<'_, T> {
+impl<T: Real, const N: usize> Kernel for PackPanel<'_, T, N> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        pack_right::<_, _, 1>(s, self.b, self.column, 0, self.to);
+        only_one_part_without_tiles::<S, N>();
+        pack_right::<_, _, N>(s, self.b, self.column, self.start, self.to);
+    }
+}
+
+/// Numbers in parts are multiplied on tiles alone: for other sets what follows is not compiled.
+#[inline(always)]
+pub(super) fn only_one_part_without_tiles<S: Simd, const N: usize>() {
+    if const { N > 1 } {
+        assert!(S::BESIDE_TILES, "numbers in parts are for tiles");
     }
 }
 
@@ -293,22 +320,28 @@ pub(crate) fn pack_right<S: Simd, T: Real, const N: usize>(
 }
 
 /// Packs a stretch of `depth` rows of some columns of `B`, one panel behind the other.
-#[inline(always)]
-pub(super) fn pack_panels<S: Simd, T: Real>(
-    s: S,
-    b: Matrix<T>,
-    columns: Range<usize>,
-    start: usize,
-    depth: usize,
-    to: &mut [bf16],
-) {
-    // Rows that lie together are read a step of `k` at a time, with all panels: the processor fetches what comes next in a row, but
-    // not the next row. Columns that lie together are read one panel after the other.
-    let piece = if b.transposed { depth } else { STEP };
-    for begin in (0..depth).step_by(piece) {
-        for (column, to) in columns.clone().step_by(PANEL).zip(to.chunks_exact_mut(depth * PANEL)) {
-            let to = &mut to[begin * PANEL..][..piece * PANEL];
-            pack_right::<_, _, 1>(s, b, column, start + begin, to);
+pub(super) struct PackPanels<'a, T> {
+    pub b: Matrix<'a, T>,
+    pub columns: Range<usize>,
+    pub start: usize,
+    pub depth: usize,
+    pub to: &'a mut [bf16],
+}
+
+impl<T: Real> Kernel for PackPanels<'_, T> {
+    type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let PackPanels { b, columns, start, depth, to } = self;
+        // Rows that lie together are read a step of `k` at a time, with all panels: the processor fetches what comes next in a row,
+        // but not the next row. Columns that lie together are read one panel after the other.
+        let piece = if b.transposed { depth } else { STEP };
+        for begin in (0..depth).step_by(piece) {
+            for (column, to) in columns.clone().step_by(PANEL).zip(to.chunks_exact_mut(depth * PANEL)) {
+                let to = &mut to[begin * PANEL..][..piece * PANEL];
+                pack_right::<_, _, 1>(s, b, column, start + begin, to);
+            }
         }
     }
 }

@@ -33,7 +33,7 @@ pub(in crate::gemm) fn gemm_in_parts(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f
     let turned = better_turned(a, b);
     let (left, right) = if turned { (b.t(), a.t()) } else { (a, b) };
     let left = Left::<PARTS>::tiles(cpu, left, whole_steps(left.cols));
-    multiply(cpu, left, Right::Matrix(right), right.cols, c, epilogue, turned);
+    multiply(cpu, left, Right::F32(right), right.cols, c, epilogue, turned);
 }
 
 /// The parts of each lane: `N` of them, of which the last is yet to be rounded. A NaN is one in the last part.

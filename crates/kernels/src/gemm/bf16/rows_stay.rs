@@ -1,9 +1,9 @@
 //! Blocks of 32 rows and 32 columns on the tile unit, two by two tiles: rows stay in the first cache, and columns stream past them
 //! from the second.
 
-use super::block::Columns;
-use super::finish::{InSteps, Squares, Whole};
-use super::pack::{Right, Tile, pack_panels};
+use super::block::{Columns, Panel};
+use super::finish::{Finish, InSteps, Squares, Whole};
+use super::pack::{PackPanels, Right, Tile};
 use super::{DEEP, STEP};
 use crate::amx::{Ahead, PANEL, Pair, TILE, Tiles, TwoByTwo};
 use crate::simd::{Real, Simd};
@@ -26,7 +26,7 @@ struct Stretch<'a> {
     apart: usize,
 }
 
-impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
+impl<C: Real, const N: usize> Columns<'_, C, N> {
     /// Stretch by stretch of all columns, each with all rows.
     #[inline(always)]
     pub(super) fn rows_stay<S: Simd>(&mut self, s: S, tiles: &Tiles) {
@@ -39,15 +39,22 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
             let size = depth * PANEL;
             let (panels, apart) = match self.b {
                 Right::Packed(panels) => (&panels[self.columns.start * k + start * PANEL..], k * PANEL),
-                Right::Matrix(b) => {
-                    pack_panels(s, b, self.columns.clone(), start, depth, right);
+                Right::F32(b) => {
+                    let columns = self.columns.clone();
+                    s.call(PackPanels { b, columns, start, depth, to: &mut *right });
+                    (&*right, size)
+                }
+                Right::Bf16(b) => {
+                    let columns = self.columns.clone();
+                    s.call(PackPanels { b, columns, start, depth, to: &mut *right });
                     (&*right, size)
                 }
             };
             self.multiply_pairs(s, tiles, begin..middle, &Stretch { start, depth, panels, apart }, copied);
             if middle < end {
                 for (column, panel) in self.columns.clone().step_by(PANEL).zip(panels.chunks(apart)) {
-                    self.multiply(s, Some(tiles), middle..end, &panel[..size], column, start);
+                    let (columns, rows, panel) = (&*self, middle..end, &panel[..size]);
+                    s.call(Panel { columns, tiles: Some(tiles), rows, panel, column, start });
                 }
             }
         }
@@ -125,7 +132,7 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
                     && last
                     && finish.is_none()
                 {
-                    self.finish::<S, PAIR>(s, row, column);
+                    s.call(Finish::<C, N, PAIR> { columns: self, row, column });
                 }
             }
         }
@@ -133,7 +140,7 @@ impl<B: Real, C: Real, const N: usize> Columns<'_, B, C, N> {
             // Safety: the block of the last product.
             unsafe { tiles.store_two_by_two(self.sums_of::<PAIR>(row, column)) }
             if last {
-                self.finish::<S, PAIR>(s, row, column);
+                s.call(Finish::<C, N, PAIR> { columns: self, row, column });
             }
         }
     }

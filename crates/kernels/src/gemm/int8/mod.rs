@@ -221,6 +221,7 @@ struct Quantise<'a, T> {
 
 impl<T: Real> Kernel for Quantise<'_, T> {
     type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let k = self.a.cols;
