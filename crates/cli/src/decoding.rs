@@ -23,17 +23,17 @@ pub(crate) struct Decoding {
     /// How many lines each thread translates at once
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = between::<1, 4096>)]
     batch: usize,
-    /// How many hypotheses are followed at once; 1 is greedy search [default: what the model asks for, or 4]
+    /// How many hypotheses are followed at once; 1 is greedy search [default: the model's, else 4]
     #[arg(long, value_name = "N", value_parser = between::<1, 1024>, help_heading = SEARCH)]
     beam: Option<usize>,
-    /// Divide scores by ((5 + length) / 6)^ALPHA, as in the paper [default: what the model asks for, or 0.6]
+    /// Divide scores by ((5 + length) / 6)^ALPHA, as in the paper, instead of length^P
     #[arg(long, value_name = "ALPHA", value_parser = number, help_heading = SEARCH)]
     #[arg(allow_negative_numbers = true, conflicts_with = "length_penalty")]
     alpha: Option<f32>,
-    /// Divide scores by length^P, as transformers does
+    /// Divide scores by length^P, as transformers does [default: the model's, else 1]
     #[arg(long, value_name = "P", value_parser = number, help_heading = SEARCH, allow_negative_numbers = true)]
     length_penalty: Option<f32>,
-    /// When a search with a beam ends [default: what the model asks for, or no]
+    /// When a search with a beam ends [default: the model's, else no]
     #[arg(long, value_name = "WHEN", help_heading = SEARCH)]
     early_stopping: Option<Early>,
     /// Finish this many times the beam of hypotheses before a search ends
@@ -42,7 +42,7 @@ pub(crate) struct Decoding {
     /// Write no less than this many tokens
     #[arg(long, value_name = "N", value_parser = between::<0, 1_000_000>, help_heading = SEARCH)]
     min_length: Option<usize>,
-    /// Write no more than this many tokens [default: what the model asks for, or 50 more than the source has]
+    /// Write no more than this many tokens [default: the model's, else 50 more than the source has]
     #[arg(long, value_name = "N", value_parser = between::<1, 1_000_000>, help_heading = SEARCH)]
     max_length: Option<usize>,
     /// Divide the scores of tokens that were written before
@@ -72,6 +72,12 @@ pub(crate) struct Decoding {
 }
 
 const SEARCH: &str = "Search";
+
+/// Where options of a search come from, for the help of commands that search.
+pub(crate) const SEARCH_RULE: &str = "\
+Search options: a flag counts first, then generation_config.json of the model's folder (or the same words in \
+config.json). Without either, the beam is 4, the length penalty 1 (score / length), and a translation has at most 50 tokens \
+more than its source.";
 const SAMPLING: &str = "Sampling";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -1,6 +1,6 @@
 //! `attentive evaluate`: how well and how fast a model translates a file.
 
-use crate::decoding::Decoding;
+use crate::decoding::{Decoding, SEARCH_RULE};
 use crate::error::Error;
 use crate::interrupt;
 use crate::machine::peak_mb;
@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = format!("{EXAMPLES}\n\n{SEARCH_RULE}"))]
 pub(crate) struct Evaluate {
     #[command(flatten)]
     decoding: Decoding,

@@ -1,6 +1,6 @@
 //! `attentive translate`: line by line, from stdin to stdout or from file to file.
 
-use crate::decoding::Decoding;
+use crate::decoding::{Decoding, SEARCH_RULE};
 use crate::error::Error;
 use crate::lines::{Line, Lines, Next};
 use crate::options::between;
@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = format!("{EXAMPLES}\n\n{SEARCH_RULE}"))]
 pub(crate) struct Translate {
     #[command(flatten)]
     decoding: Decoding,

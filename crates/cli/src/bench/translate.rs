@@ -4,7 +4,7 @@
 //! translated several times, and the middle time counts.
 
 use super::median;
-use crate::decoding::Decoding;
+use crate::decoding::{Decoding, SEARCH_RULE};
 use crate::error::Error;
 use crate::machine::peak_mb;
 use crate::options::between;
@@ -19,6 +19,7 @@ use std::time::Instant;
 
 /// The options of `attentive bench translate`.
 #[derive(Args)]
+#[command(after_help = SEARCH_RULE)]
 pub(crate) struct Translate {
     #[command(flatten)]
     decoding: Decoding,

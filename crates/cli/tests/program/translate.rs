@@ -139,6 +139,65 @@ fn the_best_come_with_their_line_and_score() {
     fed("--min-length 9 --max-length 4", b"").misused(&["--min-length", "9", "4"]);
 }
 
+/// The folder of what is too large for the repository, if this machine has it.
+fn shared(path: &str) -> Option<PathBuf> {
+    let shared = std::env::var_os("ATTENTIVE_SHARED")
+        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared"), PathBuf::from);
+    let path = shared.join(path);
+    if !path.exists() {
+        println!("skipped: there is no {}", path.display());
+    }
+    path.exists().then_some(path)
+}
+
+#[test]
+fn a_beam_alone_searches_as_transformers_does() {
+    let (Some(model), Some(data)) = (shared("reference/marian-multi30k"), shared("data/multi30k")) else {
+        return;
+    };
+    // Every 8th line: enough for the wrong length penalty to show, which changes one line in eight.
+    let read = |path: PathBuf| -> Vec<String> {
+        std::fs::read_to_string(path).unwrap().lines().step_by(8).map(str::to_owned).collect()
+    };
+    let source = file("flickr", (read(data.join("test_2016_flickr.en")).join("\n") + "\n").as_bytes());
+    let outcome =
+        run(&format!("translate --model {} --beam 5 --input {}", model.display(), source.display()));
+    let expected = read(model.join("expected/test_2016_flickr.beam5.de"));
+    let found = answered(&outcome);
+    let differing = found.iter().zip(&expected).filter(|(found, expected)| found != expected).count();
+    // Two hypotheses whose scores are equal but for rounding may change places.
+    assert!(found.len() == 125 && differing <= 1, "{differing} of {} lines differ", found.len());
+}
+
+#[test]
+fn help_says_where_options_of_a_search_come_from() {
+    for command in ["translate", "evaluate", "bench translate"] {
+        let help = run(&format!("{command} --help")).stdout;
+        for words in ["generation_config.json", "the beam is 4, the length penalty 1", "50 tokens"] {
+            assert!(help.contains(words), "`{words}` is not in: {help}");
+        }
+        assert!(!help.contains("0.6"), "{help}");
+    }
+}
+
+#[test]
+fn alpha_alone_brings_the_formula_of_the_paper() {
+    let score = |options: &str| -> f32 {
+        let outcome = fed(&format!("--n-best 1 --beam 1 {options}"), b"a dog runs\n");
+        answered(&outcome)[0].rsplit(" ||| ").next().unwrap().parse().unwrap()
+    };
+    let json = fed("--json --beam 1", b"a dog runs\n");
+    let line: serde_json::Value = serde_json::from_str(answered(&json)[0]).unwrap();
+    let scores = line["hypotheses"][0]["token_scores"].as_array().unwrap();
+    let (sum, length): (f64, _) =
+        (scores.iter().map(|score| score.as_f64().unwrap()).sum(), scores.len() as f64);
+    let close =
+        |found: f32, expected: f64| assert!((f64::from(found) - expected).abs() < 1e-3, "{found} {expected}");
+    close(score(""), sum / length);
+    close(score("--length-penalty 0"), sum);
+    close(score("--alpha 0.6"), sum / ((5.0 + length) / 6.0).powf(0.6));
+}
+
 #[test]
 fn json_has_everything() {
     let outcome = fed("--json --n-best 2 --alignments", b"a dog runs\n\n");

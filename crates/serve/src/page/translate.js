@@ -29,11 +29,18 @@ export function start(ontrouble) {
     }
   });
   document.querySelectorAll("input[name=search]").forEach((input) => input.addEventListener("change", showOptions));
-  const values = { beam: String, temperature: (x) => x.toFixed(1), "top-p": (x) => x.toFixed(2), "n-best": String };
-  for (const [id, show] of Object.entries(values)) {
-    byId(id).addEventListener("input", () => (byId(`${id}-value`).textContent = show(Number(byId(id).value))));
-  }
+  Object.keys(VALUES).forEach((id) => byId(id).addEventListener("input", () => showValue(id)));
   on("model", showModel);
+}
+
+/** How the values of the sliders are written. */
+const VALUES = { beam: String, temperature: (x) => x.toFixed(1), "top-p": (x) => x.toFixed(2), "n-best": String };
+
+const showValue = (id) => (byId(`${id}-value`).textContent = VALUES[id](Number(byId(id).value)));
+
+function set(id, value) {
+  byId(id).value = value;
+  showValue(id);
 }
 
 function showOptions() {
@@ -41,9 +48,11 @@ function showOptions() {
 }
 
 function showModel() {
-  const { targets } = state.model.details;
+  const { targets, beam } = state.model.details;
   byId("target").replaceChildren(...targets.map(({ code, name }) => html("option", { value: code }, name)));
   byId("target-field").hidden = targets.length < 2;
+  // The page searches as every other client does, until the reader moves the slider.
+  set("beam", Math.min(Math.max(beam, 1), Number(byId("beam").max)));
   examples.offer((text, target) => {
     byId("text").value = text;
     if (target) byId("target").value = target;
