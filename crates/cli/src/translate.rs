@@ -30,13 +30,13 @@ pub(crate) struct Translate {
     /// The file to write; it is there when all of it is
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write the N best translations of each line: `line ||| translation ||| score`
+    /// Write the N best translations of each line: `line ||| translation ||| score`, lines counted from 1
     #[arg(long, value_name = "N", value_parser = between::<1, 1024>)]
     n_best: Option<usize>,
     /// Begin every translation with this text
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
-    /// Write the N most probable ways to go on behind --prefix, each to its end
+    /// Write the N most probable ways to go on behind --prefix, each to its end, best first
     #[arg(long, value_name = "N", value_parser = between::<1, 1024>, conflicts_with_all = ["n_best", "alignments"])]
     alternatives: Option<usize>,
     /// Say which word comes from which, counted from 0: `translation ||| 0-0 1-2`
@@ -232,7 +232,7 @@ impl<W: Write> Work<'_, W> {
         }
         for found in best {
             if self.translate.lists() {
-                write!(self.output, "{} ||| {} ||| {:.4}", self.written - 1, found.text, found.score)?;
+                write!(self.output, "{} ||| {} ||| {:.4}", self.written, found.text, found.score)?;
             } else {
                 write!(self.output, "{}", found.text)?;
             }

@@ -245,7 +245,10 @@ impl Pending {
     /// Waits until it is translated. Whoever stops waiting costs nothing any more.
     pub async fn wait(self, app: &App) -> Result<Done, Refusal> {
         let Pending { order, cut, reply, until, .. } = self;
-        let decoded = app.answer(reply, until).await?;
+        let mut decoded = app.answer(reply, until).await?;
+        if !order.prefix.is_empty() {
+            decoded = decoded.with_prefix_counted(order.options.penalty);
+        }
         app.metrics.translated(&cut, &decoded);
         let model = &order.chosen.model;
         let count = decoded.hypotheses.iter().map(Vec::len).max().unwrap_or(1);

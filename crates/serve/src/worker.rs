@@ -7,7 +7,7 @@ use crate::model::{Model, ModelPlace};
 use crate::queue::Places;
 use crate::refusal::Refusal;
 use attentive_generate::{
-    AttentionMatrix, Generator, HeadVectors, Hypothesis, Link, Look, Options, Request, Seq2Seq,
+    AttentionMatrix, Generator, HeadVectors, Hypothesis, LengthPenalty, Link, Look, Options, Request, Seq2Seq,
 };
 use attentive_tensor::Backend;
 use std::collections::HashMap;
@@ -52,6 +52,25 @@ pub(crate) struct Decoded {
     pub hypotheses: Vec<Vec<Hypothesis>>,
     /// Of each hypothesis of each sentence, if they were asked for.
     pub links: Vec<Vec<Vec<Link>>>,
+}
+
+impl Decoded {
+    /// Scores as if the model had found the prefix, best first.
+    pub fn with_prefix_counted(mut self, penalty: LengthPenalty) -> Decoded {
+        for (place, found) in self.hypotheses.iter_mut().enumerate() {
+            let mut links = self.links.get_mut(place).map(std::mem::take).unwrap_or_default();
+            links.resize(found.len(), Vec::new());
+            let scored = found.drain(..).map(|one| one.with_prefix_counted(penalty));
+            let mut scored: Vec<(Hypothesis, Vec<Link>)> = scored.zip(links).collect();
+            scored.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score));
+            let (hypotheses, links) = scored.into_iter().unzip();
+            *found = hypotheses;
+            if let Some(place) = self.links.get_mut(place) {
+                *place = links;
+            }
+        }
+        self
+    }
 }
 
 /// What has been written of a sentence.

@@ -131,7 +131,10 @@ fn the_best_come_with_their_line_and_score() {
     let found = answered(&outcome);
     assert_eq!(found.len(), 6);
     let fields: Vec<Vec<&str>> = found.iter().map(|line| line.split(" ||| ").collect()).collect();
-    assert_eq!(fields.iter().map(|fields| fields[0]).collect::<Vec<_>>(), ["0", "0", "0", "1", "1", "1"]);
+    assert_eq!(fields.iter().map(|fields| fields[0]).collect::<Vec<_>>(), ["1", "1", "1", "2", "2", "2"]);
+    let json = fed("--n-best 3 --json", b"a dog\nthe old dog\n");
+    let line: serde_json::Value = serde_json::from_str(answered(&json)[1]).unwrap();
+    assert_eq!(line["line"], 2);
     let scores: Vec<f32> = fields.iter().map(|fields| fields[2].parse().unwrap()).collect();
     assert!(scores[0] >= scores[1] && scores[1] >= scores[2] && scores[0] < 0.0, "{scores:?}");
     assert_eq!(fields[0][1], answered(&fed("", b"a dog\n"))[0]);
@@ -246,6 +249,29 @@ fn a_prefix_begins_translations_and_has_alternatives() {
         answered(&outcome).iter().map(|line| line.split(" ||| ").nth(1).unwrap()).collect();
     assert_eq!(found.len(), 4);
     assert!(found.iter().all(|line| line.starts_with("the dog")), "{found:?}");
+}
+
+#[test]
+fn going_on_as_the_translation_does_leaves_it_and_its_score_as_they_were() {
+    let fields = |options: &[&str]| -> Vec<(String, f32)> {
+        let mut program = translate("--beam 3");
+        program.args(options).arg("a dog runs on");
+        let outcome = finish(program);
+        let split = |line: &&str| {
+            let [_, text, score] = line.split(" ||| ").collect::<Vec<_>>()[..] else { panic!("{line}") };
+            (text.to_owned(), score.parse().unwrap())
+        };
+        answered(&outcome).iter().map(split).collect()
+    };
+    let whole = fields(&["--n-best", "1"]).remove(0);
+    let prefix = whole.0.split_inclusive(' ').next().unwrap().trim();
+    let prefixed = fields(&["--n-best", "1", "--prefix", prefix]).remove(0);
+    assert_eq!(prefixed, whole);
+    for options in [&["--alternatives", "6"][..], &["--alternatives", "6", "--prefix", prefix]] {
+        let found = fields(options);
+        assert!(found.contains(&whole), "{whole:?} is not in {found:?}");
+        assert!(found.is_sorted_by(|a, b| a.1 >= b.1), "{found:?}");
+    }
 }
 
 #[test]

@@ -15,7 +15,7 @@ use crate::alignment::Link;
 use crate::attention::{AttentionMatrix, Look};
 use crate::error::Error;
 use crate::generator::{AHEAD, Generator, TOGETHER};
-use crate::hypothesis::Hypothesis;
+use crate::hypothesis::{Hypothesis, best_first};
 use crate::options::Options;
 use crate::request::Request;
 use crate::seq2seq::Seq2Seq;
@@ -39,7 +39,8 @@ pub struct Translation {
 pub struct Translated {
     /// The text.
     pub text: String,
-    /// How sure the model is; see [`Hypothesis::score`]. Of a line in several parts, the sum.
+    /// How sure the model is of all of it, the prefix included; see [`Hypothesis::with_prefix_counted`]. Of a line in several
+    /// parts, the sum.
     pub score: f32,
     /// The tokens, end tokens included.
     pub tokens: Vec<u32>,
@@ -143,8 +144,7 @@ impl Translator {
         }
     }
 
-    /// The `count` most probable ways in which the translation of a line can go on behind the prefix, the most probable
-    /// next token first. A line that is too long for the model is refused. What was pushed before is forgotten.
+    /// The `count` most probable ways in which the translation of a line can go on behind the prefix, best first. A line that is too long for the model is refused. What was pushed before is forgotten.
     pub fn alternatives(&mut self, line: &str, count: usize) -> Result<Vec<Translated>, Error> {
         self.parts.clear();
         let request = Request { source: self.codec.whole(line.trim())?, prefix: self.prefix.clone() };
@@ -203,6 +203,7 @@ impl Translator {
         for place in first..self.parts.len() {
             if self.parts[place].hypotheses.is_none() {
                 let Some(hypotheses) = self.generator.pop() else { break };
+                let hypotheses = self.with_prefix_counted(hypotheses);
                 self.parts[place].hypotheses = Some(hypotheses);
                 filled.push(place);
             }
@@ -211,6 +212,16 @@ impl Translator {
             Some(look) if !filled.is_empty() => self.align(look, &filled),
             _ => Ok(()),
         }
+    }
+
+    /// Scores as if the model had found the prefix, best first.
+    fn with_prefix_counted(&self, mut found: Vec<Hypothesis>) -> Vec<Hypothesis> {
+        if !self.prefix.is_empty() {
+            let penalty = self.options().penalty;
+            found = found.into_iter().map(|one| one.with_prefix_counted(penalty)).collect();
+            best_first(&mut found);
+        }
+        found
     }
 
     /// The translation of the next line in order, if it is there.

@@ -123,22 +123,25 @@ function choose(rank) {
 }
 
 const showAlternatives = (place) => instead(async (signal) => {
-  const { text, target, model, parts } = asked;
+  const { text, target, model, parts, beam } = asked;
   if (parts > 1) return;
   markPiece(place);
   alternatives.wait();
   const { hypothesis } = state.translation;
   const prefix_tokens = hypothesis.tokens.slice(0, place).map((token) => token.id);
-  const answer = await api.translate({ model, text, target, prefix_tokens, alternatives: 6 }, signal);
+  const answer = await api.translate({ model, text, target, prefix_tokens, beam, alternatives: 6 }, signal);
   const close = () => {
     alternatives.hide();
     markPiece(null);
     byId("translation").querySelectorAll(".piece")[place]?.focus();
   };
   const take = (hypothesis) => {
-    found = [hypothesis, ...found.filter((other) => other.text !== hypothesis.text)];
-    choose(0);
+    if (!found.includes(hypothesis)) found = [hypothesis, ...found.filter((other) => other.text !== hypothesis.text)];
+    choose(found.indexOf(hypothesis));
     byId("translation").querySelectorAll(".piece")[place]?.focus();
   };
-  alternatives.show(answer.translations[0].hypotheses, place, target, take, close);
+  // The piece that is there already stands for the translation as it is.
+  const isThere = (other) => other.tokens[place].id === hypothesis.tokens[place].id;
+  const others = answer.translations[0].hypotheses.map((other) => (isThere(other) ? hypothesis : other));
+  alternatives.show(others, place, target, take, close);
 });
