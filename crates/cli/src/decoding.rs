@@ -3,10 +3,12 @@
 use crate::error::Error;
 use crate::options::{Compute, between};
 use crate::precision::DecodingPrecision;
+use crate::words;
 use attentive_generate::{
     EarlyStopping, LengthPenalty, MaxLength, ModelFolder, Options, Sampling, Translator,
 };
 use clap::{Args, ValueEnum};
+use std::io::{Write, stderr};
 use std::path::PathBuf;
 
 /// How a command translates.
@@ -17,9 +19,12 @@ pub(crate) struct Decoding {
     model: PathBuf,
     #[command(flatten)]
     compute: Compute,
-    /// What to compute in
-    #[arg(long, value_name = "PRECISION", default_value = "f32")]
-    precision: DecodingPrecision,
+    /// What to compute in [default: int8 for a model that is stored in int8, else f32]
+    #[arg(long, value_name = "PRECISION")]
+    precision: Option<DecodingPrecision>,
+    /// Say on stderr which model, precision, instructions, threads and search options are used
+    #[arg(long, short)]
+    verbose: bool,
     /// How many lines each thread translates at once
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = between::<1, 4096>)]
     batch: usize,
@@ -94,18 +99,26 @@ impl Decoding {
     /// Reads the model and makes a translator of it that gives `n_best` results, if a number is asked for, and knows how sure
     /// it is if somebody wants the scores.
     pub(crate) fn translator(&self, n_best: Option<usize>, scores: bool) -> Result<Translator, Error> {
-        let ModelFolder { copies, tokenizer, options } = self.open()?;
-        Ok(Translator::new(copies, tokenizer, self.options(options, n_best, scores))?)
+        let ModelFolder { copies, tokenizer, options, .. } = self.open(n_best, scores)?;
+        Ok(Translator::new(copies, tokenizer, options)?)
     }
 
-    /// Reads the model, to be decoded with on each thread.
-    pub(crate) fn open(&self) -> Result<ModelFolder, Error> {
-        let (backends, int8) = self.compute.decoders(self.precision)?;
-        Ok(ModelFolder::open_on(&backends, int8, &self.model)?)
+    /// Reads the model, to be decoded with on each thread, with the options of the flags.
+    pub(crate) fn open(&self, n_best: Option<usize>, scores: bool) -> Result<ModelFolder, Error> {
+        let decoders = self.compute.decoders(self.precision)?;
+        let mut folder = decoders.open(&self.model)?;
+        folder.options = self.options(folder.options, n_best, scores);
+        if self.verbose {
+            let computed = decoders.description(folder.int8);
+            let search = words::search(&folder.options);
+            // Where nobody reads this, the translation is there all the same.
+            let _ = writeln!(stderr(), "attentive: model {}: {computed}; {search}", self.model.display());
+        }
+        Ok(folder)
     }
 
     /// What the model asks for, changed by what was asked for here.
-    pub(crate) fn options(&self, model: Options, n_best: Option<usize>, scores: bool) -> Options {
+    fn options(&self, model: Options, n_best: Option<usize>, scores: bool) -> Options {
         let alpha = self.alpha.map(LengthPenalty::Paper);
         let n_best = n_best.unwrap_or(model.n_best);
         let early_stopping = self.early_stopping.map(|early| match early {

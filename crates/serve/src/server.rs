@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::connection;
 use crate::cors::Origins;
 use crate::error::Error;
-use crate::model::ModelPlace;
+use crate::model::{ModelPlace, Served};
 use crate::queue::Queue;
 use crate::routes;
 use crate::settings::Settings;
@@ -57,6 +57,17 @@ impl Server {
         models: Vec<ModelPlace>,
         leave: impl Future<Output = ()>,
     ) -> Result<(), Error> {
+        self.run_and_tell(engine, models, |_| {}, leave)
+    }
+
+    /// What [`Server::run`] does; `ready` is called when the models have been read and requests are answered.
+    pub fn run_and_tell(
+        self,
+        engine: Engine,
+        models: Vec<ModelPlace>,
+        ready: impl FnOnce(&[Served]) + Send + 'static,
+        leave: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
         let Server { listener, app, router, jobs, .. } = self;
         if models.is_empty() {
             return Err(Error::Setting("there is no model to be served".to_owned()));
@@ -71,7 +82,7 @@ impl Server {
         let worker = std::thread::Builder::new().name("attentive-worker".to_owned()).spawn({
             let app = Arc::clone(&app);
             move || {
-                let result = worker::run(&app, &engine, &models, jobs);
+                let result = worker::run(&app, &engine, &models, ready, jobs);
                 // Who waits for a model that cannot be read need not wait any longer.
                 let _ = ended.send(());
                 result

@@ -3,7 +3,7 @@
 //! Between two steps of decoding it looks for new jobs, and for clients that have gone away: their sentences are given up.
 
 use crate::app::App;
-use crate::model::{Model, ModelPlace};
+use crate::model::{Model, ModelPlace, Served};
 use crate::queue::Places;
 use crate::refusal::Refusal;
 use attentive_generate::{
@@ -108,15 +108,16 @@ pub(crate) struct Inspected {
 pub struct Engine {
     /// On each of them a copy of every model decodes; they share their memory.
     pub backends: Vec<Arc<dyn Backend>>,
-    /// Whether weights are rounded to int8.
-    pub int8: bool,
+    /// Whether weights are in int8; without a word those are that a folder has stored so.
+    pub int8: Option<bool>,
 }
 
-/// Reads the models, tells the server about them, and computes until nobody can ask any more.
+/// Reads the models, tells the server and `ready` about them, and computes until nobody can ask any more.
 pub(crate) fn run(
     app: &Arc<App>,
     engine: &Engine,
     places: &[ModelPlace],
+    ready: impl FnOnce(&[Served]),
     mut jobs: UnboundedReceiver<Job>,
 ) -> Result<(), crate::Error> {
     let mut desks = Vec::new();
@@ -136,7 +137,9 @@ pub(crate) fn run(
         });
         models.push(model);
     }
+    let served: Vec<Served> = models.iter().map(|model| model.served()).collect();
     app.set_models(models);
+    ready(&served);
     let mut rate = Rate::new();
     let mut leaves = false;
     loop {

@@ -39,9 +39,9 @@ pub(crate) struct Inspect {
     head: Option<Head>,
     #[command(flatten)]
     compute: Compute,
-    /// What to compute in
-    #[arg(long, value_name = "PRECISION", default_value = "f32")]
-    precision: DecodingPrecision,
+    /// What to compute in [default: int8 for a model that is stored in int8, else f32]
+    #[arg(long, value_name = "PRECISION")]
+    precision: Option<DecodingPrecision>,
 }
 
 const EXAMPLES: &str = "\
@@ -90,8 +90,8 @@ pub(crate) fn run(inspect: &Inspect) -> Result<(), Error> {
 impl Inspect {
     /// Translates the sentence if need be, and looks into it.
     fn look(&self) -> Result<Attention, Error> {
-        let (backends, int8) = self.compute.decoders(self.precision)?;
-        let ModelFolder { copies, tokenizer, options } = ModelFolder::open_on(&backends, int8, &self.model)?;
+        let decoders = self.compute.decoders(self.precision)?;
+        let ModelFolder { copies, tokenizer, options, .. } = decoders.open(&self.model)?;
         let codec = Codec::new(tokenizer, copies[0].spec())?;
         let source = self.source(&codec)?;
         let mut generator = Generator::with_copies(copies, Options { n_best: 1, ..options })?;

@@ -173,6 +173,28 @@ fn a_beam_alone_searches_as_transformers_does() {
 }
 
 #[test]
+fn a_model_that_is_stored_in_int8_is_computed_in_int8_unless_another_precision_is_asked_for() {
+    let small = folder().join("int8");
+    let (model, small) = (folder().join("model"), small.display());
+    let converted = run(&format!("convert --model {} --out {small} --precision int8", model.display()));
+    assert_eq!(converted.code, Some(0), "{}", converted.stderr);
+    let said = |options: &str| {
+        let outcome = run(&format!("translate --model {small} --verbose --threads 1 {options} fish"));
+        assert_eq!((outcome.code, outcome.stderr.lines().count()), (Some(0), 1), "{}", outcome.stderr);
+        outcome
+    };
+    said("").says(&["int8", ": int8 on ", "1 thread", "beam 4, length penalty 1"]);
+    said("--precision f32 --beam 2").says(&[": f32 on ", "beam 2"]);
+    assert_eq!(said("").stdout, said("--precision int8").stdout);
+    let info = run(&format!("info {small}"));
+    assert!(info.stdout.contains("computed in int8"), "{}", info.stdout);
+    assert_eq!(run(&format!("info {small} --json")).json()["precision"], "int8");
+    assert_eq!(run(&format!("info {} --json", model.display())).json()["precision"], "f32");
+    let outcome = finish(translate("-v --alpha 0.6 --max-length 7 fish"));
+    outcome.says(&[": f32 on ", "alpha 0.6, at most 7 tokens"]);
+}
+
+#[test]
 fn help_says_where_options_of_a_search_come_from() {
     for command in ["translate", "evaluate", "bench translate"] {
         let help = run(&format!("{command} --help")).stdout;

@@ -1,6 +1,6 @@
 //! `config.json` of a Transformer, in Marian's words.
 
-use super::TransformerConfig;
+use super::{Transformer, TransformerConfig};
 use crate::checkpoint::{Staged, StoredType};
 use crate::error::Error;
 use crate::layers::{NormPlacement, PositionKind};
@@ -304,6 +304,13 @@ impl Config {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Transformer {
+    /// Whether the matrices of a folder are stored in int8, as its `config.json` says.
+    pub fn is_stored_in_int8(folder: &Path) -> Result<bool, Error> {
+        Ok(Config::load(folder)?.quantization_config.is_some())
     }
 }
 
