@@ -7,9 +7,11 @@
 mod codec;
 mod folder;
 mod split;
+mod unknown;
 
 pub use codec::{Codec, Part, WrittenPart};
 pub use folder::ModelFolder;
+pub use unknown::UnknownWord;
 
 use crate::alignment::Link;
 use crate::attention::{AttentionMatrix, Look};
@@ -48,6 +50,8 @@ pub struct Translated {
     pub token_scores: Vec<f32>,
     /// Which word comes from which, if that was asked for.
     pub alignment: Vec<Link>,
+    /// The characters of the source that the model cannot read, and that could not be copied.
+    pub lost: String,
 }
 
 /// Translates lines, as many at once as [`Options::batch`] says.
@@ -147,11 +151,17 @@ impl Translator {
     /// The `count` most probable ways in which the translation of a line can go on behind the prefix, best first. A line that is too long for the model is refused. What was pushed before is forgotten.
     pub fn alternatives(&mut self, line: &str, count: usize) -> Result<Vec<Translated>, Error> {
         self.parts.clear();
-        let request = Request { source: self.codec.whole(line.trim())?, prefix: self.prefix.clone() };
+        let source = self.codec.whole(line.trim())?;
+        let unknown = self.codec.unknown(line, &source);
+        let request = Request { source, prefix: self.prefix.clone() };
         let found = self.generator.alternatives(request, count)?;
         let whole = |hypothesis| {
             let mut whole = Translated::default();
-            self.codec.append(&mut whole, "", WrittenPart { hypothesis, links: &[], words_before: 0 })?;
+            self.codec.append(
+                &mut whole,
+                "",
+                WrittenPart { hypothesis, links: &[], words_before: 0, unknown: &unknown },
+            )?;
             Ok(whole)
         };
         found.iter().map(whole).collect()
@@ -208,10 +218,14 @@ impl Translator {
                 filled.push(place);
             }
         }
-        match self.look {
-            Some(look) if !filled.is_empty() => self.align(look, &filled),
-            _ => Ok(()),
+        if self.look.is_none() {
+            filled.retain(|&place| self.parts[place].part.wants_alignment());
         }
+        if filled.is_empty() {
+            return Ok(());
+        }
+        let look = self.look.unwrap_or_else(|| Look::for_alignment(&self.generator.model().spec()));
+        self.align(look, &filled)
     }
 
     /// Scores as if the model had found the prefix, best first.
@@ -251,11 +265,17 @@ impl Translator {
             if let Some(last) = part.hypotheses().len().checked_sub(1) {
                 let rank = rank.min(last);
                 let links = part.alignments.get(rank).map(Vec::as_slice).unwrap_or_default();
-                let written = WrittenPart { hypothesis: &part.hypotheses()[rank], links, words_before };
+                let hypothesis = &part.hypotheses()[rank];
+                let unknown = &part.part.unknown[..];
+                let written = WrittenPart { hypothesis, links, words_before, unknown };
                 let gap = if whole.text.is_empty() { "" } else { " " };
                 self.codec.append(&mut whole, gap, written)?;
             }
             words_before += part.part.words;
+        }
+        if self.look.is_none() {
+            // What unknown words were placed by is not for the caller.
+            whole.alignment.clear();
         }
         Ok(whole)
     }

@@ -1,0 +1,139 @@
+//! Words that the model cannot read, because its vocabulary has no piece for their characters: an emoji, another script.
+//!
+//! A word of nothing but such characters is copied into the translation, if the alignment says where: in place of an unknown
+//! word of the translation that is linked to it, or, if no word is linked to it, behind the translation of the word before it.
+//! A word that the model wrote for it stays, since attention alone does not tell a guess from a translation.
+
+use crate::alignment::Link;
+use attentive_text::tokenizer::{Side, Tokenizer};
+
+/// What an unknown token looks like where it does not vanish from the text.
+const LOST: &str = "⁇";
+/// What SentencePiece has for a space: alone it makes no word readable.
+const SPACE: &str = "▁";
+
+/// A word of the source with characters that the model cannot read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnknownWord {
+    /// Its place among the words of its part.
+    word: usize,
+    text: String,
+    /// The characters that have no piece.
+    characters: String,
+    /// Whether it has no others.
+    is_whole: bool,
+}
+
+/// The unknown words of a text whose tokens have `unk` among them.
+pub(super) fn find(tokenizer: &Tokenizer, text: &str, tokens: &[u32], unk: u32) -> Vec<UnknownWord> {
+    let is_unknown = |character: &char| {
+        let alone = tokenizer.encode_plain(character.encode_utf8(&mut [0; 4]), Side::Source);
+        alone.is_ok_and(|alone| alone.contains(&unk))
+    };
+    let characters = |text: &str| text.chars().filter(is_unknown).collect::<String>();
+    let words = tokenizer.words(tokens, Side::Source);
+    let texts: Vec<&str> = text.split_whitespace().collect();
+    if words.iter().flatten().max().map_or(0, |last| last + 1) != texts.len() {
+        // Normalisation has moved spaces, or tokens were cut off: which word is which cannot be told.
+        return vec![UnknownWord {
+            word: 0,
+            text: text.to_owned(),
+            characters: characters(text),
+            is_whole: false,
+        }];
+    }
+    let is_mute =
+        |id: u32| id == unk || tokenizer.piece(id, Side::Source).is_some_and(|piece| piece == SPACE);
+    let unknown_word = |(word, text): (usize, &&str)| {
+        let own = || words.iter().zip(tokens).filter(|(place, _)| **place == Some(word)).map(|(_, id)| *id);
+        own().any(|id| id == unk).then(|| UnknownWord {
+            word,
+            text: (*text).to_owned(),
+            characters: characters(text),
+            is_whole: own().all(is_mute),
+        })
+    };
+    texts.iter().enumerate().filter_map(unknown_word).collect()
+}
+
+/// Whether any of them can be copied, if the alignment is known.
+pub(super) fn can_copy(unknown: &[UnknownWord]) -> bool {
+    unknown.iter().any(|word| word.is_whole)
+}
+
+/// The translation of a part, with the unknown words that have been copied into it.
+pub(super) struct Copied {
+    pub text: String,
+    pub links: Vec<Link>,
+    /// The characters of those that have not.
+    pub lost: String,
+}
+
+/// Copies unknown words into the translation of their part.
+pub(super) fn copy(text: String, links: &[Link], unknown: &[UnknownWord]) -> Copied {
+    let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
+    let (mut links, mut lost) = (links.to_vec(), String::new());
+    let (is_aligned, mut is_changed) = (!links.is_empty(), false);
+    for unknown in unknown {
+        let linked = links.iter().find(|(source, _)| *source == unknown.word).map(|(_, target)| *target);
+        match linked {
+            Some(target) if unknown.is_whole && words.get(target).is_some_and(|word| word == LOST) => {
+                words[target].clone_from(&unknown.text);
+                is_changed = true;
+            }
+            None if unknown.is_whole && is_aligned => {
+                insert(&mut words, &mut links, unknown);
+                is_changed = true;
+            }
+            _ => lost.push_str(&unknown.characters),
+        }
+    }
+    // Without a copy the text keeps its spaces as they are.
+    let text = if is_changed { words.join(" ") } else { text };
+    Copied { text, links, lost }
+}
+
+/// Puts a word behind the translation of the word before it, or else at the beginning.
+fn insert(words: &mut Vec<String>, links: &mut Vec<Link>, unknown: &UnknownWord) {
+    let before = links.iter().filter(|(source, _)| *source < unknown.word).max_by_key(|link| **link);
+    let place = before.map_or(0, |(_, target)| target + 1).min(words.len());
+    words.insert(place, unknown.text.clone());
+    links.iter_mut().filter(|(_, target)| *target >= place).for_each(|(_, target)| *target += 1);
+    links.push((unknown.word, place));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn word(word: usize, text: &str, is_whole: bool) -> UnknownWord {
+        UnknownWord { word, text: text.to_owned(), characters: text.to_owned(), is_whole }
+    }
+
+    #[test]
+    fn a_word_that_nothing_is_linked_to_follows_the_translation_of_the_word_before_it() {
+        // "I saw 😀 today" and "Heute sah ich"
+        let copied = copy("Heute sah ich".to_owned(), &[(3, 0), (1, 1), (0, 2)], &[word(2, "😀", true)]);
+        assert_eq!((&*copied.text, &*copied.lost), ("Heute sah 😀 ich", ""));
+        assert_eq!(copied.links, [(3, 0), (1, 1), (0, 3), (2, 2)]);
+        let first = copy("Ein Hund".to_owned(), &[(1, 0), (2, 1)], &[word(0, "😀", true)]);
+        assert_eq!(first.text, "😀 Ein Hund");
+    }
+
+    #[test]
+    fn an_unknown_word_of_the_translation_is_replaced() {
+        let copied = copy("Ein ⁇ läuft".to_owned(), &[(0, 0), (1, 1), (2, 2)], &[word(1, "собака", true)]);
+        assert_eq!((&*copied.text, &*copied.lost), ("Ein собака läuft", ""));
+    }
+
+    #[test]
+    fn what_cannot_be_copied_is_told() {
+        let links = [(0, 0), (1, 1)];
+        for (unknown, links) in
+            [(word(1, "😀", true), &links[..]), (word(2, "x😀", false), &links), (word(1, "😀", true), &[])]
+        {
+            let copied = copy("Ein  Hund".to_owned(), links, std::slice::from_ref(&unknown));
+            assert_eq!((copied.text, copied.lost), ("Ein  Hund".to_owned(), unknown.text));
+        }
+    }
+}
