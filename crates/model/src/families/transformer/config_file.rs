@@ -6,6 +6,7 @@ use crate::error::Error;
 use crate::layers::{NormPlacement, PositionKind};
 use attentive_tensor::Activation;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -221,15 +222,19 @@ impl Config {
             ErrorKind::NotFound => Error::Format { path: path.clone(), problem: NO_CONFIG.to_owned() },
             _ => Error::File { path: path.clone(), source },
         })?;
-        serde_json::from_str(&text).map_err(|error| Error::Format { path, problem: error.to_string() })
+        let wrong = |problem: String| Error::Format { path: path.clone(), problem };
+        let file: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        // Files of other families lack fields that this one has; to name these would mislead.
+        match file["model_type"].as_str() {
+            Some(family) if ![MARIAN, OWN].contains(&family) => Err(wrong(format!(
+                "this is a `{family}` model; attentive knows the families `{MARIAN}` and `{OWN}`"
+            ))),
+            _ => serde_json::from_str(&text).map_err(|error| wrong(error.to_string())),
+        }
     }
 
     /// What the file asks for, or the first thing in it that cannot be had.
     fn read(&self) -> Result<TransformerConfig, Error> {
-        if ![MARIAN, OWN].contains(&self.model_type.as_str()) {
-            let problem = format!("`{}` is not supported; known are {MARIAN}, {OWN}", self.model_type);
-            return Err(Error::config("model_type", problem));
-        }
         self.refuse()?;
         let positions = self.positions.as_deref().unwrap_or("halves");
         let config = TransformerConfig {
