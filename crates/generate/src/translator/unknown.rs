@@ -1,8 +1,9 @@
 //! Words that the model cannot read, because its vocabulary has no piece for their characters: an emoji, another script.
 //!
-//! A word of nothing but such characters is copied into the translation, if the alignment says where: in place of an unknown
-//! word of the translation that is linked to it, or, if no word is linked to it, behind the translation of the word before it.
-//! A word that the model wrote for it stays, since attention alone does not tell a guess from a translation.
+//! A word of nothing but such characters is copied into the translation: in place of an unknown word of the translation that is
+//! linked to it, or else behind the translation of the word before it. What the model wrote for such a word stays. Its links are
+//! no reason to replace anything, since words without meaning draw the attention of many others. Where no word of the translation
+//! comes from a word that the model can read, the copies are all there is.
 
 use crate::alignment::Link;
 use attentive_text::tokenizer::{Side, Tokenizer};
@@ -71,35 +72,55 @@ pub(super) struct Copied {
 
 /// Copies unknown words into the translation of their part.
 pub(super) fn copy(text: String, links: &[Link], unknown: &[UnknownWord]) -> Copied {
-    let mut words: Vec<String> = text.split_whitespace().map(str::to_owned).collect();
-    let (mut links, mut lost) = (links.to_vec(), String::new());
-    let (is_aligned, mut is_changed) = (!links.is_empty(), false);
-    for unknown in unknown {
-        let linked = links.iter().find(|(source, _)| *source == unknown.word).map(|(_, target)| *target);
-        match linked {
-            Some(target) if unknown.is_whole && words.get(target).is_some_and(|word| word == LOST) => {
-                words[target].clone_from(&unknown.text);
-                is_changed = true;
-            }
-            None if unknown.is_whole && is_aligned => {
-                insert(&mut words, &mut links, unknown);
-                is_changed = true;
-            }
-            _ => lost.push_str(&unknown.characters),
-        }
+    let is_unreadable = |word: usize| unknown.iter().any(|other| other.is_whole && other.word == word);
+    let (whole, others): (Vec<&UnknownWord>, Vec<&UnknownWord>) =
+        unknown.iter().partition(|word| word.is_whole && !links.is_empty());
+    let lost = others.iter().map(|word| &word.characters[..]).collect();
+    if whole.is_empty() {
+        return Copied { text, links: links.to_vec(), lost };
     }
-    // Without a copy the text keeps its spaces as they are.
-    let text = if is_changed { words.join(" ") } else { text };
-    Copied { text, links, lost }
+    let mut translation = Translation {
+        words: text.split_whitespace().map(str::to_owned).collect(),
+        links: links.to_vec(),
+        anchors: links.iter().copied().filter(|(source, _)| !is_unreadable(*source)).collect(),
+    };
+    if translation.anchors.is_empty() {
+        translation = Translation::default();
+    }
+    whole.into_iter().for_each(|word| translation.copy(word));
+    Copied { text: translation.words.join(" "), links: translation.links, lost }
 }
 
-/// Puts a word behind the translation of the word before it, or else at the beginning.
-fn insert(words: &mut Vec<String>, links: &mut Vec<Link>, unknown: &UnknownWord) {
-    let before = links.iter().filter(|(source, _)| *source < unknown.word).max_by_key(|link| **link);
-    let place = before.map_or(0, |(_, target)| target + 1).min(words.len());
-    words.insert(place, unknown.text.clone());
-    links.iter_mut().filter(|(_, target)| *target >= place).for_each(|(_, target)| *target += 1);
-    links.push((unknown.word, place));
+/// A translation that words are being copied into.
+#[derive(Default)]
+struct Translation {
+    words: Vec<String>,
+    links: Vec<Link>,
+    /// The links that say where a word belongs: those of words that can be read, and of copies.
+    anchors: Vec<Link>,
+}
+
+impl Translation {
+    fn copy(&mut self, unknown: &UnknownWord) {
+        let is_lost = |(source, target): &&Link| {
+            *source == unknown.word && self.words.get(*target).is_some_and(|word| word == LOST)
+        };
+        match self.links.iter().find(is_lost) {
+            Some(&(_, target)) => self.words[target].clone_from(&unknown.text),
+            None => self.insert(unknown),
+        }
+    }
+
+    /// Puts a word behind the translation of the word before it, or else at the beginning.
+    fn insert(&mut self, unknown: &UnknownWord) {
+        let before = self.anchors.iter().filter(|(source, _)| *source < unknown.word).max();
+        let place = before.map_or(0, |(_, target)| target + 1).min(self.words.len());
+        self.words.insert(place, unknown.text.clone());
+        for links in [&mut self.links, &mut self.anchors] {
+            links.iter_mut().filter(|(_, target)| *target >= place).for_each(|(_, target)| *target += 1);
+            links.push((unknown.word, place));
+        }
+    }
 }
 
 #[cfg(test)]
@@ -111,13 +132,22 @@ mod tests {
     }
 
     #[test]
-    fn a_word_that_nothing_is_linked_to_follows_the_translation_of_the_word_before_it() {
+    fn a_word_follows_the_translation_of_the_word_before_it() {
         // "I saw 😀 today" and "Heute sah ich"
         let copied = copy("Heute sah ich".to_owned(), &[(3, 0), (1, 1), (0, 2)], &[word(2, "😀", true)]);
         assert_eq!((&*copied.text, &*copied.lost), ("Heute sah 😀 ich", ""));
         assert_eq!(copied.links, [(3, 0), (1, 1), (0, 3), (2, 2)]);
         let first = copy("Ein Hund".to_owned(), &[(1, 0), (2, 1)], &[word(0, "😀", true)]);
         assert_eq!(first.text, "😀 Ein Hund");
+        let two = [word(2, "😀", true), word(3, "ж", true)];
+        assert_eq!(copy("Ein Hund".to_owned(), &[(0, 0), (1, 1)], &two).text, "Ein Hund 😀 ж");
+    }
+
+    #[test]
+    fn what_a_word_without_meaning_draws_attention_of_stays_and_moves_nothing() {
+        // "A dog runs 😀" and "Ein Hund rennt", in which "Hund" looked at the emoji.
+        let copied = copy("Ein Hund rennt".to_owned(), &[(0, 0), (3, 1), (2, 2)], &[word(3, "😀", true)]);
+        assert_eq!(copied.text, "Ein Hund rennt 😀");
     }
 
     #[test]
@@ -127,10 +157,14 @@ mod tests {
     }
 
     #[test]
+    fn a_text_that_cannot_be_read_at_all_is_copied_and_nothing_is_made_up() {
+        let copied = copy("Ein Mann".to_owned(), &[(0, 0), (0, 1)], &[word(0, "世界", true)]);
+        assert_eq!((&*copied.text, &copied.links[..]), ("世界", &[(0, 0)][..]));
+    }
+
+    #[test]
     fn what_cannot_be_copied_is_told() {
-        let links = [(0, 0), (1, 1)];
-        for (unknown, links) in
-            [(word(1, "😀", true), &links[..]), (word(2, "x😀", false), &links), (word(1, "😀", true), &[])]
+        for (unknown, links) in [(word(1, "x😀", false), &[(0, 0), (1, 1)][..]), (word(1, "😀", true), &[])]
         {
             let copied = copy("Ein  Hund".to_owned(), links, std::slice::from_ref(&unknown));
             assert_eq!((copied.text, copied.lost), ("Ein  Hund".to_owned(), unknown.text));
