@@ -61,6 +61,7 @@ enum LayoutName {
 }
 
 pub(crate) fn run(command: &Convert) -> Result<(), Error> {
+    output::must_differ(["--model", "--out"], [Some(&command.model), Some(&command.out)])?;
     let conversion = Conversion {
         stored: match command.precision {
             PrecisionName::F32 => StoredType::F32,

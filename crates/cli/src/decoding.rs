@@ -5,8 +5,9 @@ use crate::options::{Compute, between};
 use crate::precision::DecodingPrecision;
 use crate::words;
 use attentive_generate::{
-    EarlyStopping, LengthPenalty, MaxLength, ModelFolder, Options, Sampling, Translator,
+    EarlyStopping, LengthPenalty, MaxLength, ModelFolder, Options, Sampling, TargetLanguages, Translator,
 };
+use attentive_text::tokenizer::Tokenizer;
 use clap::{Args, ValueEnum};
 use std::io::{Write, stderr};
 use std::path::PathBuf;
@@ -22,6 +23,9 @@ pub(crate) struct Decoding {
     /// What to compute in [default: int8 for a model that is stored in int8, else f32]
     #[arg(long, value_name = "PRECISION")]
     precision: Option<DecodingPrecision>,
+    /// The language to translate into, for a model of several: puts its token, such as >>de<<, before lines without one
+    #[arg(long, value_name = "LANG", visible_alias = "target-lang")]
+    to: Option<String>,
     /// Say on stderr which model, precision, instructions, threads and search options are used
     #[arg(long, short)]
     verbose: bool,
@@ -115,6 +119,15 @@ impl Decoding {
             let _ = writeln!(stderr(), "attentive: model {}: {computed}; {search}", self.model.display());
         }
         Ok(folder)
+    }
+
+    /// The languages of a model, with the one that is asked for.
+    pub(crate) fn languages(&self, tokenizer: &Tokenizer) -> Result<TargetLanguages, Error> {
+        let languages = TargetLanguages::of(tokenizer);
+        let Some(code) = &self.to else { return Ok(languages) };
+        let unknown =
+            |error: attentive_generate::Error| Error::Flag { option: "to", problem: error.to_string() };
+        languages.with_target(code).map_err(unknown)
     }
 
     /// What the model asks for, changed by what was asked for here.

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::precision::{self, DecodingPrecision};
+use crate::words;
 use attentive_generate::ModelFolder;
 use attentive_kernels::{Cpu, Isa, Threads};
 use attentive_tensor::{Backend, CpuBackend, Precision};
@@ -61,9 +62,7 @@ impl Decoders {
     /// What a model is computed in, and on what, in a few words.
     pub(crate) fn description(&self, int8: bool) -> String {
         let precision = if int8 { "int8" } else { precision::name(self.precision) };
-        let threads = self.backends.len();
-        let plural = if threads == 1 { "" } else { "s" };
-        format!("{precision} on {} with {threads} thread{plural}", self.isa)
+        format!("{precision} on {} with {}", self.isa, words::count(self.backends.len(), "thread"))
     }
 }
 

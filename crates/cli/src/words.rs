@@ -66,6 +66,11 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
+/// A number of things: `1 line`, `2 lines`.
+pub(crate) fn count(number: usize, thing: &str) -> String {
+    format!("{} {thing}{}", thousands(number), if number == 1 { "" } else { "s" })
+}
+
 /// A number with commas between its thousands.
 pub(crate) fn thousands(number: usize) -> String {
     let digits = number.to_string();

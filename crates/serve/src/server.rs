@@ -31,9 +31,7 @@ impl Server {
     pub fn bind(address: SocketAddr, settings: Settings) -> Result<Server, Error> {
         let origins = Origins::new(&settings.origins)?;
         if settings.keys.iter().any(|key| key.trim().is_empty() || !key.is_ascii()) {
-            return Err(Error::Setting(
-                "an API key must not be empty, and of ASCII characters only".to_owned(),
-            ));
+            return Err(Error::setting("keys", "a key must not be empty, and of ASCII characters only"));
         }
         let (queue, jobs) = Queue::new(settings.queue.clamp(1, u32::MAX as usize));
         let app = Arc::new(App::new(settings, queue));
@@ -70,11 +68,13 @@ impl Server {
     ) -> Result<(), Error> {
         let Server { listener, app, router, jobs, .. } = self;
         if models.is_empty() {
-            return Err(Error::Setting("there is no model to be served".to_owned()));
+            return Err(Error::setting("models", "there is none to be served"));
         }
         for (place, model) in models.iter().enumerate() {
             if models[..place].iter().any(|other| other.name == model.name) {
-                return Err(Error::SameName(model.name.clone()));
+                let problem =
+                    format!("two are called `{}`: name one of them otherwise, with NAME=DIR", model.name);
+                return Err(Error::setting("models", problem));
             }
         }
         let runtime = Runtime::new()?;

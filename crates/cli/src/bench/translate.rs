@@ -52,12 +52,10 @@ struct Report {
 pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
     let lines = Lines::read(&translate.input)?;
     let ModelFolder { copies, tokenizer, options, .. } = translate.decoding.open(Some(1), false)?;
-    let sources: Vec<Vec<u32>> = lines
-        .segments()
-        .iter()
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| tokenizer.encode(line.trim(), Side::Source))
-        .collect::<Result<_, _>>()?;
+    let languages = translate.decoding.languages(&tokenizer)?;
+    let encode = |line: &&str| Ok(tokenizer.encode(&languages.prepare(line)?, Side::Source)?);
+    let written = lines.segments().into_iter().filter(|line| !line.trim().is_empty());
+    let sources: Vec<Vec<u32>> = written.map(|line| encode(&line)).collect::<Result<_, Error>>()?;
     let mut generator = Generator::with_copies(copies, options)?;
     decode(&mut generator, &sources[..sources.len().min(WARM_UP)])?;
     let (mut seconds, mut target_tokens) = (Vec::new(), 0);

@@ -108,10 +108,8 @@ impl Inspect {
             }
         };
         if target.len() > codec.spec().max_target {
-            return Err(Error::Inspect(format!(
-                "--translation has more than {} tokens",
-                codec.spec().max_target
-            )));
+            let problem = format!("it has more than the {} tokens of the model", codec.spec().max_target);
+            return Err(Error::Flag { option: "translation", problem });
         }
         let inspection = generator.model().inspect(&source, &target);
         let looks = self.looks(generator.model())?;
@@ -125,7 +123,7 @@ impl Inspect {
     fn source(&self, codec: &Codec) -> Result<Vec<u32>, Error> {
         let text = self.text.trim();
         if text.is_empty() {
-            return Err(Error::Inspect("there is nothing in the text to look into".to_owned()));
+            return Err(Error::Usage("TEXT is empty: give a sentence to look into".to_owned()));
         }
         let mut parts = codec.parts(text)?;
         match parts.len() {
@@ -156,12 +154,14 @@ impl Inspect {
         };
         let most = kinds.iter().map(|&kind| layers_of(kind)).min().unwrap_or(0);
         if let Some(layer) = self.layer.filter(|&layer| layer > most) {
-            return Err(Error::Inspect(format!("--layer: there is no layer {layer}, the last is {most}")));
+            let problem = format!("there is no layer {layer}, the last is {most}");
+            return Err(Error::Flag { option: "layer", problem });
         }
         if let Some(Head::Number(head)) = self.head
             && head > sizes.h
         {
-            return Err(Error::Inspect(format!("--head: there is no head {head}, the last is {}", sizes.h)));
+            let problem = format!("there is no head {head}, the last is {}", sizes.h);
+            return Err(Error::Flag { option: "head", problem });
         }
         let heads: Vec<Option<usize>> = match self.head {
             None => (0..sizes.h).map(Some).chain([None]).collect(),
