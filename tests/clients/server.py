@@ -13,7 +13,7 @@ class Server:
 
     def __enter__(self):
         self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True)
-        self.address = self.process.stdout.readline().strip()
+        self.address = self.process.stdout.readline().removeprefix("listening on ").strip()
         while True:
             try:
                 urllib.request.urlopen(f"{self.address}/readyz").read()

@@ -39,8 +39,8 @@ Examples:
   attentive convert --model mine --out theirs --layout marian             for transformers and CTranslate2
 
 Tokenizer and generation settings are copied. In int8 every row of a matrix has a scale of its own, as with \
-`--precision int8` of the whole model, but for the table of the embeddings, of which lookups too have int8 then; it is computed with \
-in int8 if that is asked for again. Only attentive reads such a folder. bf16 and f32 are read by others, \
+`--precision int8` of the whole model, but for the table of the embeddings, of which lookups too have int8 then; such a folder is computed with \
+in int8 unless --precision says otherwise. Only attentive reads such a folder. bf16 and f32 are read by others, \
 too, if the layout is Marian's.";
 
 #[derive(Clone, Copy, ValueEnum, Serialize)]
@@ -61,6 +61,7 @@ enum LayoutName {
 }
 
 pub(crate) fn run(command: &Convert) -> Result<(), Error> {
+    output::must_differ(["--model", "--out"], [Some(&command.model), Some(&command.out)])?;
     let conversion = Conversion {
         stored: match command.precision {
             PrecisionName::F32 => StoredType::F32,

@@ -3,10 +3,13 @@
 use crate::error::Error;
 use crate::options::{Compute, between};
 use crate::precision::DecodingPrecision;
+use crate::words;
 use attentive_generate::{
-    EarlyStopping, LengthPenalty, MaxLength, ModelFolder, Options, Sampling, Translator,
+    EarlyStopping, LengthPenalty, MaxLength, ModelFolder, Options, Sampling, TargetLanguages, Translator,
 };
+use attentive_text::tokenizer::Tokenizer;
 use clap::{Args, ValueEnum};
+use std::io::{Write, stderr};
 use std::path::PathBuf;
 
 /// How a command translates.
@@ -17,23 +20,29 @@ pub(crate) struct Decoding {
     model: PathBuf,
     #[command(flatten)]
     compute: Compute,
-    /// What to compute in
-    #[arg(long, value_name = "PRECISION", default_value = "f32")]
-    precision: DecodingPrecision,
+    /// What to compute in [default: int8 for a model that is stored in int8, else f32]
+    #[arg(long, value_name = "PRECISION")]
+    precision: Option<DecodingPrecision>,
+    /// The language to translate into, for a model of several: puts its token, such as >>de<<, before lines without one
+    #[arg(long, value_name = "LANG", visible_alias = "target-lang")]
+    to: Option<String>,
+    /// Say on stderr which model, precision, instructions, threads and search options are used
+    #[arg(long, short)]
+    verbose: bool,
     /// How many lines each thread translates at once
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = between::<1, 4096>)]
     batch: usize,
-    /// How many hypotheses are followed at once; 1 is greedy search [default: what the model asks for, or 4]
+    /// How many hypotheses are followed at once; 1 is greedy search [default: the model's, else 4]
     #[arg(long, value_name = "N", value_parser = between::<1, 1024>, help_heading = SEARCH)]
     beam: Option<usize>,
-    /// Divide scores by ((5 + length) / 6)^ALPHA, as in the paper [default: what the model asks for, or 0.6]
+    /// Divide scores by ((5 + length) / 6)^ALPHA, as in the paper, instead of length^P
     #[arg(long, value_name = "ALPHA", value_parser = number, help_heading = SEARCH)]
     #[arg(allow_negative_numbers = true, conflicts_with = "length_penalty")]
     alpha: Option<f32>,
-    /// Divide scores by length^P, as transformers does
+    /// Divide scores by length^P, as transformers does [default: the model's, else 1]
     #[arg(long, value_name = "P", value_parser = number, help_heading = SEARCH, allow_negative_numbers = true)]
     length_penalty: Option<f32>,
-    /// When a search with a beam ends [default: what the model asks for, or no]
+    /// When a search with a beam ends [default: the model's, else no]
     #[arg(long, value_name = "WHEN", help_heading = SEARCH)]
     early_stopping: Option<Early>,
     /// Finish this many times the beam of hypotheses before a search ends
@@ -42,7 +51,7 @@ pub(crate) struct Decoding {
     /// Write no less than this many tokens
     #[arg(long, value_name = "N", value_parser = between::<0, 1_000_000>, help_heading = SEARCH)]
     min_length: Option<usize>,
-    /// Write no more than this many tokens [default: what the model asks for, or 50 more than the source has]
+    /// Write no more than this many tokens [default: the model's, else 50 more than the source has]
     #[arg(long, value_name = "N", value_parser = between::<1, 1_000_000>, help_heading = SEARCH)]
     max_length: Option<usize>,
     /// Divide the scores of tokens that were written before
@@ -72,6 +81,12 @@ pub(crate) struct Decoding {
 }
 
 const SEARCH: &str = "Search";
+
+/// Where options of a search come from, for the help of commands that search.
+pub(crate) const SEARCH_RULE: &str = "\
+Search options: a flag counts first, then generation_config.json of the model's folder (or the same words in \
+config.json). Without either, the beam is 4, the length penalty 1 (score / length), and a translation has at most 50 tokens \
+more than its source.";
 const SAMPLING: &str = "Sampling";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -88,18 +103,35 @@ impl Decoding {
     /// Reads the model and makes a translator of it that gives `n_best` results, if a number is asked for, and knows how sure
     /// it is if somebody wants the scores.
     pub(crate) fn translator(&self, n_best: Option<usize>, scores: bool) -> Result<Translator, Error> {
-        let ModelFolder { copies, tokenizer, options } = self.open()?;
-        Ok(Translator::new(copies, tokenizer, self.options(options, n_best, scores))?)
+        let ModelFolder { copies, tokenizer, options, .. } = self.open(n_best, scores)?;
+        Ok(Translator::new(copies, tokenizer, options)?)
     }
 
-    /// Reads the model, to be decoded with on each thread.
-    pub(crate) fn open(&self) -> Result<ModelFolder, Error> {
-        let (backends, int8) = self.compute.decoders(self.precision)?;
-        Ok(ModelFolder::open_on(&backends, int8, &self.model)?)
+    /// Reads the model, to be decoded with on each thread, with the options of the flags.
+    pub(crate) fn open(&self, n_best: Option<usize>, scores: bool) -> Result<ModelFolder, Error> {
+        let decoders = self.compute.decoders(self.precision)?;
+        let mut folder = decoders.open(&self.model)?;
+        folder.options = self.options(folder.options, n_best, scores);
+        if self.verbose {
+            let computed = decoders.description(folder.int8);
+            let search = words::search(&folder.options);
+            // Where nobody reads this, the translation is there all the same.
+            let _ = writeln!(stderr(), "attentive: model {}: {computed}; {search}", self.model.display());
+        }
+        Ok(folder)
+    }
+
+    /// The languages of a model, with the one that is asked for.
+    pub(crate) fn languages(&self, tokenizer: &Tokenizer) -> Result<TargetLanguages, Error> {
+        let languages = TargetLanguages::of(tokenizer);
+        let Some(code) = &self.to else { return Ok(languages) };
+        let unknown =
+            |error: attentive_generate::Error| Error::Flag { option: "to", problem: error.to_string() };
+        languages.with_target(code).map_err(unknown)
     }
 
     /// What the model asks for, changed by what was asked for here.
-    pub(crate) fn options(&self, model: Options, n_best: Option<usize>, scores: bool) -> Options {
+    fn options(&self, model: Options, n_best: Option<usize>, scores: bool) -> Options {
         let alpha = self.alpha.map(LengthPenalty::Paper);
         let n_best = n_best.unwrap_or(model.n_best);
         let early_stopping = self.early_stopping.map(|early| match early {

@@ -1,6 +1,8 @@
 //! What can go wrong, each in one sentence for the person at the terminal.
 
+use crate::interrupt;
 use attentive_tensor::IsaError;
+use std::process::ExitCode;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -10,7 +12,7 @@ pub(crate) enum Error {
     Isa(#[from] IsaError),
     /// The model cannot be made.
     #[error(transparent)]
-    Model(#[from] attentive_model::Error),
+    Model(attentive_model::Error),
     /// Texts cannot be scored.
     #[error(transparent)]
     Score(#[from] attentive_text::score::Error),
@@ -38,9 +40,12 @@ pub(crate) enum Error {
     /// A flag makes no sense with the others, or with the model.
     #[error("--{}: {problem}", option.replace('_', "-"))]
     Flag { option: &'static str, problem: String },
+    /// What is asked for makes no sense.
+    #[error("{0}")]
+    Usage(String),
     /// The server does not run.
     #[error(transparent)]
-    Serve(#[from] attentive_serve::Error),
+    Serve(attentive_serve::Error),
     /// A sentence cannot be looked into, or not be drawn.
     #[error("{0}")]
     Inspect(String),
@@ -59,16 +64,64 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// Whether another command line would help, as when the parser of flags refuses one.
-    pub(crate) fn is_wrong_usage(&self) -> bool {
-        matches!(self, Error::Flag { .. } | Error::Batch { .. } | Error::Kernel(_))
+    /// How the program ends. Where another command line would help, it ends as when the parser of flags refuses one.
+    pub(crate) fn exit_code(&self) -> ExitCode {
+        match self {
+            Error::Interrupted => ExitCode::from(interrupt::CODE),
+            Error::Flag { .. } | Error::Usage(_) | Error::Batch { .. } | Error::Kernel(_) => {
+                ExitCode::from(2)
+            }
+            _ => ExitCode::FAILURE,
+        }
+    }
+}
+
+/// Flags that are called otherwise than the field of a library that they set.
+const FLAGS: [(&str, &str); 7] = [
+    ("h", "heads"),
+    ("encoder_layers", "layers"),
+    ("decoder_layers", "layers"),
+    ("vocab_size", "vocab"),
+    ("origins", "cors"),
+    ("keys", "api-keys"),
+    ("models", "model"),
+];
+
+const SEVERAL: &str = "the model translates into several languages: say which, as in `--to de`, or begin each line with its \
+                       token, as in `>>de<< A dog runs.`";
+
+/// The flag that sets a field of a library.
+fn flag(field: &'static str, problem: String) -> Error {
+    let option = FLAGS.iter().find(|(known, _)| *known == field).map_or(field, |(_, flag)| flag);
+    Error::Flag { option, problem }
+}
+
+impl From<attentive_model::Error> for Error {
+    fn from(error: attentive_model::Error) -> Error {
+        match error {
+            // What is wrong in a file comes with the file's name, in another variant.
+            attentive_model::Error::Config { field, problem } => flag(field, problem),
+            other => Error::Model(other),
+        }
+    }
+}
+
+impl From<attentive_serve::Error> for Error {
+    fn from(error: attentive_serve::Error) -> Error {
+        match error {
+            attentive_serve::Error::Setting { setting, problem } => flag(setting, problem),
+            other => Error::Serve(other),
+        }
     }
 }
 
 impl From<attentive_generate::Error> for Error {
     fn from(error: attentive_generate::Error) -> Error {
         match error {
-            attentive_generate::Error::Option { option, problem } => Error::Flag { option, problem },
+            attentive_generate::Error::Option { option, problem } => flag(option, problem),
+            attentive_generate::Error::NoLanguage { known } => {
+                flag("to", format!("{SEVERAL}; it knows {known}"))
+            }
             other => Error::Generate(other),
         }
     }

@@ -1,8 +1,9 @@
 //! `attentive evaluate`: how well and how fast a model translates a file.
 
-use crate::decoding::Decoding;
+use crate::decoding::{Decoding, SEARCH_RULE};
 use crate::error::Error;
 use crate::interrupt;
+use crate::lost::Lost;
 use crate::machine::peak_mb;
 use crate::output;
 use crate::score::{self, Report};
@@ -11,13 +12,13 @@ use attentive_text::score::{Lines, Options, Signatures};
 use clap::Args;
 use serde::Serialize;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = format!("{EXAMPLES}\n\n{SEARCH_RULE}"))]
 pub(crate) struct Evaluate {
     #[command(flatten)]
     decoding: Decoding,
@@ -59,12 +60,18 @@ struct Evaluation {
 }
 
 pub(crate) fn run(evaluate: &Evaluate) -> Result<(), Error> {
+    for (flag, input) in evaluate.inputs() {
+        output::must_differ([flag, "--output"], [input, evaluate.output.as_deref()])?;
+    }
     let source = Lines::read(&evaluate.source)?;
     let references =
         evaluate.reference.iter().map(|path| Lines::read(path)).collect::<Result<Vec<_>, _>>()?;
     references.iter().try_for_each(|reference| source.belongs_to(reference))?;
 
     let (translations, seconds) = translate(evaluate, &source.segments())?;
+    let mut lost = Lost::default();
+    translations.iter().for_each(|translation| lost.count(translation.best.first()));
+    lost.warn();
     let best = || translations.iter().filter_map(|translation| translation.best.first());
     let text = best().map(|best| format!("{}\n", best.text)).collect::<String>();
     if let Some(path) = &evaluate.output {
@@ -88,9 +95,18 @@ pub(crate) fn run(evaluate: &Evaluate) -> Result<(), Error> {
     if evaluate.json { output::json(&evaluation) } else { print(&evaluation) }
 }
 
+impl Evaluate {
+    /// The files that are read, with their flags.
+    fn inputs(&self) -> impl Iterator<Item = (&'static str, Option<&Path>)> {
+        let references = self.reference.iter().map(|path| ("--reference", Some(path.as_path())));
+        [("--source", Some(self.source.as_path()))].into_iter().chain(references)
+    }
+}
+
 /// Translates all lines, and says how long it took.
 fn translate(evaluate: &Evaluate, lines: &[&str]) -> Result<(Vec<Translation>, f64), Error> {
     let mut translator = evaluate.decoding.translator(None, false)?;
+    let languages = evaluate.decoding.languages(translator.tokenizer())?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     interrupt::on_signal(move || flag.store(true, Ordering::Relaxed));
@@ -104,12 +120,12 @@ fn translate(evaluate: &Evaluate, lines: &[&str]) -> Result<(Vec<Translation>, f
                 break;
             };
             let input = evaluate.source.display().to_string();
-            let problem = |error: attentive_generate::Error| Error::Line {
-                input,
-                line: number + 1,
-                problem: error.to_string(),
+            let problem = |error: attentive_generate::Error| match error {
+                missing @ attentive_generate::Error::NoLanguage { .. } => missing.into(),
+                error => Error::Line { input: input.clone(), line: number + 1, problem: error.to_string() },
             };
-            translator.push(line).map_err(problem)?;
+            let line = languages.prepare(line).map_err(problem)?;
+            translator.push(&line).map_err(problem)?;
         }
         if interrupted.load(Ordering::Relaxed) {
             return Err(Error::Interrupted);

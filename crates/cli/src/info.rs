@@ -42,6 +42,8 @@ struct Report {
     parameters: usize,
     /// What the weights are stored in; none if there are none yet.
     weights: Option<&'static str>,
+    /// What commands compute in unless `--precision` says otherwise.
+    precision: &'static str,
     d_model: usize,
     heads: usize,
     d_ff: usize,
@@ -84,6 +86,7 @@ impl Report {
             family: "the original Transformer",
             parameters: model.parameter_count(),
             weights: Transformer::weights(folder)?.map(|weights| weights.stored_in()),
+            precision: if Transformer::is_stored_in_int8(folder)? { "int8" } else { "f32" },
             d_model: config.d_model,
             heads: config.h,
             d_ff: config.d_ff,
@@ -120,6 +123,7 @@ impl Report {
                     self.weights.map_or("no weights yet".to_owned(), |stored| format!("stored in {stored}"))
                 ),
             ),
+            row("precision", format!("computed in {}, unless --precision says otherwise", self.precision)),
             row(
                 "tokenizer",
                 format!("{}, {} tokens", self.tokenizer.unwrap_or("none in the folder"), self.vocabulary),

@@ -1,16 +1,41 @@
-//! Ctrl-C and the signals that end a program: the first asks, the second does not.
+//! Ctrl-C and the signals that end a program.
+//!
+//! A command that has something to finish first asks to be told ([`on_signal`]); a second signal then ends the program at once.
+//! Every other command ends at the first, with exit code 130.
 
+use std::io::{Write, stderr};
+use std::process::exit;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
-/// Calls `ask` at the first signal; a second one ends the program at once.
-pub(crate) fn on_signal(ask: impl Fn() + Send + 'static) {
+/// The exit code of a program that Ctrl-C has ended, as shells have it: 128 and the number of the signal.
+pub(crate) const CODE: u8 = 130;
+
+type Ask = Box<dyn Fn() + Send>;
+
+static ASK: Mutex<Option<Ask>> = Mutex::new(None);
+
+/// Listens for signals from now on.
+pub(crate) fn listen() {
     let asked = AtomicBool::new(false);
     let handler = move || {
         if asked.swap(true, Ordering::Relaxed) {
-            std::process::exit(130);
+            exit(CODE.into());
         }
-        ask();
+        match &*ASK.lock().unwrap_or_else(PoisonError::into_inner) {
+            Some(ask) => ask(),
+            None => {
+                // Where nobody reads this, the exit code still tells.
+                let _ = writeln!(stderr(), "attentive: interrupted");
+                exit(CODE.into());
+            }
+        }
     };
     // Without a handler a signal ends the program at once.
     let _ = ctrlc::set_handler(handler);
+}
+
+/// Calls `ask` at the first signal; a second one ends the program at once.
+pub(crate) fn on_signal(ask: impl Fn() + Send + 'static) {
+    *ASK.lock().unwrap_or_else(PoisonError::into_inner) = Some(Box::new(ask));
 }

@@ -2,7 +2,9 @@
 
 use crate::error::Error;
 use crate::interrupt;
+use attentive_text::encoding::advice;
 use std::io::{BufRead, ErrorKind, Read};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
@@ -79,7 +81,7 @@ impl Lines {
             Event::End => Ok(Next::End),
             Event::NotUtf8 => {
                 self.count += 1;
-                Err(self.problem("not UTF-8; convert it first, for example with iconv"))
+                Err(self.problem(not_utf8(&self.name)))
             }
             Event::Failed(source) => Err(Error::Input { input: self.name.clone(), source }),
             Event::Interrupted => Err(Error::Interrupted),
@@ -95,6 +97,11 @@ impl Lines {
     pub(crate) fn problem(&self, problem: impl ToString) -> Error {
         Error::Line { input: self.name.clone(), line: self.count, problem: problem.to_string() }
     }
+}
+
+/// What is wrong with a line of the input of this name that is not UTF-8, and the way out.
+pub(crate) fn not_utf8(input: &str) -> String {
+    format!("not UTF-8; {}", advice(Path::new(input)))
 }
 
 /// Reads to the end, or until nobody listens any more.

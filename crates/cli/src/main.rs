@@ -13,6 +13,7 @@ mod info;
 mod inspect;
 mod interrupt;
 mod lines;
+mod lost;
 mod machine;
 mod options;
 mod output;
@@ -80,11 +81,12 @@ Environment:
   ATTENTIVE_ISA=portable|avx2|avx512|avx512bf16|amx
                                             use these instructions instead of the best there are
 
-Exit codes: 0 done, 1 it failed, 2 wrong usage.";
+Exit codes: 0 done, 1 it failed, 2 wrong usage, 130 interrupted with Ctrl-C.";
 
 fn main() -> ExitCode {
     set_hook(Box::new(report_panic));
     let command = Command::parse();
+    interrupt::listen();
     // The hook has spoken already; what is left of a panic is that it was a failure.
     let Ok(result) = catch_unwind(|| run(&command)) else { return ExitCode::FAILURE };
     match result {
@@ -94,7 +96,7 @@ fn main() -> ExitCode {
         Err(error) => {
             // Where even this cannot be written, the exit code still tells.
             let _ = writeln!(std::io::stderr(), "attentive: {error}");
-            if error.is_wrong_usage() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            error.exit_code()
         }
     }
 }

@@ -1,10 +1,13 @@
 //! Options that several commands share.
 
 use crate::error::Error;
-use crate::precision::DecodingPrecision;
+use crate::precision::{self, DecodingPrecision};
+use crate::words;
+use attentive_generate::ModelFolder;
 use attentive_kernels::{Cpu, Isa, Threads};
-use attentive_tensor::{Backend, CpuBackend};
+use attentive_tensor::{Backend, CpuBackend, Precision};
 use clap::Args;
+use std::path::Path;
 use std::sync::Arc;
 
 /// On what a command computes.
@@ -22,22 +25,44 @@ impl Compute {
         Ok(Cpu { isa, threads: self.threads.map_or_else(Threads::all, Threads::new) })
     }
 
-    /// A processor of one thread for each thread, on which copies of a model decode side by side; and whether their weights
-    /// are to be in int8.
-    pub(crate) fn decoders(
-        &self,
-        precision: DecodingPrecision,
-    ) -> Result<(Vec<Arc<dyn Backend>>, bool), Error> {
+    /// What decodes, in the precision that was asked for, or else in the one that a model is stored in: int8 or f32.
+    pub(crate) fn decoders(&self, precision: Option<DecodingPrecision>) -> Result<Decoders, Error> {
         let Cpu { isa, threads } = self.cpu()?;
-        let (precision, int8) = precision.on(isa);
+        let (precision, int8) = match precision.map(|precision| precision.on(isa)) {
+            Some((precision, int8)) => (precision, Some(int8)),
+            None => (Precision::F32, None),
+        };
         let backend =
             |_| CpuBackend::new(Cpu { isa, threads: Threads::new(1) }).with_precision(precision).shared();
-        Ok(((0..threads.count()).map(backend).collect(), int8))
+        let backends = (0..threads.count()).map(backend).collect();
+        Ok(Decoders { backends, int8, isa, precision })
     }
 
     /// How many threads compute.
     pub(crate) fn threads(&self) -> usize {
         self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+    }
+}
+
+/// A processor of one thread for each thread, on which copies of a model decode side by side.
+pub(crate) struct Decoders {
+    pub backends: Vec<Arc<dyn Backend>>,
+    /// Whether weights are to be in int8; as they are stored if nothing was asked for.
+    pub int8: Option<bool>,
+    isa: Isa,
+    precision: Precision,
+}
+
+impl Decoders {
+    /// Reads a model.
+    pub(crate) fn open(&self, folder: &Path) -> Result<ModelFolder, Error> {
+        Ok(ModelFolder::open_on(&self.backends, self.int8, folder)?)
+    }
+
+    /// What a model is computed in, and on what, in a few words.
+    pub(crate) fn description(&self, int8: bool) -> String {
+        let precision = if int8 { "int8" } else { precision::name(self.precision) };
+        format!("{precision} on {} with {}", self.isa, words::count(self.backends.len(), "thread"))
     }
 }
 

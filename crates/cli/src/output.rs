@@ -49,6 +49,37 @@ pub(crate) fn to_file(path: &Path, write: impl FnOnce(&mut File) -> Result<(), E
     Ok(Staged::with(path, write)?.commit()?)
 }
 
+/// Refuses a command whose two flags name the same file or folder, by whatever spelling or link.
+pub(crate) fn must_differ(flags: [&str; 2], paths: [Option<&Path>; 2]) -> Result<(), Error> {
+    let [Some(input), Some(output)] = paths else { return Ok(()) };
+    if !is_same(input, output) {
+        return Ok(());
+    }
+    let [read, written] = flags;
+    Err(Error::Usage(format!(
+        "{read} and {written} are both {}, which would be overwritten: name another for {written}",
+        input.display()
+    )))
+}
+
+/// Whether two paths lead to the same plain file or folder. Devices and pipes can be read and written at once.
+fn is_same(a: &Path, b: &Path) -> bool {
+    let (Ok(first), Ok(second)) = (fs::metadata(a), fs::metadata(b)) else { return false };
+    if !(first.is_file() || first.is_dir()) {
+        return false;
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        (first.dev(), first.ino()) == (second.dev(), second.ino())
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = second;
+        matches!((a.canonicalize(), b.canonicalize()), (Ok(a), Ok(b)) if a == b)
+    }
+}
+
 /// A bar on stderr for `steps` of something, silent where nobody watches a terminal.
 pub(crate) fn progress(steps: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}");

@@ -2,10 +2,10 @@
 
 use crate::error::Error;
 use crate::interrupt;
-use crate::options::{Compute, between};
-use crate::output;
+use crate::options::{Compute, Decoders, between};
 use crate::precision::DecodingPrecision;
-use attentive_serve::{Engine, Limits, ModelPlace, Server, Settings};
+use crate::{output, words};
+use attentive_serve::{Engine, Limits, ModelPlace, Served, Server, Settings};
 use clap::{Args, ValueEnum};
 use std::io::stderr;
 use std::net::{IpAddr, SocketAddr};
@@ -30,9 +30,9 @@ pub(crate) struct Serve {
     port: u16,
     #[command(flatten)]
     compute: Compute,
-    /// What to compute in
-    #[arg(long, value_name = "PRECISION", default_value = "f32")]
-    precision: DecodingPrecision,
+    /// What to compute in [default: int8 for a model that is stored in int8, else f32]
+    #[arg(long, value_name = "PRECISION")]
+    precision: Option<DecodingPrecision>,
     /// How many sentences each thread translates at once
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = between::<1, 4096>)]
     batch: usize,
@@ -102,7 +102,8 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Error> {
         models.push(ModelPlace::numbers());
     }
     let server = Server::bind(SocketAddr::new(serve.host, serve.port), serve.settings()?)?;
-    let (backends, int8) = serve.compute.decoders(serve.precision)?;
+    let decoders = serve.compute.decoders(serve.precision)?;
+    let engine = Engine { backends: decoders.backends.clone(), int8: decoders.int8 };
     let (leave, left) = oneshot::channel();
     let leave = Mutex::new(Some(leave));
     interrupt::on_signal(move || {
@@ -110,8 +111,18 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Error> {
             let _ = leave.send(());
         }
     });
-    output::write(&format!("http://{}\n", server.address()))?;
-    Ok(server.run(Engine { backends, int8 }, models, async { drop(left.await) })?)
+    let address = server.address();
+    let ready = move |models: &[Served]| tell(address, &decoders, models);
+    Ok(server.run_and_tell(engine, models, ready, async { drop(left.await) })?)
+}
+
+/// Says what is served and where, now that requests are answered.
+fn tell(address: SocketAddr, decoders: &Decoders, models: &[Served]) {
+    for Served { name, int8, options } in models {
+        tracing::info!("model {name}: {}; {}", decoders.description(*int8), words::search(options));
+    }
+    // A server whose stdout is closed serves all the same.
+    let _ = output::write(&format!("listening on http://{address}\n"));
 }
 
 impl Serve {

@@ -1,6 +1,7 @@
 //! `attentive tokenize`: text to tokens and back, line by line, and training of tokenizers.
 
 use crate::error::Error;
+use crate::lines::not_utf8;
 use crate::options::between;
 use attentive_text::tokenizer::train::{Kind, Trainer};
 use attentive_text::tokenizer::{Side, Tokenizer};
@@ -206,8 +207,7 @@ impl Lines<'_> {
 
     fn line(&mut self, line: &[u8]) -> Result<(), Error> {
         self.number += 1;
-        let not_utf8 = "not UTF-8; convert it first, for example with iconv";
-        let line = std::str::from_utf8(line).map_err(|_| self.problem(not_utf8))?;
+        let line = std::str::from_utf8(line).map_err(|_| self.problem(not_utf8(&self.name)))?;
         if self.command.decode {
             self.decode(line)?
         } else {

@@ -1,23 +1,24 @@
 //! `attentive translate`: line by line, from stdin to stdout or from file to file.
 
-use crate::decoding::Decoding;
+use crate::decoding::{Decoding, SEARCH_RULE};
 use crate::error::Error;
 use crate::lines::{Line, Lines, Next};
+use crate::lost::Lost;
 use crate::options::between;
-use crate::output;
-use attentive_generate::{Translated, Translation, Translator, pharaoh};
+use crate::{output, words};
+use attentive_generate::{TargetLanguages, Translated, Translation, Translator, pharaoh};
 use attentive_text::tokenizer::Side;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 use std::collections::VecDeque;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Cursor, IsTerminal, Write, stderr, stdin, stdout};
+use std::io::{BufReader, BufWriter, Cursor, IsTerminal, Seek, Write, stderr, stdin, stdout};
 use std::path::PathBuf;
 use std::time::Instant;
 
 #[derive(Args)]
-#[command(after_help = EXAMPLES)]
+#[command(after_help = format!("{EXAMPLES}\n\n{SEARCH_RULE}"))]
 pub(crate) struct Translate {
     #[command(flatten)]
     decoding: Decoding,
@@ -30,13 +31,13 @@ pub(crate) struct Translate {
     /// The file to write; it is there when all of it is
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Write the N best translations of each line: `line ||| translation ||| score`
+    /// Write the N best translations of each line: `line ||| translation ||| score`, lines counted from 1
     #[arg(long, value_name = "N", value_parser = between::<1, 1024>)]
     n_best: Option<usize>,
     /// Begin every translation with this text
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
-    /// Write the N most probable ways to go on behind --prefix, each to its end
+    /// Write the N most probable ways to go on behind --prefix, each to its end, best first
     #[arg(long, value_name = "N", value_parser = between::<1, 1024>, conflicts_with_all = ["n_best", "alignments"])]
     alternatives: Option<usize>,
     /// Say which word comes from which, counted from 0: `translation ||| 0-0 1-2`
@@ -59,6 +60,7 @@ Empty lines stay empty. A line that is longer than the model can read is transla
 sentence. Files must be UTF-8.";
 
 pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
+    output::must_differ(["--input", "--output"], [translate.input.as_deref(), translate.output.as_deref()])?;
     let mut translator = translate.decoding.translator(translate.n_best, translate.shows_scores())?;
     if let Some(prefix) = &translate.prefix {
         translator = translator.with_prefix(prefix)?;
@@ -74,9 +76,22 @@ pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
 
 /// Translates all there is, and writes it as soon as it can be written.
 fn translate_to(translate: &Translate, translator: Translator, output: impl Write) -> Result<(), Error> {
+    let languages = translate.decoding.languages(translator.tokenizer())?;
     let (lines, size) = translate.lines()?;
     let progress = progress(translate, size);
-    let work = Work { translate, translator, lines, output, progress, pending: VecDeque::new(), written: 0 };
+    let pending = VecDeque::new();
+    let work = Work {
+        translate,
+        translator,
+        languages,
+        lines,
+        output,
+        progress,
+        pending,
+        written: 0,
+        needless: 0,
+        lost: Lost::default(),
+    };
     work.run()
 }
 
@@ -99,14 +114,39 @@ impl Translate {
             return Ok((Lines::read("the arguments".to_owned(), Cursor::new(text)), Some(size)));
         }
         let Some(path) = &self.input else {
-            return Ok((Lines::read("standard input".to_owned(), BufReader::new(stdin())), None));
+            if stdin().is_terminal() {
+                // Where nobody reads this, lines are translated all the same.
+                let _ = writeln!(stderr(), "{PROMPT}");
+            }
+            return Ok((Lines::read("standard input".to_owned(), BufReader::new(stdin())), stdin_size()));
         };
         let name = path.display().to_string();
         let failed = |source| Error::Input { input: name.clone(), source };
         let file = File::open(path).map_err(failed)?;
-        let size = file.metadata().ok().filter(std::fs::Metadata::is_file).map(|metadata| metadata.len());
+        let size = file.try_clone().ok().and_then(rest_of);
         Ok((Lines::read(name, BufReader::new(file)), size))
     }
+}
+
+/// What people who type are told.
+const PROMPT: &str = "attentive: type a line and press Enter to translate it; Ctrl-D ends";
+
+/// How much is to be read from stdin, in bytes, if it is a file: `< text.en`.
+#[cfg(unix)]
+fn stdin_size() -> Option<u64> {
+    use std::os::fd::AsFd;
+    rest_of(File::from(stdin().as_fd().try_clone_to_owned().ok()?))
+}
+
+#[cfg(not(unix))]
+fn stdin_size() -> Option<u64> {
+    None
+}
+
+/// The bytes of a plain file from where it is to be read on.
+fn rest_of(mut file: File) -> Option<u64> {
+    let size = file.metadata().ok().filter(std::fs::Metadata::is_file)?.len();
+    Some(size.saturating_sub(file.stream_position().ok()?))
 }
 
 /// A bar for who watches, but not between the lines of what is written to the same terminal.
@@ -123,6 +163,7 @@ fn progress(translate: &Translate, size: Option<u64>) -> ProgressBar {
 struct Work<'a, W> {
     translate: &'a Translate,
     translator: Translator,
+    languages: TargetLanguages,
     lines: Lines,
     output: W,
     progress: ProgressBar,
@@ -130,6 +171,9 @@ struct Work<'a, W> {
     pending: VecDeque<Line>,
     /// How many have been.
     written: usize,
+    /// How many lines began with a language token, although the model has none.
+    needless: usize,
+    lost: Lost,
 }
 
 impl<W: Write> Work<'_, W> {
@@ -146,6 +190,8 @@ impl<W: Write> Work<'_, W> {
             }
             if self.translator.is_empty() {
                 // What came before a line that could not be read has been answered.
+                self.progress.finish_and_clear();
+                self.warn_at_the_end();
                 return end.map(drop);
             }
             self.lines.check()?;
@@ -170,17 +216,29 @@ impl<W: Write> Work<'_, W> {
                     self.translator.expect_no_more();
                     return Ok(true);
                 }
-                Next::Line(line) => match self.translate.alternatives {
-                    Some(count) => self.write_alternatives(&line, count)?,
-                    None => {
-                        let pushed = self.translator.push(&line.text);
-                        pushed.map_err(|error| self.lines.problem(error))?;
-                        self.pending.push_back(line);
-                    }
-                },
+                Next::Line(line) => self.take(line)?,
             }
         }
         Ok(false)
+    }
+
+    /// Begins to translate a line, with the token of its language.
+    fn take(&mut self, line: Line) -> Result<(), Error> {
+        if self.languages.needless(&line.text).is_some() {
+            self.needless += 1;
+        }
+        let text = self.languages.prepare(&line.text).map_err(|error| match error {
+            missing @ attentive_generate::Error::NoLanguage { .. } => missing.into(),
+            other => self.lines.problem(other),
+        })?;
+        match self.translate.alternatives {
+            Some(count) => self.write_alternatives(&line, &text, count),
+            None => {
+                self.translator.push(&text).map_err(|error| self.lines.problem(error))?;
+                self.pending.push_back(line);
+                Ok(())
+            }
+        }
     }
 
     fn write(&mut self, translation: &Translation) -> Result<(), Error> {
@@ -190,21 +248,23 @@ impl<W: Write> Work<'_, W> {
         if translation.cut > 0 {
             self.warn(&format!("{} tokens of a sentence that is too long are left out", translation.cut));
         }
+        self.lost.count(translation.best.first());
         if line.is_cut {
             self.warn("what is behind the first megabyte is left out");
         }
         self.write_best(&line.text, &translation.best, translation.cut)
     }
 
-    fn write_alternatives(&mut self, line: &Line, count: usize) -> Result<(), Error> {
-        let found = if line.text.trim().is_empty() {
+    fn write_alternatives(&mut self, line: &Line, text: &str, count: usize) -> Result<(), Error> {
+        let found = if text.is_empty() {
             vec![Translated::default()]
         } else {
-            let found = self.translator.alternatives(&line.text, count);
+            let found = self.translator.alternatives(text, count);
             found.map_err(|error| self.lines.problem(error))?
         };
         self.progress.inc(line.bytes);
         self.written += 1;
+        self.lost.count(found.first());
         self.write_best(&line.text, &found, 0)?;
         Ok(self.output.flush()?)
     }
@@ -232,7 +292,7 @@ impl<W: Write> Work<'_, W> {
         }
         for found in best {
             if self.translate.lists() {
-                write!(self.output, "{} ||| {} ||| {:.4}", self.written - 1, found.text, found.score)?;
+                write!(self.output, "{} ||| {} ||| {:.4}", self.written, found.text, found.score)?;
             } else {
                 write!(self.output, "{}", found.text)?;
             }
@@ -242,6 +302,20 @@ impl<W: Write> Work<'_, W> {
             writeln!(self.output)?;
         }
         Ok(())
+    }
+
+    /// Says what concerns many lines once.
+    fn warn_at_the_end(&self) {
+        self.lost.warn();
+        if self.needless > 0 {
+            let lines = words::count(self.needless, "line");
+            // Where nobody reads this, the translation is there all the same.
+            let _ = writeln!(
+                stderr(),
+                "attentive: {lines} began with a language token such as `>>de<<`, but the model translates into one language \
+                 and cannot read the token: leave it out"
+            );
+        }
     }
 
     /// Says something about the line that is being written.
@@ -275,4 +349,24 @@ struct Hypothesis {
 
 fn is_zero(number: &usize) -> bool {
     *number == 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Read;
+
+    #[test]
+    fn what_is_left_of_a_file_is_known_and_of_a_pipe_it_is_not() {
+        let mut file = File::open(concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml")).unwrap();
+        let size = file.metadata().unwrap().len();
+        assert_eq!(rest_of(file.try_clone().unwrap()), Some(size));
+        file.read_exact(&mut [0; 7]).unwrap();
+        assert_eq!(rest_of(file), Some(size - 7));
+        #[cfg(unix)]
+        {
+            let (reader, _writer) = std::io::pipe().unwrap();
+            assert_eq!(rest_of(File::from(std::os::fd::OwnedFd::from(reader))), None);
+        }
+    }
 }

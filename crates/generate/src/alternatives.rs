@@ -1,11 +1,12 @@
 //! What else could be written from some position on.
 //!
 //! They are searched for in two rounds: first the most probable tokens behind the prefix, then the best that can follow each
-//! of them, all together.
+//! of them, all together. The second round also searches behind the prefix alone: what it finds is the translation, and stands
+//! among the alternatives as it is, so that choosing the word that is already there changes nothing.
 
 use crate::error::Error;
 use crate::generator::Generator;
-use crate::hypothesis::Hypothesis;
+use crate::hypothesis::{Hypothesis, best_first};
 use crate::options::{MaxLength, Options};
 use crate::request::Request;
 use crate::rules::Rules;
@@ -47,38 +48,40 @@ impl Alternatives {
         (self.request.clone(), options)
     }
 
-    /// The second round, by the results of the first: what is to be decoded with the options that were given.
+    /// The second round, by the results of the first: what is to be decoded with the options that were given. The last is the
+    /// request itself.
     pub fn second(&mut self, first: Vec<Hypothesis>) -> Vec<Request> {
         let is_open = |found: &&Hypothesis| !found.ended && found.tokens.len() < self.max_length;
         let request = |found: &Hypothesis| Request {
             source: self.request.source.clone(),
             prefix: found.tokens.clone(),
         };
-        let requests = first.iter().filter(is_open).map(request).collect();
+        let requests = first.iter().filter(is_open).map(request);
+        let requests = requests.chain([self.request.clone()]).collect();
         self.first = first;
         requests
     }
 
-    /// The alternatives, by the best results of the second round: the most probable first token first.
-    pub fn finish(self, second: Vec<Hypothesis>) -> Vec<Hypothesis> {
-        let from = self.request.prefix.len();
+    /// The alternatives, by the best result of each request of the second round: best first, by the score of all tokens.
+    pub fn finish(self, mut second: Vec<Hypothesis>) -> Vec<Hypothesis> {
+        let translation = second.pop();
         let mut second = second.into_iter().peekable();
         let whole = |first: Hypothesis| {
-            second.next_if(|found| found.tokens.starts_with(&first.tokens)).unwrap_or(first)
+            let follows = |found: &Hypothesis| found.tokens.starts_with(&first.tokens);
+            let followed = second.next_if(follows);
+            let chosen = translation.as_ref().filter(|found| follows(found)).cloned();
+            let whole = chosen.or(followed).unwrap_or(first);
+            whole.with_prefix_counted(self.options.penalty)
         };
         let mut found: Vec<Hypothesis> = self.first.into_iter().map(whole).collect();
-        // All that was written behind the prefix counts, the first token as well.
-        for hypothesis in &mut found {
-            let scores = &hypothesis.token_scores[from..];
-            hypothesis.score = scores.iter().sum::<f32>() / self.options.penalty.divisor(scores.len());
-        }
+        best_first(&mut found);
         found
     }
 }
 
 impl<M: Seq2Seq> Generator<M> {
-    /// The `count` most probable tokens behind the prefix of a request, the most probable first, each with the best that can
-    /// follow it. What was pushed before is forgotten.
+    /// The `count` most probable tokens behind the prefix of a request, each with the best that can follow it, sorted by the
+    /// score of the whole. What was pushed before is forgotten.
     pub fn alternatives(
         &mut self,
         request: impl Into<Request>,
@@ -92,10 +95,12 @@ impl<M: Seq2Seq> Generator<M> {
         let first = self.generate_with(Rules { options, ..usual }, vec![request])?;
         let mut requests = search.second(first.into_iter().next().unwrap_or_default());
         let Rules { spec, stops, .. } = &*self.rules;
+        let translation = requests.pop();
         requests.retain(|Request { source, prefix }| {
             let context = Context { sentence: 0, source, tokens: prefix, eos: spec.eos };
             !stops.iter().any(|stop| stop.stop(&context))
         });
+        requests.extend(translation);
         // What they are worth comes from their scores, whether somebody asked for these or not.
         let options = Options { scores: true, ..self.options().clone() };
         let second = self.generate_with(Rules { options, ..(*self.rules).clone() }, requests)?;

@@ -1,8 +1,7 @@
 //! How a model wants to be decoded: `generation_config.json`, as transformers reads it.
 //!
-//! What the file says is taken from it. Where it asks for a beam and says no more, the rest is as in transformers (length
-//! penalty 1, no early stopping); where it asks for none, the search is the paper's. A model without the file may have the
-//! same words in `config.json`, as old ones do. What is asked for and cannot be had is refused by name.
+//! What the file says is taken from it, and the rest is [`Options::default`]. A model without the file may have the same words
+//! in `config.json`, as old ones do. What is asked for and cannot be had is refused by name.
 
 use crate::error::Error;
 use crate::options::{EarlyStopping, MaxLength, Options};
@@ -149,7 +148,7 @@ fn asks(value: Option<&Value>, neutral: &[f64]) -> bool {
 
 impl Config {
     fn options(self) -> Result<Options, String> {
-        let paper = Options::default();
+        let usual = Options::default();
         let early_stopping = match self.early_stopping {
             None | Some(Early::Switch(false)) => EarlyStopping::No,
             Some(Early::Switch(true)) => EarlyStopping::Yes,
@@ -169,22 +168,18 @@ impl Config {
         let theirs = |length: usize| length.saturating_sub(1);
         let max_length = self.max_new_tokens.or(self.max_length.map(theirs)).map(MaxLength::Tokens);
         Ok(Options {
-            beam: self.num_beams.unwrap_or(paper.beam),
-            n_best: self.num_return_sequences.unwrap_or(paper.n_best),
-            penalty: match (self.length_penalty, self.num_beams) {
-                (Some(power), _) => LengthPenalty::Power(power),
-                (None, Some(_)) => LengthPenalty::Power(1.0),
-                (None, None) => paper.penalty,
-            },
+            beam: self.num_beams.unwrap_or(usual.beam),
+            n_best: self.num_return_sequences.unwrap_or(usual.n_best),
+            penalty: self.length_penalty.map_or(usual.penalty, LengthPenalty::Power),
             early_stopping,
             sampling: self.do_sample.unwrap_or(false).then_some(sampling),
-            repetition_penalty: self.repetition_penalty.unwrap_or(paper.repetition_penalty),
-            no_repeat_ngram: self.no_repeat_ngram_size.unwrap_or(paper.no_repeat_ngram),
+            repetition_penalty: self.repetition_penalty.unwrap_or(usual.repetition_penalty),
+            no_repeat_ngram: self.no_repeat_ngram_size.unwrap_or(usual.no_repeat_ngram),
             banned: self.bad_words_ids.unwrap_or_default().into_iter().chain(suppressed).collect(),
-            min_length: self.min_new_tokens.or(self.min_length.map(theirs)).unwrap_or(paper.min_length),
-            max_length: max_length.unwrap_or(paper.max_length),
+            min_length: self.min_new_tokens.or(self.min_length.map(theirs)).unwrap_or(usual.min_length),
+            max_length: max_length.unwrap_or(usual.max_length),
             forced_eos: self.forced_eos_token_id.is_some(),
-            ..paper
+            ..usual
         })
     }
 }
@@ -217,7 +212,6 @@ mod tests {
         }));
         let expected = Options {
             beam: 6,
-            penalty: LengthPenalty::Power(1.0),
             banned: vec![vec![9]],
             max_length: MaxLength::Tokens(511),
             forced_eos: true,
@@ -227,9 +221,11 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_asks_for_no_search_gets_the_papers() {
-        let options = read(json!({"eos_token_id": [0], "early_stopping": null}));
-        assert_eq!(options, Ok(Options::default()));
+    fn a_file_that_asks_for_no_search_gets_a_beam_of_4_and_the_length_penalty_of_transformers() {
+        let options = read(json!({"eos_token_id": [0], "early_stopping": null})).unwrap();
+        assert_eq!(options, Options::default());
+        assert_eq!((options.beam, options.penalty), (4, LengthPenalty::Power(1.0)));
+        assert_eq!(options.max_length, MaxLength::SourceAnd(50));
     }
 
     #[test]

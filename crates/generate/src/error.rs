@@ -56,6 +56,23 @@ pub enum Error {
         /// How many the model has.
         model: usize,
     },
+    /// A language that the model has no token for.
+    #[error("the model has no target language `{code}`; it knows {known}")]
+    Language {
+        /// The language.
+        code: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// A text that does not say which of several languages it is to be translated into.
+    #[error(
+        "the model translates into several languages: say which, or begin the text with a token such as `>>de<<`; it knows \
+         {known}"
+    )]
+    NoLanguage {
+        /// Those that there are.
+        known: String,
+    },
     /// A token that the model does not have.
     #[error("token {token} is not below {vocabulary}, the number of tokens that the model has")]
     Token {

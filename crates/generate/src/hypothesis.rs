@@ -1,5 +1,7 @@
 //! What was written.
 
+use crate::penalty::LengthPenalty;
+
 /// A sequence of tokens that the model wrote, and how sure it was.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hypothesis {
@@ -18,4 +20,16 @@ impl Hypothesis {
     pub fn content(&self) -> &[u32] {
         &self.tokens[..self.tokens.len() - usize::from(self.ended)]
     }
+
+    /// The same tokens with the score of all of them: the prefix counts like what follows it. So a translation has the same
+    /// score whether the model found its beginning or was given it.
+    pub fn with_prefix_counted(mut self, penalty: LengthPenalty) -> Hypothesis {
+        self.score = self.token_scores.iter().sum::<f32>() / penalty.divisor(self.tokens.len().max(1));
+        self
+    }
+}
+
+/// Sorts by score, the best first; equals stay in order.
+pub(crate) fn best_first(found: &mut [Hypothesis]) {
+    found.sort_by(|a, b| b.score.total_cmp(&a.score));
 }

@@ -34,6 +34,7 @@ mod generator;
 mod hypothesis;
 mod inspection;
 mod lane;
+mod languages;
 mod options;
 mod penalty;
 mod request;
@@ -56,6 +57,7 @@ pub use filter::{Banned, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty};
 pub use generator::{Generator, Results};
 pub use hypothesis::Hypothesis;
 pub use inspection::{HeadVectors, Inspection};
+pub use languages::TargetLanguages;
 pub use options::{EarlyStopping, MaxLength, Options};
 pub use penalty::LengthPenalty;
 pub use request::Request;
@@ -64,4 +66,6 @@ pub use search::{Context, Written};
 pub use seq2seq::{Row, Seq2Seq, Sizes, Spec};
 pub use stop::{Stop, StopTokens};
 pub use transformer::TransformerSteps;
-pub use translator::{Codec, ModelFolder, Part, Translated, Translation, Translator, WrittenPart};
+pub use translator::{
+    Codec, ModelFolder, Part, Translated, Translation, Translator, UnknownWord, WrittenPart,
+};

@@ -5,7 +5,8 @@ use crate::penalty::LengthPenalty;
 use crate::sampler::Sampling;
 use crate::seq2seq::Spec;
 
-/// How to search, and for what. The default is the paper's: a beam of 4, α 0.6, at most 50 tokens more than the source has.
+/// How to search, and for what. The default has the paper's beam of 4 and at most 50 tokens more than the source has, and
+/// transformers' length penalty of 1: a score is a mean over the tokens.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// How many sentences are decoded together.
@@ -49,7 +50,7 @@ impl Default for Options {
             beam: 4,
             n_best: 1,
             scores: true,
-            penalty: LengthPenalty::Paper(0.6),
+            penalty: LengthPenalty::Power(1.0),
             early_stopping: EarlyStopping::No,
             patience: 1.0,
             sampling: None,

@@ -287,7 +287,7 @@ fn a_broken_config_is_told_with_its_file_and_field() {
         (
             "model_type",
             json!("bart"),
-            "model_type: `bart` is not supported; known are marian, attentive-transformer",
+            "this is a `bart` model; attentive knows the families `marian` and `attentive-transformer`",
         ),
         (
             "positions",

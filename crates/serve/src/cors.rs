@@ -21,9 +21,10 @@ impl Origins {
                     && !origin.trim_start_matches("https://").trim_start_matches("http://").contains('/');
             let value = HeaderValue::from_str(origin).ok().filter(|_| is_origin);
             value.ok_or_else(|| {
-                Error::Setting(format!(
+                let problem = format!(
                     "`{origin}` is no origin: it must be `*`, or like `https://example.org:8080`, without a path"
-                ))
+                );
+                Error::setting("origins", problem)
             })
         };
         Ok(Origins(origins.iter().map(origin).collect::<Result<_, _>>()?))

@@ -56,7 +56,8 @@ impl Cut {
             if let Some(last) = found.len().checked_sub(1) {
                 let rank = rank.min(last);
                 let links = decoded.links.get(place).map_or(&[][..], |links| &links[rank]);
-                let written = WrittenPart { hypothesis: &found[rank], links, words_before };
+                let (hypothesis, unknown) = (&found[rank], &part.unknown[..]);
+                let written = WrittenPart { hypothesis, links, words_before, unknown };
                 model.codec.append(&mut whole, gap, written)?;
             }
             words_before += part.words;

@@ -4,7 +4,7 @@ use crate::app::{App, Chosen};
 use crate::cut::Cut;
 use crate::refusal::Refusal;
 use crate::worker::{Decode, Decoded, Draft, Inspect, Inspected, Job, Sentence};
-use attentive_generate::{Alternatives, Hypothesis, Look, Options, Request, Translated};
+use attentive_generate::{Alternatives, Hypothesis, Look, Options, Part, Request, Translated};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -91,7 +91,7 @@ impl App {
             let (reply, receiver) = oneshot::channel();
             // There is always room for the last draft of each part.
             let (sender, progress) = watched.then(|| mpsc::channel(AHEAD + cut.parts.len())).unzip();
-            let sentence = |(place, part): (usize, &attentive_generate::Part)| Sentence {
+            let sentence = |(place, part): (usize, &Part)| Sentence {
                 request: Request {
                     source: part.source.clone(),
                     prefix: if place == 0 { order.prefix.clone() } else { Vec::new() },
@@ -100,7 +100,8 @@ impl App {
                 stream: ((number as u64) << 32) | place as u64,
             };
             let sentences = cut.parts.iter().enumerate().map(sentence).collect();
-            let (model, align) = (order.chosen.place, order.align);
+            let (model, align) =
+                (order.chosen.place, order.align || cut.parts.iter().any(Part::wants_alignment));
             let job = Decode { model, sentences, align, progress: sender, reply, places: own };
             self.queue.push(Job::Decode(job))?;
             let drafts = vec![Draft::default(); cut.parts.len()];
@@ -245,7 +246,10 @@ impl Pending {
     /// Waits until it is translated. Whoever stops waiting costs nothing any more.
     pub async fn wait(self, app: &App) -> Result<Done, Refusal> {
         let Pending { order, cut, reply, until, .. } = self;
-        let decoded = app.answer(reply, until).await?;
+        let mut decoded = app.answer(reply, until).await?;
+        if !order.prefix.is_empty() {
+            decoded = decoded.with_prefix_counted(order.options.penalty);
+        }
         app.metrics.translated(&cut, &decoded);
         let model = &order.chosen.model;
         let count = decoded.hypotheses.iter().map(Vec::len).max().unwrap_or(1);

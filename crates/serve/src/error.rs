@@ -33,13 +33,21 @@ pub enum Error {
         /// Why not.
         source: std::io::Error,
     },
-    /// Two models with one name.
-    #[error("two models are called `{0}`: name one of them otherwise, with NAME=DIR")]
-    SameName(String),
-    /// An origin or a key that no request can have.
-    #[error("{0}")]
-    Setting(String),
+    /// A setting makes no sense: `models` of one name or none at all, `origins` or `keys` that no request can have.
+    #[error("{setting}: {problem}")]
+    Setting {
+        /// The setting.
+        setting: &'static str,
+        /// What is wrong with it, and what would be right.
+        problem: String,
+    },
     /// The thread that computes has died.
     #[error("the thread that computes has ended before its time")]
     Worker,
+}
+
+impl Error {
+    pub(crate) fn setting(setting: &'static str, problem: impl Into<String>) -> Error {
+        Error::Setting { setting, problem: problem.into() }
+    }
 }

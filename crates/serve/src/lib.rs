@@ -8,7 +8,7 @@
 //! use attentive_serve::{Engine, ModelPlace, Server, Settings};
 //! use attentive_tensor::CpuBackend;
 //!
-//! let engine = Engine { backends: vec![CpuBackend::from_env()?.shared()], int8: false };
+//! let engine = Engine { backends: vec![CpuBackend::from_env()?.shared()], int8: None };
 //! let models = vec![ModelPlace::folder("opus-mt-en-de")];
 //! let server = Server::bind("127.0.0.1:8080".parse()?, Settings::default())?;
 //! println!("http://{}", server.address());
@@ -47,7 +47,7 @@ mod token;
 mod worker;
 
 pub use error::Error;
-pub use model::ModelPlace;
+pub use model::{ModelPlace, Served};
 pub use server::Server;
 pub use settings::{Limits, Settings};
 pub use standalone::standalone;

@@ -37,6 +37,17 @@ impl ModelPlace {
     }
 }
 
+/// What a server says of a model that it has read.
+#[derive(Debug, Clone)]
+pub struct Served {
+    /// The name that clients ask for.
+    pub name: String,
+    /// Whether its weights are in int8.
+    pub int8: bool,
+    /// How it is decoded where a request says nothing else.
+    pub options: Options,
+}
+
 /// A model that is served: all but the model itself, which only the thread that computes has.
 #[derive(Debug)]
 pub(crate) struct Model {
@@ -44,6 +55,8 @@ pub(crate) struct Model {
     pub codec: Codec,
     /// How it wants to be decoded.
     pub options: Options,
+    /// Whether its weights are in int8.
+    pub int8: bool,
     pub sizes: Sizes,
     pub languages: Languages,
     pub examples: Vec<Example>,
@@ -74,12 +87,17 @@ impl Model {
 
     fn open(engine: &Engine, name: &str, folder: &Path) -> Result<(Model, Vec<Box<dyn Seq2Seq>>), Error> {
         let failed = |source| Error::Model { name: name.to_owned(), source };
-        let ModelFolder { copies, tokenizer, options } =
+        let ModelFolder { copies, tokenizer, options, int8 } =
             ModelFolder::open_on(&engine.backends, engine.int8, folder).map_err(failed)?;
         let codec = Codec::new(tokenizer, copies[0].spec()).map_err(failed)?;
         let languages = Languages::of(name, folder, &codec);
         let (name, sizes) = (name.to_owned(), copies[0].sizes());
-        Ok((Model { name, codec, options, sizes, languages, examples: Vec::new() }, copies))
+        Ok((Model { name, codec, options, int8, sizes, languages, examples: Vec::new() }, copies))
+    }
+
+    /// What is said of it when it is there.
+    pub fn served(&self) -> Served {
+        Served { name: self.name.clone(), int8: self.int8, options: self.options.clone() }
     }
 
     /// What stands before a line that is to be translated into a language: nothing for most models.

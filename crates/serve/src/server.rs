@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::connection;
 use crate::cors::Origins;
 use crate::error::Error;
-use crate::model::ModelPlace;
+use crate::model::{ModelPlace, Served};
 use crate::queue::Queue;
 use crate::routes;
 use crate::settings::Settings;
@@ -31,9 +31,7 @@ impl Server {
     pub fn bind(address: SocketAddr, settings: Settings) -> Result<Server, Error> {
         let origins = Origins::new(&settings.origins)?;
         if settings.keys.iter().any(|key| key.trim().is_empty() || !key.is_ascii()) {
-            return Err(Error::Setting(
-                "an API key must not be empty, and of ASCII characters only".to_owned(),
-            ));
+            return Err(Error::setting("keys", "a key must not be empty, and of ASCII characters only"));
         }
         let (queue, jobs) = Queue::new(settings.queue.clamp(1, u32::MAX as usize));
         let app = Arc::new(App::new(settings, queue));
@@ -57,13 +55,26 @@ impl Server {
         models: Vec<ModelPlace>,
         leave: impl Future<Output = ()>,
     ) -> Result<(), Error> {
+        self.run_and_tell(engine, models, |_| {}, leave)
+    }
+
+    /// What [`Server::run`] does; `ready` is called when the models have been read and requests are answered.
+    pub fn run_and_tell(
+        self,
+        engine: Engine,
+        models: Vec<ModelPlace>,
+        ready: impl FnOnce(&[Served]) + Send + 'static,
+        leave: impl Future<Output = ()>,
+    ) -> Result<(), Error> {
         let Server { listener, app, router, jobs, .. } = self;
         if models.is_empty() {
-            return Err(Error::Setting("there is no model to be served".to_owned()));
+            return Err(Error::setting("models", "there is none to be served"));
         }
         for (place, model) in models.iter().enumerate() {
             if models[..place].iter().any(|other| other.name == model.name) {
-                return Err(Error::SameName(model.name.clone()));
+                let problem =
+                    format!("two are called `{}`: name one of them otherwise, with NAME=DIR", model.name);
+                return Err(Error::setting("models", problem));
             }
         }
         let runtime = Runtime::new()?;
@@ -71,7 +82,7 @@ impl Server {
         let worker = std::thread::Builder::new().name("attentive-worker".to_owned()).spawn({
             let app = Arc::clone(&app);
             move || {
-                let result = worker::run(&app, &engine, &models, jobs);
+                let result = worker::run(&app, &engine, &models, ready, jobs);
                 // Who waits for a model that cannot be read need not wait any longer.
                 let _ = ended.send(());
                 result

@@ -3,11 +3,11 @@
 //! Between two steps of decoding it looks for new jobs, and for clients that have gone away: their sentences are given up.
 
 use crate::app::App;
-use crate::model::{Model, ModelPlace};
+use crate::model::{Model, ModelPlace, Served};
 use crate::queue::Places;
 use crate::refusal::Refusal;
 use attentive_generate::{
-    AttentionMatrix, Generator, HeadVectors, Hypothesis, Link, Look, Options, Request, Seq2Seq,
+    AttentionMatrix, Generator, HeadVectors, Hypothesis, LengthPenalty, Link, Look, Options, Request, Seq2Seq,
 };
 use attentive_tensor::Backend;
 use std::collections::HashMap;
@@ -54,6 +54,25 @@ pub(crate) struct Decoded {
     pub links: Vec<Vec<Vec<Link>>>,
 }
 
+impl Decoded {
+    /// Scores as if the model had found the prefix, best first.
+    pub fn with_prefix_counted(mut self, penalty: LengthPenalty) -> Decoded {
+        for (place, found) in self.hypotheses.iter_mut().enumerate() {
+            let mut links = self.links.get_mut(place).map(std::mem::take).unwrap_or_default();
+            links.resize(found.len(), Vec::new());
+            let scored = found.drain(..).map(|one| one.with_prefix_counted(penalty));
+            let mut scored: Vec<(Hypothesis, Vec<Link>)> = scored.zip(links).collect();
+            scored.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score));
+            let (hypotheses, links) = scored.into_iter().unzip();
+            *found = hypotheses;
+            if let Some(place) = self.links.get_mut(place) {
+                *place = links;
+            }
+        }
+        self
+    }
+}
+
 /// What has been written of a sentence.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Draft {
@@ -89,15 +108,16 @@ pub(crate) struct Inspected {
 pub struct Engine {
     /// On each of them a copy of every model decodes; they share their memory.
     pub backends: Vec<Arc<dyn Backend>>,
-    /// Whether weights are rounded to int8.
-    pub int8: bool,
+    /// Whether weights are in int8; without a word those are that a folder has stored so.
+    pub int8: Option<bool>,
 }
 
-/// Reads the models, tells the server about them, and computes until nobody can ask any more.
+/// Reads the models, tells the server and `ready` about them, and computes until nobody can ask any more.
 pub(crate) fn run(
     app: &Arc<App>,
     engine: &Engine,
     places: &[ModelPlace],
+    ready: impl FnOnce(&[Served]),
     mut jobs: UnboundedReceiver<Job>,
 ) -> Result<(), crate::Error> {
     let mut desks = Vec::new();
@@ -117,7 +137,9 @@ pub(crate) fn run(
         });
         models.push(model);
     }
+    let served: Vec<Served> = models.iter().map(|model| model.served()).collect();
     app.set_models(models);
+    ready(&served);
     let mut rate = Rate::new();
     let mut leaves = false;
     loop {

@@ -1,4 +1,5 @@
 //! Text to tokens and back, and scores of text. This crate knows no tensor.
 
+pub mod encoding;
 pub mod score;
 pub mod tokenizer;

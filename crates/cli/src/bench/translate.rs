@@ -4,7 +4,7 @@
 //! translated several times, and the middle time counts.
 
 use super::median;
-use crate::decoding::Decoding;
+use crate::decoding::{Decoding, SEARCH_RULE};
 use crate::error::Error;
 use crate::machine::peak_mb;
 use crate::options::between;
@@ -19,6 +19,7 @@ use std::time::Instant;
 
 /// The options of `attentive bench translate`.
 #[derive(Args)]
+#[command(after_help = SEARCH_RULE)]
 pub(crate) struct Translate {
     #[command(flatten)]
     decoding: Decoding,
@@ -50,14 +51,11 @@ struct Report {
 
 pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
     let lines = Lines::read(&translate.input)?;
-    let ModelFolder { copies, tokenizer, options } = translate.decoding.open()?;
-    let sources: Vec<Vec<u32>> = lines
-        .segments()
-        .iter()
-        .filter(|line| !line.trim().is_empty())
-        .map(|line| tokenizer.encode(line.trim(), Side::Source))
-        .collect::<Result<_, _>>()?;
-    let options = translate.decoding.options(options, Some(1), false);
+    let ModelFolder { copies, tokenizer, options, .. } = translate.decoding.open(Some(1), false)?;
+    let languages = translate.decoding.languages(&tokenizer)?;
+    let encode = |line: &&str| Ok(tokenizer.encode(&languages.prepare(line)?, Side::Source)?);
+    let written = lines.segments().into_iter().filter(|line| !line.trim().is_empty());
+    let sources: Vec<Vec<u32>> = written.map(|line| encode(&line)).collect::<Result<_, Error>>()?;
     let mut generator = Generator::with_copies(copies, options)?;
     decode(&mut generator, &sources[..sources.len().min(WARM_UP)])?;
     let (mut seconds, mut target_tokens) = (Vec::new(), 0);

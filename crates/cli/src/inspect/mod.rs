@@ -41,9 +41,9 @@ pub(crate) struct Inspect {
     head: Option<Head>,
     #[command(flatten)]
     compute: Compute,
-    /// What to compute in
-    #[arg(long, value_name = "PRECISION", default_value = "f32")]
-    precision: DecodingPrecision,
+    /// What to compute in [default: int8 for a model that is stored in int8, else f32]
+    #[arg(long, value_name = "PRECISION")]
+    precision: Option<DecodingPrecision>,
 }
 
 const EXAMPLES: &str = "\
@@ -94,8 +94,8 @@ pub(crate) fn run(inspect: &Inspect) -> Result<(), Error> {
 impl Inspect {
     /// Translates the sentence if need be, and looks into it.
     fn look(&self) -> Result<Attention, Error> {
-        let (backends, int8) = self.compute.decoders(self.precision)?;
-        let ModelFolder { copies, tokenizer, options } = ModelFolder::open_on(&backends, int8, &self.model)?;
+        let decoders = self.compute.decoders(self.precision)?;
+        let ModelFolder { copies, tokenizer, options, .. } = decoders.open(&self.model)?;
         let codec = Codec::new(tokenizer, copies[0].spec())?;
         let source = self.source(&codec)?;
         let mut generator = Generator::with_copies(copies, Options { n_best: 1, ..options })?;
@@ -112,10 +112,8 @@ impl Inspect {
             }
         };
         if target.len() > codec.spec().max_target {
-            return Err(Error::Inspect(format!(
-                "--translation has more than {} tokens",
-                codec.spec().max_target
-            )));
+            let problem = format!("it has more than the {} tokens of the model", codec.spec().max_target);
+            return Err(Error::Flag { option: "translation", problem });
         }
         let inspection = generator.model().inspect(&source, &target);
         let looks = self.looks(generator.model())?;
@@ -129,7 +127,7 @@ impl Inspect {
     fn source(&self, codec: &Codec) -> Result<Vec<u32>, Error> {
         let text = self.text.trim();
         if text.is_empty() {
-            return Err(Error::Inspect("there is nothing in the text to look into".to_owned()));
+            return Err(Error::Usage("TEXT is empty: give a sentence to look into".to_owned()));
         }
         let mut parts = codec.parts(text)?;
         match parts.len() {
@@ -160,12 +158,14 @@ impl Inspect {
         };
         let most = kinds.iter().map(|&kind| layers_of(kind)).min().unwrap_or(0);
         if let Some(layer) = self.layer.filter(|&layer| layer > most) {
-            return Err(Error::Inspect(format!("--layer: there is no layer {layer}, the last is {most}")));
+            let problem = format!("there is no layer {layer}, the last is {most}");
+            return Err(Error::Flag { option: "layer", problem });
         }
         if let Some(Head::Number(head)) = self.head
             && head > sizes.h
         {
-            return Err(Error::Inspect(format!("--head: there is no head {head}, the last is {}", sizes.h)));
+            let problem = format!("there is no head {head}, the last is {}", sizes.h);
+            return Err(Error::Flag { option: "head", problem });
         }
         let heads: Vec<Option<usize>> = match self.head {
             None => (0..sizes.h).map(Some).chain([None]).collect(),

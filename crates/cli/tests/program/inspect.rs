@@ -76,7 +76,7 @@ fn what_cannot_be_drawn_is_refused_in_one_sentence() {
     run("inspect text --model m --out picture.gif").refused(&[".html, .svg or .png"]);
     run("inspect text --model m --out a.svg --head none").refused(&["--head", "mean"]);
     run("inspect text --model no/such --out a.svg").failed(&["no/such"]);
-    inspect("one", "--layer 3 --kind cross", "x.svg").0.failed(&["layer", "2"]);
-    inspect("one", "--head 9", "x.svg").0.failed(&["head", "4"]);
-    inspect(" ", "", "x.svg").0.failed(&["nothing in the text"]);
+    inspect("one", "--layer 3 --kind cross", "x.svg").0.misused(&["--layer", "2"]);
+    inspect("one", "--head 9", "x.svg").0.misused(&["--head", "4"]);
+    inspect(" ", "", "x.svg").0.misused(&["TEXT is empty"]);
 }

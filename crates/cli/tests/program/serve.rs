@@ -4,7 +4,6 @@ use super::{program, run};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
 /// A server of the built program.
 struct Server {
@@ -18,11 +17,11 @@ impl Server {
         let mut process = program.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut line).unwrap();
-        let address = line.trim().strip_prefix("http://").unwrap_or_else(|| panic!("{line}")).to_owned();
+        let address = line.trim().strip_prefix("listening on http://").unwrap_or_else(|| panic!("{line}"));
+        let address = address.to_owned();
         let server = Server { process, address };
-        while !server.ask("GET", "/readyz", "").starts_with("HTTP/1.1 200") {
-            std::thread::sleep(Duration::from_millis(5));
-        }
+        // The address is told when requests are answered, not before.
+        assert!(server.ask("GET", "/readyz", "").starts_with("HTTP/1.1 200"));
         server
     }
 
@@ -81,13 +80,27 @@ fn models_have_names_of_their_own_or_those_that_they_are_given() {
 }
 
 #[test]
+fn the_log_begins_with_a_line_for_each_model_that_says_how_it_is_computed() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../serve/model");
+    let stored = std::env::temp_dir().join(format!("attentive-serve-int8-{}", std::process::id()));
+    let stored = stored.display();
+    assert_eq!(run(&format!("convert --model {folder} --out {stored} --precision int8")).code, Some(0));
+    let server = Server::start(&format!("--threads 1 --model mine={folder} --model small={stored}"));
+    let (code, log) = server.end("-TERM");
+    std::fs::remove_dir_all(stored.to_string()).unwrap();
+    assert_eq!(code, Some(0));
+    let line = |name: &str| log.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{log}"));
+    assert!(line("model mine: f32 on ").contains("1 thread; greedy search"), "{log}");
+    assert!(line("model small: int8 on ").contains("1 thread; greedy search"), "{log}");
+}
+
+#[test]
 fn what_cannot_be_served_is_refused_in_one_sentence() {
     run("serve --port 99999").refused(&["--port"]);
     run("serve --host nowhere").refused(&["--host"]);
     run("serve --queue 0").refused(&["--queue"]);
     for (options, words) in [
         ("--model no/such", ["model `such`", "no/such"]),
-        ("--cors example.org", ["`example.org`", "origin"]),
         ("--api-keys no/such", ["no/such", "No such file"]),
     ] {
         let outcome = run(&format!("serve --port 0 --log off {options}"));

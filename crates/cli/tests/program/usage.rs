@@ -44,6 +44,55 @@ fn an_unknown_flag_is_wrong_usage() {
 }
 
 #[test]
+fn wrong_usage_that_only_a_command_can_tell_names_the_flag() {
+    run("bench train --preset tiny --heads 3").misused(&["--heads", "3"]);
+    run("bench train --preset tiny --d-ff 0").misused(&["--d-ff", "at least 1"]);
+    run("bench train --preset tiny --layers 0").misused(&["--layers", "at least 1"]);
+    run("bench train --preset tiny --dropout 1.5").misused(&["--dropout", "from 0 to below 1"]);
+    run("serve --port 0 --log off --cors example.org").misused(&["--cors", "`example.org`"]);
+    run("serve --port 0 --log off --model a=x --model a=y").misused(&["--model", "`a`", "NAME=DIR"]);
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../serve/model");
+    let inspect = format!("inspect --model {model} twenty --out {}/x.svg", std::env::temp_dir().display());
+    run(&format!("{inspect} --layer 99")).misused(&["--layer", "99"]);
+    run(&format!("{inspect} --head 99")).misused(&["--head", "99"]);
+}
+
+#[test]
+fn a_model_of_another_family_is_named_with_those_that_are_known() {
+    let folder = std::env::temp_dir().join(format!("attentive-family-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.json"), r#"{"model_type": "bert", "hidden_size": 384}"#).unwrap();
+    for command in ["info", "translate hello --model", "convert --out never --model"] {
+        run(&format!("{command} {}", folder.display())).failed(&["config.json", "`bert`", "`marian`"]);
+    }
+    std::fs::remove_dir_all(folder).unwrap();
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_ends_every_command_with_130() {
+    use std::process::Stdio;
+    use std::time::Duration;
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../serve/model");
+    for line in [
+        format!("translate --model {model}"),
+        format!("tokenize --model {model}"),
+        format!("score --reference {model}/vocab.json --hypothesis -"),
+        "bench train --preset base --steps 1000000".to_owned(),
+    ] {
+        let mut child = program(&line).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(500));
+        let id = child.id().to_string();
+        assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
+        // Its end of the pipe stays open: nothing but the signal may end it.
+        let status = child.wait().unwrap();
+        assert_eq!(status.code(), Some(130), "{line}");
+        let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
+        assert_eq!(said, "attentive: interrupted\n", "{line}");
+    }
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_failure() {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
@@ -68,5 +117,5 @@ fn a_full_disk_is_a_failure_with_a_sentence() {
 fn a_failure_that_cannot_be_told_is_still_a_failure() {
     let mut program = program("bench train --preset tiny --heads 3");
     program.stderr(std::fs::File::create("/dev/full").unwrap());
-    assert_eq!(finish(program).code, Some(1));
+    assert_eq!(finish(program).code, Some(2));
 }

@@ -2,10 +2,12 @@
 
 use super::Translated;
 use super::split::sentences;
+use super::unknown::{self, Copied, UnknownWord};
 use crate::alignment::{Link, align};
 use crate::attention::AttentionMatrix;
 use crate::error::Error;
 use crate::hypothesis::Hypothesis;
+use crate::languages::{TargetLanguages, split as language};
 use crate::seq2seq::Spec;
 use attentive_text::tokenizer::{Side, Tokenizer};
 use std::sync::Arc;
@@ -15,6 +17,8 @@ use std::sync::Arc;
 pub struct Codec {
     tokenizer: Arc<Tokenizer>,
     spec: Spec,
+    /// The token of a source that stands for what has no piece.
+    unk: Option<u32>,
 }
 
 /// What a model reads at once: a line, or as many of its sentences as fit.
@@ -26,6 +30,15 @@ pub struct Part {
     pub words: usize,
     /// How many tokens were cut off because a sentence was too long.
     pub cut: usize,
+    /// The words with characters that the vocabulary has no piece for: mostly none.
+    pub unknown: Vec<UnknownWord>,
+}
+
+impl Part {
+    /// Whether an alignment would let unknown words be copied.
+    pub fn wants_alignment(&self) -> bool {
+        unknown::can_copy(&self.unknown)
+    }
 }
 
 /// What was written for a part, with what belongs to it.
@@ -37,6 +50,8 @@ pub struct WrittenPart<'a> {
     pub links: &'a [Link],
     /// How many words the parts before it have.
     pub words_before: usize,
+    /// The unknown words of its source.
+    pub unknown: &'a [UnknownWord],
 }
 
 impl Codec {
@@ -48,7 +63,8 @@ impl Codec {
                 return Err(Error::Vocabulary { tokenizer: tokens, model: vocabulary });
             }
         }
-        Ok(Codec { tokenizer, spec })
+        let unk = tokenizer.special(Side::Source).unk;
+        Ok(Codec { tokenizer, spec, unk })
     }
 
     /// The tokenizer.
@@ -72,7 +88,9 @@ impl Codec {
         let most = self.spec.max_source;
         let whole = self.encode(line)?;
         if whole.len() <= most {
-            return Ok(vec![Part { source: whole, words: words_of(language(line).1), cut: 0 }]);
+            let text = language(line).1;
+            let unknown = self.unknown(text, &whole);
+            return Ok(vec![Part { source: whole, words: words_of(text), cut: 0, unknown }]);
         }
         // Every part is in the same language.
         let (language, text) = language(line);
@@ -82,10 +100,19 @@ impl Codec {
             let cut = source.len().saturating_sub(most);
             // The end stays.
             source.drain(source.len() - 1 - cut..source.len() - 1);
-            Ok(Part { source, words: words_of(text), cut })
+            let unknown = self.unknown(text, &source);
+            Ok(Part { source, words: words_of(text), cut, unknown })
         };
         // Models of sentences lose what is behind the first ones if they read many at once, though they could.
         sentences(text).into_iter().map(|sentence| part(sentence.trim())).collect()
+    }
+
+    /// The words of a text, with or without its language token, that have an unknown token among their tokens.
+    pub(super) fn unknown(&self, text: &str, tokens: &[u32]) -> Vec<UnknownWord> {
+        match self.unk.filter(|unk| tokens.contains(unk)) {
+            Some(unk) => unknown::find(&self.tokenizer, language(text).1, tokens, unk),
+            None => Vec::new(),
+        }
     }
 
     /// The tokens of a text, with the end token.
@@ -109,12 +136,14 @@ impl Codec {
 
     /// Adds the translation of a part to what there is already, with `gap` between them.
     pub fn append(&self, whole: &mut Translated, gap: &str, part: WrittenPart) -> Result<(), Error> {
-        let WrittenPart { hypothesis, links, words_before } = part;
+        let WrittenPart { hypothesis, links, words_before, unknown } = part;
         let target_words = words_of(&whole.text);
+        let Copied { text, links, lost } = unknown::copy(self.text(hypothesis.content())?, links, unknown);
         let link = |(source, target): &Link| (words_before + source, target_words + target);
         whole.alignment.extend(links.iter().map(link));
         whole.text.push_str(gap);
-        whole.text.push_str(&self.text(hypothesis.content())?);
+        whole.text.push_str(&text);
+        whole.lost.push_str(&lost);
         whole.score += hypothesis.score;
         whole.tokens.extend(&hypothesis.tokens);
         whole.token_scores.extend(&hypothesis.token_scores);
@@ -129,22 +158,10 @@ impl Codec {
 
     /// The languages that a model for several of them can be asked for: `de` of the token `>>de<<`.
     pub fn target_languages(&self) -> Vec<String> {
-        let ids = 0..self.tokenizer.vocabulary_size(Side::Source) as u32;
-        let code = |id| {
-            let piece = self.tokenizer.piece(id, Side::Source)?;
-            let (token, rest) = language(&piece);
-            (!token.is_empty() && rest.is_empty()).then(|| token[2..token.len() - 2].to_owned())
-        };
-        ids.filter_map(code).collect()
+        TargetLanguages::of(&self.tokenizer).codes().to_vec()
     }
 }
 
 fn words_of(text: &str) -> usize {
     text.split_whitespace().count()
-}
-
-/// The language token that a line for a model of several languages begins with, and the rest.
-fn language(line: &str) -> (&str, &str) {
-    let end = line.strip_prefix(">>").and_then(|rest| rest.find("<<"));
-    line.split_at(end.map_or(0, |end| end + 4))
 }

@@ -18,20 +18,27 @@ pub struct ModelFolder {
     pub tokenizer: Arc<Tokenizer>,
     /// The options that it asks for, or else the default ones.
     pub options: Options,
+    /// Whether its weights are in int8.
+    pub int8: bool,
 }
 
 impl ModelFolder {
-    /// Reads a folder.
+    /// Reads a folder; its weights are in int8 if they are stored so.
     pub fn open(backend: &Arc<dyn Backend>, folder: &Path) -> Result<ModelFolder, Error> {
-        ModelFolder::open_on(std::slice::from_ref(backend), false, folder)
+        ModelFolder::open_on(std::slice::from_ref(backend), None, folder)
     }
 
     /// Reads a folder once, to be decoded with on several backends side by side, whose memory, instruction set and
-    /// precision are the same; with weights in int8, if these are asked for.
+    /// precision are the same. `int8` says whether its weights are to be in int8; without a word they are if they are stored so.
     ///
     /// # Panics
     /// If there is no backend.
-    pub fn open_on(backends: &[Arc<dyn Backend>], int8: bool, folder: &Path) -> Result<ModelFolder, Error> {
+    pub fn open_on(
+        backends: &[Arc<dyn Backend>],
+        int8: Option<bool>,
+        folder: &Path,
+    ) -> Result<ModelFolder, Error> {
+        let int8 = int8.map_or_else(|| Transformer::is_stored_in_int8(folder), Ok)?;
         let load = if int8 { Transformer::load_in_int8 } else { Transformer::load_packed };
         // Either takes about as long as the other.
         let (transformer, tokenizer) = std::thread::scope(|scope| {
@@ -43,6 +50,6 @@ impl ModelFolder {
         let copy = |backend| Box::new(TransformerSteps::new(backend, &transformer)) as Box<dyn Seq2Seq>;
         let copies: Vec<_> = backends.iter().map(copy).collect();
         let options = Options::load(folder, &copies[0].spec())?;
-        Ok(ModelFolder { copies, tokenizer: Arc::new(tokenizer), options })
+        Ok(ModelFolder { copies, tokenizer: Arc::new(tokenizer), options, int8 })
     }
 }

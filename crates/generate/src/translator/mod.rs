@@ -7,15 +7,17 @@
 mod codec;
 mod folder;
 mod split;
+mod unknown;
 
 pub use codec::{Codec, Part, WrittenPart};
 pub use folder::ModelFolder;
+pub use unknown::UnknownWord;
 
 use crate::alignment::Link;
 use crate::attention::{AttentionMatrix, Look};
 use crate::error::Error;
 use crate::generator::{AHEAD, Generator, TOGETHER};
-use crate::hypothesis::Hypothesis;
+use crate::hypothesis::{Hypothesis, best_first};
 use crate::options::Options;
 use crate::request::Request;
 use crate::seq2seq::Seq2Seq;
@@ -39,7 +41,8 @@ pub struct Translation {
 pub struct Translated {
     /// The text.
     pub text: String,
-    /// How sure the model is; see [`Hypothesis::score`]. Of a line in several parts, the sum.
+    /// How sure the model is of all of it, the prefix included; see [`Hypothesis::with_prefix_counted`]. Of a line in several
+    /// parts, the sum.
     pub score: f32,
     /// The tokens, end tokens included.
     pub tokens: Vec<u32>,
@@ -47,6 +50,8 @@ pub struct Translated {
     pub token_scores: Vec<f32>,
     /// Which word comes from which, if that was asked for.
     pub alignment: Vec<Link>,
+    /// The characters of the source that the model cannot read, and that could not be copied.
+    pub lost: String,
 }
 
 /// Translates lines, as many at once as [`Options::batch`] says.
@@ -143,15 +148,20 @@ impl Translator {
         }
     }
 
-    /// The `count` most probable ways in which the translation of a line can go on behind the prefix, the most probable
-    /// next token first. A line that is too long for the model is refused. What was pushed before is forgotten.
+    /// The `count` most probable ways in which the translation of a line can go on behind the prefix, best first. A line that is too long for the model is refused. What was pushed before is forgotten.
     pub fn alternatives(&mut self, line: &str, count: usize) -> Result<Vec<Translated>, Error> {
         self.parts.clear();
-        let request = Request { source: self.codec.whole(line.trim())?, prefix: self.prefix.clone() };
+        let source = self.codec.whole(line.trim())?;
+        let unknown = self.codec.unknown(line, &source);
+        let request = Request { source, prefix: self.prefix.clone() };
         let found = self.generator.alternatives(request, count)?;
         let whole = |hypothesis| {
             let mut whole = Translated::default();
-            self.codec.append(&mut whole, "", WrittenPart { hypothesis, links: &[], words_before: 0 })?;
+            self.codec.append(
+                &mut whole,
+                "",
+                WrittenPart { hypothesis, links: &[], words_before: 0, unknown: &unknown },
+            )?;
             Ok(whole)
         };
         found.iter().map(whole).collect()
@@ -203,14 +213,29 @@ impl Translator {
         for place in first..self.parts.len() {
             if self.parts[place].hypotheses.is_none() {
                 let Some(hypotheses) = self.generator.pop() else { break };
+                let hypotheses = self.with_prefix_counted(hypotheses);
                 self.parts[place].hypotheses = Some(hypotheses);
                 filled.push(place);
             }
         }
-        match self.look {
-            Some(look) if !filled.is_empty() => self.align(look, &filled),
-            _ => Ok(()),
+        if self.look.is_none() {
+            filled.retain(|&place| self.parts[place].part.wants_alignment());
         }
+        if filled.is_empty() {
+            return Ok(());
+        }
+        let look = self.look.unwrap_or_else(|| Look::for_alignment(&self.generator.model().spec()));
+        self.align(look, &filled)
+    }
+
+    /// Scores as if the model had found the prefix, best first.
+    fn with_prefix_counted(&self, mut found: Vec<Hypothesis>) -> Vec<Hypothesis> {
+        if !self.prefix.is_empty() {
+            let penalty = self.options().penalty;
+            found = found.into_iter().map(|one| one.with_prefix_counted(penalty)).collect();
+            best_first(&mut found);
+        }
+        found
     }
 
     /// The translation of the next line in order, if it is there.
@@ -240,11 +265,17 @@ impl Translator {
             if let Some(last) = part.hypotheses().len().checked_sub(1) {
                 let rank = rank.min(last);
                 let links = part.alignments.get(rank).map(Vec::as_slice).unwrap_or_default();
-                let written = WrittenPart { hypothesis: &part.hypotheses()[rank], links, words_before };
+                let hypothesis = &part.hypotheses()[rank];
+                let unknown = &part.part.unknown[..];
+                let written = WrittenPart { hypothesis, links, words_before, unknown };
                 let gap = if whole.text.is_empty() { "" } else { " " };
                 self.codec.append(&mut whole, gap, written)?;
             }
             words_before += part.part.words;
+        }
+        if self.look.is_none() {
+            // What unknown words were placed by is not for the caller.
+            whole.alignment.clear();
         }
         Ok(whole)
     }

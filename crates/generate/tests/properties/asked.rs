@@ -98,15 +98,20 @@ fn alternatives_are_distinct_sorted_and_as_good_as_can_be() {
                 let prefix: Vec<u32> = [4, 8, 15][..number.min(3)].to_vec();
                 let at = prefix.len();
                 let request = Request { source: source.clone(), prefix: prefix.clone() };
+                let translation = results(&mut generator, [request.clone()]).swap_remove(0).swap_remove(0);
                 let found = generator.alternatives(request, 6).unwrap();
                 assert_eq!(found.len(), 6);
-                let first: Vec<f32> = found.iter().map(|result| result.token_scores[at]).collect();
-                assert!(first.windows(2).all(|pair| pair[0] >= pair[1]), "{first:?}");
+                let scores: Vec<f32> = found.iter().map(|result| result.score).collect();
+                assert!(scores.windows(2).all(|pair| pair[0] >= pair[1]), "{scores:?}");
                 let tokens: HashSet<u32> = found.iter().map(|result| result.tokens[at]).collect();
                 assert_eq!(tokens.len(), 6);
                 for result in &found {
                     assert!(result.tokens.starts_with(&prefix));
-                    if result.tokens.len() > at + 1 {
+                    let mean = result.token_scores.iter().sum::<f32>() / result.tokens.len() as f32;
+                    assert_eq!(result.score, mean);
+                    if result.tokens[at] == translation.tokens[at] {
+                        assert_eq!(result.tokens, translation.tokens);
+                    } else if result.tokens.len() > at + 1 {
                         let request =
                             Request { source: source.clone(), prefix: result.tokens[..=at].to_vec() };
                         assert_eq!(results(&mut generator, [request])[0][0].tokens, result.tokens);

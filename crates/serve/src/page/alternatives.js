@@ -4,8 +4,10 @@ import { byId, html } from "./dom.js";
 import { percent } from "./numbers.js";
 import { label } from "./tokens.js";
 
-/** Shows ways to go on from a place, each to its end; `onchoose(hypothesis)` hears which is wanted. */
-export function show(hypotheses, place, language, onchoose, onclose) {
+/** Shows ways to go on from a place, each to its end, the most probable next piece first; `onchoose(hypothesis)` hears which
+ * is wanted. */
+export function show(found, place, language, onchoose, onclose) {
+  const hypotheses = found.toSorted((a, b) => b.tokens[place].logprob - a.tokens[place].logprob);
   const before = hypotheses[0]?.tokens.slice(0, place).filter((token) => token.word !== null).length;
   const item = (hypothesis) => {
     const token = hypothesis.tokens[place];

@@ -29,11 +29,18 @@ export function start(ontrouble) {
     }
   });
   document.querySelectorAll("input[name=search]").forEach((input) => input.addEventListener("change", showOptions));
-  const values = { beam: String, temperature: (x) => x.toFixed(1), "top-p": (x) => x.toFixed(2), "n-best": String };
-  for (const [id, show] of Object.entries(values)) {
-    byId(id).addEventListener("input", () => (byId(`${id}-value`).textContent = show(Number(byId(id).value))));
-  }
+  Object.keys(VALUES).forEach((id) => byId(id).addEventListener("input", () => showValue(id)));
   on("model", showModel);
+}
+
+/** How the values of the sliders are written. */
+const VALUES = { beam: String, temperature: (x) => x.toFixed(1), "top-p": (x) => x.toFixed(2), "n-best": String };
+
+const showValue = (id) => (byId(`${id}-value`).textContent = VALUES[id](Number(byId(id).value)));
+
+function set(id, value) {
+  byId(id).value = value;
+  showValue(id);
 }
 
 function showOptions() {
@@ -41,9 +48,11 @@ function showOptions() {
 }
 
 function showModel() {
-  const { targets } = state.model.details;
+  const { targets, beam } = state.model.details;
   byId("target").replaceChildren(...targets.map(({ code, name }) => html("option", { value: code }, name)));
   byId("target-field").hidden = targets.length < 2;
+  // The page searches as every other client does, until the reader moves the slider.
+  set("beam", Math.min(Math.max(beam, 1), Number(byId("beam").max)));
   examples.offer((text, target) => {
     byId("text").value = text;
     if (target) byId("target").value = target;
@@ -114,22 +123,25 @@ function choose(rank) {
 }
 
 const showAlternatives = (place) => instead(async (signal) => {
-  const { text, target, model, parts } = asked;
+  const { text, target, model, parts, beam } = asked;
   if (parts > 1) return;
   markPiece(place);
   alternatives.wait();
   const { hypothesis } = state.translation;
   const prefix_tokens = hypothesis.tokens.slice(0, place).map((token) => token.id);
-  const answer = await api.translate({ model, text, target, prefix_tokens, alternatives: 6 }, signal);
+  const answer = await api.translate({ model, text, target, prefix_tokens, beam, alternatives: 6 }, signal);
   const close = () => {
     alternatives.hide();
     markPiece(null);
     byId("translation").querySelectorAll(".piece")[place]?.focus();
   };
   const take = (hypothesis) => {
-    found = [hypothesis, ...found.filter((other) => other.text !== hypothesis.text)];
-    choose(0);
+    if (!found.includes(hypothesis)) found = [hypothesis, ...found.filter((other) => other.text !== hypothesis.text)];
+    choose(found.indexOf(hypothesis));
     byId("translation").querySelectorAll(".piece")[place]?.focus();
   };
-  alternatives.show(answer.translations[0].hypotheses, place, target, take, close);
+  // The piece that is there already stands for the translation as it is.
+  const isThere = (other) => other.tokens[place].id === hypothesis.tokens[place].id;
+  const others = answer.translations[0].hypotheses.map((other) => (isThere(other) ? hypothesis : other));
+  alternatives.show(others, place, target, take, close);
 });

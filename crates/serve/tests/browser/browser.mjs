@@ -16,7 +16,7 @@ const SHOTS = new URL("../../../../target/screenshots/", import.meta.url).pathna
 export async function startServer(...more) {
   const server = spawn(process.env.ATTENTIVE, ["serve", "--port", "0", "--log", "off", ...more], { stdio: ["ignore", "pipe", "inherit"] });
   const [address] = await new Promise((resolve, reject) => {
-    createInterface({ input: server.stdout }).once("line", (line) => resolve([line]));
+    createInterface({ input: server.stdout }).once("line", (line) => resolve([line.replace("listening on ", "")]));
     server.once("exit", (code) => reject(new Error(`the server ended with ${code}`)));
   });
   while (!(await fetch(`${address}/readyz`)).ok) await new Promise((resolve) => setTimeout(resolve, 20));

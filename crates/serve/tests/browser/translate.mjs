@@ -23,7 +23,8 @@ export function translate(its) {
     const text = "four thousand three hundred and twenty-one";
     await page.translate(text, "de");
     const answer = await server.post("/v1/translate", { text, target: "de", n_best: 4, beam: 4 });
-    const { hypotheses } = answer.translations[0];
+    const chance = ({ tokens }) => tokens[1].logprob;
+    const hypotheses = answer.translations[0].hypotheses.toSorted((a, b) => chance(b) - chance(a));
     assert.deepEqual(await page.texts("#n-best-list .text"), hypotheses.map(({ text }) => text));
     const scores = (await page.texts("#n-best-list .score")).map((score) => Number(score.replace("score ", "").replace("−", "-")));
     hypotheses.forEach(({ score }, i) => assert.ok(Math.abs(score - scores[i]) < 1e-4, `${score} ${scores[i]}`));
@@ -48,6 +49,19 @@ export function translate(its) {
     await page.click("#alternatives li:nth-child(2) button");
     await page.until("it is taken", async () => (await page.texts("#n-best-list .text"))[0] === hypotheses[1].text);
     assert.equal(await page.run(`return document.getElementById("alternatives").hidden`), true);
+  });
+
+  test("choosing the piece that is there already leaves the translation and its score as they were", async () => {
+    const { page } = its;
+    await page.translate("nine hundred and ninety-nine", "de");
+    const list = async () => [await page.texts("#n-best-list .text"), await page.texts("#n-best-list .score")];
+    const before = await list();
+    const piece = (await page.texts("#translation .piece"))[1];
+    await page.click("#translation .piece:nth-of-type(2)");
+    await page.until("alternatives are there", async () => (await page.texts("#alternatives .next")).length > 1);
+    const place = (await page.texts("#alternatives .next")).indexOf(piece);
+    await page.click(`#alternatives li:nth-child(${place + 1}) button`);
+    assert.deepEqual(await list(), before);
   });
 
   test("pieces can be reached and opened with the keyboard alone", async () => {

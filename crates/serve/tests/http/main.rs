@@ -32,7 +32,7 @@ impl Running {
         let address = server.address();
         let (leave, left) = oneshot::channel();
         let thread = std::thread::spawn(move || {
-            let engine = Engine { backends: vec![CpuBackend::from_env().unwrap().shared()], int8: false };
+            let engine = Engine { backends: vec![CpuBackend::from_env().unwrap().shared()], int8: None };
             server.run(engine, vec![ModelPlace::numbers()], async { drop(left.await) })
         });
         let running = Running { address, leave: Some(leave), thread: Some(thread) };

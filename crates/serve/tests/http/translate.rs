@@ -95,11 +95,16 @@ fn a_prefix_is_kept_and_alternatives_go_on_from_it() {
     let found = hypotheses(&answer);
     let third: Vec<&Value> = found.iter().map(|one| &one["tokens"][2]).collect();
     assert_eq!((found.len(), &third[0]["piece"]), (4, &json!("zwanzig")));
-    let chances: Vec<f64> = third.iter().map(|token| token["logprob"].as_f64().unwrap()).collect();
-    assert!(chances.is_sorted_by(|a, b| a >= b), "{chances:?}");
+    // What goes on with the token that is there already is the translation itself.
+    assert_eq!(found[0], hypotheses(&whole)[0]);
+    let scores: Vec<f64> = found.iter().map(|one| one["score"].as_f64().unwrap()).collect();
+    assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
     assert!(found.iter().all(|one| one["text"].as_str().unwrap().starts_with("einund")));
     let forced = server.post("/v1/translate", &json!({"text": "twenty-one", "prefix": "zwei"})).ok();
     assert!(hypotheses(&forced)[0]["text"].as_str().unwrap().starts_with("zwei"));
+    let given = json!({"text": "twenty-one", "prefix_tokens": ids[..2], "alignments": true, "n_best": 2});
+    let given = server.post("/v1/translate", &given).ok();
+    assert_eq!(hypotheses(&given)[0]["score"], hypotheses(&whole)[0]["score"]);
 }
 
 #[test]

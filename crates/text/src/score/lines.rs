@@ -71,7 +71,7 @@ mod tests {
         let error = lines(b"good\n\nb\xe9d\n").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a.txt: line 3 is not UTF-8: convert the file, for example with `iconv -t UTF-8`"
+            "a.txt: line 3 is not UTF-8: convert it first, for example with `iconv -f WINDOWS-1252 -t UTF-8 FILE > NEW`"
         );
     }
 

@@ -67,10 +67,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A file that is no text.
-    #[error(
-        "{}: line {line} is not UTF-8: convert the file, for example with `iconv -t UTF-8`",
-        path.display()
-    )]
+    #[error("{}: line {line} is not UTF-8: {}", path.display(), crate::encoding::advice(path))]
     Encoding {
         /// The file.
         path: PathBuf,

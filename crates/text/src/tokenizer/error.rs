@@ -42,7 +42,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A line that is not UTF-8.
-    #[error("{}, line {line}: not UTF-8; convert the file first, for example with iconv", path.display())]
+    #[error("{}, line {line}: not UTF-8; {}", path.display(), crate::encoding::advice(path))]
     Utf8 {
         /// The file.
         path: PathBuf,

@@ -53,10 +53,7 @@ pub enum Error {
         target_lines: usize,
     },
     /// A file that is no text.
-    #[error(
-        "{}: line {line} is not UTF-8: convert the file, for example with `iconv -t UTF-8`",
-        path.display()
-    )]
+    #[error("{}: line {line} is not UTF-8: {}", path.display(), attentive_text::encoding::advice(path))]
     Encoding {
         /// The file.
         path: PathBuf,

@@ -1,11 +1,12 @@
 //! `config.json` of a Transformer, in Marian's words.
 
-use super::TransformerConfig;
+use super::{Transformer, TransformerConfig};
 use crate::checkpoint::{Staged, StoredType};
 use crate::error::Error;
 use crate::layers::{NormPlacement, PositionKind};
 use attentive_tensor::Activation;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::io::ErrorKind;
 use std::path::Path;
 
@@ -221,15 +222,19 @@ impl Config {
             ErrorKind::NotFound => Error::Format { path: path.clone(), problem: NO_CONFIG.to_owned() },
             _ => Error::File { path: path.clone(), source },
         })?;
-        serde_json::from_str(&text).map_err(|error| Error::Format { path, problem: error.to_string() })
+        let wrong = |problem: String| Error::Format { path: path.clone(), problem };
+        let file: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
+        // Files of other families lack fields that this one has; to name these would mislead.
+        match file["model_type"].as_str() {
+            Some(family) if ![MARIAN, OWN].contains(&family) => Err(wrong(format!(
+                "this is a `{family}` model; attentive knows the families `{MARIAN}` and `{OWN}`"
+            ))),
+            _ => serde_json::from_str(&text).map_err(|error| wrong(error.to_string())),
+        }
     }
 
     /// What the file asks for, or the first thing in it that cannot be had.
     fn read(&self) -> Result<TransformerConfig, Error> {
-        if ![MARIAN, OWN].contains(&self.model_type.as_str()) {
-            let problem = format!("`{}` is not supported; known are {MARIAN}, {OWN}", self.model_type);
-            return Err(Error::config("model_type", problem));
-        }
         self.refuse()?;
         let positions = self.positions.as_deref().unwrap_or("halves");
         let config = TransformerConfig {
@@ -304,6 +309,13 @@ impl Config {
             }
             _ => Ok(()),
         }
+    }
+}
+
+impl Transformer {
+    /// Whether the matrices of a folder are stored in int8, as its `config.json` says.
+    pub fn is_stored_in_int8(folder: &Path) -> Result<bool, Error> {
+        Ok(Config::load(folder)?.quantization_config.is_some())
     }
 }
 

@@ -1,0 +1,65 @@
+//! Characters that a model cannot read, counted over all lines and told once.
+
+use crate::words;
+use attentive_generate::Translated;
+use std::io::{Write, stderr};
+
+/// How many different ones are shown.
+const SHOWN: usize = 8;
+
+/// Characters that the model cannot read and that could not be copied into the translation.
+#[derive(Default)]
+pub(crate) struct Lost {
+    characters: usize,
+    lines: usize,
+    /// Some of them.
+    shown: Vec<char>,
+}
+
+impl Lost {
+    /// Counts those of a line, by its best translation.
+    pub(crate) fn count(&mut self, best: Option<&Translated>) {
+        let Some(lost) = best.map(|best| &best.lost).filter(|lost| !lost.is_empty()) else { return };
+        self.lines += 1;
+        for character in lost.chars() {
+            self.characters += 1;
+            if self.shown.len() < SHOWN && !self.shown.contains(&character) {
+                self.shown.push(character);
+            }
+        }
+    }
+
+    /// Says how many there were, if there were any.
+    pub(crate) fn warn(&self) {
+        if self.characters > 0 {
+            // Where nobody reads this, the translation is there all the same.
+            let _ = writeln!(stderr(), "attentive: {}", self.sentence());
+        }
+    }
+
+    fn sentence(&self) -> String {
+        let shown: Vec<String> = self.shown.iter().map(|character| format!("`{character}`")).collect();
+        format!(
+            "the model cannot read {} in {}, such as {}: what the translation has for them, if anything, is a guess",
+            words::count(self.characters, "character"),
+            words::count(self.lines, "line"),
+            shown.join(", ")
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn characters_and_lines_are_counted_and_each_character_is_shown_once() {
+        let mut lost = Lost::default();
+        for text in ["ж", "", "жж世"] {
+            lost.count(Some(&Translated { lost: text.to_owned(), ..Translated::default() }));
+        }
+        lost.count(None);
+        let sentence = lost.sentence();
+        assert!(sentence.contains("4 characters in 2 lines, such as `ж`, `世`:"), "{sentence}");
+    }
+}
