@@ -61,7 +61,14 @@ pub(crate) enum Error {
 impl Error {
     /// Whether another command line would help, as when the parser of flags refuses one.
     pub(crate) fn is_wrong_usage(&self) -> bool {
-        matches!(self, Error::Flag { .. } | Error::Batch { .. } | Error::Kernel(_))
+        use attentive_train::Error::{Changed, SettingsFile};
+        matches!(
+            self,
+            Error::Flag { .. }
+                | Error::Batch { .. }
+                | Error::Kernel(_)
+                | Error::Train(SettingsFile { .. } | Changed { .. })
+        )
     }
 }
 

@@ -80,7 +80,7 @@ Environment:
   ATTENTIVE_ISA=portable|avx2|avx512|avx512bf16|amx
                                             use these instructions instead of the best there are
 
-Exit codes: 0 done, 1 it failed, 2 wrong usage.";
+Exit codes: 0 done, 1 it failed, 2 wrong usage, 130 interrupted by Ctrl-C.";
 
 fn main() -> ExitCode {
     set_hook(Box::new(report_panic));
@@ -94,7 +94,12 @@ fn main() -> ExitCode {
         Err(error) => {
             // Where even this cannot be written, the exit code still tells.
             let _ = writeln!(std::io::stderr(), "attentive: {error}");
-            if error.is_wrong_usage() { ExitCode::from(2) } else { ExitCode::FAILURE }
+            match error {
+                // What shells expect of a program that was ended by Ctrl-C.
+                Error::Interrupted => ExitCode::from(130),
+                error if error.is_wrong_usage() => ExitCode::from(2),
+                _ => ExitCode::FAILURE,
+            }
         }
     }
 }

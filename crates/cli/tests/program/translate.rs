@@ -312,7 +312,7 @@ fn ctrl_c_ends_it_with_a_word_and_leaves_no_half_file() {
     let status = child.wait().unwrap();
     let mut said = String::new();
     BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    assert_eq!((status.code(), said.as_str()), (Some(1), "attentive: interrupted\n"));
+    assert_eq!((status.code(), said.as_str()), (Some(130), "attentive: interrupted\n"));
     assert!(!output.exists() && beside() == 0);
 }
 
