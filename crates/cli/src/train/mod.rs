@@ -54,14 +54,16 @@ What is not given is chosen before the first step, from the size of the corpus a
 and why, and writes it into DIR/train.toml. The rule:
   --hold-out        2 % of the pairs, 50 to 1,000, at most a tenth; none with --valid-source
   --vocab-size      3 · √bytes, at most 32,000, at least twice the characters
-  --preset          small; tiny below 10 thousand tokens; base from 20 million on, given two hours or no --minutes
+  --preset          small; tiny below 10 thousand tokens; base from 20 million on, given two hours or no --minutes;
+                    a smaller one as long as fewer than 500 steps would fit into --minutes
   --batch-tokens    a 150th of the corpus, 2,048 to 8,192; 16,384 for base and big
   --schedule        cosine, down to zero at the last of the steps that fit into the limits given, which
-                    --schedule-steps names; a few steps are timed for --minutes. Without a limit: inverse-sqrt
+                    --schedule-steps names; a few steps are timed for --minutes, of which at most 40 epochs or
+                    4,000 steps are used, whichever is more. Without a limit: inverse-sqrt
   --warmup          a quarter of these steps, at most 4,000; without a limit ten epochs, 200 to 4,000
   --learning-rate   0.0016 · (256 / d_model)^1.2, at most 0.002
   --dropout         0.3 if each pair is seen 12 times or more, 0.2 if 4 times or more, else 0.1; corpora above
-                    5 million tokens get at most 0.2, above 20 million 0.1
+                    5 million tokens and tiny models get at most 0.2, corpora above 20 million 0.1
   --ema             0.999
   --validate-every  8 times in a run below 10 minutes, 12 times in a longer one; without a limit once an epoch
   --validate-lines  33 for each minute, 100 to 1,000

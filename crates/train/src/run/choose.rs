@@ -43,12 +43,16 @@ pub(super) fn choose(
     let (corpus, validation) = hold_out(corpus, validation, draft.settings())?;
     watch(&Event::Preparing("making the tokenizer"));
     let vocabulary = Vocabulary::make(draft.settings(), &corpus)?;
-    let pace = if draft.needs_pace() {
+    let mut pace = None;
+    while draft.needs_pace() {
         watch(&Event::Preparing("timing some steps"));
-        Some(measure(draft.settings(), &corpus, &vocabulary, backend)?)
-    } else {
-        None
-    };
+        let measured = measure(draft.settings(), &corpus, &vocabulary, backend)?;
+        pace = Some(measured);
+        match draft.shrink(&facts, &measured) {
+            Some(choices) => tell(choices, watch),
+            None => break,
+        }
+    }
     tell(draft.choose_course(&facts, pace.as_ref())?, watch);
     Ok((Chosen { settings: draft.into_settings(), corpus, validation }, vocabulary))
 }

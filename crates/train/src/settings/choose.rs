@@ -4,13 +4,16 @@
 //! hold_out        2 % of the pairs, 50 to 1,000, at most a tenth; none with files to validate on
 //! vocab_size      3 · √bytes, at most 32,000, at least twice the characters
 //! preset          small; tiny below 10 thousand tokens; base from 20 million on with two hours or no limit of time
+//!                 one size smaller as long as fewer than 500 steps would fit into the time
 //! batch_tokens    a 150th of the corpus, 2,048 to 8,192; 16,384 for base and big
 //!
-//! planned steps   as many as fit into --steps, --epochs and --minutes, by timed steps
+//! planned steps   as many as fit into --steps, --epochs and --minutes, by timed steps; of minutes at most 40 epochs or
+//!                 4,000 steps, whichever is more: after them a corpus is known by heart
 //! schedule        cosine to the last planned step; inverse-sqrt where no number of steps is known
 //! warmup          a quarter of the planned steps, at most 4,000; ten epochs where none are planned
 //! learning_rate   0.0016 · (256 / d_model)^1.2, at most 0.002
-//! dropout         by how often a pair is seen: 0.3, from 12 epochs on; 0.2, from 4 on; 0.1. Large corpora need less
+//! dropout         by how often a pair is seen: 0.3, from 12 epochs on; 0.2, from 4 on; 0.1. Large corpora
+//!                 and tiny models need less
 //! ema             0.999
 //! validate_every  8 or 12 times in a planned run, else once an epoch
 //! patience        10 validations where nothing else ends the run
@@ -67,6 +70,11 @@ impl fmt::Display for Choice {
 /// The share of the time that planned steps may take as timed; the rest is for validations, checkpoints, and a
 /// machine that slows down.
 const SHARE: f64 = 0.88;
+/// A model of which fewer steps fit into the time is too large: a smaller one learns more.
+const FEWEST: u64 = 500;
+/// Epochs, and steps, after which more time brings nothing: the corpus is known by heart then.
+const ENOUGH_EPOCHS: f64 = 40.0;
+const ENOUGH_STEPS: f64 = 4000.0;
 /// Below so many minutes a run validates less often.
 const SHORT: f64 = 10.0;
 /// Minutes from which on a base model has enough time.
@@ -117,16 +125,42 @@ impl Draft {
             self.settings.preset = preset.to_owned();
             choices.add("preset", preset, reason);
         }
+        self.choose_batch(facts, &mut choices);
+        choices.0
+    }
+
+    fn choose_batch(&mut self, facts: &Facts, choices: &mut Choices) {
         if self.is_open("batch_tokens") {
             let is_large = ["base", "big"].contains(&&*self.settings.preset);
-            let wanted = (tokens / 150).next_multiple_of(1024).clamp(2048, 8192) as usize;
+            let wanted = ((facts.tokens() / 150 + 512) / 1024 * 1024).clamp(2048, 8192) as usize;
             // A pair of the longest sentences must fit.
             let batch = if is_large { 16_384 } else { wanted }.max(2 * self.settings.longest);
             self.settings.batch_tokens = batch;
-            let steps = rough(tokens / batch as u64 + 1);
+            let steps = rough(facts.tokens() / batch as u64 + 1);
             choices.add("batch_tokens", batch, format!("an epoch is then about {steps} batches"));
         }
-        choices.0
+    }
+
+    /// Takes the next smaller model if too few steps of this one fit into the time. None if it stays.
+    pub(crate) fn shrink(&mut self, facts: &Facts, pace: &Pace) -> Option<Vec<Choice>> {
+        let smaller = match &*self.settings.preset {
+            "base" => "small",
+            "small" => "tiny",
+            _ => return None,
+        };
+        let planned = self.settings.planned(&Pace { epoch: f64::INFINITY, ..*pace });
+        let steps = planned.filter(|_| self.is_open("preset") && pace.seconds.is_some())?;
+        if steps >= FEWEST.min(self.settings.steps.unwrap_or(FEWEST)) {
+            return None;
+        }
+        let mut choices = Choices::default();
+        let reason = format!("only {steps} steps of {} would fit into the time", self.settings.preset);
+        self.settings.preset = smaller.to_owned();
+        choices.add("preset", smaller, reason);
+        if smaller == "small" {
+            self.choose_batch(facts, &mut choices);
+        }
+        Some(choices.0)
     }
 
     /// Whether the size of the vocabulary is to be chosen.
@@ -176,7 +210,7 @@ impl Draft {
         if self.plans() && self.settings.schedule.needs_steps() {
             self.settings.schedule_steps = planned;
             let limit = if self.settings.minutes.is_some() { "time" } else { "epochs" };
-            let reason = format!("so many steps should fit into the {limit} given");
+            let reason = format!("so many steps fit into the {limit} given, or are enough for this corpus");
             choices.add("schedule_steps", planned.unwrap_or_default(), reason);
         }
     }
@@ -238,7 +272,9 @@ impl Draft {
                 (dropout, format!("each pair is seen about {epochs:.1} times"))
             }
         };
-        let dropout = f64::min(by_epochs, by_size);
+        // A tiny model has nothing to spare.
+        let by_model = if self.settings.preset == "tiny" { 0.2 } else { 0.3 };
+        let dropout = f64::min(by_epochs, by_size).min(by_model);
         self.settings.dropout = Some(dropout);
         choices.add("dropout", dropout, reason);
     }
@@ -290,7 +326,9 @@ impl Settings {
     /// The steps that fit into all limits, if there is one.
     fn planned(&self, pace: &Pace) -> Option<u64> {
         let by_epochs = self.epochs.map(|epochs| epochs * pace.epoch);
-        let by_time = self.minutes.zip(pace.seconds).map(|(minutes, step)| SHARE * 60.0 * minutes / step);
+        let enough = (ENOUGH_EPOCHS * pace.epoch).max(ENOUGH_STEPS);
+        let by_time =
+            self.minutes.zip(pace.seconds).map(|(minutes, step)| enough.min(SHARE * 60.0 * minutes / step));
         let steps = [by_epochs, by_time, self.steps.map(|steps| steps as f64)];
         let fewest = steps.into_iter().flatten().reduce(f64::min)?;
         Some(fewest.ceil().clamp(1.0, u32::MAX.into()) as u64)
@@ -384,7 +422,7 @@ mod tests {
     fn a_small_corpus_and_half_an_hour_get_nearly_the_recipe() {
         let (settings, _) = chosen("minutes = 30", &captions(29_000), 30_000.0);
         assert_eq!((settings.preset.as_str(), settings.vocab_size, settings.hold_out), ("small", 6000, 580));
-        assert_eq!((settings.batch_tokens, settings.dropout, settings.ema), (7168, Some(0.3), 0.999));
+        assert_eq!((settings.batch_tokens, settings.dropout, settings.ema), (6144, Some(0.3), 0.999));
         assert_eq!((settings.schedule, settings.learning_rate), (Schedule::Cosine, Some(0.0016)));
         let steps = settings.schedule_steps.unwrap();
         assert!((6000..7000).contains(&steps) && settings.warmup == steps / 4, "{settings:?}");
@@ -413,11 +451,31 @@ mod tests {
     }
 
     #[test]
+    fn a_model_of_which_too_few_steps_fit_into_the_time_becomes_a_smaller_one() {
+        let said: Table = "source = [\"a\"]\ntarget = [\"b\"]\nminutes = 120".parse().unwrap();
+        let draft = Draft::merge(said.clone(), Table::new()).unwrap();
+        let facts = captions(4_500_000);
+        let pace = |seconds| Pace { seconds: Some(seconds), epoch: 9000.0 };
+        let (mut slow, mut fast) = (draft.clone(), draft.clone());
+        slow.choose_sizes(&facts);
+        fast.choose_sizes(&facts);
+        assert_eq!(fast.shrink(&facts, &pace(2.0)), None);
+        let names = |choices: Option<Vec<Choice>>| -> Vec<String> {
+            choices.unwrap().iter().map(|choice| format!("{} {}", choice.name, choice.value)).collect()
+        };
+        assert_eq!(names(slow.shrink(&facts, &pace(60.0))), ["preset small", "batch_tokens 8192"]);
+        assert_eq!(names(slow.shrink(&facts, &pace(30.0))), ["preset tiny"]);
+        assert_eq!(slow.shrink(&facts, &pace(30.0)), None);
+        let over = "preset = \"base\"".parse().unwrap();
+        assert_eq!(Draft::merge(said, over).unwrap().shrink(&facts, &pace(60.0)), None);
+    }
+
+    #[test]
     fn without_a_limit_the_run_validates_each_epoch_and_stops_early() {
         let (settings, _) = chosen("", &captions(29_000), 30_000.0);
         assert_eq!((settings.schedule, settings.schedule_steps), (Schedule::InverseSqrt, None));
         assert_eq!((settings.patience, settings.dropout), (Some(10), Some(0.3)));
-        assert_eq!((settings.validate_every, settings.warmup), (136, 1365));
+        assert_eq!((settings.validate_every, settings.warmup), (159, 1593));
     }
 
     #[test]
