@@ -45,7 +45,9 @@ pub(super) fn choose(
     let vocabulary = Vocabulary::make(draft.settings(), &corpus)?;
     let mut pace = None;
     while draft.needs_pace() {
-        watch(&Event::Preparing("timing some steps"));
+        let is_timed = draft.settings().minutes.is_some();
+        let what = if is_timed { "timing some steps" } else { "counting the steps of an epoch" };
+        watch(&Event::Preparing(what));
         let measured = measure(draft.settings(), &corpus, &vocabulary, backend)?;
         pace = Some(measured);
         match draft.shrink(&facts, &measured) {
