@@ -6,6 +6,7 @@ use crate::interrupt;
 use crate::machine::peak_mb;
 use crate::output;
 use crate::score::{self, Report};
+use crate::split::Split;
 use attentive_generate::Translation;
 use attentive_text::score::{Lines, Options, Signatures};
 use clap::Args;
@@ -27,6 +28,9 @@ pub(crate) struct Evaluate {
     /// The text as it should be translated; several files are several references
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     reference: Vec<PathBuf>,
+    /// What is translated for itself
+    #[arg(long, value_name = "WHAT", default_value = "lines")]
+    split: Split,
     /// Write the translations to this file as well
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -90,7 +94,7 @@ pub(crate) fn run(evaluate: &Evaluate) -> Result<(), Error> {
 
 /// Translates all lines, and says how long it took.
 fn translate(evaluate: &Evaluate, lines: &[&str]) -> Result<(Vec<Translation>, f64), Error> {
-    let mut translator = evaluate.decoding.translator(None, false)?;
+    let mut translator = evaluate.decoding.translator(None, false)?.with_split(evaluate.split.into());
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);
     interrupt::on_signal(move || flag.store(true, Ordering::Relaxed));

@@ -19,6 +19,7 @@ mod output;
 mod precision;
 mod score;
 mod serve;
+mod split;
 mod terminal;
 mod tokenize;
 mod train;

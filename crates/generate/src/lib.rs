@@ -64,4 +64,7 @@ pub use search::{Context, Written};
 pub use seq2seq::{Row, Seq2Seq, Sizes, Spec};
 pub use stop::{Stop, StopTokens};
 pub use transformer::TransformerSteps;
-pub use translator::{Codec, ModelFolder, Part, Translated, Translation, Translator, WrittenPart};
+pub use translator::{
+    Codec, Cut, ModelFolder, Part, Reading, Split, Translated, Translation, Translator, WrittenPart,
+    languages_of_name, source_language, tokenizer_languages,
+};

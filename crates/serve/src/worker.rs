@@ -7,7 +7,7 @@ use crate::model::{Model, ModelPlace};
 use crate::queue::Places;
 use crate::refusal::Refusal;
 use attentive_generate::{
-    AttentionMatrix, Generator, HeadVectors, Hypothesis, Link, Look, Options, Request, Seq2Seq,
+    AttentionMatrix, Generator, HeadVectors, Hypothesis, Link, Look, Options, Request, Seq2Seq, WrittenPart,
 };
 use attentive_tensor::Backend;
 use std::collections::HashMap;
@@ -52,6 +52,15 @@ pub(crate) struct Decoded {
     pub hypotheses: Vec<Vec<Hypothesis>>,
     /// Of each hypothesis of each sentence, if they were asked for.
     pub links: Vec<Vec<Vec<Link>>>,
+}
+
+impl Decoded {
+    /// What was written for each sentence.
+    pub fn parts(&self) -> Vec<WrittenPart<'_>> {
+        let links = |place| self.links.get(place).map_or(&[][..], Vec::as_slice);
+        let hypotheses = self.hypotheses.iter().enumerate();
+        hypotheses.map(|(place, hypotheses)| WrittenPart { hypotheses, links: links(place) }).collect()
+    }
 }
 
 /// What has been written of a sentence.

@@ -1,6 +1,6 @@
 //! The sentences of texts whose boundaries are known, and what holds for every text.
 
-use attentive_text::sentences::split;
+use attentive_text::sentences::{split, split_at_stops};
 use std::time::{Duration, Instant};
 
 /// Checks the texts of a language. Each is written with `|` where a sentence ends.
@@ -145,6 +145,14 @@ fn a_text_of_white_space_has_no_sentences() {
     for text in ["", " ", "\n\n", "\u{a0}\t\u{3000}\r\n"] {
         assert_eq!(split(text, None), []);
     }
+}
+
+#[test]
+fn a_sentence_that_is_too_long_can_be_cut_behind_every_stop() {
+    let text = "a dog runs. the old dog sleeps...  cats (or 2.5 of them) hide!";
+    let pieces: Vec<&str> = split_at_stops(text).into_iter().map(|range| &text[range]).collect();
+    assert_eq!(pieces, ["a dog runs.", "the old dog sleeps...", "cats (or 2.5 of them) hide!"]);
+    assert_eq!(sentences(text, Some("en")), [text]);
 }
 
 /// What holds for the sentences of every text.

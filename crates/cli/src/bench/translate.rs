@@ -50,12 +50,12 @@ struct Report {
 
 pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
     let lines = Lines::read(&translate.input)?;
-    let ModelFolder { copies, tokenizer, options } = translate.decoding.open()?;
+    let ModelFolder { copies, codec, options } = translate.decoding.open()?;
     let sources: Vec<Vec<u32>> = lines
         .segments()
         .iter()
         .filter(|line| !line.trim().is_empty())
-        .map(|line| tokenizer.encode(line.trim(), Side::Source))
+        .map(|line| codec.tokenizer().encode(line.trim(), Side::Source))
         .collect::<Result<_, _>>()?;
     let options = translate.decoding.options(options, Some(1), false);
     let mut generator = Generator::with_copies(copies, options)?;

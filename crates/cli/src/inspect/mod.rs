@@ -6,7 +6,9 @@ use crate::error::Error;
 use crate::options::Compute;
 use crate::output;
 use crate::precision::DecodingPrecision;
-use attentive_generate::{AttentionKind, Codec, Generator, Look, ModelFolder, Options, Request, Seq2Seq};
+use attentive_generate::{
+    AttentionKind, Codec, Generator, Look, ModelFolder, Options, Request, Seq2Seq, Split,
+};
 use attentive_serve::attention::Attention;
 use attentive_serve::{picture, standalone};
 use clap::{Args, ValueEnum};
@@ -91,8 +93,7 @@ impl Inspect {
     /// Translates the sentence if need be, and looks into it.
     fn look(&self) -> Result<Attention, Error> {
         let (backends, int8) = self.compute.decoders(self.precision)?;
-        let ModelFolder { copies, tokenizer, options } = ModelFolder::open_on(&backends, int8, &self.model)?;
-        let codec = Codec::new(tokenizer, copies[0].spec())?;
+        let ModelFolder { copies, codec, options } = ModelFolder::open_on(&backends, int8, &self.model)?;
         let source = self.source(&codec)?;
         let mut generator = Generator::with_copies(copies, Options { n_best: 1, ..options })?;
         let target = match &self.translation {
@@ -127,7 +128,7 @@ impl Inspect {
         if text.is_empty() {
             return Err(Error::Inspect("there is nothing in the text to look into".to_owned()));
         }
-        let mut parts = codec.parts(text)?;
+        let mut parts = codec.cut(text, "", Split::Lines)?.parts;
         match parts.len() {
             1 if parts[0].cut > 0 => Err(Error::Inspect(format!(
                 "this sentence has {} tokens more than the model reads: look into a shorter one",

@@ -30,18 +30,41 @@ use stop::Stop;
 /// ```
 pub fn split(text: &str, language: Option<&str>) -> Vec<Range<usize>> {
     let language = Language::of(language);
-    let mut sentences = Vec::new();
-    let mut start = text.len() - text.trim_start().len();
-    while start < text.len() {
-        let end = end_of_sentence(text, start, language);
-        sentences.push(start..end);
-        start = text.len() - text[end..].trim_start().len();
-    }
-    sentences
+    pieces(text, |start, stop| ends_sentence(text, start, stop, language))
 }
 
-/// Where the sentence ends that begins at `start`, with a character that is not white space.
-fn end_of_sentence(text: &str, start: usize, language: &Language) -> usize {
+/// The byte ranges of a text behind each of its stops, whatever follows: for a sentence that is too long to be read at once, as a
+/// text without capitals may seem to be. The ranges are like those of [`split`].
+pub fn split_at_stops(text: &str) -> Vec<Range<usize>> {
+    pieces(text, |_, stop| {
+        let behind = &text[stop.end..];
+        let is_apart = behind.starts_with(char::is_whitespace) || stop.needs_no_space(behind);
+        is_apart && Next::read(behind).is_some()
+    })
+}
+
+/// Cuts a text behind the stops that end a piece, given where the piece begins.
+fn pieces(text: &str, ends: impl Fn(usize, &Stop) -> bool) -> Vec<Range<usize>> {
+    let mut pieces = Vec::new();
+    let mut start = text.len() - text.trim_start().len();
+    while start < text.len() {
+        let end = end_of_piece(text, start, &ends);
+        pieces.push(start..end);
+        start = text.len() - text[end..].trim_start().len();
+    }
+    pieces
+}
+
+/// Whether a space must stand between two sentences of which nothing else is known: not beside Chinese and Japanese.
+pub fn need_space(before: &str, after: &str) -> bool {
+    let is_spaced = |character: Option<char>| {
+        character.is_some_and(|character| !character.is_whitespace() && !stop::is_unspaced(character))
+    };
+    is_spaced(before.chars().next_back()) && is_spaced(after.chars().next())
+}
+
+/// Where the piece ends that begins at `start`, with a character that is not white space.
+fn end_of_piece(text: &str, start: usize, ends: impl Fn(usize, &Stop) -> bool) -> usize {
     let mut at = start;
     // A row of stops is no sentence.
     let mut has_words = false;
@@ -53,7 +76,7 @@ fn end_of_sentence(text: &str, start: usize, language: &Language) -> usize {
             }
             at += space.len();
         } else if let Some(stop) = Stop::read(text, at) {
-            if has_words && ends_sentence(text, start, &stop, language) {
+            if has_words && ends(start, &stop) {
                 return stop.end;
             }
             at = stop.end;

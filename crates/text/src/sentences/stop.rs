@@ -114,6 +114,11 @@ fn last_is_opening(text: &str) -> bool {
     text.chars().rev().take(FAR).find(|character| ['«', '»'].contains(character)) == Some('«')
 }
 
+/// Letters and punctuation of scripts without spaces: Chinese and Japanese.
+pub(super) fn is_unspaced(character: char) -> bool {
+    is_ideograph(character) || matches!(character, '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ffef}')
+}
+
 /// Letters of scripts without spaces: Chinese and Japanese.
 fn is_ideograph(character: char) -> bool {
     matches!(character, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}')
