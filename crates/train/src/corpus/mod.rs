@@ -21,6 +21,7 @@ mod fields;
 mod files;
 mod filter;
 mod pairs;
+mod sentences;
 mod shuffle;
 mod text_file;
 mod unpack;

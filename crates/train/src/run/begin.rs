@@ -10,6 +10,7 @@ use crate::settings::{self, Settings};
 use crate::validation::Validation;
 use crate::vocabulary::Vocabulary;
 use crate::{Error, Event, model_folder};
+use attentive_generate::source_language;
 use attentive_text::tokenizer::Side;
 use std::path::Path;
 use std::sync::Arc;
@@ -73,7 +74,8 @@ impl Run {
             return Err(Error::setting("bpe_dropout", problem));
         }
         let config = vocabulary.apply(settings.model(vocabulary.size())?);
-        model_folder::write_configs(folder, &config)?;
+        let share = corpus.multi_sentence_share(source_language(folder).as_deref())?;
+        model_folder::write_configs(folder, &config, share)?;
 
         watch(&Event::Preparing("making the model"));
         let validation = validation_corpus
