@@ -94,8 +94,10 @@ fn ctrl_c_ends_every_command_with_130() {
             std::thread::sleep(Duration::from_millis(5));
         }
         assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-        // Its end of the pipe stays open: nothing but the signal may end it.
+        // Waiting would close the pipe, and nothing but the signal may end the command.
+        let open = child.stdin.take();
         let status = child.wait().unwrap();
+        drop(open);
         assert_eq!(status.code(), Some(130), "{line}");
         let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
         assert_eq!(said, "attentive: interrupted\n", "{line}");
