@@ -103,8 +103,8 @@ impl Decoding {
     /// Reads the model and makes a translator of it that gives `n_best` results, if a number is asked for, and knows how sure
     /// it is if somebody wants the scores.
     pub(crate) fn translator(&self, n_best: Option<usize>, scores: bool) -> Result<Translator, Error> {
-        let ModelFolder { copies, tokenizer, options, .. } = self.open(n_best, scores)?;
-        Ok(Translator::new(copies, tokenizer, options)?)
+        let ModelFolder { copies, codec, options, .. } = self.open(n_best, scores)?;
+        Ok(Translator::new(copies, codec, options)?)
     }
 
     /// Reads the model, to be decoded with on each thread, with the options of the flags.

@@ -7,6 +7,7 @@ use crate::lost::Lost;
 use crate::machine::peak_mb;
 use crate::output;
 use crate::score::{self, Report};
+use crate::split::Split;
 use attentive_generate::Translation;
 use attentive_text::score::{Lines, Options, Signatures};
 use clap::Args;
@@ -28,6 +29,9 @@ pub(crate) struct Evaluate {
     /// The text as it should be translated; several files are several references
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     reference: Vec<PathBuf>,
+    /// What is translated for itself
+    #[arg(long, value_name = "WHAT", default_value = "lines")]
+    split: Split,
     /// Write the translations to this file as well
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -105,7 +109,7 @@ impl Evaluate {
 
 /// Translates all lines, and says how long it took.
 fn translate(evaluate: &Evaluate, lines: &[&str]) -> Result<(Vec<Translation>, f64), Error> {
-    let mut translator = evaluate.decoding.translator(None, false)?;
+    let mut translator = evaluate.decoding.translator(None, false)?.with_split(evaluate.split.into());
     let languages = evaluate.decoding.languages(translator.tokenizer())?;
     let interrupted = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&interrupted);

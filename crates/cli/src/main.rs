@@ -20,6 +20,7 @@ mod output;
 mod precision;
 mod score;
 mod serve;
+mod split;
 mod terminal;
 mod tokenize;
 mod train;

@@ -5,6 +5,7 @@ use crate::error::Error;
 use crate::lines::{Line, Lines, Next};
 use crate::lost::Lost;
 use crate::options::between;
+use crate::split::Split;
 use crate::{output, words};
 use attentive_generate::{TargetLanguages, Translated, Translation, Translator, pharaoh};
 use attentive_text::tokenizer::Side;
@@ -31,6 +32,9 @@ pub(crate) struct Translate {
     /// The file to write; it is there when all of it is
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// What is translated for itself [default: auto, or lines with --prefix or --alternatives]
+    #[arg(long, value_name = "WHAT")]
+    split: Option<Split>,
     /// Write the N best translations of each line: `line ||| translation ||| score`, lines counted from 1
     #[arg(long, value_name = "N", value_parser = between::<1, 1024>)]
     n_best: Option<usize>,
@@ -56,12 +60,14 @@ Examples:
   attentive translate --model opus-mt-en-de \"A dog runs.\" --prefix \"Der Hund\" --alternatives 3
   attentive translate --model opus-mt-en-de --alignments --json < text.en
 
-Empty lines stay empty. A line that is longer than the model can read is translated sentence by \
-sentence. Files must be UTF-8.";
+Empty lines stay empty. A line of several sentences is translated sentence by sentence, and its \
+white space stays. A model that attentive trained reads whole lines if at least 5 % of its training \
+lines had several sentences; --split says otherwise. Files must be UTF-8.";
 
 pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
     output::must_differ(["--input", "--output"], [translate.input.as_deref(), translate.output.as_deref()])?;
     let mut translator = translate.decoding.translator(translate.n_best, translate.shows_scores())?;
+    translator = translator.with_split(translate.split().into());
     if let Some(prefix) = &translate.prefix {
         translator = translator.with_prefix(prefix)?;
     }
@@ -99,6 +105,12 @@ impl Translate {
     /// Whether there may be several translations of a line, each with its score.
     fn lists(&self) -> bool {
         self.n_best.is_some() || self.alternatives.is_some()
+    }
+
+    /// A prefix, and ways to go on behind it, are of a line as a whole.
+    fn split(&self) -> Split {
+        let is_whole = self.prefix.is_some() || self.alternatives.is_some();
+        self.split.unwrap_or(if is_whole { Split::Lines } else { Split::Auto })
     }
 
     fn shows_scores(&self) -> bool {
@@ -256,7 +268,7 @@ impl<W: Write> Work<'_, W> {
     }
 
     fn write_alternatives(&mut self, line: &Line, text: &str, count: usize) -> Result<(), Error> {
-        let found = if text.is_empty() {
+        let found = if text.trim().is_empty() {
             vec![Translated::default()]
         } else {
             let found = self.translator.alternatives(text, count);
@@ -290,11 +302,14 @@ impl<W: Write> Work<'_, W> {
             serde_json::to_writer(&mut self.output, &report)?;
             return Ok(writeln!(self.output)?);
         }
+        let has_fields = self.translate.lists() || self.translate.alignments;
         for found in best {
+            // The white space around a line would be between fields.
+            let text = if has_fields { found.text.trim() } else { &found.text };
             if self.translate.lists() {
-                write!(self.output, "{} ||| {} ||| {:.4}", self.written, found.text, found.score)?;
+                write!(self.output, "{} ||| {text} ||| {:.4}", self.written, found.score)?;
             } else {
-                write!(self.output, "{}", found.text)?;
+                write!(self.output, "{text}")?;
             }
             if self.translate.alignments {
                 write!(self.output, " ||| {}", pharaoh(&found.alignment))?;

@@ -53,14 +53,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let backend = CpuBackend::from_env()?.shared();
     let open = || ModelFolder::open(&backend, Path::new(folder));
 
-    let tokenizer = open()?.tokenizer;
+    let codec = open()?.codec;
+    let tokenizer = codec.tokenizer();
     let source = tokenizer.encode(text, Side::Source)?;
     let generators = [
         ("as it is", Generator::with_copies(open()?.copies, Options::default())?),
         (
             "without e",
             Generator::with_copies(open()?.copies, Options::default())?
-                .with_filter(Without::letter('e', &tokenizer)),
+                .with_filter(Without::letter('e', tokenizer)),
         ),
         (
             "cut short",

@@ -20,7 +20,7 @@ impl TargetLanguages {
         let ids = 0..tokenizer.vocabulary_size(Side::Source) as u32;
         let code = |id| {
             let piece = tokenizer.piece(id, Side::Source)?;
-            let (token, rest) = split(&piece);
+            let (token, rest) = split_language(&piece);
             rest.is_empty().then(|| code_of(token)).flatten().map(str::to_owned)
         };
         TargetLanguages { codes: ids.filter_map(code).collect(), wanted: None }
@@ -39,24 +39,27 @@ impl TargetLanguages {
         }
     }
 
-    /// A text with its language token before it, if the model needs one. A token that the model does not have is refused, and so
-    /// is a text without any if nothing else says which of several languages is wanted.
-    pub fn prepare<'a>(&self, text: &'a str) -> Result<Cow<'a, str>, Error> {
-        let text = text.trim();
-        match (code_of(split(text).0), &self.wanted) {
-            _ if text.is_empty() || self.codes.is_empty() => Ok(Cow::Borrowed(text)),
-            (Some(code), _) if self.codes.iter().any(|known| known == code) => Ok(Cow::Borrowed(text)),
+    /// A line with its language token before its first word, if the model needs one. White space stays. A token that the model
+    /// does not have is refused, and so is a line without any if nothing else says which of several languages is wanted.
+    pub fn prepare<'a>(&self, line: &'a str) -> Result<Cow<'a, str>, Error> {
+        let text = line.trim_start();
+        match (code_of(text), &self.wanted) {
+            _ if text.is_empty() || self.codes.is_empty() => Ok(Cow::Borrowed(line)),
+            (Some(code), _) if self.codes.iter().any(|known| known == code) => Ok(Cow::Borrowed(line)),
             (Some(code), _) => Err(self.unknown(code)),
-            (None, Some(wanted)) => Ok(Cow::Owned(format!(">>{wanted}<< {text}"))),
-            (None, None) if self.codes.len() == 1 => Ok(Cow::Borrowed(text)),
+            (None, Some(wanted)) => {
+                let space = &line[..line.len() - text.len()];
+                Ok(Cow::Owned(format!("{space}>>{wanted}<< {text}")))
+            }
+            (None, None) if self.codes.len() == 1 => Ok(Cow::Borrowed(line)),
             (None, None) => Err(Error::NoLanguage { known: self.listed() }),
         }
     }
 
     /// The token that a text begins with as if it were a language token, although the model has none at all.
     pub fn needless<'a>(&self, text: &'a str) -> Option<&'a str> {
-        let (token, _) = split(text.trim());
-        (self.codes.is_empty() && code_of(token).is_some()).then_some(token)
+        let (token, _) = split_language(text.trim_start());
+        (self.codes.is_empty() && !token.is_empty()).then_some(token.trim_end())
     }
 
     fn unknown(&self, code: &str) -> Error {
@@ -74,15 +77,16 @@ impl TargetLanguages {
     }
 }
 
-/// The language token that a text begins with, and the rest.
-pub(crate) fn split(text: &str) -> (&str, &str) {
-    let end = text.strip_prefix(">>").and_then(|rest| rest.find("<<"));
-    text.split_at(end.map_or(0, |end| end + 4))
+/// The language token that a text begins with, with the white space behind it, and the rest.
+pub(crate) fn split_language(text: &str) -> (&str, &str) {
+    let Some(code) = code_of(text) else { return ("", text) };
+    let rest = text[code.len() + 4..].trim_start();
+    text.split_at(text.len() - rest.len())
 }
 
-/// The code in a language token. A token has no space: `>> see << ` is text.
-fn code_of(token: &str) -> Option<&str> {
-    let code = token.strip_prefix(">>")?.strip_suffix("<<")?;
+/// The code in the language token that a text begins with. A token has no space: `>> see << ` is text.
+fn code_of(text: &str) -> Option<&str> {
+    let (code, _) = text.strip_prefix(">>")?.split_once("<<")?;
     (!code.is_empty() && !code.contains(char::is_whitespace)).then_some(code)
 }
 
@@ -98,14 +102,27 @@ mod tests {
     fn a_text_gets_the_token_of_the_language_that_is_wanted() {
         let several = languages(&["de", "fr"]);
         let french = several.clone().with_target("FR").unwrap();
-        assert_eq!(french.prepare("a dog ").unwrap(), ">>fr<< a dog");
+        assert_eq!(french.prepare("a dog").unwrap(), ">>fr<< a dog");
+        assert_eq!(french.prepare("\t a dog ").unwrap(), "\t >>fr<< a dog ");
+        assert_eq!(french.prepare(">> see << a dog").unwrap(), ">>fr<< >> see << a dog");
         assert_eq!(french.prepare(">>de<< a dog").unwrap(), ">>de<< a dog");
-        assert_eq!(several.prepare(" ").unwrap(), "");
+        assert_eq!(french.prepare(" ").unwrap(), " ");
+        assert_eq!(several.prepare(" ").unwrap(), " ");
         assert_eq!(languages(&["de"]).prepare("a dog").unwrap(), "a dog");
         assert_eq!(languages(&[]).prepare(">>de<< a dog").unwrap(), ">>de<< a dog");
         assert_eq!(languages(&[]).needless(">>de<< a dog"), Some(">>de<<"));
         assert_eq!(languages(&[]).needless(">> see << a dog"), None);
         assert_eq!(several.needless(">>de<< a dog"), None);
+    }
+
+    #[test]
+    fn a_language_token_is_split_off_with_the_white_space_behind_it() {
+        assert_eq!(split_language(">>de<< \ta dog "), (">>de<< \t", "a dog "));
+        assert_eq!(split_language(">>de<<a dog"), (">>de<<", "a dog"));
+        assert_eq!(split_language(">>de<<"), (">>de<<", ""));
+        for text in ["", " >>de<< a", ">>de", ">><< a", ">> see << a dog"] {
+            assert_eq!(split_language(text), ("", text));
+        }
     }
 
     #[test]

@@ -67,5 +67,6 @@ pub use seq2seq::{Row, Seq2Seq, Sizes, Spec};
 pub use stop::{Stop, StopTokens};
 pub use transformer::TransformerSteps;
 pub use translator::{
-    Codec, ModelFolder, Part, Translated, Translation, Translator, UnknownWord, WrittenPart,
+    Codec, Cut, ModelFolder, Part, Reading, Split, Translated, Translation, Translator, UnknownWord,
+    WrittenPart, languages_of_name, source_language, tokenizer_languages,
 };

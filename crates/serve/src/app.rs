@@ -1,13 +1,13 @@
 //! What all handlers share.
 
 use crate::auth::Keys;
-use crate::cut::Cut;
 use crate::languages::Language;
 use crate::metrics::Metrics;
 use crate::model::Model;
 use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
+use attentive_generate::{Cut, Split};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -38,8 +38,9 @@ pub(crate) struct Chosen {
 
 impl Chosen {
     /// Cuts a text into what the model reads at once, each part with its language.
-    pub fn cut(&self, text: &str) -> Result<Cut, Refusal> {
-        Cut::new(&self.model, &self.model.language_token(self.target.as_ref()), text)
+    pub fn cut(&self, text: &str, split: Split) -> Result<Cut, Refusal> {
+        let language = self.model.language_token(self.target.as_ref());
+        Ok(self.model.codec.cut(text, &language, split)?)
     }
 }
 

@@ -1,10 +1,10 @@
 //! Texts on their way to the thread that computes, and back.
 
 use crate::app::{App, Chosen};
-use crate::cut::Cut;
+use crate::draft;
 use crate::refusal::Refusal;
 use crate::worker::{Decode, Decoded, Draft, Inspect, Inspected, Job, Sentence};
-use attentive_generate::{Alternatives, Hypothesis, Look, Options, Part, Request, Translated};
+use attentive_generate::{Alternatives, Cut, Hypothesis, Look, Options, Part, Request, Split, Translated};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -16,6 +16,8 @@ pub(crate) struct Order {
     pub options: Options,
     /// What every translation begins with.
     pub prefix: Vec<u32>,
+    /// What of a text is translated for itself.
+    pub split: Split,
     /// Whether words are to be aligned.
     pub align: bool,
 }
@@ -47,7 +49,7 @@ pub(crate) struct Done {
 impl Done {
     /// The tokens of the source.
     pub fn source_tokens(&self) -> usize {
-        self.cut.parts.iter().map(|part| part.source.len()).sum()
+        self.cut.source_tokens()
     }
 
     /// The tokens of all translations.
@@ -82,7 +84,7 @@ impl App {
         texts: &[impl AsRef<str>],
         watched: bool,
     ) -> Result<Vec<Pending>, Refusal> {
-        let cut = |text: &_| order.chosen.cut(AsRef::as_ref(text));
+        let cut = |text: &_| order.chosen.cut(AsRef::as_ref(text), order.split);
         let cuts = texts.iter().map(cut).collect::<Result<Vec<Cut>, Refusal>>()?;
         let mut places = self.queue.enter(cuts.iter().map(|cut| cut.parts.len()).sum())?;
         let until = self.until();
@@ -98,11 +100,11 @@ impl App {
                 },
                 options: order.options.clone(),
                 stream: ((number as u64) << 32) | place as u64,
+                align: order.align || part.wants_alignment(),
             };
             let sentences = cut.parts.iter().enumerate().map(sentence).collect();
-            let (model, align) =
-                (order.chosen.place, order.align || cut.parts.iter().any(Part::wants_alignment));
-            let job = Decode { model, sentences, align, progress: sender, reply, places: own };
+            let model = order.chosen.place;
+            let job = Decode { model, sentences, progress: sender, reply, places: own };
             self.queue.push(Job::Decode(job))?;
             let drafts = vec![Draft::default(); cut.parts.len()];
             Ok(Pending { order: order.clone(), cut, reply: receiver, progress, drafts, until })
@@ -143,10 +145,10 @@ impl App {
         text: &str,
         count: usize,
     ) -> Result<Done, Refusal> {
-        let Order { chosen, options, prefix, .. } = order;
+        let Order { chosen, options, prefix, split, .. } = order;
         let model = &chosen.model;
         self.check(field, &[text])?;
-        let cut = chosen.cut(text)?;
+        let cut = chosen.cut(text, *split)?;
         let first = match &cut.parts[..] {
             [] => return Err(Refusal::field(field, "there is nothing to translate")),
             [one] => one,
@@ -167,10 +169,7 @@ impl App {
         let second = self.sentences(chosen.place, options, requests, until).await?;
         let found = search.finish(second.into_iter().filter_map(|best| best.into_iter().next()).collect());
         let ended = found.iter().map(|one| one.ended).collect();
-        let whole = |hypothesis| {
-            let decoded = Decoded { hypotheses: vec![vec![hypothesis]], links: Vec::new() };
-            Cut::of_part(first.clone()).join(model, &decoded, 0)
-        };
+        let whole = |one| model.codec.translated(first, one);
         let best = found.into_iter().map(whole).collect::<Result<Vec<_>, _>>()?;
         Ok(Done { cut, best, ended })
     }
@@ -185,16 +184,9 @@ impl App {
     ) -> Result<Vec<Vec<Hypothesis>>, Refusal> {
         let places = self.queue.enter(requests.len())?;
         let (reply, receiver) = oneshot::channel();
-        let sentence = |request| Sentence { request, options: options.clone(), stream: 0 };
+        let sentence = |request| Sentence { request, options: options.clone(), stream: 0, align: false };
         let sentences = requests.into_iter().map(sentence).collect();
-        self.queue.push(Job::Decode(Decode {
-            model,
-            sentences,
-            align: false,
-            progress: None,
-            reply,
-            places,
-        }))?;
+        self.queue.push(Job::Decode(Decode { model, sentences, progress: None, reply, places }))?;
         Ok(self.answer(receiver, until).await?.hypotheses)
     }
 
@@ -240,7 +232,7 @@ impl Pending {
         let place = draft.place;
         self.drafts[place] = draft;
         // A draft that cannot be read ends them; the answer will say why.
-        self.cut.draft(&self.order.chosen.model, &self.drafts).ok()
+        draft::written(&self.order.chosen.model.codec, &self.cut, &self.drafts).ok()
     }
 
     /// Waits until it is translated. Whoever stops waiting costs nothing any more.
@@ -251,16 +243,14 @@ impl Pending {
             decoded = decoded.with_prefix_counted(order.options.penalty);
         }
         app.metrics.translated(&cut, &decoded);
-        let model = &order.chosen.model;
-        let count = decoded.hypotheses.iter().map(Vec::len).max().unwrap_or(1);
-        let best = (0..count).map(|rank| cut.join(model, &decoded, rank)).collect::<Result<Vec<_>, _>>()?;
+        let best = order.chosen.model.codec.join(&cut, &decoded.parts())?;
         let ended = |rank: usize| {
             decoded
                 .hypotheses
                 .iter()
                 .all(|found| found.get(rank).or(found.last()).is_none_or(|one| one.ended))
         };
-        let ended = (0..count).map(ended).collect();
+        let ended = (0..best.len()).map(ended).collect();
         Ok(Done { cut, best, ended })
     }
 }

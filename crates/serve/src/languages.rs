@@ -4,8 +4,7 @@
 //! `source_lang` and `target_lang` in `tokenizer_config.json`; or its name, if it ends in two codes: `opus-mt-en-de`. Where it
 //! says nothing, it is taken at its client's word.
 
-use crate::model::tokenizer_languages;
-use attentive_generate::Codec;
+use attentive_generate::{Codec, languages_of_name, tokenizer_languages};
 use std::path::Path;
 
 /// A language: its code for clients, its name in English, and what a model calls it.
@@ -143,10 +142,8 @@ impl Languages {
 
 /// The last two codes of a name such as `opus-mt-en-de`, if they are codes.
 fn name_pair(name: &str) -> Option<(&str, &str)> {
-    let mut parts = name.rsplit(['-', '_']);
-    let (target, source) = (parts.next()?, parts.next()?);
     let is_code = |word: &str| NAMES.iter().any(|(two, three, _)| [*two, *three].contains(&word));
-    (is_code(source) && is_code(target)).then_some((source, target))
+    languages_of_name(name).filter(|(source, target)| is_code(source) && is_code(target))
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Numbers about the server, as Prometheus reads them.
 
-use crate::cut::Cut;
 use crate::queue::Queue;
 use crate::worker::Decoded;
+use attentive_generate::Cut;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Mutex;
@@ -55,7 +55,7 @@ impl Metrics {
 
     /// A text was translated.
     pub fn translated(&self, cut: &Cut, decoded: &Decoded) {
-        add(&self.source_tokens, cut.parts.iter().map(|part| part.source.len() as u64).sum());
+        add(&self.source_tokens, cut.source_tokens() as u64);
         let best = decoded.hypotheses.iter().filter_map(|found| found.first());
         add(&self.target_tokens, best.map(|best| best.tokens.len() as u64).sum());
     }

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::languages::{Language, Languages};
 use crate::numbers;
 use crate::worker::Engine;
-use attentive_generate::{Codec, ModelFolder, Options, Seq2Seq, Sizes};
+use attentive_generate::{Codec, ModelFolder, Options, Reading, Seq2Seq, Sizes};
 use std::path::{Path, PathBuf};
 
 /// Where a model comes from, and what it is called.
@@ -87,10 +87,12 @@ impl Model {
 
     fn open(engine: &Engine, name: &str, folder: &Path) -> Result<(Model, Vec<Box<dyn Seq2Seq>>), Error> {
         let failed = |source| Error::Model { name: name.to_owned(), source };
-        let ModelFolder { copies, tokenizer, options, int8 } =
+        let ModelFolder { copies, codec, options, int8 } =
             ModelFolder::open_on(&engine.backends, engine.int8, folder).map_err(failed)?;
-        let codec = Codec::new(tokenizer, copies[0].spec()).map_err(failed)?;
         let languages = Languages::of(name, folder, &codec);
+        let source = languages.source.as_ref().map(|source| source.code.clone());
+        let reading = Reading { language: source.or(codec.reading().language.clone()), ..*codec.reading() };
+        let codec = codec.with_reading(reading);
         let (name, sizes) = (name.to_owned(), copies[0].sizes());
         Ok((Model { name, codec, options, int8, sizes, languages, examples: Vec::new() }, copies))
     }
@@ -107,12 +109,4 @@ impl Model {
             _ => String::new(),
         }
     }
-}
-
-/// The words of `tokenizer_config.json` that say what languages a model knows.
-pub(crate) fn tokenizer_languages(folder: &Path) -> (Option<String>, Option<String>) {
-    let text = std::fs::read_to_string(folder.join("tokenizer_config.json")).unwrap_or_default();
-    let config: serde_json::Value = serde_json::from_str(&text).unwrap_or_default();
-    let word = |name: &str| config[name].as_str().map(str::to_owned);
-    (word("source_lang"), word("target_lang"))
 }

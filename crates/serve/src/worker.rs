@@ -7,7 +7,8 @@ use crate::model::{Model, ModelPlace, Served};
 use crate::queue::Places;
 use crate::refusal::Refusal;
 use attentive_generate::{
-    AttentionMatrix, Generator, HeadVectors, Hypothesis, LengthPenalty, Link, Look, Options, Request, Seq2Seq,
+    AttentionMatrix, Generator, HeadVectors, Hypothesis, LengthPenalty, Link, Look, Options, Request,
+    Seq2Seq, WrittenPart,
 };
 use attentive_tensor::Backend;
 use std::collections::HashMap;
@@ -29,8 +30,6 @@ pub(crate) struct Decode {
     /// The place of the model among all.
     pub model: usize,
     pub sentences: Vec<Sentence>,
-    /// Whether words are to be aligned.
-    pub align: bool,
     /// Who wants to see how far they are. Whoever reads too slowly misses drafts: the next one has all that they had.
     pub progress: Option<Sender<Draft>>,
     pub reply: oneshot::Sender<Result<Decoded, Refusal>>,
@@ -43,6 +42,8 @@ pub(crate) struct Sentence {
     pub options: Options,
     /// What numbers its draws.
     pub stream: u64,
+    /// Whether its words are to be aligned.
+    pub align: bool,
 }
 
 /// What came of sentences.
@@ -50,26 +51,29 @@ pub(crate) struct Sentence {
 pub(crate) struct Decoded {
     /// Of each sentence, best first.
     pub hypotheses: Vec<Vec<Hypothesis>>,
-    /// Of each hypothesis of each sentence, if they were asked for.
+    /// Of each hypothesis of each sentence; none of a sentence that was not to be aligned.
     pub links: Vec<Vec<Vec<Link>>>,
 }
 
 impl Decoded {
-    /// Scores as if the model had found the prefix, best first.
+    /// Scores of the first sentence, which has the prefix, as if the model had found the prefix; best first.
     pub fn with_prefix_counted(mut self, penalty: LengthPenalty) -> Decoded {
-        for (place, found) in self.hypotheses.iter_mut().enumerate() {
-            let mut links = self.links.get_mut(place).map(std::mem::take).unwrap_or_default();
-            links.resize(found.len(), Vec::new());
-            let scored = found.drain(..).map(|one| one.with_prefix_counted(penalty));
-            let mut scored: Vec<(Hypothesis, Vec<Link>)> = scored.zip(links).collect();
-            scored.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score));
-            let (hypotheses, links) = scored.into_iter().unzip();
-            *found = hypotheses;
-            if let Some(place) = self.links.get_mut(place) {
-                *place = links;
-            }
-        }
+        let (Some(found), Some(links)) = (self.hypotheses.first_mut(), self.links.first_mut()) else {
+            return self;
+        };
+        links.resize(found.len(), Vec::new());
+        let scored = found.drain(..).map(|one| one.with_prefix_counted(penalty));
+        let mut scored: Vec<(Hypothesis, Vec<Link>)> = scored.zip(links.drain(..)).collect();
+        scored.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score));
+        (*found, *links) = scored.into_iter().unzip();
         self
+    }
+
+    /// What was written for each sentence.
+    pub fn parts(&self) -> Vec<WrittenPart<'_>> {
+        let links = |place| self.links.get(place).map_or(&[][..], Vec::as_slice);
+        let hypotheses = self.hypotheses.iter().enumerate();
+        hypotheses.map(|(place, hypotheses)| WrittenPart { hypotheses, links: links(place) }).collect()
     }
 }
 
@@ -198,10 +202,10 @@ struct Open {
 impl Desk {
     fn decode(&mut self, mut job: Decode) {
         let mut results = Vec::with_capacity(job.sentences.len());
-        for Sentence { request, options, stream } in std::mem::take(&mut job.sentences) {
+        for Sentence { request, options, stream, align } in std::mem::take(&mut job.sentences) {
             match self.generator.push_with(request.clone(), options, stream) {
                 Ok(number) => {
-                    job.sentences.push(Sentence { request, options: Options::default(), stream });
+                    job.sentences.push(Sentence { request, options: Options::default(), stream, align });
                     results.push((number, None));
                 }
                 Err(error) => {
@@ -298,13 +302,13 @@ impl Desk {
         }
         let hypotheses: Vec<Vec<Hypothesis>> =
             results.into_iter().map(|(_, result)| result.unwrap_or_default()).collect();
-        let links = if job.align { self.align(&job.sentences, &hypotheses) } else { Ok(Vec::new()) };
+        let links = self.align(&job.sentences, &hypotheses);
         // Whoever reads the answer and asks again at once must find the places free.
         drop(job.places);
         let _ = job.reply.send(links.map(|links| Decoded { hypotheses, links }));
     }
 
-    /// The alignments of all hypotheses of all sentences.
+    /// The alignments of all hypotheses of the sentences that are to be aligned; none of the others.
     fn align(
         &self,
         sentences: &[Sentence],
@@ -314,6 +318,9 @@ impl Desk {
         let look = Look::for_alignment(&steps.spec());
         let of_sentence =
             |(sentence, found): (&Sentence, &Vec<Hypothesis>)| -> Result<Vec<Vec<Link>>, Refusal> {
+                if !sentence.align {
+                    return Ok(Vec::new());
+                }
                 let source = &sentence.request.source[..];
                 let pairs: Vec<(&[u32], &[u32])> =
                     found.iter().map(|one| (source, &one.tokens[..])).collect();

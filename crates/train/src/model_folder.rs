@@ -17,8 +17,13 @@ pub(crate) fn is_model(folder: &Path) -> bool {
     weights(folder).exists()
 }
 
-/// Writes what says how to load the model and how to generate with it.
-pub(crate) fn write_configs(folder: &Path, config: &TransformerConfig) -> Result<(), Error> {
+/// Writes what says how to load the model and how to generate with it. `multi_sentence_share` is the share of training lines
+/// that have several sentences.
+pub(crate) fn write_configs(
+    folder: &Path,
+    config: &TransformerConfig,
+    multi_sentence_share: f64,
+) -> Result<(), Error> {
     let generation = json!({
         "bad_words_ids": config.pad.map(|pad| [[pad]]),
         "decoder_start_token_id": config.start,
@@ -30,7 +35,7 @@ pub(crate) fn write_configs(folder: &Path, config: &TransformerConfig) -> Result
     });
     let text = format!("{generation:#}\n");
     Staged::new(&folder.join("generation_config.json"), text.as_bytes())?.commit()?;
-    Ok(config.stage(folder)?.commit()?)
+    Ok(config.stage_with_share(folder, multi_sentence_share)?.commit()?)
 }
 
 /// Lets the weights in `file` be those of the folder: a second name for the same file, where the system has

@@ -82,6 +82,27 @@ fn every_step_is_told_and_validations_come_with_translations() {
 }
 
 #[test]
+fn the_folder_tells_how_many_lines_had_several_sentences_also_after_a_pause() {
+    let scratch = Scratch::new("run-sentences");
+    let folder = scratch.path("run");
+    let line = |i: usize| if i % 8 == 0 { "Ab cab. Bad add.\n" } else { "Dr. Ab ab cad.\n" };
+    let source = scratch.write("several", (0..200).map(line).collect::<String>());
+    let settings = || Settings { source: vec![source.clone()], steps: Some(4), ..settings(&scratch) };
+    let share = || {
+        let config = std::fs::read(folder.join("config.json")).unwrap();
+        serde_json::from_slice::<serde_json::Value>(&config).unwrap()["attentive_multi_sentence_share"]
+            .clone()
+    };
+    let mut run = Run::begin(&folder, settings(), &mut |_| {}).unwrap();
+    assert_eq!(share(), 0.125);
+    train(&mut run, |event| matches!(event, Event::Progress(progress) if progress.step == 2));
+    drop(run);
+    let mut run = Run::resume(&folder, settings(), &mut |_| {}).unwrap();
+    train(&mut run, |_| false);
+    assert_eq!(share(), 0.125);
+}
+
+#[test]
 fn weights_that_are_no_numbers_send_the_run_back_with_half_the_rate() {
     let scratch = Scratch::new("run-astray");
     let folder = scratch.path("run");

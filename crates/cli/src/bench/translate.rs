@@ -51,9 +51,10 @@ struct Report {
 
 pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
     let lines = Lines::read(&translate.input)?;
-    let ModelFolder { copies, tokenizer, options, .. } = translate.decoding.open(Some(1), false)?;
-    let languages = translate.decoding.languages(&tokenizer)?;
-    let encode = |line: &&str| Ok(tokenizer.encode(&languages.prepare(line)?, Side::Source)?);
+    let ModelFolder { copies, codec, options, .. } = translate.decoding.open(Some(1), false)?;
+    let languages = translate.decoding.languages(codec.tokenizer())?;
+    let encode =
+        |line: &&str| Ok(codec.tokenizer().encode(&languages.prepare(line.trim())?, Side::Source)?);
     let written = lines.segments().into_iter().filter(|line| !line.trim().is_empty());
     let sources: Vec<Vec<u32>> = written.map(|line| encode(&line)).collect::<Result<_, Error>>()?;
     let mut generator = Generator::with_copies(copies, options)?;

@@ -7,7 +7,9 @@ use crate::error::Error;
 use crate::options::Compute;
 use crate::output;
 use crate::precision::DecodingPrecision;
-use attentive_generate::{AttentionKind, Codec, Generator, Look, ModelFolder, Options, Request, Seq2Seq};
+use attentive_generate::{
+    AttentionKind, Codec, Generator, Look, ModelFolder, Options, Request, Seq2Seq, Split,
+};
 use attentive_serve::attention::Attention;
 use attentive_serve::{picture, standalone};
 use clap::{Args, ValueEnum};
@@ -95,8 +97,7 @@ impl Inspect {
     /// Translates the sentence if need be, and looks into it.
     fn look(&self) -> Result<Attention, Error> {
         let decoders = self.compute.decoders(self.precision)?;
-        let ModelFolder { copies, tokenizer, options, .. } = decoders.open(&self.model)?;
-        let codec = Codec::new(tokenizer, copies[0].spec())?;
+        let ModelFolder { copies, codec, options, .. } = decoders.open(&self.model)?;
         let source = self.source(&codec)?;
         let mut generator = Generator::with_copies(copies, Options { n_best: 1, ..options })?;
         let target = match &self.translation {
@@ -125,12 +126,9 @@ impl Inspect {
 
     /// The tokens of the sentence, which must be one that the model reads at once.
     fn source(&self, codec: &Codec) -> Result<Vec<u32>, Error> {
-        let text = self.text.trim();
-        if text.is_empty() {
-            return Err(Error::Usage("TEXT is empty: give a sentence to look into".to_owned()));
-        }
-        let mut parts = codec.parts(text)?;
+        let mut parts = codec.cut(self.text.trim(), "", Split::Lines)?.parts;
         match parts.len() {
+            0 => Err(Error::Usage("TEXT is empty: give a sentence to look into".to_owned())),
             1 if parts[0].cut > 0 => Err(Error::Inspect(format!(
                 "this sentence has {} tokens more than the model reads: look into a shorter one",
                 parts[0].cut

@@ -49,6 +49,19 @@ fn a_folder_is_written_in_each_precision_and_can_be_converted_again() {
 }
 
 #[test]
+fn what_training_wrote_about_its_lines_stays() {
+    let (trained, out) = (Out::new("trained"), Out::new("trained-converted"));
+    run(&format!("convert --model {MODELS}/tied --out {}", trained.name()));
+    let config = std::fs::read_to_string(trained.0.join("config.json")).unwrap();
+    let key = "{\n  \"attentive_multi_sentence_share\": 0.25,";
+    std::fs::write(trained.0.join("config.json"), config.replacen('{', key, 1)).unwrap();
+    run(&format!("convert --model {} --out {} --precision int8", trained.name(), out.name()));
+    let config: serde_json::Value =
+        serde_json::from_slice(&std::fs::read(out.0.join("config.json")).unwrap()).unwrap();
+    assert_eq!(config["attentive_multi_sentence_share"], 0.25);
+}
+
+#[test]
 fn a_file_of_weights_that_ends_too_early_is_noticed_without_reading_it() {
     let out = Out::new("truncated");
     run(&format!("convert --model {MODELS}/tied --out {}", out.name()));

@@ -86,8 +86,9 @@ fn empty_lines_stay_empty() {
     let outcome = fed("--beam 1", b"\na dog runs.\n\n  \t \r\nthe old dog\n\n");
     let found = answered(&outcome);
     assert_eq!(found.len(), 6);
-    let empty: Vec<bool> = found.iter().map(|line| line.is_empty()).collect();
+    let empty: Vec<bool> = found.iter().map(|line| line.trim().is_empty()).collect();
     assert_eq!(empty, [true, false, true, true, false, true]);
+    assert_eq!((found[0], found[3]), ("", "  \t \r"));
     assert_eq!(answered(&fed("", b"")), [""; 0]);
 }
 
@@ -348,6 +349,86 @@ fn a_long_line_is_translated_sentence_by_sentence() {
         sources.iter().any(|word| (10..15).contains(word)) && sources.iter().all(|&word| word < 15),
         "{links}"
     );
+}
+
+/// Sentences that the splitter tells apart. Capitals are unknown to the model, which does not matter here.
+const SENTENCES: [&str; 4] = ["A dog runs.", "The old dog sleeps.", "Cats hide in the trees.", "Some laugh."];
+
+#[test]
+fn a_paragraph_is_translated_sentence_by_sentence_and_its_white_space_stays() {
+    let [one, two, three, four] = SENTENCES;
+    let alone = fed("", format!("{}\n", SENTENCES.join("\n")).as_bytes());
+    let [a, b, c, d] = answered(&alone)[..] else { panic!("{}", alone.stdout) };
+    let input = format!("\t {one}  {two}\u{a0}{three} {four} \r\n\n{two} {one}\n   \n{four}");
+    let expected = format!("\t {a}  {b}\u{a0}{c} {d} \r\n\n{b} {a}\n   \n{d}\n");
+    assert_eq!(fed("", input.as_bytes()).stdout, expected);
+    assert_eq!(fed("--split sentences --batch 1 --threads 1", input.as_bytes()).stdout, expected);
+    let mut argument = translate("");
+    argument.arg(SENTENCES.join(" "));
+    assert_eq!(finish(argument).stdout, format!("{a} {b} {c} {d}\n"));
+}
+
+#[test]
+fn lists_and_scores_of_a_paragraph_are_those_of_its_sentences_joined() {
+    let answers = |input: String| -> Vec<serde_json::Value> {
+        let outcome = fed("--n-best 3 --json --alignments", input.as_bytes());
+        answered(&outcome).iter().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let alone = answers(format!("{}\n", SENTENCES.join("\n")));
+    let whole = &answers(format!("{}\n", SENTENCES.join(" ")))[0];
+    for rank in 0..3 {
+        let found = &whole["hypotheses"][rank];
+        let of = |line: &serde_json::Value| line["hypotheses"][rank].clone();
+        let texts: Vec<String> =
+            alone.iter().map(|line| of(line)["text"].as_str().unwrap().to_owned()).collect();
+        assert_eq!(found["text"], texts.join(" "));
+        for name in ["tokens", "token_scores"] {
+            let parts = alone.iter().flat_map(|line| of(line)[name].as_array().unwrap().clone());
+            assert_eq!(found[name].as_array().unwrap(), &parts.collect::<Vec<_>>());
+        }
+        let score: f64 = alone.iter().map(|line| of(line)["score"].as_f64().unwrap()).sum();
+        assert!((found["score"].as_f64().unwrap() - score).abs() < 1e-4);
+
+        let (mut links, mut before) = (Vec::new(), [0, 0]);
+        for (line, text) in alone.iter().zip(&texts) {
+            for link in of(line)["alignment"].as_str().unwrap().split_whitespace() {
+                let (source, target) = link.split_once('-').unwrap();
+                let [source, target] = [source, target].map(|word| word.parse::<usize>().unwrap());
+                links.push(format!("{}-{}", before[0] + source, before[1] + target));
+            }
+            before[0] += line["source"].as_str().unwrap().split_whitespace().count();
+            before[1] += text.split_whitespace().count();
+        }
+        assert_eq!(found["alignment"], links.join(" "));
+    }
+    let outcome = fed("--n-best 2 --alignments", format!("  {} \r\n", SENTENCES.join(" ")).as_bytes());
+    assert!(answered(&outcome).iter().all(|line| line.split(" ||| ").all(|field| field == field.trim())));
+}
+
+#[test]
+fn lines_are_read_whole_where_that_is_asked_for_or_the_model_learned_it() {
+    let line = format!("{} {}\n", SENTENCES[0], SENTENCES[1]);
+    let [auto, lines] = ["", "--split lines"].map(|options| fed(options, line.as_bytes()).stdout);
+    assert_ne!(auto, lines);
+    let of_share = |share: &str, options: &str| {
+        let model = folder().join(format!("share-{share}"));
+        make_model(&model);
+        let config = std::fs::read_to_string(model.join("config.json")).unwrap();
+        let key = format!("{{\"attentive_multi_sentence_share\": {share},");
+        std::fs::write(model.join("config.json"), config.replacen('{', &key, 1)).unwrap();
+        let input = file("share", line.as_bytes());
+        run(&format!("translate --model {} --input {} {options}", model.display(), input.display())).stdout
+    };
+    assert_eq!(of_share("0.05", ""), lines);
+    assert_eq!(of_share("0.05", "--split sentences"), auto);
+    assert_eq!(of_share("0.049", ""), auto);
+
+    // A prefix is of a line as a whole.
+    let prefixed = |options: &str| fed(&format!("--prefix a {options}"), line.as_bytes()).stdout;
+    assert_eq!(prefixed(""), prefixed("--split lines"));
+    assert_ne!(prefixed(""), prefixed("--split sentences"));
+    assert_eq!(answered(&fed("--alternatives 2", line.as_bytes())).len(), 2);
+    run("translate --model a --split words").refused(&["--split", "auto", "sentences", "lines"]);
 }
 
 #[test]
@@ -662,6 +743,21 @@ fn evaluation_scores_what_translate_writes() {
         assert!(json[name].as_f64().unwrap() > 0.0, "{name}");
     }
     assert_eq!(std::fs::read(&written).unwrap(), std::fs::read(&reference).unwrap());
+    let paragraphs = file("paragraphs", format!("{}\n", SENTENCES.join(" ")).repeat(12).as_bytes());
+    let of_lines = |options: &str| {
+        let outcome = run(&format!(
+            "evaluate --model {} --source {} --reference {} --output {} {options}",
+            folder().join("model").display(),
+            paragraphs.display(),
+            reference.display(),
+            written.display()
+        ));
+        assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+        std::fs::read_to_string(&written).unwrap()
+    };
+    let input = std::fs::read(&paragraphs).unwrap();
+    assert_eq!(of_lines(""), fed("--split lines", &input).stdout);
+    assert_eq!(of_lines("--split auto"), fed("", &input).stdout);
     let table = evaluate(&options).stdout;
     assert!(table.contains("BLEU") && table.contains("12 lines in"), "{table}");
     let short = file("short", b"one line\n");

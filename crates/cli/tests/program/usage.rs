@@ -68,8 +68,16 @@ fn a_model_of_another_family_is_named_with_those_that_are_known() {
     std::fs::remove_dir_all(folder).unwrap();
 }
 
+/// Whether a process has a handler for SIGINT, the second bit of the mask.
+#[cfg(target_os = "linux")]
+fn catches_sigint(id: &str) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+    u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0
+}
+
 #[test]
-#[cfg(unix)]
+#[cfg(target_os = "linux")]
 fn ctrl_c_ends_every_command_with_130() {
     use std::process::Stdio;
     use std::time::Duration;
@@ -81,11 +89,15 @@ fn ctrl_c_ends_every_command_with_130() {
         "bench train --preset base --steps 1000000".to_owned(),
     ] {
         let mut child = program(&line).stdin(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
-        std::thread::sleep(Duration::from_millis(500));
         let id = child.id().to_string();
+        while !catches_sigint(&id) {
+            std::thread::sleep(Duration::from_millis(5));
+        }
         assert!(std::process::Command::new("kill").args(["-INT", &id]).status().unwrap().success());
-        // Its end of the pipe stays open: nothing but the signal may end it.
+        // Waiting would close the pipe, and nothing but the signal may end the command.
+        let open = child.stdin.take();
         let status = child.wait().unwrap();
+        drop(open);
         assert_eq!(status.code(), Some(130), "{line}");
         let said = std::io::read_to_string(child.stderr.take().unwrap()).unwrap();
         assert_eq!(said, "attentive: interrupted\n", "{line}");

@@ -1,14 +1,15 @@
 //! Text to what a model reads, and back: what all who translate text share.
 
-use super::Translated;
-use super::split::sentences;
+use super::cut::{Cut, Part, Words};
 use super::unknown::{self, Copied, UnknownWord};
+use super::{Reading, Split, Translated};
 use crate::alignment::{Link, align};
 use crate::attention::AttentionMatrix;
 use crate::error::Error;
 use crate::hypothesis::Hypothesis;
-use crate::languages::{TargetLanguages, split as language};
+use crate::languages::{TargetLanguages, split_language};
 use crate::seq2seq::Spec;
+use attentive_text::sentences;
 use attentive_text::tokenizer::{Side, Tokenizer};
 use std::sync::Arc;
 
@@ -17,41 +18,18 @@ use std::sync::Arc;
 pub struct Codec {
     tokenizer: Arc<Tokenizer>,
     spec: Spec,
+    reading: Reading,
     /// The token of a source that stands for what has no piece.
     unk: Option<u32>,
 }
 
-/// What a model reads at once: a line, or as many of its sentences as fit.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Part {
-    /// The tokens, with the end token.
-    pub source: Vec<u32>,
-    /// How many words they are, without the language token.
-    pub words: usize,
-    /// How many tokens were cut off because a sentence was too long.
-    pub cut: usize,
-    /// The words with characters that the vocabulary has no piece for: mostly none.
-    pub unknown: Vec<UnknownWord>,
-}
-
-impl Part {
-    /// Whether an alignment would let unknown words be copied.
-    pub fn wants_alignment(&self) -> bool {
-        unknown::can_copy(&self.unknown)
-    }
-}
-
-/// What was written for a part, with what belongs to it.
-#[derive(Debug, Clone, Copy)]
+/// What was written for a part of a text.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct WrittenPart<'a> {
-    /// The translation.
-    pub hypothesis: &'a Hypothesis,
-    /// Its alignment, if it is wanted.
-    pub links: &'a [Link],
-    /// How many words the parts before it have.
-    pub words_before: usize,
-    /// The unknown words of its source.
-    pub unknown: &'a [UnknownWord],
+    /// The translations, best first.
+    pub hypotheses: &'a [Hypothesis],
+    /// The alignment of each; none if nothing needs it.
+    pub links: &'a [Vec<Link>],
 }
 
 impl Codec {
@@ -64,7 +42,17 @@ impl Codec {
             }
         }
         let unk = tokenizer.special(Side::Source).unk;
-        Ok(Codec { tokenizer, spec, unk })
+        Ok(Codec { tokenizer, spec, reading: Reading::default(), unk })
+    }
+
+    /// The same for a model that is used to read this.
+    pub fn with_reading(self, reading: Reading) -> Codec {
+        Codec { reading, ..self }
+    }
+
+    /// What the model is used to read.
+    pub fn reading(&self) -> &Reading {
+        &self.reading
     }
 
     /// The tokenizer.
@@ -77,42 +65,147 @@ impl Codec {
         &self.spec
     }
 
-    /// The tokens of a line that the model can read at once; others are refused.
-    pub fn whole(&self, line: &str) -> Result<Vec<u32>, Error> {
+    /// A line that the model can read at once; others are refused.
+    pub fn whole(&self, line: &str) -> Result<Part, Error> {
+        let line = line.trim();
         let (source, most) = (self.encode(line)?, self.spec.max_source);
-        if source.len() > most { Err(Error::LongSource { tokens: source.len(), most }) } else { Ok(source) }
-    }
-
-    /// A line that is not empty as a model reads it: whole, or sentence by sentence if it is too long for that.
-    pub fn parts(&self, line: &str) -> Result<Vec<Part>, Error> {
-        let most = self.spec.max_source;
-        let whole = self.encode(line)?;
-        if whole.len() <= most {
-            let text = language(line).1;
-            let unknown = self.unknown(text, &whole);
-            return Ok(vec![Part { source: whole, words: words_of(text), cut: 0, unknown }]);
+        if source.len() > most {
+            return Err(Error::LongSource { tokens: source.len(), most });
         }
-        // Every part is in the same language.
-        let (language, text) = language(line);
-        let with_language = |part: &str| format!("{language}{part}");
-        let part = |text: &str| {
-            let mut source = self.encode(&with_language(text))?;
-            let cut = source.len().saturating_sub(most);
-            // The end stays.
-            source.drain(source.len() - 1 - cut..source.len() - 1);
-            let unknown = self.unknown(text, &source);
-            Ok(Part { source, words: words_of(text), cut, unknown })
-        };
-        // Models of sentences lose what is behind the first ones if they read many at once, though they could.
-        sentences(text).into_iter().map(|sentence| part(sentence.trim())).collect()
+        Ok(self.part(split_language(line).1, source, 0))
     }
 
-    /// The words of a text, with or without its language token, that have an unknown token among their tokens.
-    pub(super) fn unknown(&self, text: &str, tokens: &[u32]) -> Vec<UnknownWord> {
+    /// A text of any length, line breaks included, as the model reads it. A line that names no target language itself is
+    /// translated into `language`: a token such as `>>de<<` with a space behind it, or nothing. The language that a line
+    /// begins with holds for all sentences of the line.
+    pub fn cut(&self, text: &str, language: &str, split: Split) -> Result<Cut, Error> {
+        let mut cut = Cut::new();
+        for (number, line) in text.split('\n').enumerate() {
+            if number > 0 {
+                cut.push_space("\n");
+            }
+            let (before, line) = line.split_at(line.len() - line.trim_start().len());
+            cut.push_space(before);
+            let (named, line) = split_language(line);
+            self.cut_line(&mut cut, if named.is_empty() { language } else { named }, line, split)?;
+        }
+        Ok(cut)
+    }
+
+    /// Adds the parts of a line that begins with no white space.
+    fn cut_line(&self, cut: &mut Cut, language: &str, line: &str, split: Split) -> Result<(), Error> {
+        let whole = line.trim_end();
+        let by_sentence = match split {
+            Split::Auto => !self.reading.paragraphs,
+            Split::Sentences => true,
+            Split::Lines => false,
+        };
+        if !by_sentence && !whole.is_empty() {
+            let source = self.encode(&format!("{language}{whole}"))?;
+            if source.len() <= self.spec.max_source {
+                cut.push_part(whole, self.part(whole, source, 0));
+                cut.push_space(&line[whole.len()..]);
+                return Ok(());
+            }
+        }
+        let mut end = 0;
+        for sentence in sentences::split(line, self.reading.language.as_deref()) {
+            cut.push_space(&line[end..sentence.start]);
+            end = sentence.end;
+            self.cut_sentence(cut, language, &line[sentence])?;
+        }
+        cut.push_space(&line[end..]);
+        Ok(())
+    }
+
+    /// Adds a sentence, in pieces behind its stops if it is too long. What is too long even then is cut off.
+    fn cut_sentence(&self, cut: &mut Cut, language: &str, sentence: &str) -> Result<(), Error> {
+        let whole = self.encode(&format!("{language}{sentence}"))?;
+        if whole.len() <= self.spec.max_source {
+            cut.push_part(sentence, self.part(sentence, whole, 0));
+            return Ok(());
+        }
+        let mut end = 0;
+        for piece in sentences::split_at_stops(sentence) {
+            cut.push_space(&sentence[end..piece.start]);
+            end = piece.end;
+            let piece = &sentence[piece];
+            let mut source = self.encode(&format!("{language}{piece}"))?;
+            let surplus = source.len().saturating_sub(self.spec.max_source);
+            // The end stays.
+            source.drain(source.len() - 1 - surplus..source.len() - 1);
+            cut.push_part(piece, self.part(piece, source, surplus));
+        }
+        Ok(())
+    }
+
+    /// A part of this text without its language token, of these tokens, of which `cut` were cut off.
+    fn part(&self, text: &str, source: Vec<u32>, cut: usize) -> Part {
+        Part { unknown: self.unknown(text, &source), source, cut, words_before: 0 }
+    }
+
+    /// The words of a text that have an unknown token among their tokens.
+    fn unknown(&self, text: &str, tokens: &[u32]) -> Vec<UnknownWord> {
         match self.unk.filter(|unk| tokens.contains(unk)) {
-            Some(unk) => unknown::find(&self.tokenizer, language(text).1, tokens, unk),
+            Some(unk) => unknown::find(&self.tokenizer, text, tokens, unk),
             None => Vec::new(),
         }
+    }
+
+    /// The translations of a text, best first and one at least, of what was written for each of its parts. The second best has
+    /// the second best of each part; a part that has fewer repeats its last. Words are counted over the whole text.
+    pub fn join(&self, cut: &Cut, written: &[WrittenPart]) -> Result<Vec<Translated>, Error> {
+        let count = written.iter().map(|part| part.hypotheses.len()).max().unwrap_or(0);
+        (0..count.max(1)).map(|rank| self.join_rank(cut, written, rank)).collect()
+    }
+
+    fn join_rank(&self, cut: &Cut, written: &[WrittenPart], rank: usize) -> Result<Translated, Error> {
+        let mut whole = Translated::default();
+        let mut words = Words::default();
+        let mut push = |whole: &mut Translated, text: &str| {
+            let before = words.before(text);
+            words.push(text);
+            whole.text.push_str(text);
+            before
+        };
+        for (place, (part, written)) in cut.parts.iter().zip(written).enumerate() {
+            let rank = rank.min(written.hypotheses.len().saturating_sub(1));
+            let hypothesis = written.hypotheses.get(rank);
+            let links = written.links.get(rank).map_or(&[][..], Vec::as_slice);
+            let Copied { text, links, lost } = self.copied(part, hypothesis, links)?;
+            let gap = cut.gap(place, &whole.text, &text);
+            push(&mut whole, gap);
+            let words_before = push(&mut whole, &text);
+            let link = |(source, target): &Link| (part.words_before + source, words_before + target);
+            whole.alignment.extend(links.iter().map(link));
+            whole.lost.push_str(&lost);
+            if let Some(hypothesis) = hypothesis {
+                whole.score += hypothesis.score;
+                whole.tokens.extend(&hypothesis.tokens);
+                whole.token_scores.extend(&hypothesis.token_scores);
+            }
+        }
+        push(&mut whole, cut.end());
+        Ok(whole)
+    }
+
+    /// What was written for a part, with the unknown words that can be copied into it.
+    fn copied(&self, part: &Part, hypothesis: Option<&Hypothesis>, links: &[Link]) -> Result<Copied, Error> {
+        let text = self.text(hypothesis.map_or(&[], Hypothesis::content))?;
+        Ok(unknown::copy(text, links, &part.unknown))
+    }
+
+    /// One translation of a part that is a text of its own, without an alignment.
+    pub fn translated(&self, part: &Part, hypothesis: Hypothesis) -> Result<Translated, Error> {
+        let Copied { text, lost, .. } = self.copied(part, Some(&hypothesis), &[])?;
+        Ok(Translated {
+            text,
+            score: hypothesis.score,
+            tokens: hypothesis.tokens,
+            token_scores: hypothesis.token_scores,
+            alignment: Vec::new(),
+            lost,
+        })
     }
 
     /// The tokens of a text, with the end token.
@@ -134,22 +227,6 @@ impl Codec {
         Ok(self.tokenizer.decode(tokens)?.replace(['\n', '\r'], " "))
     }
 
-    /// Adds the translation of a part to what there is already, with `gap` between them.
-    pub fn append(&self, whole: &mut Translated, gap: &str, part: WrittenPart) -> Result<(), Error> {
-        let WrittenPart { hypothesis, links, words_before, unknown } = part;
-        let target_words = words_of(&whole.text);
-        let Copied { text, links, lost } = unknown::copy(self.text(hypothesis.content())?, links, unknown);
-        let link = |(source, target): &Link| (words_before + source, target_words + target);
-        whole.alignment.extend(links.iter().map(link));
-        whole.text.push_str(gap);
-        whole.text.push_str(&text);
-        whole.lost.push_str(&lost);
-        whole.score += hypothesis.score;
-        whole.tokens.extend(&hypothesis.tokens);
-        whole.token_scores.extend(&hypothesis.token_scores);
-        Ok(())
-    }
-
     /// Which word comes from which, by the cross attention of a source and what was written for it.
     pub fn align(&self, attention: &AttentionMatrix, source: &[u32], target: &[u32]) -> Vec<Link> {
         let words = |tokens, side| self.tokenizer.words(tokens, side);
@@ -160,8 +237,4 @@ impl Codec {
     pub fn target_languages(&self) -> Vec<String> {
         TargetLanguages::of(&self.tokenizer).codes().to_vec()
     }
-}
-
-fn words_of(text: &str) -> usize {
-    text.split_whitespace().count()
 }

@@ -1,5 +1,6 @@
 //! A model's folder: the model, its tokenizer, and how it wants to be decoded.
 
+use super::{Codec, Reading};
 use crate::error::Error;
 use crate::options::Options;
 use crate::seq2seq::Seq2Seq;
@@ -14,8 +15,8 @@ use std::sync::Arc;
 pub struct ModelFolder {
     /// The model: a copy for each backend, all with the same weights.
     pub copies: Vec<Box<dyn Seq2Seq>>,
-    /// Its tokenizer.
-    pub tokenizer: Arc<Tokenizer>,
+    /// Its tokenizer, with what it must know of the model.
+    pub codec: Codec,
     /// The options that it asks for, or else the default ones.
     pub options: Options,
     /// Whether its weights are in int8.
@@ -50,6 +51,7 @@ impl ModelFolder {
         let copy = |backend| Box::new(TransformerSteps::new(backend, &transformer)) as Box<dyn Seq2Seq>;
         let copies: Vec<_> = backends.iter().map(copy).collect();
         let options = Options::load(folder, &copies[0].spec())?;
-        Ok(ModelFolder { copies, tokenizer: Arc::new(tokenizer), options, int8 })
+        let codec = Codec::new(Arc::new(tokenizer), copies[0].spec())?.with_reading(Reading::of(folder)?);
+        Ok(ModelFolder { copies, codec, options, int8 })
     }
 }

@@ -73,8 +73,10 @@ pub(super) struct Copied {
 /// Copies unknown words into the translation of their part.
 pub(super) fn copy(text: String, links: &[Link], unknown: &[UnknownWord]) -> Copied {
     let is_unreadable = |word: usize| unknown.iter().any(|other| other.is_whole && other.word == word);
+    // In an empty translation every place is the right one.
+    let is_placed = !links.is_empty() || text.trim().is_empty();
     let (whole, others): (Vec<&UnknownWord>, Vec<&UnknownWord>) =
-        unknown.iter().partition(|word| word.is_whole && !links.is_empty());
+        unknown.iter().partition(|word| word.is_whole && is_placed);
     let lost = others.iter().map(|word| &word.characters[..]).collect();
     if whole.is_empty() {
         return Copied { text, links: links.to_vec(), lost };
@@ -160,6 +162,7 @@ mod tests {
     fn a_text_that_cannot_be_read_at_all_is_copied_and_nothing_is_made_up() {
         let copied = copy("Ein Mann".to_owned(), &[(0, 0), (0, 1)], &[word(0, "世界", true)]);
         assert_eq!((&*copied.text, &copied.links[..]), ("世界", &[(0, 0)][..]));
+        assert_eq!(copy(String::new(), &[], &[word(0, "世界", true)]).text, "世界");
     }
 
     #[test]

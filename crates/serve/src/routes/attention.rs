@@ -5,7 +5,7 @@ use crate::attention::{Attention, Kind};
 use crate::body::json;
 use crate::decode::Order;
 use crate::refusal::Refusal;
-use attentive_generate::{AttentionKind, Look, Options, Sizes};
+use attentive_generate::{AttentionKind, Look, Options, Sizes, Split};
 use axum::Json;
 use axum::extract::{Request, State};
 use serde::Deserialize;
@@ -80,7 +80,7 @@ pub(super) async fn attention(
 /// The tokens of the source, which must be one that the model reads at once.
 fn source(app: &App, chosen: &Chosen, text: &str) -> Result<Vec<u32>, Refusal> {
     app.check("text", &[text])?;
-    let mut cut = chosen.cut(text)?;
+    let mut cut = chosen.cut(text, Split::Lines)?;
     match cut.parts.len() {
         0 => Err(Refusal::field("text", "there is nothing in it")),
         1 => Ok(cut.parts.swap_remove(0).source),
@@ -107,7 +107,13 @@ async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, 
         (None, Some(tokens)) => tokens.clone(),
         (None, None) => {
             let options = Options { n_best: 1, ..chosen.model.options.clone() };
-            let order = Order { chosen: chosen.clone(), options, prefix: Vec::new(), align: false };
+            let order = Order {
+                chosen: chosen.clone(),
+                options,
+                prefix: Vec::new(),
+                split: Split::Lines,
+                align: false,
+            };
             let done = app.translate(&order, "text", &[&*ask.text]).await?;
             done.into_iter().flat_map(|done| done.best).map(|best| best.tokens).next().unwrap_or_default()
         }

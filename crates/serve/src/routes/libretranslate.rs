@@ -6,6 +6,7 @@ use crate::decode::{Done, Order};
 use crate::html::{Piece, escape, pieces, unescape};
 use crate::options::{SearchAsk, within};
 use crate::refusal::Refusal;
+use attentive_generate::Split;
 use axum::Json;
 use axum::extract::{Request, State};
 use serde::{Deserialize, Serialize};
@@ -85,7 +86,7 @@ pub(super) async fn translate(
         Some(source) if is_auto => Some(Detected { confidence: 100.0, language: source.code.clone() }),
         _ => None,
     };
-    let order = Order { chosen, options, prefix: Vec::new(), align: false };
+    let order = Order { chosen, options, prefix: Vec::new(), split: Split::Auto, align: false };
     let texts = match &ask.q {
         OneOrMany::One(text) => std::slice::from_ref(text),
         OneOrMany::Many(texts) => texts,

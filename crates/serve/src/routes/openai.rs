@@ -9,6 +9,7 @@ use crate::decode::{Done, Order, Pending};
 use crate::options::{SamplingAsk, SearchAsk};
 use crate::refusal::Refusal;
 use crate::sse::{Events, Gone};
+use attentive_generate::Split;
 use axum::Json;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -131,7 +132,7 @@ pub(super) async fn answer<S: Style>(
         tracing::info!(?texts, "to be translated");
     }
     let n = options.n_best;
-    let order = Order { chosen, options, prefix: Vec::new(), align: false };
+    let order = Order { chosen, options, prefix: Vec::new(), split: Split::Auto, align: false };
     let name = ask.model.clone().unwrap_or_else(|| order.chosen.model.name.clone());
     let frame = Frame { id: app.answer_id(S::ID), created: now(), model: name };
     if ask.stream == Some(true) {

@@ -9,6 +9,7 @@ use crate::options::{SamplingAsk, SearchAsk, within};
 use crate::refusal::Refusal;
 use crate::sse::{Events, Gone};
 use crate::token::{Token, finite, tokens};
+use attentive_generate::Split;
 use attentive_text::tokenizer::Side;
 use axum::Json;
 use axum::extract::{Request, State};
@@ -33,6 +34,7 @@ pub(super) struct Ask {
     prefix: Option<String>,
     prefix_tokens: Option<Vec<u32>>,
     alternatives: Option<usize>,
+    split: Option<Split>,
     #[serde(default)]
     alignments: bool,
     #[serde(default)]
@@ -108,6 +110,9 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
         (None, Some(tokens)) => tokens.clone(),
         (None, None) => Vec::new(),
     };
+    // A prefix, and ways to go on behind it, are of a line as a whole.
+    let is_whole = !prefix.is_empty() || ask.alternatives.is_some();
+    let split = ask.split.unwrap_or(if is_whole { Split::Lines } else { Split::Auto });
     let texts = match &ask.text {
         OneOrMany::One(text) => std::slice::from_ref(text),
         OneOrMany::Many(texts) => texts,
@@ -115,7 +120,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
     if app.settings.log_texts {
         tracing::info!(?texts, "to be translated");
     }
-    let order = Order { chosen, options, prefix, align: ask.alignments };
+    let order = Order { chosen, options, prefix, split, align: ask.alignments };
     if let Some(count) = ask.alternatives {
         let count = within("alternatives", count, limits.results)?;
         let [text] = texts else {
@@ -181,7 +186,7 @@ fn answer(model: &Model, done: Vec<Done>, align: bool) -> Answer {
         Translation {
             source: tokens(&model.codec, &source, Side::Source, None),
             parts: done.cut.parts.len(),
-            cut: done.cut.parts.iter().map(|part| part.cut).sum(),
+            cut: done.cut.left_out(),
             hypotheses: done.best.into_iter().zip(done.ended).map(hypothesis).collect(),
         }
     };

@@ -81,6 +81,53 @@ fn drafts_of_a_beam_go_on_behind_the_first_line() {
 }
 
 #[test]
+fn a_paragraph_is_translated_sentence_by_sentence() {
+    let server = Running::start(Settings::default());
+    let ask = |text: &str, split: Value| {
+        let ask = json!({"text": text, "beam": 4, "n_best": 2, "alignments": true, "split": split});
+        server.post("/v1/translate", &ask).ok()["translations"][0].clone()
+    };
+    let sentences = ["Twenty-one.", "Ninety-seven!", "One hundred."];
+    let alone = sentences.map(|sentence| ask(sentence, json!(null)));
+    let text = format!(" {}  {}\n\n{}\t", sentences[0], sentences[1], sentences[2]);
+    let whole = ask(&text, json!("auto"));
+    assert_eq!((&whole["parts"], whole.clone()), (&json!(3), ask(&text, json!("sentences"))));
+    for rank in 0..2 {
+        let of = |one: &Value, name: &str| one["hypotheses"][rank][name].clone();
+        let [a, b, c] = [0, 1, 2].map(|i| of(&alone[i], "text").as_str().unwrap().to_owned());
+        assert_eq!(of(&whole, "text"), format!(" {a}  {b}\n\n{c}\t"));
+        let logprobs = |one: &Value| -> Vec<Value> {
+            of(one, "tokens").as_array().unwrap().iter().map(|token| token["logprob"].clone()).collect()
+        };
+        assert_eq!(logprobs(&whole), alone.iter().flat_map(logprobs).collect::<Vec<_>>());
+        let last = of(&whole, "alignment").as_array().unwrap().last().cloned();
+        let words = of(&whole, "text").as_str().unwrap().split_whitespace().count();
+        assert!(last.is_some_and(|link| link[0].as_u64() <= Some(3) && link[1] == words - 1));
+    }
+    let lines = ask(&text, json!("lines"));
+    assert_eq!(lines["parts"], 2);
+    // What goes on behind a prefix is of the whole line.
+    let ask = json!({"text": "One. Two.", "alternatives": 2});
+    assert_eq!(server.post("/v1/translate", &ask).ok()["translations"][0]["parts"], 1);
+}
+
+#[test]
+fn drafts_go_on_behind_the_first_sentence() {
+    let server = Running::start(Settings::default());
+    let ask = json!({"text": "Twenty-one.  Ninety-seven.\tOne.", "beam": 4, "stream": true});
+    let mut events = server.post("/v1/translate", &ask).events();
+    let done: Value = serde_json::from_str(&events.pop().unwrap().1).unwrap();
+    let whole = hypotheses(&done)[0]["text"].as_str().unwrap();
+    let drafts: Vec<Value> = events.iter().map(|(_, data)| serde_json::from_str(data).unwrap()).collect();
+    assert_eq!(drafts.last().unwrap()["text"], *whole);
+    for draft in &drafts {
+        let settled = draft["settled"].as_u64().unwrap() as usize;
+        let certain: String = draft["text"].as_str().unwrap().chars().take(settled).collect();
+        assert!(whole.starts_with(&certain), "{certain} is not how {whole} begins");
+    }
+}
+
+#[test]
 fn a_prefix_is_kept_and_alternatives_go_on_from_it() {
     let server = Running::start(Settings::default());
     let whole = server.post("/v1/translate", &json!({"text": "twenty-one"})).ok();
@@ -148,6 +195,7 @@ fn what_is_wrong_is_refused_by_name() {
         (400, Some("prefix_tokens"), json!({"text": "one", "prefix_tokens": [4_000_000]})),
         (400, Some("alternatives"), json!({"text": ["one", "two"], "alternatives": 2})),
         (400, Some("stream"), json!({"text": "one", "alternatives": 2, "stream": true})),
+        (400, Some("split"), json!({"text": "one", "split": "words"})),
         (400, Some("text"), json!({"text": " ", "alternatives": 2})),
     ] {
         let answer = server.post("/v1/translate", &ask);

@@ -22,6 +22,7 @@ mod files;
 mod filter;
 mod held_out;
 mod pairs;
+mod sentences;
 mod shuffle;
 mod text_file;
 mod unpack;

@@ -11,6 +11,7 @@ use crate::settings::{self, Draft, Settings};
 use crate::validation::Validation;
 use crate::vocabulary::Vocabulary;
 use crate::{Error, Event, model_folder};
+use attentive_generate::source_language;
 use attentive_tensor::Backend;
 use attentive_text::tokenizer::Side;
 use std::path::Path;
@@ -144,7 +145,8 @@ impl Parts {
             return Err(Error::setting("bpe_dropout", problem));
         }
         let config = vocabulary.apply(settings.model(vocabulary.size())?);
-        model_folder::write_configs(folder, &config)?;
+        let share = corpus.multi_sentence_share(source_language(folder).as_deref())?;
+        model_folder::write_configs(folder, &config, share)?;
 
         watch(&Event::Preparing("making the model"));
         let validation = validation

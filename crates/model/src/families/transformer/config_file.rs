@@ -75,6 +75,9 @@ pub(super) struct Config {
     dtype: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     quantization_config: Option<Quantization>,
+    /// Of training; other programs ignore it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    attentive_multi_sentence_share: Option<f64>,
 }
 
 /// How weights are stored, if not in floating point: programs that do not know the method are to refuse the
@@ -212,6 +215,7 @@ impl Config {
             forced_eos_token_id: Some(config.eos),
             dtype: Some(if stored == StoredType::Bf16 { "bfloat16" } else { "float32" }),
             quantization_config: (stored == StoredType::Int8).then_some(int8),
+            attentive_multi_sentence_share: None,
         }
     }
 
@@ -231,6 +235,11 @@ impl Config {
             ))),
             _ => serde_json::from_str(&text).map_err(|error| wrong(error.to_string())),
         }
+    }
+
+    fn stage(&self, folder: &Path) -> Result<Staged, Error> {
+        let text = serde_json::to_string_pretty(self).expect("a plain structure") + "\n";
+        Staged::new(&folder.join(CONFIG), text.as_bytes())
     }
 
     /// What the file asks for, or the first thing in it that cannot be had.
@@ -328,8 +337,17 @@ impl TransformerConfig {
 
     /// Writes the `config.json` of a folder, of a model in f32, beside the old one.
     pub fn stage(&self, folder: &Path) -> Result<Staged, Error> {
-        let config = Config::of(self, StoredType::F32);
-        let text = serde_json::to_string_pretty(&config).expect("a plain structure") + "\n";
-        Staged::new(&folder.join(CONFIG), text.as_bytes())
+        Config::of(self, StoredType::F32).stage(folder)
     }
+
+    /// The same with what [`multi_sentence_share`] reads.
+    pub fn stage_with_share(&self, folder: &Path, multi_sentence_share: f64) -> Result<Staged, Error> {
+        let share = Some(multi_sentence_share);
+        Config { attentive_multi_sentence_share: share, ..Config::of(self, StoredType::F32) }.stage(folder)
+    }
+}
+
+/// The share of the training lines of a folder's model that had several sentences, if its training wrote it.
+pub fn multi_sentence_share(folder: &Path) -> Result<Option<f64>, Error> {
+    Ok(Config::load(folder)?.attentive_multi_sentence_share)
 }

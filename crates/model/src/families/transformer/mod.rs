@@ -12,6 +12,7 @@ mod folder;
 
 pub use batch::Batch;
 pub use config::TransformerConfig;
+pub use config_file::multi_sentence_share;
 pub use convert::{Conversion, Converted, Layout, convert};
 
 use crate::builder::Builder;
