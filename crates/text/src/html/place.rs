@@ -10,6 +10,7 @@
 
 use super::block::{Node, NodeKind};
 use super::pieces::Pieces;
+use std::cell::Cell;
 use std::ops::Range;
 
 /// For each node the bytes of the translation that it is around.
@@ -17,7 +18,9 @@ pub(super) fn place(nodes: &[Node], pieces: &Pieces) -> Vec<Range<usize>> {
     let placed = vec![None; nodes.len()];
     let sources = nodes.iter().map(|node| pieces.source.pieces(&node.range)).collect();
     let owners = vec![0; pieces.target.len()];
-    let mut places = Places { nodes, pieces, sources, placed, inner: vec![0..0; nodes.len()], owners };
+    let steps = STEPS * (nodes.len() + pieces.source.len() + pieces.target.len());
+    let inner = vec![0..0; nodes.len()];
+    let mut places = Places { nodes, pieces, sources, placed, inner, owners, steps: Cell::new(steps) };
     places.set(0, 0..pieces.target.len());
     for node in 1..nodes.len() {
         if matches!(nodes[node].kind, NodeKind::Element { .. }) {
@@ -48,7 +51,13 @@ struct Places<'a> {
     inner: Vec<Range<usize>>,
     /// The innermost element around each piece of the translation.
     owners: Vec<usize>,
+    /// How many pieces may still be looked at.
+    steps: Cell<usize>,
 }
+
+/// How often each piece may be looked at: as often as hundreds of elements one inside the other need it. What is deeper was
+/// written to take forever. It keeps its tags; they are around nothing.
+const STEPS: usize = 300;
 
 /// What a word counts, and what white space does: enough for an element that is around nothing else.
 const WORD: i64 = 2;
@@ -99,13 +108,14 @@ impl Places<'_> {
         while !run.is_empty() && is_other(run.end - 1) {
             run.end -= 1;
         }
-        run.clone().all(|piece| self.is_free(node, piece)).then_some(run)
+        (self.may_look(run.len()) && run.clone().all(|piece| self.is_free(node, piece))).then_some(run)
     }
 
     /// The run at the end of the parent that comes from an element most plainly.
     fn to_the_end(&self, node: usize, around: Range<usize>) -> Range<usize> {
         let (mut sum, mut best) = (0, (0, around.end));
-        for piece in around.clone().rev().take_while(|piece| self.is_free(node, *piece)) {
+        let may_take = |piece: &usize| self.may_look(1) && self.is_free(node, *piece);
+        for piece in around.clone().rev().take_while(may_take) {
             sum += self.score(node, piece);
             if sum > best.0 {
                 best = (sum, piece);
@@ -117,7 +127,8 @@ impl Places<'_> {
     /// The same at its start.
     fn from_the_start(&self, node: usize, around: Range<usize>) -> Range<usize> {
         let (mut sum, mut best) = (0, (0, around.start));
-        for piece in around.clone().take_while(|piece| self.is_free(node, *piece)) {
+        let may_take = |piece: &usize| self.may_look(1) && self.is_free(node, *piece);
+        for piece in around.clone().take_while(may_take) {
             sum += self.score(node, piece);
             if sum > best.0 {
                 best = (sum, piece + 1);
@@ -128,12 +139,15 @@ impl Places<'_> {
 
     /// The run that comes from an element most plainly; of equals the one with more pieces that do, and then the first.
     fn best(&self, node: usize, around: Range<usize>) -> Range<usize> {
+        if !self.may_look(self.sources[node].len()) {
+            return 0..0;
+        }
         let own = || self.pieces.to[self.sources[node].clone()].iter().flatten().copied();
         let own = || own().filter(|piece| around.contains(piece));
         let (Some(first), Some(last)) = (own().min(), own().max()) else { return 0..0 };
         let (mut best, mut best_run) = ((0, 0), 0..0);
         let (mut sum, mut count, mut start) = (0, 0, first);
-        for piece in first..=last {
+        for piece in (first..=last).take_while(|_| self.may_look(1)) {
             let score = self.score(node, piece);
             if !self.is_free(node, piece) || sum + score < 0 {
                 (sum, count, start) = (0, 0, piece + 1);
@@ -154,12 +168,20 @@ impl Places<'_> {
 
     /// How much a piece of the translation speaks for being inside an element.
     fn score(&self, node: usize, piece: usize) -> i64 {
-        let own = &self.sources[node];
+        let (own, from) = (&self.sources[node], &self.pieces.from[piece]);
         let weight = if self.pieces.target.is_space(piece) { SPACE } else { WORD };
-        let inside = self.pieces.from[piece].iter().filter(|source| own.contains(source)).count() as i64;
-        let outside = self.pieces.from[piece].len() as i64 - inside;
-        // A piece that comes from both belongs to whoever takes it first.
+        let before = |end: usize| from.partition_point(|source| *source < end);
+        let inside = before(own.end) - before(own.start);
+        let outside = from.len() - inside;
+        // A piece that comes from both belongs to the element that takes it first.
         weight * if inside > 0 && inside >= outside { 1 } else { -i64::from(outside > 0) }
+    }
+
+    /// Whether so many more pieces may be looked at.
+    fn may_look(&self, pieces: usize) -> bool {
+        let left = self.steps.get().checked_sub(pieces);
+        self.steps.set(left.unwrap_or(0));
+        left.is_some()
     }
 
     fn is_free(&self, node: usize, piece: usize) -> bool {
@@ -206,7 +228,7 @@ impl Places<'_> {
             }
             behind += 1;
         }
-        while before > all.start || behind < all.end {
+        while (before > all.start || behind < all.end) && self.may_look(2) {
             if before > all.start {
                 before -= 1;
                 if let Some(found) = left(before) {
@@ -231,6 +253,9 @@ impl Places<'_> {
         // The child of the parent around the piece before the place.
         let mut node = self.owners[at - 1];
         while node != 0 && self.nodes[node].parent != parent {
+            if !self.may_look(1) {
+                return self.inner[parent].end;
+            }
             node = self.nodes[node].parent;
         }
         match &self.placed[node] {

@@ -40,6 +40,8 @@ pub(super) fn pieces(source: &str, translation: &str, cuts: Vec<usize>) -> Piece
 struct Map<'a> {
     source: &'a str,
     target: &'a str,
+    /// Whether the translation is the source.
+    is_same: bool,
     /// Where the characters of the translation that are no white space begin.
     starts: Vec<usize>,
     /// How many there are before each byte of the source.
@@ -56,12 +58,13 @@ impl<'a> Map<'a> {
             count += usize::from(!character.is_whitespace());
         }
         counts.push(count);
-        Map { source, target, starts: characters.map(|(start, _)| start).collect(), counts }
+        let starts = characters.map(|(start, _)| start).collect();
+        Map { source, target, is_same: source == target, starts, counts }
     }
 
     /// Where a byte of the source comes to stand.
     fn image(&self, byte: usize) -> usize {
-        if self.source == self.target {
+        if self.is_same {
             return byte;
         }
         let (before, all) = (self.counts[byte], self.counts[self.source.len()]);
