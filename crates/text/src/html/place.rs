@@ -69,8 +69,8 @@ impl Places<'_> {
         let run = self.whole(node, around.clone()).unwrap_or_else(|| {
             let NodeKind::Element { open, close } = &self.nodes[node].kind else { return 0..0 };
             match (open.is_empty(), close.is_empty()) {
-                (true, _) => self.from_the_start(node, around),
-                (_, true) => self.to_the_end(node, around),
+                (true, _) => self.at_the_start(node, around),
+                (_, true) => self.at_the_end(node, around),
                 _ => self.best(node, around),
             }
         });
@@ -112,7 +112,7 @@ impl Places<'_> {
     }
 
     /// The run at the end of the parent that comes from an element most plainly.
-    fn to_the_end(&self, node: usize, around: Range<usize>) -> Range<usize> {
+    fn at_the_end(&self, node: usize, around: Range<usize>) -> Range<usize> {
         let (mut sum, mut best) = (0, (0, around.end));
         let may_take = |piece: &usize| self.may_look(1) && self.is_free(node, *piece);
         for piece in around.clone().rev().take_while(may_take) {
@@ -125,7 +125,7 @@ impl Places<'_> {
     }
 
     /// The same at its start.
-    fn from_the_start(&self, node: usize, around: Range<usize>) -> Range<usize> {
+    fn at_the_start(&self, node: usize, around: Range<usize>) -> Range<usize> {
         let (mut sum, mut best) = (0, (0, around.start));
         let may_take = |piece: &usize| self.may_look(1) && self.is_free(node, *piece);
         for piece in around.clone().take_while(may_take) {

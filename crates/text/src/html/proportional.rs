@@ -94,7 +94,8 @@ impl<'a> Map<'a> {
         for (place, character) in self.target[byte..].char_indices() {
             let is_letter = |character: char| character.is_alphanumeric() && !is_spaceless(character);
             let is_mark = character.general_category_group() == GeneralCategoryGroup::Mark;
-            if !is_mark && !(last.is_some_and(is_letter) && is_letter(character)) {
+            let is_inside = last.is_some_and(is_letter) && is_letter(character);
+            if !is_mark && !is_inside {
                 return byte + place;
             }
             last = Some(character);
