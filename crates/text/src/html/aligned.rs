@@ -8,54 +8,62 @@
 use super::pieces::{Link, Pair, Pieces};
 use std::ops::Range;
 
-/// Cuts a text at `cuts`, and its translation where links say.
+/// Cuts a text at `cuts`, which are in order, and its translation where links say.
 pub(super) fn pieces(source: &str, translation: &str, links: &[Link], cuts: Vec<usize>) -> Pieces {
     let (from, to) = (words(source), words(translation));
-    let mut links: Vec<Link> =
-        links.iter().copied().filter(|link| link.0 < from.len() && link.1 < to.len()).collect();
+    let mut links = links.to_vec();
+    links.retain(|link| link.0 < from.len() && link.1 < to.len());
     links.sort_unstable();
     links.dedup();
-    let spaces = spaces(&from, source.len());
-    let old_spaces = self::spaces(&to, translation.len());
-    let origins = origins(&links, from.len(), to.len());
-    let (mut text, mut pairs, mut target) = (String::new(), Vec::new(), Vec::new());
-    for (place, origin) in origins.iter().enumerate() {
-        let start = text.len();
-        match origin {
-            Some(origin) => {
-                let space = spaces[*origin].clone();
-                text.push_str(&source[space.clone()]);
-                pairs.extend(same(&space, start, &cuts));
-            }
-            None => text.push_str(&translation[old_spaces[place].clone()]),
-        }
-        if let Some(word) = to.get(place) {
-            let start = text.len();
-            text.push_str(&translation[word.clone()]);
-            target.push(start..text.len());
-        }
+    let Spaced { text, words: to, mut pairs } = spaced([source, translation], [&from, &to], &links, &cuts);
+    for (word, other) in links.iter().map(|link| (&from[link.0], &to[link.1])) {
+        let within = within(&source[word.clone()], &text[other.clone()], inside(&cuts, word));
+        let moved = |(bytes, others)| (moved(bytes, word.start), moved(others, other.start));
+        pairs.extend(within.into_iter().map(moved));
     }
-    for &(source_word, target_word) in &links {
-        let (word, other) = (&from[source_word], &target[target_word]);
-        pairs.extend(
-            within(&source[word.clone()], &text[other.clone()], inside(&cuts, word)).into_iter().map(
-                |(a, b)| {
-                    (a.start + word.start..a.end + word.start, b.start + other.start..b.end + other.start)
-                },
-            ),
-        );
-    }
-    let bounds = |text: &str, words: &[Range<usize>]| -> Vec<usize> {
-        words.iter().flat_map(|word| edges(&text[word.clone()]).map(|edge| word.start + edge)).collect()
-    };
-    let mut source_cuts = bounds(source, &from);
-    source_cuts.extend(cuts);
-    let target_cuts = bounds(&text, &target);
+    let source_cuts = edges_of_all(source, &from).chain(cuts).collect();
+    let target_cuts = edges_of_all(&text, &to).collect();
     Pieces::new(source, text, &pairs, [source_cuts, target_cuts])
 }
 
+/// A translation with the white space of its source, as far as links say where that belongs.
+struct Spaced {
+    text: String,
+    words: Vec<Range<usize>>,
+    /// Where the white space comes from.
+    pairs: Vec<Pair>,
+}
+
+fn spaced(
+    [source, translation]: [&str; 2],
+    [from, to]: [&[Range<usize>]; 2],
+    links: &[Link],
+    cuts: &[usize],
+) -> Spaced {
+    let (own, others) = (spaces(to, translation.len()), spaces(from, source.len()));
+    let mut all = Spaced { text: String::new(), words: Vec::new(), pairs: Vec::new() };
+    for (place, origin) in origins(links, from.len(), to.len()).into_iter().enumerate() {
+        match origin {
+            Some(origin) => {
+                all.pairs.extend(same(&others[origin], all.text.len(), cuts));
+                all.text.push_str(&source[others[origin].clone()]);
+            }
+            None => all.text.push_str(&translation[own[place].clone()]),
+        }
+        if let Some(word) = to.get(place) {
+            all.words.push(moved(0..word.len(), all.text.len()));
+            all.text.push_str(&translation[word.clone()]);
+        }
+    }
+    all
+}
+
+fn moved(bytes: Range<usize>, by: usize) -> Range<usize> {
+    bytes.start + by..bytes.end + by
+}
+
 /// The words of a text.
-pub(super) fn words(text: &str) -> Vec<Range<usize>> {
+fn words(text: &str) -> Vec<Range<usize>> {
     let start = |word: &str| word.as_ptr() as usize - text.as_ptr() as usize;
     text.split_whitespace().map(|word| start(word)..start(word) + word.len()).collect()
 }
@@ -128,6 +136,10 @@ fn within(word: &str, other: &str, cuts: Vec<usize>) -> Vec<Pair> {
     }
     let pairs = bounds.windows(2).map(|pair| (pair[0].0..pair[1].0, pair[0].1..pair[1].1));
     pairs.filter(|(bytes, other)| !bytes.is_empty() && !other.is_empty()).collect()
+}
+
+fn edges_of_all<'a>(text: &'a str, words: &'a [Range<usize>]) -> impl Iterator<Item = usize> + 'a {
+    words.iter().flat_map(|word| edges(&text[word.clone()]).map(|edge| word.start + edge))
 }
 
 /// Where a word, its core, the punctuation behind it and the word itself begin or end. A word that is punctuation has no core.

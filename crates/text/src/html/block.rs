@@ -29,8 +29,9 @@ pub(super) enum NodeKind<'a> {
     /// its parent then.
     Element { open: &'a str, close: &'a str },
     /// Markup without text of its own. White space beside it that only parted it from the text belongs to it, so that the
-    /// text reads as if the markup had never been there.
-    Point { before: String, markup: &'a str, after: String },
+    /// text reads as if the markup had never been there. A line break that parts words stands before a space which is not
+    /// written.
+    Point { before: String, markup: &'a str, after: String, parts_words: bool },
 }
 
 impl<'a> Block<'a> {
@@ -105,6 +106,7 @@ enum Event {
     Text(String),
     Tag,
     Point,
+    LineBreak,
     /// Part of the point before it.
     Gone,
 }
@@ -115,10 +117,17 @@ struct Assembled {
     text: String,
     /// Where each item stands in the text, and where it ends.
     starts: Vec<usize>,
-    /// The points, with the white space that belongs to each.
-    spaces: Vec<(usize, [String; 2])>,
+    points: Vec<PointEvent>,
     /// How many bytes at the end of the text are white space that stands directly before the next item.
     loose: usize,
+}
+
+/// A point, with the white space that belongs to it.
+struct PointEvent {
+    place: usize,
+    spaces: [String; 2],
+    /// Whether there is a space behind it that only the text has.
+    parts_words: bool,
 }
 
 /// The text behind a point.
@@ -144,7 +153,7 @@ impl Assembled {
     }
 
     /// Adds a point, and returns how many bytes of white space behind it are its own.
-    fn push_point(&mut self, place: usize, behind: &Behind) -> usize {
+    fn push_point(&mut self, place: usize, is_break: bool, behind: &Behind) -> usize {
         let edge = self.text.len() - self.loose;
         let mut spaces = <[String; 2]>::default();
         if edge < self.text.len()
@@ -156,8 +165,16 @@ impl Assembled {
             spaces[1] = behind.space.to_owned();
         }
         let taken = spaces[1].len();
+        let is_word = |character: Option<char>| character.is_some_and(|character| !character.is_whitespace());
+        let parts_words = is_break
+            && spaces.iter().all(String::is_empty)
+            && is_word(self.text.chars().next_back())
+            && is_word(behind.first);
         self.push_tag();
-        self.spaces.push((place, spaces));
+        if parts_words {
+            self.text.push(' ');
+        }
+        self.points.push(PointEvent { place, spaces, parts_words });
         taken
     }
 }
@@ -176,6 +193,7 @@ impl<'a> Events<'a> {
         let event = |item: &Item| match &item.kind {
             ItemKind::Text(text) => Event::Text(text.clone()),
             ItemKind::Open(_) | ItemKind::Close(_) => Event::Tag,
+            ItemKind::LineBreak => Event::LineBreak,
             ItemKind::Point | ItemKind::Break => Event::Point,
         };
         let spans = items.iter().map(|item| item.span.clone()).collect();
@@ -206,13 +224,14 @@ impl<'a> Events<'a> {
         self.elements = kept;
         for point in points {
             self.spans[point.start].end = self.spans[point.end - 1].end;
-            self.events[point.start] = Event::Point;
+            let has_break = self.events[point.clone()].contains(&Event::LineBreak);
+            self.events[point.start] = if has_break { Event::LineBreak } else { Event::Point };
             self.events[point.start + 1..point.end].fill(Event::Gone);
         }
     }
 
     fn block(self, span: Range<usize>) -> Block<'a> {
-        let Assembled { text, starts, spaces, .. } = self.assemble();
+        let Assembled { text, starts, points, .. } = self.assemble();
         // Of each node its first and last item, and what it is.
         let mut nodes: Vec<(usize, usize, NodeKind)> = Vec::new();
         for element in &self.elements {
@@ -220,8 +239,9 @@ impl<'a> Events<'a> {
             let (open, close) = (tag(element.first, element.has_open), tag(element.last, element.has_close));
             nodes.push((element.first, element.last, NodeKind::Element { open, close }));
         }
-        for (place, [before, after]) in spaces {
-            nodes.push((place, place, NodeKind::Point { before, markup: self.source(place), after }));
+        for PointEvent { place, spaces: [before, after], parts_words } in points {
+            let markup = self.source(place);
+            nodes.push((place, place, NodeKind::Point { before, markup, after, parts_words }));
         }
         // Of nodes that begin with the same item the longer ones are the parents.
         nodes.sort_by_key(|(first, last, _)| (*first, Reverse(*last)));
@@ -231,10 +251,12 @@ impl<'a> Events<'a> {
         for (first, last, kind) in nodes {
             while open.pop_if(|(_, end)| *end < first).is_some() {}
             let parent = open.last().map_or(0, |(node, _)| *node);
+            let mut range = starts[first]..starts[first];
             if matches!(kind, NodeKind::Element { .. }) {
                 open.push((tree.len(), last));
+                range.end = starts[last + 1];
             }
-            tree.push(Node { parent, range: starts[first]..starts[last + 1], kind });
+            tree.push(Node { parent, range, kind });
         }
         Block { span, text, nodes: tree }
     }
@@ -250,7 +272,10 @@ impl<'a> Events<'a> {
                 Event::Text(own) => all.push_text(&own[std::mem::take(&mut taken)..]),
                 Event::Tag => all.push_tag(),
                 Event::Gone => all.starts.push(all.text.len()),
-                Event::Point => taken = all.push_point(place, &self.behind(place, &next_texts)),
+                Event::Point | Event::LineBreak => {
+                    let is_break = *event == Event::LineBreak;
+                    taken = all.push_point(place, is_break, &self.behind(place, &next_texts));
+                }
             }
         }
         all.starts.push(all.text.len());

@@ -20,6 +20,8 @@ pub(super) enum ItemKind {
     Close(String),
     /// Markup that stands in a sentence and stays whole: comments, images, code.
     Point,
+    /// A line break in the middle of a sentence: a point that parts words.
+    LineBreak,
     /// Markup that ends a sentence.
     Break,
 }
@@ -104,7 +106,7 @@ fn line_break(before: Option<char>, behind: &[Token]) -> ItemKind {
         }
         None
     };
-    if !ends && first().is_some_and(char::is_lowercase) { ItemKind::Point } else { ItemKind::Break }
+    if !ends && first().is_some_and(char::is_lowercase) { ItemKind::LineBreak } else { ItemKind::Break }
 }
 
 #[cfg(test)]
@@ -117,7 +119,7 @@ mod tests {
         let item = |item: Item| {
             let source = &html[item.span];
             match item.kind {
-                ItemKind::Point => format!("*{source}"),
+                ItemKind::Point | ItemKind::LineBreak => format!("*{source}"),
                 ItemKind::Break => format!("|{source}"),
                 _ => source.to_owned(),
             }

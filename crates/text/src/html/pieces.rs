@@ -15,8 +15,10 @@ pub(super) struct Pieces {
     pub text: String,
     pub source: Side,
     pub target: Side,
-    /// For each piece of the translation, the pieces of the source that it comes from.
+    /// For each piece of the translation, the pieces of the source that it comes from, in order.
     pub from: Vec<Vec<usize>>,
+    /// For each piece of the translation, the shares that the first of those pieces have in it, and one more, and so on.
+    shares: Vec<Vec<usize>>,
     /// The same the other way round, in order.
     pub to: Vec<Vec<usize>>,
 }
@@ -60,8 +62,31 @@ impl Pieces {
             list.sort_unstable();
             list.dedup();
         }
-        Pieces { text: target, source, target: target_side, from, to }
+        let shares = from.iter().map(|pieces| shares(&source, pieces)).collect();
+        Pieces { text: target, source, target: target_side, from, shares, to }
     }
+
+    /// The share that all pieces of the source have in a piece of the translation, and the share of some of them.
+    pub fn shares(&self, target: usize, sources: &Range<usize>) -> (usize, usize) {
+        let from = &self.from[target];
+        let share = |count: usize| count.checked_sub(1).map_or(0, |last| self.shares[target][last]);
+        let before = |piece: usize| share(from.partition_point(|source| *source < piece));
+        (share(from.len()), before(sources.end) - before(sources.start))
+    }
+}
+
+/// What a word of the source counts.
+const WORD: usize = 1 << 16;
+
+/// The sums of the shares of pieces. All words count the same, and the pieces of a word, which are neighbours, by their length.
+fn shares(source: &Side, pieces: &[usize]) -> Vec<usize> {
+    let mut sums = Vec::with_capacity(pieces.len());
+    for word in pieces.chunk_by(|left, right| left + 1 == *right) {
+        let sum = sums.last().copied().unwrap_or(0);
+        let (start, end) = (source.bounds[word[0]], source.bounds[word[0] + word.len()]);
+        sums.extend(word.iter().map(|piece| sum + WORD * (source.bounds[piece + 1] - start) / (end - start)));
+    }
+    sums
 }
 
 impl Side {

@@ -168,13 +168,14 @@ impl Places<'_> {
 
     /// How much a piece of the translation speaks for being inside an element.
     fn score(&self, node: usize, piece: usize) -> i64 {
-        let (own, from) = (&self.sources[node], &self.pieces.from[piece]);
         let weight = if self.pieces.target.is_space(piece) { SPACE } else { WORD };
-        let before = |end: usize| from.partition_point(|source| *source < end);
-        let inside = before(own.end) - before(own.start);
-        let outside = from.len() - inside;
-        // A piece that comes from both belongs to the element that takes it first.
-        weight * if inside > 0 && inside >= outside { 1 } else { -i64::from(outside > 0) }
+        let (all, own) = self.pieces.shares(piece, &self.sources[node]);
+        match () {
+            _ if all == 0 => 0,
+            // A piece that comes from both as much belongs to the element that takes it first.
+            _ if 2 * own >= all => weight,
+            _ => -weight,
+        }
     }
 
     /// Whether so many more pieces may be looked at.

@@ -54,8 +54,10 @@ impl Writer<'_> {
                     self.html.push_str(tag);
                     open.push((node, std::mem::take(&mut children[node])));
                 }
-                NodeKind::Point { before, markup, after } => {
+                NodeKind::Point { before, markup, after, parts_words } => {
                     self.point(&self.block.nodes[node], [before, markup, after]);
+                    let is_space = self.pieces.text[self.written..].starts_with(' ');
+                    self.written += usize::from(*parts_words && is_space);
                 }
             }
         }
@@ -76,8 +78,10 @@ impl Writer<'_> {
     }
 
     fn text(&mut self, until: usize) {
-        escape(self.html, &self.pieces.text[self.written..until]);
-        self.written = until;
+        if self.written < until {
+            escape(self.html, &self.pieces.text[self.written..until]);
+            self.written = until;
+        }
     }
 
     /// Writes a point with its white space; on the other side of it where there is white space, or nothing, on this side

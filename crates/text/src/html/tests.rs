@@ -44,6 +44,8 @@ fn a_translator_does_not_see_what_stays_as_it_is() {
     assert_eq!(lines("<code>f</code> is (<code>g</code> or) so"), ["is (or) so"]);
     assert_eq!(lines("a<img> b <img>c"), ["a b c"]);
     assert_eq!(lines("a <img><img> b"), ["a b"]);
+    // A line break parts words.
+    assert_eq!(lines("a dog<br>in the <b>snow</b><b><br></b>of"), ["a dog in the snow of"]);
     assert_eq!(lines("a <b><code>x</code></b>, b"), ["a, b"]);
 }
 
@@ -82,6 +84,7 @@ fn the_identity_gives_back_the_source() {
         "x <b",
         "</>x<?y?>",
         "<span/>x <b/>y",
+        "a<br>b <br>c<br> d<i><br></i>e<b>f<br></b>g<br><img>h",
     ] {
         assert_eq!(identity(html), html);
     }
@@ -139,6 +142,8 @@ fn punctuation_is_inside_if_it_was() {
     assert_eq!(translated("A <b>dog</b>.", "Ein Hund.", &links), "Ein <b>Hund</b>.");
     assert_eq!(translated("A <b>dog.</b>", "Ein Hund!", &links), "Ein <b>Hund!</b>");
     assert_eq!(translated("A “<b>dog</b>”", "Ein „Hund“", &links), "Ein „<b>Hund</b>“");
+    // Both words come from the dog; the number is the dog's only where it can be seen.
+    assert_eq!(translated("A dog<sup>1</sup>.", "Ein Hund1.", &[(1, 0), (1, 1)]), "Ein Hund<sup>1</sup>.");
     // The full stop came to the dog only in the translation.
     assert_eq!(
         translated("The <b>dog</b> runs.", "Es läuft Hund.", &[(0, 0), (2, 1), (1, 2)]),
@@ -171,7 +176,7 @@ fn points_stand_beside_what_they_stood_beside() {
             "ein Mann in blauem Hemd",
             &[(0, 0), (1, 1), (2, 2), (3, 2), (4, 3), (5, 4)]
         ),
-        "ein Mann in<br> blauem Hemd"
+        "ein Mann in<br>blauem Hemd"
     );
 }
 
