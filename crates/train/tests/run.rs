@@ -85,7 +85,7 @@ fn every_step_is_told_and_validations_come_with_translations() {
 fn the_folder_tells_how_many_lines_had_several_sentences_also_after_a_pause() {
     let scratch = Scratch::new("run-sentences");
     let folder = scratch.path("run");
-    let line = |i: usize| if i % 8 == 0 { "Ab cab. Bad add.\n" } else { "Dr. Ab ab cad.\n" };
+    let line = |i: usize| if i.is_multiple_of(8) { "Ab cab. Bad add.\n" } else { "Dr. Ab ab cad.\n" };
     let source = scratch.write("several", (0..200).map(line).collect::<String>());
     let settings = || Settings { source: vec![source.clone()], steps: Some(4), ..settings(&scratch) };
     let share = || {

@@ -57,7 +57,7 @@ fn numbers(pairs: usize, count: usize, seed: u64) -> Vec<u32> {
     let border = |part: usize| (part as u64 * pairs as u64 / count as u64) as u32;
     let draw = |part: usize| {
         let (begin, end) = (border(part), border(part + 1));
-        begin + (u64::from(random.bits(part as u32)) * u64::from(end - begin) >> 32) as u32
+        begin + ((u64::from(random.bits(part as u32)) * u64::from(end - begin)) >> 32) as u32
     };
     (0..count).map(draw).collect()
 }

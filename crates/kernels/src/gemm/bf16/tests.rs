@@ -53,7 +53,15 @@ const SIZES: [[usize; 3]; 26] = [
     [112, 608, 48],
 ];
 
-fn product_matches<B: Real, C: Real>(isa: Isa, [m, k, n]: [usize; 3], b: &[B], tolerance: f64, name: &str) {
+fn product_matches<'b, B: Real, C: Real>(
+    isa: Isa,
+    [m, k, n]: [usize; 3],
+    b: &'b [B],
+    tolerance: f64,
+    name: &str,
+) where
+    Right<'b>: From<Matrix<'b, B>>,
+{
     let (a, bias) = (rounded(1, m * k), normal(3, n));
     let cpu = Cpu { isa, threads: Threads::new(2) };
     for variant in 0..16 {
