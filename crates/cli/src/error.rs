@@ -55,6 +55,9 @@ pub(crate) enum Error {
     /// A line of the input makes no sense.
     #[error("{input}, line {line}: {problem}")]
     Line { input: String, line: usize, problem: String },
+    /// A document makes no sense.
+    #[error("{input}: {problem}")]
+    Document { input: String, problem: String },
     /// The input cannot be read.
     #[error("{input}: {source}")]
     Input { input: String, source: std::io::Error },
@@ -66,11 +69,14 @@ pub(crate) enum Error {
 impl Error {
     /// How the program ends. Where another command line would help, it ends as when the parser of flags refuses one.
     pub(crate) fn exit_code(&self) -> ExitCode {
+        use attentive_train::Error::{Changed, SettingsFile};
         match self {
             Error::Interrupted => ExitCode::from(interrupt::CODE),
-            Error::Flag { .. } | Error::Usage(_) | Error::Batch { .. } | Error::Kernel(_) => {
-                ExitCode::from(2)
-            }
+            Error::Flag { .. }
+            | Error::Usage(_)
+            | Error::Batch { .. }
+            | Error::Kernel(_)
+            | Error::Train(SettingsFile { .. } | Changed { .. }) => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }
     }

@@ -7,7 +7,7 @@ use attentive_model::families::transformer::{Transformer, TransformerConfig};
 use attentive_model::layers::NormPlacement;
 use attentive_tensor::{Activation, CpuBackend};
 use attentive_text::tokenizer::{Side, Tokenizer};
-use attentive_train::metrics::{Metric, ValidationMetric};
+use attentive_train::metrics::{Metric, Reached, ValidationMetric};
 use attentive_train::{logs, settings};
 use clap::Args;
 use serde::Serialize;
@@ -142,10 +142,11 @@ impl Training {
             return Ok(None);
         }
         let settings = settings::load(folder)?;
+        let reached = Reached::of(&metrics);
         let mut training = Training {
-            steps: 0,
-            epochs: 0.0,
-            seconds: 0.0,
+            steps: reached.step,
+            epochs: reached.epoch,
+            seconds: reached.seconds,
             loss: None,
             validations: 0,
             best: None,
@@ -154,16 +155,10 @@ impl Training {
             events: Vec::new(),
         };
         for metric in metrics {
-            training.steps = training.steps.max(metric.step());
             match metric {
-                Metric::Step(step) => {
-                    training.epochs = step.epoch;
-                    training.seconds = step.seconds;
-                    training.loss = Some(step.loss);
-                }
+                Metric::Step(step) => training.loss = Some(step.loss),
                 Metric::Validation(validation) => {
                     training.validations += 1;
-                    training.seconds = validation.seconds;
                     if validation.best {
                         training.best = Some(validation);
                     }
@@ -171,6 +166,7 @@ impl Training {
                 Metric::Event(event) => {
                     training.events.push(format!("step {}: {}", event.step, event.message))
                 }
+                Metric::End(_) => {}
             }
         }
         Ok(Some(training))

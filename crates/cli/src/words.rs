@@ -71,6 +71,12 @@ pub(crate) fn count(number: usize, thing: &str) -> String {
     format!("{} {thing}{}", thousands(number), if number == 1 { "" } else { "s" })
 }
 
+/// A share in percent with one decimal. Only the whole is 100.0 %.
+pub(crate) fn percent(part: usize, whole: usize) -> String {
+    let percent = 100.0 * part as f64 / whole.max(1) as f64;
+    format!("{:.1} %", if part < whole { percent.min(99.9) } else { percent })
+}
+
 /// A number with commas between its thousands.
 pub(crate) fn thousands(number: usize) -> String {
     let digits = number.to_string();
@@ -105,6 +111,10 @@ mod tests {
     #[test]
     fn numbers_and_times_are_written_for_people() {
         assert_eq!([0, 999, 1000, 1234567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!(
+            [percent(1999, 2000), percent(2000, 2000), percent(1, 3), percent(0, 0)],
+            ["99.9 %", "100.0 %", "33.3 %", "0.0 %"]
+        );
         assert_eq!(
             [0.4, 61.0, 3600.0, 7384.0].map(duration),
             ["0 s", "1 min 01 s", "1 h 00 min", "2 h 03 min"]

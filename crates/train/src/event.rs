@@ -1,6 +1,7 @@
 //! What a run tells whoever watches it. The library itself prints nothing.
 
 use crate::metrics::{StepMetric, ValidationMetric};
+use crate::settings::Choice;
 use std::fmt;
 
 /// Something that happened in a run.
@@ -8,6 +9,8 @@ use std::fmt;
 pub enum Event {
     /// Something takes a while before training begins.
     Preparing(&'static str),
+    /// A setting was chosen that was left open.
+    Chosen(Choice),
     /// Training begins, or goes on.
     Begin(Begin),
     /// A step was made.
@@ -67,6 +70,8 @@ pub struct Sample {
 pub enum Reason {
     /// All steps were made.
     Steps,
+    /// The learning rate is down to zero.
+    Schedule,
     /// The corpus was gone through often enough.
     Epochs,
     /// The time is over.
@@ -81,11 +86,43 @@ impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
             Reason::Steps => "all steps are made",
+            Reason::Schedule => "all planned steps are made",
             Reason::Epochs => "all epochs are over",
             Reason::Minutes => "the time is over",
             Reason::Patience => "it does not get better any more",
             Reason::Interrupted => "it was interrupted",
         })
+    }
+}
+
+/// Why a model would be better after more training.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Undertrained {
+    /// The learning rate was still rising.
+    WarmUp {
+        /// Steps of the warm-up.
+        warmup: u64,
+    },
+    /// The learning rate had not come down to zero yet.
+    Schedule {
+        /// The step at which it would have.
+        end: u64,
+    },
+    /// The validation loss was still falling.
+    Improving,
+}
+
+impl fmt::Display for Undertrained {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        match self {
+            Undertrained::WarmUp { warmup } => {
+                write!(f, "the run ended within the warm-up of {warmup} steps: the model has hardly learned")
+            }
+            Undertrained::Schedule { end } => {
+                write!(f, "the run ended before the schedule was complete at step {end}")
+            }
+            Undertrained::Improving => f.write_str("the validation loss was still falling"),
+        }
     }
 }
 
@@ -102,6 +139,8 @@ pub struct Outcome {
     pub seconds: f64,
     /// What is in the folder: the validation of the model that was saved, if there was any.
     pub best: Option<ValidationMetric>,
+    /// Why more training would make it better, if it would.
+    pub undertrained: Option<Undertrained>,
     /// Seconds of this session in which steps were made.
     pub session: f64,
     /// Seconds of these that were spent waiting for batches.

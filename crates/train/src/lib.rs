@@ -1,6 +1,6 @@
 //! From a corpus to a trained model.
 //!
-//! [`Run`] is the whole of it: [`Settings`] and an empty folder in, [`Event`]s on the way, a model in the
+//! [`Run`] is the whole of it: [`Settings`], or a [`Draft`] of some of them, and an empty folder in, [`Event`]s on the way, a model in the
 //! folder at the end. Its parts, in the order in which a step meets them: [`corpus`] makes batches,
 //! [`Learner`] learns from them at the rate of a [`schedule`], a moving average follows the weights,
 //! [`Validation`] judges them, and checkpoints let all of it go on to the same bits after it was killed. This
@@ -27,9 +27,9 @@ mod validation;
 mod vocabulary;
 
 pub use error::Error;
-pub use event::{Begin, Event, Outcome, Progress, Reason, Sample};
+pub use event::{Begin, Event, Outcome, Progress, Reason, Sample, Undertrained};
 pub use learner::Learner;
 pub use run::Run;
-pub use settings::Settings;
+pub use settings::{Draft, Settings};
 pub use validation::{Judgement, Validation};
 pub use vocabulary::Vocabulary;

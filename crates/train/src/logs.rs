@@ -2,7 +2,7 @@
 //! to a checkpoint.
 
 use crate::Error;
-use crate::metrics::Metric;
+use crate::metrics::{EndMetric, Metric};
 use crate::tensorboard::EventFile;
 use std::fs::{File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
@@ -17,6 +17,8 @@ pub(crate) struct Log {
     path: PathBuf,
     file: File,
     bytes: u64,
+    /// Where the line begins that says that the run has ended, if it has.
+    end: Option<u64>,
     events: EventFile,
 }
 
@@ -25,14 +27,30 @@ impl Log {
     pub(crate) fn open(folder: &Path, bytes: u64) -> Result<Log, Error> {
         let path = folder.join(FILE_NAME);
         let options = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-        let mut log =
-            Log { file: options.map_err(Error::file(&path))?, path, bytes, events: EventFile::open(folder)? };
+        let mut log = Log {
+            file: options.map_err(Error::file(&path))?,
+            path,
+            bytes,
+            end: None,
+            events: EventFile::open(folder)?,
+        };
         log.cut(bytes)?;
         Ok(log)
     }
 
+    /// Adds the line that says where the run ended. Should it go on, the line is removed.
+    pub(crate) fn write_end(&mut self, end: EndMetric) -> Result<(), Error> {
+        let bytes = self.bytes;
+        self.write(&Metric::End(end))?;
+        self.end = Some(bytes);
+        Ok(())
+    }
+
     /// Adds a line.
     pub(crate) fn write(&mut self, metric: &Metric) -> Result<(), Error> {
+        if let Some(bytes) = self.end {
+            self.cut(bytes)?;
+        }
         let line = serde_json::to_string(metric).expect("a plain structure") + "\n";
         self.file.write_all(line.as_bytes()).map_err(Error::file(&self.path))?;
         self.bytes += line.len() as u64;
@@ -51,6 +69,7 @@ impl Log {
         let length = self.file.metadata().map_err(Error::file(&self.path))?.len();
         // A log that somebody has shortened goes on where it ends: it is for people, and no reason to stop.
         self.bytes = bytes.min(length);
+        self.end = None;
         self.file.set_len(self.bytes).map_err(Error::file(&self.path))?;
         self.file.seek(SeekFrom::Start(self.bytes)).map_err(Error::file(&self.path))?;
         let kept = std::fs::read(&self.path).map_err(Error::file(&self.path))?;
@@ -97,6 +116,11 @@ mod tests {
         let mut log = Log::open(&folder, bytes).unwrap();
         log.write(&line(3)).unwrap();
         assert_eq!(read(&folder).unwrap(), [line(1), line(3)]);
+        let end = EndMetric { step: 4, epoch: 0.5, seconds: 1.0, reason: "the end".to_owned() };
+        log.write_end(end.clone()).unwrap();
+        assert_eq!(read(&folder).unwrap(), [line(1), line(3), Metric::End(end)]);
+        log.write(&line(5)).unwrap();
+        assert_eq!(read(&folder).unwrap(), [line(1), line(3), line(5)]);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

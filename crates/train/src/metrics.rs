@@ -5,6 +5,7 @@
 //!  "tokens_per_second":14000.0,"seconds":12.5}
 //! {"kind":"validation","step":500,"loss":2.9,"bleu":21.3,"chrf":null,"seconds":131.0,"best":true}
 //! {"kind":"event","step":500,"message":"…"}
+//! {"kind":"end","step":520,"epoch":4.1,"seconds":140.2,"reason":"the time is over"}
 //! ```
 
 use serde::{Deserialize, Deserializer, Serialize};
@@ -19,6 +20,8 @@ pub enum Metric {
     Validation(ValidationMetric),
     /// Something happened that a reader of the plots wants to know.
     Event(EventMetric),
+    /// The run ended here. The line is gone when the run goes on.
+    End(EndMetric),
 }
 
 impl Metric {
@@ -27,7 +30,8 @@ impl Metric {
         match self {
             Metric::Step(StepMetric { step, .. })
             | Metric::Validation(ValidationMetric { step, .. })
-            | Metric::Event(EventMetric { step, .. }) => *step,
+            | Metric::Event(EventMetric { step, .. })
+            | Metric::End(EndMetric { step, .. }) => *step,
         }
     }
 }
@@ -83,6 +87,51 @@ pub struct EventMetric {
     pub step: u64,
     /// What it was, in a sentence.
     pub message: String,
+}
+
+/// Where a run ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EndMetric {
+    /// Steps made.
+    pub step: u64,
+    /// How often the corpus was gone through, with a fraction.
+    #[serde(deserialize_with = "number")]
+    pub epoch: f64,
+    /// Seconds of training, over all sessions.
+    #[serde(deserialize_with = "number")]
+    pub seconds: f64,
+    /// Why it ended.
+    pub reason: String,
+}
+
+/// How far a run has come, as its log tells.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Reached {
+    /// Steps made.
+    pub step: u64,
+    /// How often the corpus was gone through, with a fraction.
+    pub epoch: f64,
+    /// Seconds of training, over all sessions.
+    pub seconds: f64,
+}
+
+impl Reached {
+    /// The numbers that the run itself told last: those of its end, or those of the last lines if it was killed.
+    pub fn of(metrics: &[Metric]) -> Reached {
+        let mut reached = Reached::default();
+        for metric in metrics {
+            reached.step = reached.step.max(metric.step());
+            match metric {
+                Metric::Step(StepMetric { epoch, seconds, .. })
+                | Metric::End(EndMetric { epoch, seconds, .. }) => {
+                    (reached.epoch, reached.seconds) = (*epoch, *seconds);
+                }
+                Metric::Validation(validation) => reached.seconds = validation.seconds,
+                Metric::Event(_) => {}
+            }
+        }
+        reached
+    }
 }
 
 /// JSON has no word for infinity or for what is no number, and writes `null`: a norm that went astray must not make a log

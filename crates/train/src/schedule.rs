@@ -45,6 +45,17 @@ pub struct LearningRate {
 }
 
 impl Schedule {
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Schedule::Paper => "paper",
+            Schedule::InverseSqrt => "inverse-sqrt",
+            Schedule::Cosine => "cosine",
+            Schedule::Linear => "linear",
+            Schedule::Constant => "constant",
+        }
+    }
+
     /// Whether it leads to a last step, which has to be known.
     pub fn needs_steps(self) -> bool {
         matches!(self, Schedule::Cosine | Schedule::Linear)

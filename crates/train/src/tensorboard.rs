@@ -87,6 +87,7 @@ fn summary(metric: &Metric) -> Summary {
             std::iter::once(number("loss/validation", validation.loss)).chain(scores).collect()
         }
         Metric::Event(event) => vec![text("events", &event.message)],
+        Metric::End(end) => vec![text("events", &end.reason), number("epoch", end.epoch)],
     };
     Summary { values }
 }

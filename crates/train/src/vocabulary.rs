@@ -7,6 +7,7 @@ use attentive_model::families::transformer::TransformerConfig;
 use attentive_tensor::Random;
 use attentive_text::tokenizer::train::{Kind, Trainer};
 use attentive_text::tokenizer::{Side, Tokenizer};
+use std::collections::HashSet;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -107,9 +108,7 @@ fn train(settings: &Settings, corpus: &Corpus) -> Result<Tokenizer, Error> {
         TokenizerKind::Unigram => Kind::Unigram,
     };
     let mut trainer = Trainer::new(kind, settings.vocab_size).character_coverage(settings.character_coverage);
-    let (pairs, sampled) = (corpus.len(), corpus.len().min(SAMPLE));
-    let numbers: Vec<u32> = (0..sampled).map(|i| (i as u64 * pairs as u64 / sampled as u64) as u32).collect();
-    for numbers in numbers.chunks(CHUNK) {
+    for numbers in sample(corpus).chunks(CHUNK) {
         let (mut sources, mut targets) = (String::new(), String::new());
         corpus.read(numbers, |_, source, target| {
             for (text, line) in [(&mut sources, source), (&mut targets, target)] {
@@ -122,4 +121,22 @@ fn train(settings: &Settings, corpus: &Corpus) -> Result<Tokenizer, Error> {
         trainer.text(&targets, Side::Target);
     }
     Ok(trainer.joint()?)
+}
+
+/// The pairs that a tokenizer is trained on.
+fn sample(corpus: &Corpus) -> Vec<u32> {
+    let (pairs, sampled) = (corpus.len(), corpus.len().min(SAMPLE));
+    (0..sampled).map(|i| (i as u64 * pairs as u64 / sampled as u64) as u32).collect()
+}
+
+/// How many different characters the pairs have that a tokenizer is trained on.
+pub(crate) fn characters(corpus: &Corpus) -> Result<usize, Error> {
+    let mut seen = HashSet::new();
+    for numbers in sample(corpus).chunks(CHUNK) {
+        corpus.read(numbers, |_, source, target| {
+            seen.extend(source.chars().chain(target.chars()));
+            true
+        })?;
+    }
+    Ok(seen.len())
 }

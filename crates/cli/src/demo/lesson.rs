@@ -36,8 +36,8 @@ impl Lesson {
         }
     }
 
-    /// Trains a model in a folder, or goes on with the one that is there; none if the person has stopped it.
-    pub(super) fn learn(mut self, folder: &Path, settings: &Settings) -> Result<Option<Outcome>, Error> {
+    /// Trains a model in a folder, or goes on with the one that is there, until it is done or interrupted.
+    pub(super) fn learn(mut self, folder: &Path, settings: &Settings) -> Result<Outcome, Error> {
         let stop = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&stop);
         interrupt::on_signal(move || {
@@ -52,17 +52,16 @@ impl Lesson {
         self.bar.finish_and_clear();
         let outcome = outcome?;
         if outcome.reason == Reason::Interrupted {
-            self.line("stopped");
-            return Ok(None);
+            return Err(Error::Interrupted);
         }
         self.line(&format!("{} steps in {}\n", outcome.step, duration(outcome.seconds)));
         stop.store(true, Ordering::Relaxed);
-        Ok(Some(outcome))
+        Ok(outcome)
     }
 
     fn event(&mut self, event: &Event) {
         match event {
-            Event::Preparing(_) => {}
+            Event::Preparing(_) | Event::Chosen(_) => {}
             Event::Begin(begin) => self.begin(begin),
             Event::Progress(progress) => {
                 self.bar.set_position((progress.share.unwrap_or(0.0) * FULL as f64) as u64);

@@ -13,7 +13,7 @@ use crate::words::thousands;
 use crate::{output, terminal};
 use answer::{Answer, answers, text};
 use attentive_train::numbers::{self, Language, NumberCorpus, NumberPair, SHOWN};
-use attentive_train::{Outcome, Settings};
+use attentive_train::{Outcome, Run, Settings};
 use clap::Args;
 use lesson::Lesson;
 use question::Question;
@@ -78,14 +78,14 @@ pub(crate) fn run(demo: &Demo) -> Result<(), Error> {
 }
 
 fn write_corpus(folder: &Path, seed: u64) -> Result<(), Error> {
-    let (corpus, _) = numbers::prepare(folder, seed)?;
+    let corpus = numbers::prepare(folder, seed)?;
     let NumberCorpus { train, validation, test } = corpus;
     let name = folder.display();
     output::write(&format!(
         "{} pairs to learn from, {} to validate on and {} to test on are in {name}. Try:\n\n  \
          attentive train --source {name}/train.source --target {name}/train.target \\\n    \
          --valid-source {name}/valid.source --valid-target {name}/valid.target \\\n    \
-         --tokenizer {name}/tokenizer --preset tiny --warmup 400 --minutes 2 --out model\n",
+         --tokenizer {name}/tokenizer --preset tiny --minutes 2 --out model\n",
         train.len(),
         validation.len(),
         test.len()
@@ -94,15 +94,17 @@ fn write_corpus(folder: &Path, seed: u64) -> Result<(), Error> {
 
 fn learn_and_show(demo: &Demo) -> Result<(), Error> {
     let folder = Folder::new(demo.out.as_deref());
-    let (corpus, settings) = numbers::prepare(&folder.path.join("numbers"), demo.seed)?;
+    let numbers = folder.path.join("numbers");
+    let settings = numbers::settings(&numbers, demo.seed);
     let settings = Settings {
         steps: demo.steps.map_or(settings.steps, |steps| Some(steps as u64)),
         threads: demo.threads,
         ..settings
     };
-    let Some(outcome) = Lesson::new(demo.quiet || demo.json).learn(&folder.path, &settings)? else {
-        return Ok(());
-    };
+    // Another run or model in the folder must not be touched.
+    Run::refuse_folder(&folder.path, &settings)?;
+    let corpus = numbers::prepare(&numbers, demo.seed)?;
+    let outcome = Lesson::new(demo.quiet || demo.json).learn(&folder.path, &settings)?;
     let mut translator = Translator::load(&folder.path, &settings)?;
     // The model is in memory; what is not to be kept goes before a person may leave without a word.
     drop(folder);

@@ -2,6 +2,7 @@
 
 use super::translator::Translator;
 use crate::error::Error;
+use crate::words::percent;
 use attentive_train::numbers::{Language, NumberPair};
 use serde::Serialize;
 
@@ -46,7 +47,6 @@ impl Score {
 
     /// What a person reads.
     pub(super) fn text(&self) -> String {
-        let percent = |exact: usize, of: usize| format!("{:.1} %", 100.0 * exact as f64 / of as f64);
         let languages: Vec<String> = self
             .languages
             .iter()

@@ -26,6 +26,9 @@ pub(super) struct Flags {
     #[arg(long, value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     valid_target: Vec<PathBuf>,
+    /// Pairs of the corpus to hold out and validate on, where there are no files for it [default: chosen]
+    #[arg(long, value_name = "N", help_heading = "Data")]
+    hold_out: Option<usize>,
     /// The field of the source in .jsonl [default: source]
     #[arg(long, value_name = "NAME", help_heading = "Data")]
     source_field: Option<String>,
@@ -46,7 +49,7 @@ pub(super) struct Flags {
     #[arg(long, visible_alias = "kind", value_name = "KIND", value_parser = ["bpe", "unigram"])]
     #[arg(help_heading = "Tokenizer")]
     tokenizer_kind: Option<String>,
-    /// How many tokens to train, for both sides together, the special ones included [default: 8000]
+    /// How many tokens to train, for both sides together, the special ones included [default: chosen]
     #[arg(long, value_name = "N", value_parser = between::<8, 1_000_000>, help_heading = "Tokenizer")]
     vocab_size: Option<usize>,
     /// The share of the text whose characters get pieces [default: 1]
@@ -57,7 +60,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "P", help_heading = "Tokenizer")]
     bpe_dropout: Option<f64>,
 
-    /// The sizes of the model [default: small]
+    /// The sizes of the model [default: chosen]
     #[arg(long, value_name = "NAME", value_parser = ["tiny", "small", "base", "big"], help_heading = "Model")]
     preset: Option<String>,
     /// The width of the model, if not the preset's
@@ -75,7 +78,7 @@ pub(super) struct Flags {
     /// Layers of the decoder, if not the preset's
     #[arg(long, value_name = "N", help_heading = "Model")]
     decoder_layers: Option<usize>,
-    /// Dropout of embeddings and sublayers, if not the preset's
+    /// Dropout of embeddings and sublayers [default: chosen]
     #[arg(long, value_name = "P", help_heading = "Model")]
     dropout: Option<f64>,
     /// Dropout of attention weights [default: 0]
@@ -85,20 +88,23 @@ pub(super) struct Flags {
     #[arg(long, value_name = "PLACE", value_parser = ["post", "pre"], help_heading = "Model")]
     norm: Option<String>,
 
-    /// Tokens of a batch, sources and targets together [default: 8192]
+    /// Tokens of a batch, sources and targets together [default: chosen]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     batch_tokens: Option<usize>,
     /// Batches of a step, each weighted by its target tokens [default: 1]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     accumulate: Option<usize>,
-    /// How the learning rate changes [default: paper]
+    /// How the learning rate changes [default: chosen]
     #[arg(long, value_name = "NAME", help_heading = "Learning")]
     #[arg(value_parser = ["paper", "noam", "inverse-sqrt", "cosine", "linear", "constant"])]
     schedule: Option<String>,
-    /// The factor of the paper's schedule [default: 1], or the peak of the others [default: 0.0005]
+    /// The step at which a cosine or a line reaches zero, where the run ends [default: chosen, or --steps]
+    #[arg(long, value_name = "N", help_heading = "Learning")]
+    schedule_steps: Option<u64>,
+    /// The factor of the paper's schedule, or the peak of the others [default: chosen]
     #[arg(long, value_name = "X", help_heading = "Learning")]
     learning_rate: Option<f64>,
-    /// Steps over which the learning rate rises [default: 4000]
+    /// Steps over which the learning rate rises [default: chosen]
     #[arg(long, value_name = "N", help_heading = "Learning")]
     warmup: Option<u64>,
     /// β₁ of Adam [default: 0.9]
@@ -120,7 +126,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "X", help_heading = "Learning")]
     label_smoothing: Option<f64>,
     /// Validate and save a moving average of the weights, of which so much stays from step to step, say
-    /// 0.999 [default: 0]
+    /// 0.999; 0 for none [default: chosen]
     #[arg(long, value_name = "X", help_heading = "Learning")]
     ema: Option<f64>,
     /// Average so many of the last checkpoints at the end [default: 0]
@@ -136,16 +142,16 @@ pub(super) struct Flags {
     /// Stop after so many minutes of training, over all sessions
     #[arg(long, value_name = "X", help_heading = "Course")]
     minutes: Option<f64>,
-    /// Stop after so many validations without a better one
+    /// Stop after so many validations without a better one [default: 10 where nothing else ends the run]
     #[arg(long, value_name = "N", help_heading = "Course")]
     patience: Option<u64>,
-    /// What makes a model better, for --patience and for the model that is kept [default: loss]
+    /// What makes a model better, for --patience and for the model that is kept [default: chosen]
     #[arg(long, value_name = "MEASURE", value_parser = ["loss", "bleu", "chrf"], help_heading = "Course")]
     early_stopping: Option<String>,
-    /// Steps between two validations [default: 500]
+    /// Steps between two validations [default: chosen]
     #[arg(long, value_name = "N", help_heading = "Course")]
     validate_every: Option<u64>,
-    /// Validation pairs that are translated for BLEU and chrF; 0 for none [default: 1000]
+    /// Validation pairs that are translated for BLEU and chrF; 0 for none [default: chosen]
     #[arg(long, value_name = "N", help_heading = "Course")]
     validate_lines: Option<usize>,
     /// Hypotheses that validation keeps while it translates; 1 is greedy [default: 1]

@@ -1,20 +1,21 @@
 //! `attentive train`: two text files in, a translator out.
 
 mod flags;
+mod said;
 mod watch;
 
 use crate::error::Error;
 use crate::interrupt::on_signal;
 use crate::output;
-use attentive_train::{Outcome, Reason, Run, Settings, settings};
+use attentive_train::{Outcome, Reason, Run};
 use clap::Args;
 use flags::Flags;
+use said::Said;
 use serde::Serialize;
 use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use toml::Table;
 use watch::Watch;
 
 /// The options of `attentive train`.
@@ -42,58 +43,74 @@ pub(crate) struct Train {
 
 const EXAMPLES: &str = "\
 Examples:
+  attentive train --source train.en --target train.de --out en-de --minutes 30
   attentive train --source train.en --target train.de \\
                   --valid-source val.en --valid-target val.de --out en-de --minutes 60
   attentive train --out en-de --resume                        go on after Ctrl-C, kill or a power cut
   attentive train --out en-de --resume --minutes 120          go on for longer
   attentive train --config en-de/train.toml --seed 2 --out second
 
-Without flags it is the recipe of the paper: post-norm, Adam(0.9, 0.98, 1e-9), its schedule, label \
-smoothing 0.1. A run stops at --steps, --epochs or --minutes, or when --patience validations brought \
-nothing better; given none of these, after 10 such validations.
+What is not given is chosen before the first step, from the size of the corpus and the time; the run says what \
+and why, and writes it into DIR/train.toml. The rule:
+  --hold-out        2 % of the pairs, 50 to 1,000, at most a tenth; none with --valid-source
+  --vocab-size      3 · √bytes, at most 32,000, at least twice the characters
+  --preset          small; tiny below 10 thousand tokens; base from 20 million on, given two hours or no --minutes;
+                    a smaller one as long as fewer than 500 steps would fit into --minutes
+  --batch-tokens    a 150th of the corpus, 2,048 to 8,192; 16,384 for base and big
+  --schedule        cosine, down to zero at the last of the steps that fit into the limits given, which
+                    --schedule-steps names; a few steps are timed for --minutes, of which at most 40 epochs or
+                    4,000 steps are used, whichever is more. Without a limit: inverse-sqrt
+  --warmup          a quarter of these steps, at most 4,000; without a limit ten epochs, 200 to 4,000
+  --learning-rate   0.0016 · (256 / d_model)^1.2, at most 0.002
+  --dropout         0.3 if each pair is seen 12 times or more, 0.2 if 4 times or more, else 0.1; corpora above
+                    5 million tokens and tiny models get at most 0.2, corpora above 20 million 0.1
+  --ema             0.999
+  --validate-every  8 times in a run below 10 minutes, 12 times in a longer one; without a limit once an epoch
+  --validate-lines  33 for each minute, 100 to 1,000
+  --early-stopping  bleu if 500 lines or more are translated to validate, else chrf
+  --patience        10 without a limit, else none
+All else is the recipe of the paper: post-norm, Adam(0.9, 0.98, 1e-9), label smoothing 0.1.
+
+A run stops at --steps, --epochs or --minutes, when its schedule is complete, or when --patience validations \
+brought nothing better. --resume with a higher limit prolongs the schedule.
 
 DIR is a model folder that attentive, transformers (MarianMTModel) and CTranslate2's converter read as \
 it is. It also has checkpoints/, metrics.jsonl and train.toml, the settings of the run.
 
-Ctrl-C saves and leaves; a second Ctrl-C leaves at once.";
+Ctrl-C saves and leaves with exit code 130; a second Ctrl-C leaves at once.";
 
 pub(crate) fn run(train: &Train) -> Result<(), Error> {
     let stop = Arc::new(AtomicBool::new(false));
-    let asked = Arc::clone(&stop);
+    let (asked, quiet) = (Arc::clone(&stop), train.quiet);
     on_signal(move || {
         asked.store(true, Ordering::Relaxed);
-        let _ = writeln!(stderr(), "\nsaving; once more, and it ends at once");
+        if !quiet {
+            let _ =
+                writeln!(stderr(), "\nThe run is being saved. Press Ctrl-C again to end it without saving.");
+        }
     });
-    let settings = train.settings()?;
+    let said = Said::read(train)?;
     let mut watch = Watch::new(train.quiet);
     let folder = &train.out;
     let outcome = {
         let mut tell = |event: &_| watch.event(event);
-        let run = if train.resume { Run::resume } else { Run::begin };
-        run(folder, settings, &mut tell).and_then(|mut run| run.train(&stop, &mut tell))
+        said.draft().and_then(|draft| {
+            let run = if train.resume {
+                Run::resume(folder, draft, &mut tell)
+            } else {
+                Run::begin(folder, draft, &mut tell)
+            };
+            run.and_then(|mut run| run.train(&stop, &mut tell))
+        })
     };
     watch.end();
-    let outcome = outcome?;
+    let outcome = outcome.map_err(|error| said.blame(error))?;
     if train.json {
-        output::json(&Report::new(&outcome, folder))
+        output::json(&Report::new(&outcome, folder))?;
     } else {
-        watch.summary(&outcome, folder);
-        Ok(())
+        watch.summary(&outcome, folder, said.limits());
     }
-}
-
-impl Train {
-    /// What the folder's run began with if it is to go on, or else the file, or else the defaults; and the
-    /// flags.
-    fn settings(&self) -> Result<Settings, Error> {
-        let begun = settings::path(&self.out);
-        let file = match (&self.config, self.resume && begun.exists()) {
-            (Some(config), _) => settings::read(config)?,
-            (None, true) => settings::read(&begun)?,
-            (None, false) => Table::new(),
-        };
-        Ok(Settings::merge(file, self.flags.table())?)
-    }
+    if outcome.reason == Reason::Interrupted { Err(Error::Interrupted) } else { Ok(()) }
 }
 
 /// What the command says at the end.
@@ -109,6 +126,8 @@ struct Report<'a> {
     bleu: Option<f64>,
     chrf: Option<f64>,
     best_step: Option<u64>,
+    /// Why more training would make the model better, if it would.
+    undertrained: Option<String>,
     /// The share of the steps' time that was spent waiting for batches.
     waited: f64,
 }
@@ -127,6 +146,7 @@ impl Report<'_> {
             bleu: best.and_then(|best| best.bleu),
             chrf: best.and_then(|best| best.chrf),
             best_step: best.map(|best| best.step),
+            undertrained: outcome.undertrained.map(|why| why.to_string()),
             waited: outcome.waited_share(),
         }
     }

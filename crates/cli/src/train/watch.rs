@@ -32,6 +32,7 @@ impl Watch {
     pub(super) fn event(&mut self, event: &Event) {
         match event {
             Event::Preparing(what) => self.prepare(what),
+            Event::Chosen(choice) => self.line(&choice.to_string()),
             Event::Begin(begin) => self.begin(begin),
             Event::Progress(progress) => self.progress(progress),
             Event::Step(metric) => self.step(metric),
@@ -45,8 +46,8 @@ impl Watch {
         self.bar.finish_and_clear();
     }
 
-    /// What came of it.
-    pub(super) fn summary(&self, outcome: &Outcome, folder: &Path) {
+    /// What came of it, given the limits of the run.
+    pub(super) fn summary(&self, outcome: &Outcome, folder: &Path, limits: Vec<(&str, f64)>) {
         let folder = folder.display();
         let Outcome { step, epoch, reason, .. } = outcome;
         if *reason == Reason::Interrupted {
@@ -61,6 +62,11 @@ impl Watch {
             100.0 * outcome.waited_share(),
         ));
         self.line(&format!("the model is in {folder}"));
+        if let Some(why) = outcome.undertrained {
+            let more: String =
+                limits.iter().map(|(name, number)| format!(" --{name} {}", (4.0 * number).ceil())).collect();
+            self.line(&format!("{why}; to go on: attentive train --out {folder} --resume{more}"));
+        }
     }
 
     fn prepare(&self, what: &str) {

@@ -95,6 +95,45 @@ fn a_folder_that_is_kept_is_a_model_with_its_report_and_is_not_trained_again() {
 }
 
 #[test]
+fn a_folder_with_another_run_or_model_is_left_alone() {
+    let scratch = Folder::new("occupied");
+    let out = scratch.0.join("out");
+    let arguments =
+        |seed: &'static str| ["--steps", "2", "--seed", seed, "--out", out.to_str().unwrap(), "21"];
+    assert_eq!(demo(&arguments("1"), &scratch).code, Some(0));
+    let corpus = std::fs::read(out.join("numbers/train.source")).unwrap();
+    let other = demo(&arguments("2"), &scratch);
+    assert!(other.code == Some(2) && other.stderr.lines().count() == 1, "{}", other.stderr);
+    other.says(&["seed", "began with 1"]);
+    assert!(corpus == std::fs::read(out.join("numbers/train.source")).unwrap());
+
+    std::fs::remove_dir_all(&out).unwrap();
+    std::fs::create_dir_all(&out).unwrap();
+    std::fs::write(out.join("model.safetensors"), "weights").unwrap();
+    demo(&arguments("1"), &scratch).failed(&["there is a model in"]);
+    assert_eq!(std::fs::read_dir(&out).unwrap().count(), 1);
+}
+
+#[test]
+#[cfg(unix)]
+fn ctrl_c_ends_it_with_130() {
+    let scratch = Folder::new("interrupt");
+    let out = scratch.0.join("out");
+    let mut command = program("demo");
+    command.args(["--out", out.to_str().unwrap()]).env("TMPDIR", &scratch.0);
+    let mut child =
+        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+    let begin = std::time::Instant::now();
+    while !out.join("metrics.jsonl").exists() {
+        assert!(begin.elapsed().as_secs() < 120, "the demo did not begin");
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
 fn without_a_question_examples_and_the_attention_of_one_are_shown_without_colours() {
     let scratch = Folder::new("shown");
     let shown = demo(&["--steps", "2", "--quiet"], &scratch);

@@ -13,7 +13,7 @@ const TEXT: &str = "a dog runs on the grass. the old dog sleeps. cats hide in th
                     a big bear likes fish.\n";
 
 /// A folder for the tests of this file.
-fn folder() -> &'static Path {
+pub(super) fn folder() -> &'static Path {
     static FOLDER: OnceLock<PathBuf> = OnceLock::new();
     FOLDER.get_or_init(|| {
         let path = std::env::temp_dir().join(format!("attentive-translate-{}", std::process::id()));
@@ -36,12 +36,12 @@ fn make_model(folder: &Path) {
 }
 
 /// The program with the model and further options.
-fn translate(options: &str) -> Command {
+pub(super) fn translate(options: &str) -> Command {
     program(&format!("translate --model {} {options}", folder().join("model").display()))
 }
 
 /// Runs it on an input.
-fn fed(options: &str, input: &[u8]) -> Outcome {
+pub(super) fn fed(options: &str, input: &[u8]) -> Outcome {
     let file = file("input", input);
     let mut program = translate(options);
     program.stdin(std::fs::File::open(file).unwrap());
@@ -49,7 +49,7 @@ fn fed(options: &str, input: &[u8]) -> Outcome {
 }
 
 /// A new file.
-fn file(name: &str, contents: &[u8]) -> PathBuf {
+pub(super) fn file(name: &str, contents: &[u8]) -> PathBuf {
     static NUMBER: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
     let number = NUMBER.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
     let path = folder().join(format!("{name}-{number}"));

@@ -20,6 +20,7 @@ mod error;
 mod fields;
 mod files;
 mod filter;
+mod held_out;
 mod pairs;
 mod sentences;
 mod shuffle;

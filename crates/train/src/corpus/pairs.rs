@@ -1,6 +1,7 @@
 //! The corpus: all pairs by their numbers.
 
 use super::fields::LineFormat;
+use super::held_out::Selection;
 use super::text_file::TextFile;
 use super::unpack::Cache;
 use super::{CorpusFiles, Error};
@@ -8,13 +9,16 @@ use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Pairs of source and target, on the disk.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct Corpus {
-    parts: Vec<Part>,
-    /// The number of the first pair of each part, and of all pairs.
+    parts: Arc<[Part]>,
+    /// The number of the first pair of each part, and of all pairs of the files.
     begins: Vec<u32>,
+    /// The pairs that belong to this corpus.
+    selection: Selection,
 }
 
 /// How large a corpus is, by which it is known again.
@@ -66,13 +70,13 @@ impl Corpus {
         if pairs == 0 {
             return Err(Error::Empty { paths: files.paths().map(Path::to_owned).collect() });
         }
-        Ok(Corpus { parts, begins })
+        Ok(Corpus { parts: parts.into(), begins, selection: Selection::All })
     }
 
     /// The number of pairs; there is at least one.
     #[allow(clippy::len_without_is_empty, reason = "an empty corpus cannot be opened")]
     pub fn len(&self) -> usize {
-        self.begins[self.parts.len()] as usize
+        self.selection.len(self.begins[self.parts.len()] as usize)
     }
 
     /// How large it is.
@@ -90,6 +94,7 @@ impl Corpus {
         numbers: &[u32],
         mut show: impl FnMut(usize, &str, &str) -> bool,
     ) -> Result<(), Error> {
+        let (asked, numbers) = (numbers, self.numbers(numbers));
         let mut done = 0;
         for (part, begins) in self.parts.iter().zip(self.begins.windows(2)) {
             let here = numbers[done..].partition_point(|&number| number < begins[1]);
@@ -101,14 +106,28 @@ impl Corpus {
             }
             done += here;
         }
-        assert_eq!(done, numbers.len(), "corpus: pair {} of {}", numbers[done], self.len());
+        assert_eq!(done, asked.len(), "corpus: pair {} of {}", asked[done], self.len());
         Ok(())
     }
 }
 
 impl Corpus {
+    /// Some pairs of the same files.
+    pub(super) fn select(&self, selection: Selection) -> Corpus {
+        Corpus { selection, ..self.clone() }
+    }
+
+    /// The numbers that pairs have in the files.
+    fn numbers<'a>(&self, pairs: &'a [u32]) -> Cow<'a, [u32]> {
+        match &self.selection {
+            Selection::All => pairs.into(),
+            selection => pairs.iter().map(|&pair| selection.number(pair)).collect(),
+        }
+    }
+
     /// The file and the line, counted from one, of a side of a pair.
     pub(super) fn place(&self, number: u32, side: Side) -> (&Path, usize) {
+        let number = self.selection.number(number);
         let part = self.begins.partition_point(|&begin| begin <= number) - 1;
         let file = match (&self.parts[part], side) {
             (Part::Pair { source: file, .. }, Side::Source)

@@ -6,14 +6,19 @@ use crate::schedule::Schedule;
 use crate::settings::Settings;
 use std::path::Path;
 
-/// Writes the corpus of a seed into a folder, with a tokenizer for it, and returns it with the settings of a run that
-/// learns it: with 177 thousand parameters, in about a minute on two cores.
-pub fn prepare(folder: &Path, seed: u64) -> Result<(NumberCorpus, Settings), Error> {
+/// Writes the corpus of a seed into a folder, with a tokenizer for it, and returns it.
+pub fn prepare(folder: &Path, seed: u64) -> Result<NumberCorpus, Error> {
     let corpus = NumberCorpus::new(seed);
     corpus.write(folder)?;
     tokenizer().save(folder.join("tokenizer"))?;
+    Ok(corpus)
+}
+
+/// The settings of a run that learns the corpus of this folder: with 177 thousand parameters, in about a minute on two
+/// cores.
+pub fn settings(folder: &Path, seed: u64) -> Settings {
     let file = |name: &str| vec![folder.join(name)];
-    let settings = Settings {
+    Settings {
         source: file("train.source"),
         target: file("train.target"),
         valid_source: file("valid.source"),
@@ -37,6 +42,5 @@ pub fn prepare(folder: &Path, seed: u64) -> Result<(NumberCorpus, Settings), Err
         keep: 1,
         seed,
         ..Settings::default()
-    };
-    Ok((corpus, settings))
+    }
 }

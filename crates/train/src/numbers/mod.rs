@@ -21,7 +21,7 @@ mod german;
 mod lesson;
 
 pub use corpus::{NumberCorpus, NumberPair, SHOWN};
-pub use lesson::prepare;
+pub use lesson::{prepare, settings};
 
 use attentive_text::tokenizer::Tokenizer;
 use attentive_text::tokenizer::train::of_pieces;

@@ -5,7 +5,7 @@
 
 mod plot;
 
-use crate::metrics::{Metric, StepMetric, ValidationMetric};
+use crate::metrics::{Metric, Reached, StepMetric, ValidationMetric};
 use crate::settings::Settings;
 use crate::{Begin, Error, Sample, logs};
 use attentive_model::checkpoint::Staged;
@@ -48,7 +48,7 @@ fn html(name: &str, begin: &Begin, settings: &Settings, metrics: &[Metric], samp
          <main>\n<h1>{name}</h1>\n<p class=\"lead\">{}</p>\n",
         escape(&lead(begin))
     );
-    facts(&mut html, &steps, &validations);
+    facts(&mut html, &Reached::of(metrics), &steps, &validations);
     html.push_str("<h2>Course, by steps</h2>\n<div class=\"plots\">\n");
     html.extend(plots(&steps, &validations).iter().filter_map(Plot::html));
     html.push_str("</div>\n");
@@ -70,12 +70,14 @@ fn lead(begin: &Begin) -> String {
 }
 
 /// What most want to know, in large letters.
-fn facts(html: &mut String, steps: &[&StepMetric], validations: &[&ValidationMetric]) {
+fn facts(html: &mut String, reached: &Reached, steps: &[&StepMetric], validations: &[&ValidationMetric]) {
     let mut facts: Vec<(&str, String)> = Vec::new();
-    if let Some(last) = steps.last() {
-        facts.push(("steps", grouped(last.step as usize)));
-        facts.push(("epochs", format!("{:.1}", last.epoch)));
-        facts.push(("time", duration(last.seconds)));
+    if reached.step > 0 {
+        facts.push(("steps", grouped(reached.step as usize)));
+        facts.push(("epochs", format!("{:.1}", reached.epoch)));
+        facts.push(("time", duration(reached.seconds)));
+    }
+    if !steps.is_empty() {
         let speed = steps.iter().map(|step| step.tokens_per_second).sum::<f64>() / steps.len() as f64;
         facts.push(("tokens a second", grouped(speed as usize)));
     }
@@ -204,7 +206,7 @@ fn duration(seconds: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::metrics::EventMetric;
+    use crate::metrics::{EndMetric, EventMetric};
 
     fn begin() -> Begin {
         Begin {
@@ -241,6 +243,7 @@ mod tests {
             Metric::Event(event),
             step(150),
             validation(150, false),
+            Metric::End(EndMetric { step: 163, epoch: 1.63, seconds: 171.0, reason: "the end".to_owned() }),
         ]
     }
 
@@ -259,7 +262,9 @@ mod tests {
         for text in [
             "1\u{202f}234\u{202f}567 parameters",
             "<dt>its BLEU</dt><dd>10.0</dd>",
-            "<dt>time</dt><dd>2 min 30 s</dd>",
+            "<dt>steps</dt><dd>163</dd>",
+            "<dt>epochs</dt><dd>1.6</dd>",
+            "<dt>time</dt><dd>2 min 51 s</dd>",
             "Loss: training from 4 to 2.5 at step 150; validation from 3 to 3 at step 150",
             "BLEU and chrF: BLEU from 10 to 15",
             "<title>BLEU 15 at step 150</title>",

@@ -1,25 +1,31 @@
 //! How a run begins, and how it goes on after it was interrupted.
 
+use super::choose::{self, Chosen};
 use super::{Clock, Run};
 use crate::checkpoints::{self, Checkpoints, State, VERSION};
-use crate::corpus::Corpus;
+use crate::corpus::{Batches, Corpus, Position};
 use crate::learner::Learner;
 use crate::lock::Lock;
 use crate::logs::Log;
-use crate::settings::{self, Settings};
+use crate::settings::{self, Draft, Settings};
 use crate::validation::Validation;
 use crate::vocabulary::Vocabulary;
 use crate::{Error, Event, model_folder};
 use attentive_generate::source_language;
+use attentive_tensor::Backend;
 use attentive_text::tokenizer::Side;
 use std::path::Path;
 use std::sync::Arc;
 
 impl Run {
-    /// Begins a run in a folder that has none.
-    pub fn begin(folder: &Path, settings: Settings, watch: &mut dyn FnMut(&Event)) -> Result<Run, Error> {
-        let settings = settings.absolute();
-        settings.check()?;
+    /// Begins a run in a folder that has none. What the draft leaves open is chosen first, and told.
+    pub fn begin(
+        folder: &Path,
+        draft: impl Into<Draft>,
+        watch: &mut dyn FnMut(&Event),
+    ) -> Result<Run, Error> {
+        let draft = draft.into().absolute();
+        draft.check()?;
         std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
         let lock = Lock::take(folder)?;
         // Settings alone are of a run that failed before it had anything to go on from.
@@ -29,92 +35,72 @@ impl Run {
         if model_folder::is_model(folder) {
             return Err(Error::ModelExists { folder: folder.to_owned() });
         }
-        Run::open(folder, settings, lock, watch)
+        let backend = draft.settings().backend()?;
+        let (corpus, validation) = read(folder, draft.settings(), watch)?;
+        let (chosen, vocabulary) = choose::choose(draft, corpus, validation, &backend, watch)?;
+        // Until here nothing of the run was written: killed before, it begins anew.
+        Checkpoints::of(folder).create()?;
+        checkpoints::remove_halves(folder)?;
+        settings::write(&chosen.settings, &settings::path(folder))?;
+        vocabulary.tokenizer().save(folder)?;
+
+        let parts = Parts::make(folder, &backend, chosen, watch)?;
+        let batches = parts.batches(None)?;
+        let state = State::new(batches.next_position().clone());
+        let mut run = parts.run(folder, batches, state, lock)?;
+        run.save_state()?;
+        Ok(run)
     }
 
     /// Goes on with the run in a folder, from its last checkpoint on; begins it where there is none yet. The
-    /// settings must be those that it began with, but for the few that may change.
-    pub fn resume(folder: &Path, settings: Settings, watch: &mut dyn FnMut(&Event)) -> Result<Run, Error> {
-        if !has_run(folder) {
-            return Run::begin(folder, settings, watch);
-        }
-        let settings = settings.absolute();
-        settings.check()?;
-        let lock = Lock::take(folder)?;
-        settings.refuse_changes(&settings::load(folder)?, folder)?;
-        Run::open(folder, settings, lock, watch)
-    }
-
-    fn open(
+    /// settings must be those that it began with, but for the few that may change; nothing is chosen. A schedule
+    /// that was planned for other limits is prolonged to the new ones.
+    pub fn resume(
         folder: &Path,
-        settings: Settings,
-        lock: Lock,
+        draft: impl Into<Draft>,
         watch: &mut dyn FnMut(&Event),
     ) -> Result<Run, Error> {
+        let draft = draft.into();
+        if !has_run(folder) {
+            return Run::begin(folder, draft, watch);
+        }
+        let settings = draft.into_settings().absolute();
+        settings.check()?;
+        let lock = Lock::take(folder)?;
+        let then = settings::load(folder)?;
+        settings.refuse_changes(&then, folder)?;
         let backend = settings.backend()?;
-        watch(&Event::Preparing("reading the corpus"));
-        let cache = folder.join("corpus");
-        let corpus = Arc::new(Corpus::open(&settings.corpus(), &cache)?);
-        let validation_corpus =
-            settings.validation().map(|files| Corpus::open(&files, &cache)).transpose()?;
-
-        let checkpoints = Checkpoints::of(folder);
-        checkpoints.create()?;
+        let (corpus, validation) = read(folder, &settings, watch)?;
+        let (corpus, validation) = choose::hold_out(corpus, validation, &settings)?;
         checkpoints::remove_halves(folder)?;
-        settings::write(&settings, &settings::path(folder))?;
-        let resumes = checkpoints.exists();
-        if !resumes {
-            watch(&Event::Preparing("making the tokenizer"));
-            Vocabulary::make(&settings, &corpus)?.tokenizer().save(folder)?;
-        }
-        // The one that was just saved is read again, too, so that a resumed run has no other.
-        let vocabulary = Vocabulary::load(folder)?;
-        if settings.bpe_dropout > 0.0 && !vocabulary.merges() {
-            let problem = "the tokenizer has no merges to skip: leave it at 0, or take a SentencePiece BPE";
-            return Err(Error::setting("bpe_dropout", problem));
-        }
-        let config = vocabulary.apply(settings.model(vocabulary.size())?);
-        let share = corpus.multi_sentence_share(source_language(folder).as_deref())?;
-        model_folder::write_configs(folder, &config, share)?;
+        let chosen = Chosen { settings, corpus, validation };
 
-        watch(&Event::Preparing("making the model"));
-        let validation = validation_corpus
-            .map(|corpus| Validation::new(&corpus, &vocabulary, &settings, config.max_positions))
-            .transpose()?;
-        let mut learner = Learner::new(&backend, &config, &settings)?;
-        let encoder = |side| vocabulary.encoder(side, settings.bpe_dropout);
-        let (batching, source, target) = (settings.batching(), encoder(Side::Source), encoder(Side::Target));
-        let (state, batches) = if resumes {
-            let state = checkpoints.load(&mut learner)?;
-            let batches = corpus.batches_from(&state.position, batching, source, target)?;
-            (state, batches)
-        } else {
-            let batches = corpus.batches(batching, source, target)?;
-            (State::new(batches.next_position().clone()), batches)
-        };
-        let mut run = Run {
-            rate: settings.learning_rate(config.d_model),
-            log: Log::open(folder, state.log_bytes)?,
-            clock: Clock::start(state.seconds),
-            saved: resumes.then_some(state.step),
-            folder: folder.to_owned(),
-            settings,
-            vocabulary,
-            corpus,
-            batches,
-            validation,
-            learner,
-            checkpoints,
-            state,
-            samples: Vec::new(),
-            _lock: lock,
-        };
-        if resumes {
-            run.take_up(watch)?
-        } else {
-            run.save_state()?
+        let mut parts = Parts::make(folder, &backend, chosen, watch)?;
+        let state = Checkpoints::of(folder).load(&mut parts.learner)?;
+        let batches = parts.batches(Some(&state.position))?;
+        let prolonged = parts.prolong(&then, &state);
+        settings::write(&parts.settings, &settings::path(folder))?;
+        let mut run = parts.run(folder, batches, state, lock)?;
+        run.saved = Some(run.state.step);
+        run.take_up(watch)?;
+        if let Some(end) = prolonged {
+            run.state.since_best = 0;
+            run.notice(format!("the schedule now ends at step {end}"), watch)?;
+            run.save_state()?;
         }
         Ok(run)
+    }
+
+    /// Refuses a folder in which these settings can neither begin a run nor go on with one, before anything is
+    /// computed.
+    pub fn refuse_folder(folder: &Path, settings: &Settings) -> Result<(), Error> {
+        if has_run(folder) {
+            return settings.clone().absolute().refuse_changes(&settings::load(folder)?, folder);
+        }
+        if model_folder::is_model(folder) {
+            return Err(Error::ModelExists { folder: folder.to_owned() });
+        }
+        Ok(())
     }
 
     /// Puts the folder in the order that the last checkpoint left it in.
@@ -134,9 +120,97 @@ impl Run {
     }
 }
 
+/// What a run is made of once its settings are known.
+struct Parts {
+    settings: Settings,
+    vocabulary: Vocabulary,
+    corpus: Arc<Corpus>,
+    validation: Option<Validation>,
+    learner: Learner,
+    d_model: usize,
+}
+
+impl Parts {
+    fn make(
+        folder: &Path,
+        backend: &Arc<dyn Backend>,
+        chosen: Chosen,
+        watch: &mut dyn FnMut(&Event),
+    ) -> Result<Parts, Error> {
+        let Chosen { settings, corpus, validation } = chosen;
+        // The tokenizer that was just saved is read again, too, so that a resumed run has no other.
+        let vocabulary = Vocabulary::load(folder)?;
+        if settings.bpe_dropout > 0.0 && !vocabulary.merges() {
+            let problem = "the tokenizer has no merges to skip: leave it at 0, or take a SentencePiece BPE";
+            return Err(Error::setting("bpe_dropout", problem));
+        }
+        let config = vocabulary.apply(settings.model(vocabulary.size())?);
+        let share = corpus.multi_sentence_share(source_language(folder).as_deref())?;
+        model_folder::write_configs(folder, &config, share)?;
+
+        watch(&Event::Preparing("making the model"));
+        let validation = validation
+            .map(|corpus| Validation::new(&corpus, &vocabulary, &settings, config.max_positions))
+            .transpose()?;
+        let learner = Learner::new(backend, &config, &settings)?;
+        Ok(Parts { settings, vocabulary, corpus, validation, learner, d_model: config.d_model })
+    }
+
+    /// Batches from the beginning, or from a position on.
+    fn batches(&self, position: Option<&Position>) -> Result<Batches, Error> {
+        let encoder = |side| self.vocabulary.encoder(side, self.settings.bpe_dropout);
+        let (source, target) = (encoder(Side::Source), encoder(Side::Target));
+        let batching = self.settings.batching();
+        Ok(match position {
+            Some(position) => self.corpus.batches_from(position, batching, source, target)?,
+            None => self.corpus.batches(batching, source, target)?,
+        })
+    }
+
+    /// Lets the schedule end later if the limits are others than `then`, and says where.
+    fn prolong(&mut self, then: &Settings, state: &State) -> Option<u64> {
+        let end = self.settings.prolonged(then, state.step, state.epoch, state.seconds)?;
+        self.settings.schedule_steps = Some(end);
+        Some(end)
+    }
+
+    fn run(self, folder: &Path, batches: Batches, state: State, lock: Lock) -> Result<Run, Error> {
+        Ok(Run {
+            rate: self.settings.learning_rate(self.d_model),
+            log: Log::open(folder, state.log_bytes)?,
+            clock: Clock::start(state.seconds),
+            saved: None,
+            folder: folder.to_owned(),
+            settings: self.settings,
+            vocabulary: self.vocabulary,
+            corpus: self.corpus,
+            batches,
+            validation: self.validation,
+            learner: self.learner,
+            checkpoints: Checkpoints::of(folder),
+            state,
+            samples: Vec::new(),
+            _lock: lock,
+        })
+    }
+}
+
+/// The corpus of a run, and the one to validate on if there are files for it.
+fn read(
+    folder: &Path,
+    settings: &Settings,
+    watch: &mut dyn FnMut(&Event),
+) -> Result<(Corpus, Option<Corpus>), Error> {
+    watch(&Event::Preparing("reading the corpus"));
+    let cache = folder.join("corpus");
+    let corpus = Corpus::open(&settings.corpus(), &cache)?;
+    let validation = settings.validation().map(|files| Corpus::open(&files, &cache)).transpose()?;
+    Ok((corpus, validation))
+}
+
 impl State {
     /// Before the first step.
-    fn new(position: crate::corpus::Position) -> State {
+    fn new(position: Position) -> State {
         State {
             version: VERSION,
             step: 0,

@@ -3,18 +3,23 @@
 
 use super::Run;
 use crate::average::{exchange, mean_of_files};
-use crate::metrics::ValidationMetric;
+use crate::metrics::{EndMetric, ValidationMetric};
 use crate::{Error, Event, Outcome, Reason, model_folder};
 
 impl Run {
     pub(super) fn end(&mut self, reason: Reason, watch: &mut dyn FnMut(&Event)) -> Result<Outcome, Error> {
         let best = if reason == Reason::Interrupted { self.put_down()? } else { self.conclude(watch)? };
+        let (step, epoch, seconds) = (self.state.step, self.state.epoch, self.clock.seconds());
+        let end = EndMetric { step, epoch, seconds, reason: reason.to_string() };
+        self.log.write_end(end).map_err(|error| self.unsaved(error))?;
+        self.report()?;
         Ok(Outcome {
             reason,
-            step: self.state.step,
-            epoch: self.state.epoch,
-            seconds: self.clock.seconds(),
+            step,
+            epoch,
+            seconds,
             best,
+            undertrained: self.undertrained(reason)?,
             session: self.clock.steps,
             waited: self.clock.waited,
         })
@@ -24,7 +29,6 @@ impl Run {
     /// of a run that was never put down.
     fn put_down(&mut self) -> Result<Option<ValidationMetric>, Error> {
         self.save_state()?;
-        self.report()?;
         if !model_folder::is_model(&self.folder) {
             let path = model_folder::weights(&self.folder);
             let staged = self.learner.judged(|backend, model| model.stage_weights(&**backend, &path));
@@ -39,7 +43,6 @@ impl Run {
         }
         self.checkpoint()?;
         let averaged = self.average(watch)?;
-        self.report()?;
         Ok(averaged.or_else(|| self.state.best.clone()))
     }
 

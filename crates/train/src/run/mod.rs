@@ -20,9 +20,11 @@
 
 mod astray;
 mod begin;
+mod choose;
 mod end;
 mod judge;
 mod save;
+mod verdict;
 
 use crate::checkpoints::{Checkpoints, State};
 use crate::corpus::{Batches, Corpus, PairBatch};
@@ -171,6 +173,7 @@ impl Run {
         let reached = [
             (Reason::Interrupted, stop.load(Ordering::Relaxed)),
             (Reason::Steps, steps.is_some_and(|steps| state.step >= steps)),
+            (Reason::Schedule, self.settings.schedule_end().is_some_and(|end| state.step >= end)),
             (Reason::Epochs, epochs.is_some_and(|epochs| state.epoch >= epochs)),
             (Reason::Minutes, minutes.is_some_and(|minutes| self.clock.seconds() >= 60.0 * minutes)),
             (Reason::Patience, self.settings.patience().is_some_and(|most| state.since_best >= most)),
@@ -219,6 +222,7 @@ impl Run {
         let (state, seconds) = (&self.state, self.clock.seconds());
         let shares = [
             self.settings.steps.map(|steps| state.step as f64 / steps as f64),
+            self.settings.schedule_end().map(|end| state.step as f64 / end as f64),
             self.settings.epochs.map(|epochs| state.epoch / epochs),
             self.settings.minutes.map(|minutes| seconds / (60.0 * minutes)),
         ];

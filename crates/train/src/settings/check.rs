@@ -1,16 +1,17 @@
 //! Whether settings make sense, and whether they are still the same.
 
-use super::{Measure, Settings, TokenizerKind};
+use super::{Measure, Settings, TokenizerKind, is_called};
 use crate::Error;
 use crate::corpus::CorpusFiles;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Settings that say nothing about the steps that were made: with them changed, a run may go on.
-const CHANGEABLE: [&str; 6] = ["steps", "epochs", "minutes", "patience", "threads", "keep"];
+const CHANGEABLE: [&str; 7] = ["steps", "epochs", "minutes", "schedule_steps", "patience", "threads", "keep"];
 
 impl Settings {
     /// Refuses what cannot be, alone or together, before anything is read or written.
     pub fn check(&self) -> Result<(), Error> {
+        self.check_formats()?;
         let is_missing = |files: CorpusFiles| match files {
             CorpusFiles::Pairs { sources, targets } => sources.is_empty() || targets.is_empty(),
             CorpusFiles::Tsv(_) | CorpusFiles::Jsonl { .. } => false,
@@ -25,10 +26,9 @@ impl Settings {
         }
         self.check_numbers()?;
         // Another number of tokens would not make it possible.
-        self.model(self.vocab_size)?;
-        let schedule = self.schedule;
-        if schedule.needs_steps() && self.steps.is_none() {
-            let problem = "cosine and linear end at the last step: say how many there are with steps";
+        self.model(self.vocab_size).map_err(named_as_a_setting)?;
+        if self.schedule.needs_steps() && self.steps.is_none() && self.schedule_steps.is_none() {
+            let problem = "cosine and linear end at the last step: say how many steps there are";
             return Err(Error::setting("schedule", problem));
         }
         if self.bpe_dropout > 0.0 && self.tokenizer.is_none() && self.tokenizer_kind != TokenizerKind::Bpe {
@@ -41,19 +41,43 @@ impl Settings {
             let problem = "nothing is translated that BLEU or chrF could be had of: give a number above 0";
             return Err(Error::setting("validate_lines", problem));
         }
-        if self.validation().is_some() {
+        if self.validation().is_some() && self.hold_out > 0 {
+            let problem = "there are files to validate on: leave one of the two out";
+            return Err(Error::setting("hold_out", problem));
+        }
+        if self.validates() {
             return Ok(());
         }
         if self.early_stopping != Measure::Loss || self.patience.is_some() {
             let name = if self.patience.is_some() { "patience" } else { "early_stopping" };
             return Err(Error::setting(
                 name,
-                "there is nothing to validate on: give valid_source and valid_target",
+                "there is nothing to validate on: give files for it, or let pairs be held out",
             ));
         }
         if self.patience() != self.patience {
-            let problem = "nothing says when to stop: give steps, epochs or minutes, or files to validate on";
+            let problem =
+                "nothing says when to stop: give steps, epochs or minutes, or something to validate on";
             return Err(Error::setting("steps", problem));
+        }
+        Ok(())
+    }
+
+    /// Refuses files with both sides where a file for the other side is given as well.
+    fn check_formats(&self) -> Result<(), Error> {
+        for (sources, targets, name) in
+            [(&self.source, &self.target, "target"), (&self.valid_source, &self.valid_target, "valid_target")]
+        {
+            let has_both = |path: &&PathBuf| [".tsv", ".jsonl"].iter().any(|end| is_called(path, end));
+            let both = sources.iter().chain(targets).find(has_both);
+            if let Some(path) = both.filter(|_| !targets.is_empty()) {
+                let problem = format!(
+                    "{} has both sides, so that there is no other file to give: leave this out, or rename the \
+                     file if it has one side",
+                    path.display()
+                );
+                return Err(Error::setting(name, problem));
+            }
         }
         Ok(())
     }
@@ -64,6 +88,7 @@ impl Settings {
             ("batch_tokens", self.batch_tokens as u64),
             ("accumulate", self.accumulate as u64),
             ("steps", self.steps.unwrap_or(1)),
+            ("schedule_steps", self.schedule_steps.unwrap_or(1)),
             ("validate_every", self.validate_every),
             ("validate_beam", self.validate_beam as u64),
             ("save_every", self.save_every()),
@@ -130,5 +155,15 @@ impl Settings {
             then: text(then.get(name)),
             now: text(Some(value)),
         })
+    }
+}
+
+/// A mistake in the sizes of a model, under the name that the setting has.
+fn named_as_a_setting(error: attentive_model::Error) -> Error {
+    match error {
+        attentive_model::Error::Config { field, problem } => {
+            Error::setting(if field == "h" { "heads" } else { field }, problem)
+        }
+        other => other.into(),
     }
 }

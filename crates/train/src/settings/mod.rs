@@ -1,12 +1,18 @@
 //! All settings of a run, as `train.toml` has them: one flat table, a key for each.
 //!
-//! What a file does not say has its default, which is the paper's recipe; [`Settings::merge`] lays what was
-//! said on the command line over a file. A run writes its settings into its folder, and goes on only with the
-//! same ones, but for those that say nothing about the steps that were made ([`Settings::refuse_changes`]).
+//! [`Settings`] are complete: what code does not set has its default, which is the paper's recipe. A [`Draft`] is
+//! what a person said in a file and on the command line; the settings that it leaves open are chosen from the
+//! corpus and the time before the first step (`choose`). A run writes its settings into its folder, and goes on
+//! only with the same ones, but for those that say nothing about the steps that were made
+//! ([`Settings::refuse_changes`]).
 
 mod check;
+mod choose;
+mod draft;
 mod file;
 
+pub use choose::{Choice, Facts, Pace};
+pub use draft::Draft;
 pub use file::{load, read, write};
 
 use crate::corpus::{Batching, CorpusFiles, FieldNames, Limits};
@@ -30,6 +36,8 @@ pub struct Settings {
     pub valid_source: Vec<PathBuf>,
     /// Files with their translations.
     pub valid_target: Vec<PathBuf>,
+    /// Pairs of the corpus that are held out to validate on, where there are no files for it.
+    pub hold_out: usize,
     /// The field of the source in the objects of `.jsonl` files.
     pub source_field: String,
     /// The field of the target.
@@ -76,6 +84,8 @@ pub struct Settings {
     pub accumulate: usize,
     /// How the learning rate changes.
     pub schedule: Schedule,
+    /// The step at which a cosine or a line reaches zero, if not the last one of `steps`. The run ends there.
+    pub schedule_steps: Option<u64>,
     /// The factor of the paper's schedule (1 if not given), the peak of the others (0.0005 if not given).
     pub learning_rate: Option<f64>,
     /// Steps over which the learning rate rises.
@@ -161,6 +171,17 @@ pub enum Measure {
     Chrf,
 }
 
+impl Measure {
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            Measure::Loss => "loss",
+            Measure::Bleu => "bleu",
+            Measure::Chrf => "chrf",
+        }
+    }
+}
+
 /// The precision that is asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -180,6 +201,7 @@ impl Default for Settings {
             target: Vec::new(),
             valid_source: Vec::new(),
             valid_target: Vec::new(),
+            hold_out: 0,
             source_field: "source".to_owned(),
             target_field: "target".to_owned(),
             longest: 256,
@@ -201,6 +223,7 @@ impl Default for Settings {
             batch_tokens: 8192,
             accumulate: 1,
             schedule: Schedule::Paper,
+            schedule_steps: None,
             learning_rate: None,
             warmup: 4000,
             beta1: 0.9,
@@ -242,6 +265,16 @@ impl Settings {
     pub fn validation(&self) -> Option<CorpusFiles> {
         let (sources, targets) = (&self.valid_source, &self.valid_target);
         (!sources.is_empty() || !targets.is_empty()).then(|| self.files(sources, targets))
+    }
+
+    /// Whether there is something to validate on.
+    pub fn validates(&self) -> bool {
+        self.validation().is_some() || self.hold_out > 0
+    }
+
+    /// The step at which the schedule is complete and the run ends, if it has such a step.
+    pub fn schedule_end(&self) -> Option<u64> {
+        self.schedule_steps.filter(|_| self.schedule.needs_steps())
     }
 
     /// Two files for each part of a corpus, or files with both sides, which their names tell.
@@ -292,7 +325,7 @@ impl Settings {
             schedule: self.schedule,
             rate: self.learning_rate.unwrap_or(usual),
             warmup: self.warmup,
-            steps: self.steps,
+            steps: self.schedule_steps.or(self.steps),
             d_model,
         }
     }
@@ -311,8 +344,12 @@ impl Settings {
     /// The validations without a better one after which a run stops: a run that nothing else would stop has a
     /// limit, too.
     pub fn patience(&self) -> Option<u64> {
-        let limited = self.steps.is_some() || self.epochs.is_some() || self.minutes.is_some();
-        self.patience.or((!limited).then_some(PATIENCE))
+        self.patience.or((!self.is_limited()).then_some(PATIENCE))
+    }
+
+    /// Whether something else than early stopping ends the run.
+    pub fn is_limited(&self) -> bool {
+        self.steps.is_some() || self.epochs.is_some() || self.minutes.is_some()
     }
 
     /// Steps between two checkpoints.

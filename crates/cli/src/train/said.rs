@@ -1,0 +1,66 @@
+//! What a person said about a run, on the command line and in a file, and which of it a mistake is about.
+
+use super::Train;
+use crate::error::Error;
+use attentive_train::{Draft, settings};
+use std::path::PathBuf;
+use toml::Table;
+
+/// What was said, by name.
+pub(super) struct Said {
+    flags: Table,
+    /// The file that `--config` names, or the settings of the run that goes on.
+    file: Option<(PathBuf, Table)>,
+}
+
+impl Said {
+    /// What the folder's run began with if it is to go on, or else the file, if there is one; and the flags.
+    pub(super) fn read(train: &Train) -> Result<Said, Error> {
+        let begun = settings::path(&train.out);
+        let path = match &train.config {
+            Some(config) => Some(config.clone()),
+            None => (train.resume && begun.exists()).then_some(begun),
+        };
+        let file = path.map(|path| settings::read(&path).map(|table| (path, table))).transpose()?;
+        Ok(Said { flags: train.flags.table(), file })
+    }
+
+    /// Settings with what was not said left open.
+    pub(super) fn draft(&self) -> Result<Draft, attentive_train::Error> {
+        let file = self.file.as_ref().map(|(_, table)| table.clone()).unwrap_or_default();
+        Draft::merge(file, self.flags.clone())
+    }
+
+    /// The limits of the run as flags, `--minutes` first, with their numbers.
+    pub(super) fn limits(&self) -> Vec<(&'static str, f64)> {
+        let number = |value: &toml::Value| value.as_float().or(value.as_integer().map(|n| n as f64));
+        let limit = |name: &'static str| {
+            let file = self.file.as_ref().and_then(|(_, table)| table.get(name));
+            Some((name, number(self.flags.get(name).or(file)?)?))
+        };
+        ["minutes", "epochs", "steps"].into_iter().filter_map(limit).collect()
+    }
+
+    /// A mistake under the name by which it was made: a flag, or a key of a file.
+    pub(super) fn blame(&self, error: attentive_train::Error) -> Error {
+        match error {
+            attentive_train::Error::Setting { name, problem } => self.blame_setting(name, problem),
+            attentive_train::Error::Changed { folder, name, then, now } => {
+                let is_flag = self.flags.contains_key(&name);
+                let name = if is_flag { format!("--{}", name.replace('_', "-")) } else { name };
+                attentive_train::Error::Changed { folder, name, then, now }.into()
+            }
+            other => other.into(),
+        }
+    }
+
+    fn blame_setting(&self, name: &'static str, problem: String) -> Error {
+        match &self.file {
+            Some((path, table)) if table.contains_key(name) && !self.flags.contains_key(name) => {
+                let (path, problem) = (path.clone(), format!("`{name}`: {problem}"));
+                attentive_train::Error::SettingsFile { path, problem }.into()
+            }
+            _ => Error::Flag { option: name, problem },
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What a person said about a run, and what is still open.
+
+use super::Settings;
+use crate::Error;
+use toml::Table;
+
+/// The settings that are chosen where nothing is said about them. `choose` has the rule for each.
+pub(super) const CHOSEN: [&str; 14] = [
+    "hold_out",
+    "vocab_size",
+    "preset",
+    "dropout",
+    "batch_tokens",
+    "schedule",
+    "schedule_steps",
+    "learning_rate",
+    "warmup",
+    "ema",
+    "validate_every",
+    "validate_lines",
+    "early_stopping",
+    "patience",
+];
+
+/// Settings of which some are still open. Settings made by code have none open.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Draft {
+    pub(super) settings: Settings,
+    pub(super) open: Vec<&'static str>,
+}
+
+impl From<Settings> for Draft {
+    fn from(settings: Settings) -> Draft {
+        Draft { settings, open: Vec::new() }
+    }
+}
+
+impl Draft {
+    /// What a file says, with what else was said laid over it. What neither says is open, if there is a rule for
+    /// it, and has its default otherwise.
+    pub fn merge(file: Table, over: Table) -> Result<Draft, Error> {
+        let said = |name: &&str| file.contains_key(*name) || over.contains_key(*name);
+        let open = CHOSEN.into_iter().filter(|name| !said(name)).collect();
+        Ok(Draft { open, settings: Settings::merge(file, over)? })
+    }
+
+    /// The settings, with defaults for what is open.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The settings once nothing is open any more.
+    pub(crate) fn into_settings(self) -> Settings {
+        self.settings
+    }
+
+    /// The same draft with paths that hold wherever they are read.
+    pub(crate) fn absolute(self) -> Draft {
+        Draft { settings: self.settings.absolute(), ..self }
+    }
+
+    /// Whether a setting is to be chosen.
+    pub(super) fn is_open(&self, name: &str) -> bool {
+        self.open.contains(&name)
+    }
+
+    /// Refuses what cannot be, whatever will be chosen.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let mut settings = self.settings.clone();
+        // Any number does for what will be chosen.
+        if self.is_open("hold_out") && settings.validation().is_none() {
+            settings.hold_out = 1;
+        }
+        if self.is_open("schedule_steps") && settings.is_limited() {
+            settings.schedule_steps = Some(1);
+        }
+        settings.check()
+    }
+}
