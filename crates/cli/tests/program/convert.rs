@@ -35,7 +35,7 @@ fn a_folder_is_written_in_each_precision_and_can_be_converted_again() {
         let line = format!("convert --precision {precision} --model");
         let outcome = run(&format!("{line} {MODELS}/tied --out {}", out.name()));
         assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), ""), "{}", outcome.stderr);
-        outcome.says(&["tensors in", &out.name(), "MB"]);
+        outcome.says(&["tensors to", &out.name(), "MB"]);
         assert!(out.0.join("config.json").exists() && out.0.join("generation_config.json").exists());
         let report = run(&format!("{line} {} --out {} --json", out.name(), again.name())).json();
         assert_eq!((&report["precision"], &report["bytes"]), (&precision.into(), &again.size().into()));

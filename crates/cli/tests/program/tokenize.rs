@@ -159,7 +159,7 @@ fn a_text_with_too_little_to_learn_gives_what_there_is_and_says_so() {
     let trained =
         run(&format!("tokenize --train --vocab-size 9000 {} --out {}", english.display(), out.display()));
     assert_eq!((trained.code, trained.stdout.as_str()), (Some(0), ""));
-    trained.says(&["no more that recurs"]);
+    trained.says(&["no more pieces that occur twice"]);
     assert!(out.join("vocab.json").exists());
 }
 

@@ -385,7 +385,7 @@ fn what_is_not_given_is_chosen_and_said_and_written_and_resumes_to_the_same_bits
         "preset tiny: ",
         "schedule cosine: ",
         "warmup 3: ",
-        "30 to validate on",
+        "30 validation pairs",
     ];
     first.says(&words);
     let settings = std::fs::read_to_string(corpus.path("first/train.toml")).unwrap();
@@ -449,7 +449,7 @@ fn a_handful_of_pairs_trains() {
     }
     let outcome = chosen(&corpus, "run", "--steps 3");
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    outcome.says(&["hold_out 0: ", "4 pairs to learn from, 0 to validate on"]);
+    outcome.says(&["hold_out 0: ", "4 training pairs, 0 validation pairs"]);
 }
 
 #[test]
@@ -493,7 +493,10 @@ fn the_first_interrupt_saves_and_the_run_goes_on_to_the_same_bits() {
         // A run that was faster than the signal has nothing to resume; both are well.
         let expected = if said.contains("all steps are made") { 0 } else { 130 };
         assert_eq!(output.status.code(), Some(expected), "{said}");
-        assert!(expected == 0 || (said.contains("--resume") && said.contains("is being saved.")), "{said}");
+        assert!(
+            expected == 0 || (said.contains("--resume") && said.contains("Saving a checkpoint.")),
+            "{said}"
+        );
         assert!(corpus.path(name).join("model.safetensors").is_file());
         corpus.trained(name, "--steps 60 --resume");
         assert_eq!(Bits::of(&corpus.path(name)), Bits::of(&corpus.path("whole")), "{name}");

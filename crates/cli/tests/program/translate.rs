@@ -199,7 +199,7 @@ fn a_model_that_is_stored_in_int8_is_computed_in_int8_unless_another_precision_i
 fn help_says_where_options_of_a_search_come_from() {
     for command in ["translate", "evaluate", "bench translate"] {
         let help = run(&format!("{command} --help")).stdout;
-        for words in ["generation_config.json", "the beam is 4, the length penalty 1", "50 tokens"] {
+        for words in ["generation_config.json", "the beam is 4, the length penalty is 1", "50 tokens"] {
             assert!(help.contains(words), "`{words}` is not in: {help}");
         }
         assert!(!help.contains("0.6"), "{help}");
@@ -579,7 +579,7 @@ fn a_language_token_that_a_model_of_one_language_reads_as_text_is_warned_about_o
     let outcome = fed("--beam 1", b">>de<< a dog\na dog\n>>de<< fish\n");
     assert_eq!((outcome.code, outcome.stdout.lines().count()), (Some(0), 3));
     assert_eq!(outcome.stderr.lines().filter(|line| line.contains("language token")).count(), 1);
-    outcome.says(&["2 lines", "`>>de<<`", "leave it out"]);
+    outcome.says(&["2 lines", "`>>de<<`", "remove the token"]);
     finish(translate("--to de fish")).misused(&["--to", "`de`", "one language"]);
 }
 
