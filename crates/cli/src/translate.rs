@@ -41,7 +41,7 @@ pub(crate) struct Translate {
     /// Begin every translation with TEXT
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
-    /// Write N translations, one for each of the N most probable words after --prefix, best first
+    /// Write N translations, one for each of the N most probable tokens after --prefix, best first
     #[arg(long, value_name = "N", value_parser = between::<1, 1024>, conflicts_with_all = ["n_best", "alignments"])]
     alternatives: Option<usize>,
     /// Add word alignments (source-target, the first word is 0): `translation ||| 0-0 1-2`

@@ -190,7 +190,7 @@ fn bad_input_is_told_in_one_sentence_and_nothing_is_written() {
     stops("--ids --decode", b"1 2\n1 x 2\n", &["line 2", "`x`"]);
     fed(&format!("{bert} --ids --decode"), b"123456\n").failed(&["line 1", "123456"]);
     stops("--decode", b"dog\nqwertz\n", &["line 2", "qwertz"]);
-    run(&format!("tokenize --model {}", folder.0.display())).failed(&["no tokenizer here"]);
+    run(&format!("tokenize --model {}", folder.0.display())).failed(&["the folder has no tokenizer"]);
     run("tokenize --model nothing.model").failed(&["nothing.model"]);
 }
 
