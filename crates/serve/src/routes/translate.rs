@@ -105,7 +105,9 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
     };
     let options = search.options(&chosen.model.options, limits)?;
     let prefix = match (&ask.prefix, &ask.prefix_tokens) {
-        (Some(_), Some(_)) => return Err(Refusal::field("prefix", "there are `prefix_tokens` as well")),
+        (Some(_), Some(_)) => {
+            return Err(Refusal::field("prefix", "cannot be used together with `prefix_tokens`"));
+        }
         (Some(text), None) => chosen.model.codec.prefix(text)?,
         (None, Some(tokens)) => tokens.clone(),
         (None, None) => Vec::new(),
@@ -124,10 +126,10 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
     if let Some(count) = ask.alternatives {
         let count = within("alternatives", count, limits.results)?;
         let [text] = texts else {
-            return Err(Refusal::field("alternatives", "they can be had of one text at a time"));
+            return Err(Refusal::field("alternatives", "only one text per request is supported"));
         };
         if ask.stream {
-            return Err(Refusal::field("stream", "alternatives cannot be streamed"));
+            return Err(Refusal::field("stream", "cannot be used together with `alternatives`"));
         }
         let done = app.alternatives(&order, "text", text, count).await?;
         return Ok(Json(answer(&order.chosen.model, vec![done], false)).into_response());
