@@ -55,6 +55,9 @@ pub(crate) enum Error {
     /// A line of the input makes no sense.
     #[error("{input}, line {line}: {problem}")]
     Line { input: String, line: usize, problem: String },
+    /// A document makes no sense.
+    #[error("{input}: {problem}")]
+    Document { input: String, problem: String },
     /// The input cannot be read.
     #[error("{input}: {source}")]
     Input { input: String, source: std::io::Error },

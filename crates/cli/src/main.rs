@@ -9,6 +9,7 @@ mod demo;
 mod error;
 mod evaluate;
 mod heatmap;
+mod html;
 mod info;
 mod inspect;
 mod interrupt;

@@ -1,7 +1,8 @@
-//! `attentive translate`: line by line, from stdin to stdout or from file to file.
+//! `attentive translate`: line by line or as a document, from stdin to stdout or from file to file.
 
 use crate::decoding::{Decoding, SEARCH_RULE};
 use crate::error::Error;
+use crate::html::{self, Format};
 use crate::lines::{Line, Lines, Next};
 use crate::lost::Lost;
 use crate::options::between;
@@ -32,6 +33,9 @@ pub(crate) struct Translate {
     /// Write the translations to FILE (it appears when it is complete) [default: stdout]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Format of the input
+    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    format: Format,
     /// Unit to translate [default: auto; lines with --prefix or --alternatives]
     #[arg(long, value_name = "UNIT")]
     split: Option<Split>,
@@ -59,13 +63,39 @@ Examples:
   attentive translate --model opus-mt-en-de \"A dog runs.\" --n-best 4
   attentive translate --model opus-mt-en-de \"A dog runs.\" --prefix \"Der Hund\" --alternatives 3
   attentive translate --model opus-mt-en-de --alignments --json < text.en
+  attentive translate --model opus-mt-en-de --format html --input page.html --output page.de.html
 
 Empty lines stay empty. A line with several sentences is translated sentence by sentence, and the \
 white space between them is kept. A model that attentive trained translates whole lines if at least \
-5 % of its training lines had several sentences. --split overrides this. Files must be UTF-8.";
+5 % of its training lines had several sentences. --split overrides this. Files must be UTF-8.
+
+With --format html the input is one document of at most 16 MiB. Each sentence is translated as a \
+whole, and inline tags are placed around the translations of their words. All other markup is kept. \
+Not translated are script, style, code, kbd, samp, var, pre, textarea, svg, math, and elements with \
+translate=\"no\" or the class notranslate. A <br> ends a sentence unless the next text begins with a \
+lower-case letter.";
 
 pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
     output::must_differ(["--input", "--output"], [translate.input.as_deref(), translate.output.as_deref()])?;
+    match translate.format {
+        Format::Text => translate_lines(translate),
+        Format::Html => translate_document(translate),
+    }
+}
+
+fn translate_document(translate: &Translate) -> Result<(), Error> {
+    translate.check_for_document()?;
+    let html = translate.document()?;
+    let translator = translate.decoding.translator(None, false)?.with_split(translate.split().into());
+    let languages = translate.decoding.languages(translator.tokenizer())?;
+    let html = html::translate(&html, translator, &languages)?;
+    match &translate.output {
+        None => output::write(&html),
+        Some(path) => output::to_file(path, |file| Ok(file.write_all(html.as_bytes())?)),
+    }
+}
+
+fn translate_lines(translate: &Translate) -> Result<(), Error> {
     let mut translator = translate.decoding.translator(translate.n_best, translate.shows_scores())?;
     translator = translator.with_split(translate.split().into());
     if let Some(prefix) = &translate.prefix {
@@ -115,6 +145,37 @@ impl Translate {
 
     fn shows_scores(&self) -> bool {
         self.json || self.lists()
+    }
+
+    /// Refuses what makes no sense with a document.
+    fn check_for_document(&self) -> Result<(), Error> {
+        let refused = [
+            ("n-best", self.n_best.is_some()),
+            ("prefix", self.prefix.is_some()),
+            ("alternatives", self.alternatives.is_some()),
+            ("alignments", self.alignments),
+            ("json", self.json),
+        ];
+        match refused.iter().find(|(_, is_asked)| *is_asked) {
+            Some((flag, _)) => {
+                let problem =
+                    format!("html cannot be used together with --{flag}: the result is one document");
+                Err(Error::Flag { option: "format", problem })
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// The document that is to be translated.
+    fn document(&self) -> Result<String, Error> {
+        if !self.text.is_empty() {
+            let text: String = self.text.iter().flat_map(|text| [text, "\n"]).collect();
+            return html::read("the arguments", text.as_bytes());
+        }
+        let Some(path) = &self.input else { return html::read("standard input", stdin()) };
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|source| Error::Input { input: name.clone(), source })?;
+        html::read(&name, file)
     }
 
     /// What is to be translated, and how many bytes that is, if it is known.

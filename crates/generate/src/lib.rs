@@ -67,6 +67,6 @@ pub use seq2seq::{Row, Seq2Seq, Sizes, Spec};
 pub use stop::{Stop, StopTokens};
 pub use transformer::TransformerSteps;
 pub use translator::{
-    Codec, Cut, ModelFolder, Part, Reading, Split, Translated, Translation, Translator, UnknownWord,
-    WrittenPart, languages_of_name, source_language, tokenizer_languages,
+    Codec, Cut, ModelFolder, Part, Reading, Split, Translated, TranslatedHtml, Translation, Translator,
+    UnknownWord, WrittenPart, languages_of_name, source_language, tokenizer_languages,
 };

@@ -1,6 +1,7 @@
-//! Text to tokens and back, sentences of text, and scores of text. This crate knows no tensor.
+//! Text to tokens and back, sentences of text and of HTML, and scores of text. This crate knows no tensor.
 
 pub mod encoding;
+pub mod html;
 pub mod score;
 pub mod sentences;
 pub mod tokenizer;

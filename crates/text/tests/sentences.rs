@@ -143,7 +143,7 @@ fn a_text_of_unknown_language_has_the_abbreviations_of_all() {
 #[test]
 fn a_text_of_white_space_has_no_sentences() {
     for text in ["", " ", "\n\n", "\u{a0}\t\u{3000}\r\n"] {
-        assert!(split(text, None).is_empty());
+        assert!(split(text, None).is_empty(), "{text:?}");
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod convert;
 mod demo;
+mod html;
 mod inspect;
 mod kernels;
 mod score;

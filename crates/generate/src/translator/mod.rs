@@ -7,6 +7,7 @@
 mod codec;
 mod cut;
 mod folder;
+mod html;
 mod reading;
 mod split;
 mod unknown;
@@ -14,6 +15,7 @@ mod unknown;
 pub use codec::{Codec, WrittenPart};
 pub use cut::{Cut, Part};
 pub use folder::ModelFolder;
+pub use html::TranslatedHtml;
 pub use reading::{Reading, languages_of_name, source_language, tokenizer_languages};
 pub use split::Split;
 pub use unknown::UnknownWord;
@@ -135,8 +137,17 @@ impl Translator {
         &mut self,
         lines: impl IntoIterator<Item = S>,
     ) -> Result<Vec<Translation>, Error> {
-        let translations = self.translate_all(lines);
-        if translations.is_err() {
+        Ok(self.translate_while(lines, |_| true)?.unwrap_or_default())
+    }
+
+    /// Translates lines as long as `goes_on`, which gets the number of those that are done, says so; none if it says no.
+    fn translate_while<S: AsRef<str>>(
+        &mut self,
+        lines: impl IntoIterator<Item = S>,
+        goes_on: impl FnMut(usize) -> bool,
+    ) -> Result<Option<Vec<Translation>>, Error> {
+        let translations = self.translate_all(lines, goes_on);
+        if !matches!(translations, Ok(Some(_))) {
             // What was begun belongs to nobody now.
             self.forget();
             self.generator.clear();
@@ -147,7 +158,8 @@ impl Translator {
     fn translate_all<S: AsRef<str>>(
         &mut self,
         lines: impl IntoIterator<Item = S>,
-    ) -> Result<Vec<Translation>, Error> {
+        mut goes_on: impl FnMut(usize) -> bool,
+    ) -> Result<Option<Vec<Translation>>, Error> {
         let (mut lines, mut translations) = (lines.into_iter(), Vec::new());
         loop {
             while self.has_room() {
@@ -158,7 +170,10 @@ impl Translator {
                 self.push(line.as_ref())?;
             }
             if self.is_empty() {
-                return Ok(translations);
+                return Ok(Some(translations));
+            }
+            if !goes_on(translations.len()) {
+                return Ok(None);
             }
             self.step()?;
             while let Some(translation) = self.pop()? {

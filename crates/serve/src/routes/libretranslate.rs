@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::body::{Forms, fields};
 use crate::decode::{Done, Order};
-use crate::html::{Piece, escape, pieces, unescape};
+use crate::document::Format;
 use crate::options::{SearchAsk, within};
 use crate::refusal::Refusal;
 use attentive_generate::Split;
@@ -29,14 +29,6 @@ pub(super) struct Ask {
 pub(super) enum OneOrMany {
     One(String),
     Many(Vec<String>),
-}
-
-#[derive(Debug, Deserialize, Default, Clone, Copy, PartialEq, Eq)]
-#[serde(rename_all = "lowercase")]
-enum Format {
-    #[default]
-    Text,
-    Html,
 }
 
 /// The answer.
@@ -94,10 +86,8 @@ pub(super) async fn translate(
     if app.settings.log_texts {
         tracing::info!(?texts, "to be translated");
     }
-    let mut best = match ask.format {
-        Format::Text => translate_texts(&app, &order, texts, n_best).await?,
-        Format::Html => translate_html(&app, &order, texts, n_best).await?,
-    };
+    let done = app.translate_as(ask.format, &order, "q", texts).await?;
+    let mut best: Vec<Vec<String>> = done.into_iter().map(|done| distinct(done, n_best)).collect();
     let asked = others > 0;
     let first = |best: &mut Vec<String>| if best.is_empty() { String::new() } else { best.remove(0) };
     let firsts: Vec<String> = best.iter_mut().map(first).collect();
@@ -111,17 +101,7 @@ pub(super) async fn translate(
     Ok(Json(Answer { translated_text, alternatives: asked.then_some(alternatives), detected_language }))
 }
 
-/// The translations of each text, best first, each once.
-async fn translate_texts(
-    app: &Arc<App>,
-    order: &Order,
-    texts: &[String],
-    n_best: usize,
-) -> Result<Vec<Vec<String>>, Refusal> {
-    let done = app.translate(order, "q", texts).await?;
-    Ok(done.into_iter().map(|done| distinct(done, n_best)).collect())
-}
-
+/// The translations of a text, best first, each once.
 fn distinct(done: Done, n_best: usize) -> Vec<String> {
     let mut texts: Vec<String> = Vec::new();
     for best in done.best {
@@ -130,46 +110,4 @@ fn distinct(done: Done, n_best: usize) -> Vec<String> {
         }
     }
     texts
-}
-
-/// The same for HTML: the pieces of text of all documents together.
-async fn translate_html(
-    app: &Arc<App>,
-    order: &Order,
-    documents: &[String],
-    n_best: usize,
-) -> Result<Vec<Vec<String>>, Refusal> {
-    app.check("q", documents)?;
-    let cut: Vec<Vec<Piece>> = documents.iter().map(|document| pieces(document)).collect();
-    let text = |piece: &Piece| match piece {
-        Piece::Text(text) => Some(unescape(text)),
-        Piece::Markup(_) => None,
-    };
-    let texts: Vec<String> = cut.iter().flatten().filter_map(text).collect();
-    let done = app.all(app.begin(order, &texts, false)?).await?;
-    let mut done = done.iter();
-    let mut documents = Vec::with_capacity(cut.len());
-    for pieces in &cut {
-        let mut versions = vec![String::new(); n_best];
-        for piece in pieces {
-            match piece {
-                Piece::Markup(markup) => versions.iter_mut().for_each(|version| version.push_str(markup)),
-                Piece::Text(_) => {
-                    let best = done.next().map_or(&[][..], |done| &done.best);
-                    for (rank, version) in versions.iter_mut().enumerate() {
-                        let found = best.get(rank).or(best.last());
-                        version.push_str(&escape(found.map_or("", |found| &found.text)));
-                    }
-                }
-            }
-        }
-        let mut once: Vec<String> = Vec::with_capacity(n_best);
-        for version in versions {
-            if !once.contains(&version) {
-                once.push(version);
-            }
-        }
-        documents.push(once);
-    }
-    Ok(documents)
 }

@@ -4,6 +4,7 @@ use super::libretranslate::OneOrMany;
 use crate::app::App;
 use crate::body::json;
 use crate::decode::{Done, Order, Pending};
+use crate::document::Format;
 use crate::model::Model;
 use crate::options::{SamplingAsk, SearchAsk, within};
 use crate::refusal::Refusal;
@@ -34,11 +35,32 @@ pub(super) struct Ask {
     prefix: Option<String>,
     prefix_tokens: Option<Vec<u32>>,
     alternatives: Option<usize>,
+    #[serde(default)]
+    format: Format,
     split: Option<Split>,
     #[serde(default)]
     alignments: bool,
     #[serde(default)]
     stream: bool,
+}
+
+impl Ask {
+    /// Refuses what makes no sense with a document.
+    fn check_format(&self) -> Result<(), Refusal> {
+        let refused = [
+            ("prefix", self.prefix.is_some()),
+            ("prefix_tokens", self.prefix_tokens.is_some()),
+            ("alternatives", self.alternatives.is_some()),
+            ("alignments", self.alignments),
+            ("stream", self.stream),
+        ];
+        match refused.iter().find(|(_, is_asked)| *is_asked) {
+            Some((field, _)) if self.format == Format::Html => {
+                Err(Refusal::field(*field, "not supported with the format `html`"))
+            }
+            _ => Ok(()),
+        }
+    }
 }
 
 /// The answer.
@@ -91,6 +113,7 @@ struct Written {
 
 pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
     let ask: Ask = json(&app, request).await?;
+    ask.check_format()?;
     let chosen = app.model(ask.model.as_deref(), ask.target.as_deref())?;
     let limits = &app.settings.limits;
     let Ask { n_best, beam, alpha, length_penalty, min_length, max_length, sampling, .. } = &ask;
@@ -141,7 +164,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
         tokio::spawn(stream(app, order, pending, events));
         return Ok(response);
     }
-    let done = app.translate(&order, "text", texts).await?;
+    let done = app.translate_as(ask.format, &order, "text", texts).await?;
     Ok(Json(answer(&order.chosen.model, done, ask.alignments)).into_response())
 }
 

@@ -33,12 +33,33 @@ fn lines_stay_lines_and_tags_stay_tags() {
     let text = json!({"q": "\none\n\n two \n", "source": "en", "target": "de"});
     assert_eq!(server.post("/translate", &text).ok()["translatedText"], "\neins\n\n zwei \n");
     let html = json!({
-        "q": "<p class=\"a>b\">twenty-one <b>two</b><script>one</script></p>", "source": "en", "target": "fr", "format": "html",
+        "q": "<p class=\"a>b\">twenty-one<p><b>two</b><script>one</script> &nbsp;", "source": "en", "target": "fr", "format": "html",
     });
-    let expected = "<p class=\"a>b\">vingt et un <b>deux</b><script>one</script></p>";
+    let expected = "<p class=\"a>b\">vingt et un<p><b>deux</b><script>one</script> &nbsp;";
     assert_eq!(server.post("/translate", &html).ok()["translatedText"], expected);
     let empty = json!({"q": " ", "source": "en", "target": "de"});
     assert_eq!(server.post("/translate", &empty).ok()["translatedText"], " ");
+}
+
+#[test]
+fn a_sentence_in_html_is_translated_whole_and_keeps_its_tags() {
+    let server = Running::start(Settings::default());
+    let translated = |q: &str, format: &str| {
+        let ask = json!({"q": q, "source": "en", "target": "fr", "format": format, "alternatives": 1});
+        let answer = server.post("/translate", &ask).ok();
+        [&answer["translatedText"], &answer["alternatives"][0]].map(|text| text.as_str().unwrap().to_owned())
+    };
+    let texts = translated("two hundred and one", "text");
+    let documents = translated("<p>two <b>hundred</b> <!-- x -->and <i id='>'>one</i></p>", "html");
+    for (text, html) in texts.iter().zip(&documents) {
+        let mut bare = html.clone();
+        for tag in ["<p>", "<b>", "</b>", "<!-- x -->", "<i id='>'>", "</i>", "</p>"] {
+            assert_eq!(html.matches(tag).count(), 1, "{html}");
+            bare = bare.replace(tag, "");
+        }
+        assert_eq!(bare.split_whitespace().collect::<Vec<_>>(), text.split_whitespace().collect::<Vec<_>>());
+    }
+    assert_eq!(documents[0], "<p>deux <b>cent</b><!-- x --> <i id='>'>un</i></p>");
 }
 
 #[test]

@@ -9,6 +9,33 @@ fn hypotheses(answer: &Value) -> &Vec<Value> {
 }
 
 #[test]
+fn html_keeps_its_markup_and_is_one_translation() {
+    let server = Running::start(Settings::default());
+    let html = "<ul>\n <li>one\n <li><b>twenty-one</b>\n</ul><script>1 < 2</script>";
+    let ask = json!({"text": [html, "two &amp;"], "target": "fr", "format": "html", "n_best": 2});
+    let answer = server.post("/v1/translate", &ask).ok();
+    let translations = answer["translations"].as_array().unwrap();
+    assert_eq!(translations.len(), 2);
+    let first = &translations[0];
+    let expected = "<ul>\n <li>un\n <li><b>vingt et un</b>\n</ul><script>1 < 2</script>";
+    assert_eq!(first["hypotheses"][0]["text"], expected);
+    assert_eq!((&first["parts"], first["hypotheses"].as_array().map(Vec::len)), (&json!(2), Some(2)));
+    assert!(first["hypotheses"][0].get("alignment").is_none());
+    for (field, value) in [
+        ("prefix", json!("a")),
+        ("prefix_tokens", json!([1])),
+        ("alternatives", json!(2)),
+        ("alignments", json!(true)),
+        ("stream", json!(true)),
+    ] {
+        let mut ask = json!({"text": "<b>one</b>", "format": "html"});
+        ask[field] = value;
+        let answer = server.post("/v1/translate", &ask);
+        assert!(answer.status == 400 && answer.text().contains(field), "{}", answer.text());
+    }
+}
+
+#[test]
 fn an_answer_has_tokens_scores_and_alignments() {
     let server = Running::start(Settings::default());
     let ask = json!({"text": "twenty-one", "target": "de", "n_best": 3, "alignments": true});
