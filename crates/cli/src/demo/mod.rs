@@ -165,7 +165,7 @@ fn attention(translator: &mut Translator) -> Result<String, Error> {
     let look = translator.look(&pair.source)?;
     let map = Heatmap { rows: &look.written, columns: &look.read, weights: &look.weights };
     Ok(format!(
-        "\nWhat the model looked at while it translated {} (cross-attention, layer {}, head {}, in %).\n\
+        "\nCross-attention while translating {} (layer {}, head {}, in %).\n\
          A row is an output token, a column an input token; tens and units cross:\n\n{}",
         thousands(LOOKED_INTO as usize),
         look.layer + 1,

@@ -53,7 +53,7 @@ impl Score {
             .map(|(language, exact, of)| format!("{} {}", language.name(), percent(*exact, *of)))
             .collect();
         let mut text = format!(
-            "{} of {} translations of {} numbers that were not in the training data are exactly right:\n{} ({}).\n",
+            "{} of {} translations of {} unseen numbers are exactly right:\n{} ({}).\n",
             self.exact,
             self.tested,
             self.numbers,

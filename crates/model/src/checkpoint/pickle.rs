@@ -144,8 +144,8 @@ impl<'a> Machine<'a> {
                     Some(Step::Done) => {}
                     Some(Step::Unknown) => {
                         return Err(format!(
-                            "its pickle does something at byte {at} that no state dict needs \
-                             (opcode 0x{opcode:02x}), and is not read further"
+                            "its pickle has an opcode at byte {at} that no state dict needs \
+                             (0x{opcode:02x}); reading stopped there"
                         ));
                     }
                     None => return Err(wrong()),
@@ -424,7 +424,7 @@ K\x00K\x02\x85K\x01\x85\x89NtRu.";
     fn what_is_no_state_dict_is_told() {
         assert!(tensors(b"\x80\x02).").unwrap_err().contains("no state dict"));
         assert!(tensors(b"\x80\x02}.").unwrap_err().contains("no tensors at the top level"));
-        assert!(tensors(b"\x80\x02}").unwrap_err().contains("cut off"));
+        assert!(tensors(b"\x80\x02}").unwrap_err().contains("incomplete"));
         assert!(tensors(b"cos\nsystem\n.").unwrap_err().contains("`os.system`"));
         assert!(tensors(b"\x80\x02i").unwrap_err().contains("opcode 0x69"));
     }

@@ -12,8 +12,8 @@ use std::io::{Read, Seek, SeekFrom};
 /// The tensors of an archive by name.
 pub(super) fn entries(file: &mut (impl Read + Seek)) -> Result<BTreeMap<String, Entry>, String> {
     if is_old(file) {
-        return Err("this is PyTorch's format from before version 1.6, which is not read: take the \
-                    model.safetensors of the same model, or load it with torch.load and write it again with torch.save"
+        return Err("this is PyTorch's format from before version 1.6, which is not supported: use the \
+                    model.safetensors of the same model, or load the file with torch.load and save it with torch.save"
             .to_owned());
     }
     let archive = zip::entries(file)

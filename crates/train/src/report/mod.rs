@@ -82,10 +82,10 @@ fn facts(html: &mut String, reached: &Reached, steps: &[&StepMetric], validation
         facts.push(("tokens per second", grouped(speed as usize)));
     }
     if let Some(best) = validations.iter().rev().find(|validation| validation.best) {
-        facts.push(("best validation loss", format!("{:.4}", best.loss)));
-        let scores = [("best BLEU", best.bleu), ("best chrF", best.chrf)];
+        facts.push(("loss at best step", format!("{:.4}", best.loss)));
+        let scores = [("BLEU at best step", best.bleu), ("chrF at best step", best.chrf)];
         facts.extend(scores.into_iter().filter_map(|(name, score)| Some((name, format!("{:.1}", score?)))));
-        facts.push(("at step", grouped(best.step as usize)));
+        facts.push(("best step", grouped(best.step as usize)));
     }
     html.push_str("<dl class=\"facts\">\n");
     for (name, value) in facts {
@@ -261,7 +261,7 @@ mod tests {
         let page = page();
         for text in [
             "1\u{202f}234\u{202f}567 parameters",
-            "<dt>best BLEU</dt><dd>10.0</dd>",
+            "<dt>BLEU at best step</dt><dd>10.0</dd>",
             "<dt>steps</dt><dd>163</dd>",
             "<dt>epochs</dt><dd>1.6</dd>",
             "<dt>time</dt><dd>2 min 51 s</dd>",
