@@ -238,7 +238,7 @@ impl Tokenizer {
         match &self.kind {
             Kind::SentencePiece(_) => "a SentencePiece model",
             Kind::Marian(_) => "a Marian folder of SentencePiece models",
-            Kind::Pipeline(_) => "tokenizer.json, or the files that it is made of",
+            Kind::Pipeline(_) => "a Hugging Face tokenizer",
         }
     }
 
