@@ -14,16 +14,16 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Convert {
-    /// The folder of the model: config.json with model.safetensors or pytorch_model.bin
+    /// Model folder, with config.json and model.safetensors or pytorch_model.bin
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
-    /// The folder that the new model is written to
+    /// Folder to write the converted model to
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// What matrices are stored in
+    /// Precision to store matrices in
     #[arg(long, value_name = "PRECISION", value_enum, default_value = "f32")]
     precision: PrecisionName,
-    /// The order of the model's width, if another than it has
+    /// Layout of the dimensions of the model [default: unchanged]
     #[arg(long, value_name = "LAYOUT", value_enum)]
     layout: Option<LayoutName>,
     /// Print one line of JSON on stdout instead of a sentence on stderr
@@ -38,25 +38,24 @@ Examples:
   attentive convert --model old --out new                                 pytorch_model.bin to safetensors
   attentive convert --model mine --out theirs --layout marian             for transformers and CTranslate2
 
-Tokenizer and generation settings are copied. In int8 every row of a matrix has a scale of its own, as with \
-`--precision int8` of the whole model, but for the table of the embeddings, of which lookups too have int8 then; such a folder is computed with \
-in int8 unless --precision says otherwise. Only attentive reads such a folder. bf16 and f32 are read by others, \
-too, if the layout is Marian's.";
+The tokenizer and the generation settings are copied. int8 stores each row of a matrix with its own scale, the \
+embeddings included. Commands compute a model that is stored in int8 in int8, unless --precision is given, and only \
+attentive can read it. Other programs can read f32 and bf16 if the layout is marian.";
 
 #[derive(Clone, Copy, ValueEnum, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum PrecisionName {
     /// 32-bit floating point
     F32,
-    /// Its upper half
+    /// bfloat16: the upper half of f32
     Bf16,
-    /// 8-bit integers with a scale for each row
+    /// 8-bit integers with one scale per row
     Int8,
 }
 
 #[derive(Clone, Copy, ValueEnum)]
 enum LayoutName {
-    /// All sines of the positions before all cosines, where the paper has them in turns
+    /// Positional encodings with all sines before all cosines; the paper alternates them
     Marian,
 }
 
@@ -94,7 +93,7 @@ fn report(command: &Convert, converted: &Converted) -> Result<(), Error> {
     // Where nobody reads this, the model is there all the same.
     let _ = writeln!(
         stderr(),
-        "{tensors} tensors in {}: {now:.1} MB, before {before:.1} MB",
+        "wrote {tensors} tensors to {}: {now:.1} MB, before {before:.1} MB",
         command.out.display()
     );
     Ok(())

@@ -15,67 +15,67 @@ use std::path::PathBuf;
 /// How a command translates.
 #[derive(Args)]
 pub(crate) struct Decoding {
-    /// The model: a folder with config.json, model.safetensors and a tokenizer
+    /// Model folder, with config.json, model.safetensors and a tokenizer
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
     #[command(flatten)]
     compute: Compute,
-    /// What to compute in [default: int8 for a model that is stored in int8, else f32]
+    /// Precision to compute in [default: int8 if the model is stored in int8, else f32]
     #[arg(long, value_name = "PRECISION")]
     precision: Option<DecodingPrecision>,
-    /// The language to translate into, for a model of several: puts its token, such as >>de<<, before lines without one
+    /// Target language, such as de, if the model has several: adds its token (>>de<<) to lines without one
     #[arg(long, value_name = "LANG", visible_alias = "target-lang")]
     to: Option<String>,
-    /// Say on stderr which model, precision, instructions, threads and search options are used
+    /// Print the model, precision, instruction set, threads and search options to stderr
     #[arg(long, short)]
     verbose: bool,
-    /// How many lines each thread translates at once
+    /// Number of sentences that each thread translates at once
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = between::<1, 4096>)]
     batch: usize,
-    /// How many hypotheses are followed at once; 1 is greedy search [default: the model's, else 4]
+    /// Beam size; 1 is greedy search [default: the model's, else 4]
     #[arg(long, value_name = "N", value_parser = between::<1, 1024>, help_heading = SEARCH)]
     beam: Option<usize>,
-    /// Divide scores by ((5 + length) / 6)^ALPHA, as in the paper, instead of length^P
+    /// Length penalty of the paper: divide scores by ((5 + length) / 6)^ALPHA instead of length^P
     #[arg(long, value_name = "ALPHA", value_parser = number, help_heading = SEARCH)]
     #[arg(allow_negative_numbers = true, conflicts_with = "length_penalty")]
     alpha: Option<f32>,
-    /// Divide scores by length^P, as transformers does [default: the model's, else 1]
+    /// Length penalty of transformers: divide scores by length^P [default: the model's, else 1]
     #[arg(long, value_name = "P", value_parser = number, help_heading = SEARCH, allow_negative_numbers = true)]
     length_penalty: Option<f32>,
-    /// When a search with a beam ends [default: the model's, else no]
+    /// When beam search stops [default: the model's, else no]
     #[arg(long, value_name = "WHEN", help_heading = SEARCH)]
     early_stopping: Option<Early>,
-    /// Finish this many times the beam of hypotheses before a search ends
+    /// Finish FACTOR × beam hypotheses before beam search stops [default: the model's, else 1]
     #[arg(long, value_name = "FACTOR", value_parser = above_zero, help_heading = SEARCH)]
     patience: Option<f32>,
-    /// Write no less than this many tokens
+    /// Minimum length of a translation in tokens [default: the model's, else 0]
     #[arg(long, value_name = "N", value_parser = between::<0, 1_000_000>, help_heading = SEARCH)]
     min_length: Option<usize>,
-    /// Write no more than this many tokens [default: the model's, else 50 more than the source has]
+    /// Maximum length of a translation in tokens [default: the model's, else source length + 50]
     #[arg(long, value_name = "N", value_parser = between::<1, 1_000_000>, help_heading = SEARCH)]
     max_length: Option<usize>,
-    /// Divide the scores of tokens that were written before
+    /// Penalize tokens that were generated before by FACTOR; 1 is no penalty [default: the model's, else 1]
     #[arg(long, value_name = "FACTOR", value_parser = above_zero, help_heading = SEARCH)]
     repetition_penalty: Option<f32>,
-    /// Never write the same N tokens twice; 0 lets them be
+    /// Never generate the same N-gram of tokens twice; 0 allows it [default: the model's, else 0]
     #[arg(long, value_name = "N", value_parser = between::<0, 1000>, help_heading = SEARCH)]
     no_repeat_ngram: Option<usize>,
-    /// Draw tokens by their probability instead of searching for the best
+    /// Sample tokens by their probability instead of searching for the best translation
     #[arg(long, help_heading = SAMPLING)]
     sample: bool,
-    /// Draw with a sharper (below 1) or flatter (above 1) distribution
+    /// Temperature; below 1 sharpens the distribution, above 1 flattens it [default: the model's, else 1]
     #[arg(long, value_name = "T", value_parser = above_zero, help_heading = SAMPLING)]
     temperature: Option<f32>,
-    /// Draw among the N most probable tokens; 0 for all
+    /// Sample among the N most probable tokens; 0 means all [default: the model's, else 0]
     #[arg(long, value_name = "N", value_parser = between::<0, 1_000_000>, help_heading = SAMPLING)]
     top_k: Option<usize>,
-    /// Draw among the most probable tokens that together have this probability
+    /// Sample among the most probable tokens whose probabilities sum to P [default: the model's, else 1]
     #[arg(long, value_name = "P", value_parser = probability, help_heading = SAMPLING)]
     top_p: Option<f32>,
-    /// Draw among tokens with at least this share of the greatest probability
+    /// Sample among tokens at least P times as probable as the best token [default: the model's, else 0]
     #[arg(long, value_name = "P", value_parser = probability, help_heading = SAMPLING)]
     min_p: Option<f32>,
-    /// What draws begin with: the same seed draws the same
+    /// Random seed of sampling
     #[arg(long, value_name = "SEED", default_value_t = 0, help_heading = SAMPLING)]
     seed: u64,
 }
@@ -84,18 +84,18 @@ const SEARCH: &str = "Search";
 
 /// Where options of a search come from, for the help of commands that search.
 pub(crate) const SEARCH_RULE: &str = "\
-Search options: a flag counts first, then generation_config.json of the model's folder (or the same words in \
-config.json). Without either, the beam is 4, the length penalty 1 (score / length), and a translation has at most 50 tokens \
-more than its source.";
+Search options: a flag overrides generation_config.json in the model folder (config.json, if there is no such file). \
+Without either, the beam is 4, the length penalty is 1 (score / length), and a translation has at most 50 tokens more \
+than its source.";
 const SAMPLING: &str = "Sampling";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Early {
-    /// As soon as a beam of hypotheses is finished
+    /// When as many hypotheses are finished as the beam is wide
     Yes,
-    /// When the best that is followed would be no better if it ended now
+    /// When the best unfinished hypothesis would not improve the result if it ended now
     No,
-    /// When nothing better can come
+    /// When no unfinished hypothesis can improve the result
     Never,
 }
 

@@ -17,16 +17,16 @@ pub(crate) enum Error {
     #[error(transparent)]
     Score(#[from] attentive_text::score::Error),
     /// A batch that nobody wants to wait for.
-    #[error("--batch {batch} × --{side} {length} are {tokens} tokens: at most {most} fit in a batch")]
+    #[error("--batch {batch} × --{side} {length} are {tokens} tokens: a batch can have at most {most}")]
     Batch { batch: usize, side: &'static str, length: usize, tokens: usize, most: usize },
     /// A model or a batch that would not fit.
     #[error(
-        "this needs at least {needed:.1} GB of memory and {available:.1} GB are free: \
+        "this needs at least {needed:.1} GB of memory, but only {available:.1} GB are free: \
          make the model or the batch smaller"
     )]
     Memory { needed: f64, available: f64 },
     /// Nothing to measure.
-    #[error("no kernel has `{0}` in its name: leave the name out to see them all")]
+    #[error("no kernel has `{0}` in its name: omit the name to run all kernels")]
     Kernel(String),
     /// A tokenizer cannot be had or used.
     #[error(transparent)]
@@ -93,7 +93,7 @@ const FLAGS: [(&str, &str); 7] = [
     ("models", "model"),
 ];
 
-const SEVERAL: &str = "the model translates into several languages: say which, as in `--to de`, or begin each line with its \
+const SEVERAL: &str = "the model has several target languages: choose one, as in `--to de`, or begin each line with its \
                        token, as in `>>de<< A dog runs.`";
 
 /// The flag that sets a field of a library.
@@ -126,7 +126,7 @@ impl From<attentive_generate::Error> for Error {
         match error {
             attentive_generate::Error::Option { option, problem } => flag(option, problem),
             attentive_generate::Error::NoLanguage { known } => {
-                flag("to", format!("{SEVERAL}; it knows {known}"))
+                flag("to", format!("{SEVERAL}; the languages are {known}"))
             }
             other => Error::Generate(other),
         }

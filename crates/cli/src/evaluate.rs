@@ -23,19 +23,19 @@ use std::time::Instant;
 pub(crate) struct Evaluate {
     #[command(flatten)]
     decoding: Decoding,
-    /// The text to translate, a segment a line
+    /// Text to translate, one segment per line
     #[arg(long, value_name = "FILE")]
     source: PathBuf,
-    /// The text as it should be translated; several files are several references
+    /// Reference translation, one segment per line; several files are several references
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     reference: Vec<PathBuf>,
-    /// What is translated for itself
-    #[arg(long, value_name = "WHAT", default_value = "lines")]
+    /// Unit to translate
+    #[arg(long, value_name = "UNIT", default_value = "lines")]
     split: Split,
-    /// Write the translations to this file as well
+    /// Write the translations to FILE
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Print one line of JSON with all digits instead of a table
+    /// Print one line of JSON, with unrounded scores, instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -45,8 +45,8 @@ Examples:
   attentive evaluate --model opus-mt-en-de --source test.en --reference test.de
   attentive evaluate --model opus-mt-en-de --source test.en --reference test.de --beam 1 --json
 
-Scores are those of `attentive score`. Time is that of translating and tokenizing, the reading of \
-the model left out; the tokens that end sentences count, other than in `attentive bench translate`.";
+The scores are those of `attentive score`. The time includes tokenizing, but not loading the model. \
+Target tokens include the end-of-sentence tokens, which `attentive bench translate` does not count.";
 
 /// What the command says.
 #[derive(Serialize)]

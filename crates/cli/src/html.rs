@@ -14,9 +14,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// What an input is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Format {
-    /// Lines of text
+    /// Plain text, line by line
     Text,
-    /// One HTML document, or a part of one
+    /// One HTML document or fragment
     Html,
 }
 
@@ -30,8 +30,7 @@ pub(crate) fn read(name: &str, input: impl Read) -> Result<String, Error> {
     let mut bytes = Vec::new();
     input.take(LONGEST + 1).read_to_end(&mut bytes).map_err(failed)?;
     if bytes.len() as u64 > LONGEST {
-        let problem =
-            format!("longer than {} MiB, the most that is translated at once; cut it", LONGEST >> 20);
+        let problem = format!("the document is longer than the maximum of {} MiB: split it", LONGEST >> 20);
         return Err(refused(problem));
     }
     String::from_utf8(bytes).map_err(|_| refused(not_utf8(name)))
@@ -55,7 +54,10 @@ pub(crate) fn translate(
     let Some(TranslatedHtml { html, blocks, cut }) = translated? else { return Err(Error::Interrupted) };
     if cut > 0 {
         // Where stderr is closed, the translation is there all the same.
-        let _ = writeln!(stderr(), "attentive: {cut} tokens of sentences that are too long are left out");
+        let _ = writeln!(
+            stderr(),
+            "attentive: sentences are too long for the model: {cut} tokens were not translated"
+        );
     }
     let mut lost = Lost::default();
     blocks.iter().for_each(|block| lost.count(Some(block)));

@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Info {
-    /// The folder of a model
+    /// Model folder
     #[arg(value_name = "DIR")]
     folder: PathBuf,
     /// Print one line of JSON instead of a table
@@ -120,10 +120,12 @@ impl Report {
                 format!(
                     "{}, {}",
                     words::thousands(self.parameters),
-                    self.weights.map_or("no weights yet".to_owned(), |stored| format!("stored in {stored}"))
+                    self.weights.map_or("no weights in the folder".to_owned(), |stored| format!(
+                        "stored in {stored}"
+                    ))
                 ),
             ),
-            row("precision", format!("computed in {}, unless --precision says otherwise", self.precision)),
+            row("precision", format!("{} by default; --precision overrides it", self.precision)),
             row(
                 "tokenizer",
                 format!("{}, {} tokens", self.tokenizer.unwrap_or("none in the folder"), self.vocabulary),
@@ -175,14 +177,14 @@ impl Training {
     fn rows(&self) -> Vec<(&'static str, String)> {
         let Training { steps, epochs, validations, .. } = self;
         let time = words::duration(self.seconds);
-        let loss = self.loss.map(|loss| format!(", loss {loss:.3} at last")).unwrap_or_default();
+        let loss = self.loss.map(|loss| format!(", last loss {loss:.3}")).unwrap_or_default();
         let mut rows = vec![
             ("trained on", format!("{} and {}", self.source.join(", "), self.target.join(", "))),
             ("training", format!("{steps} steps, {epochs:.1} epochs, {time}{loss}")),
         ];
         if let Some(best) = &self.best {
             let scores = words::scores(best);
-            rows.push(("best", format!("at step {}, of {validations} validations: {scores}", best.step)));
+            rows.push(("best", format!("step {}, out of {validations} validations: {scores}", best.step)));
         }
         rows.extend(self.events.iter().map(|event| ("event", event.clone())));
         rows

@@ -40,7 +40,7 @@ impl Lost {
     fn sentence(&self) -> String {
         let shown: Vec<String> = self.shown.iter().map(|character| format!("`{character}`")).collect();
         format!(
-            "the model cannot read {} in {}, such as {}: what the translation has for them, if anything, is a guess",
+            "the tokenizer of the model does not know {} in {}, such as {}: their translation is a guess",
             words::count(self.characters, "character"),
             words::count(self.lines, "line"),
             shown.join(", ")

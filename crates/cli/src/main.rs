@@ -34,56 +34,57 @@ use std::io::{ErrorKind, Write};
 use std::panic::{PanicHookInfo, catch_unwind, set_hook};
 use std::process::ExitCode;
 
-/// The Transformer, whole, in one program
+/// Train Transformer translation models, translate with them, serve them and look inside
 #[derive(Parser)]
 #[command(name = "attentive", version, arg_required_else_help = true, after_help = EXAMPLES)]
 enum Command {
     /// Watch a Transformer learn to translate numbers, in about a minute
     Demo(demo::Demo),
+    /// Train a Transformer on a text and its translation
+    Train(Box<train::Train>),
+    /// Translate text, line by line
+    Translate(Box<translate::Translate>),
+    /// Serve models over HTTP, with a web page that shows attention
+    Serve(Box<serve::Serve>),
+    /// Draw the attention weights of a translation
+    Inspect(inspect::Inspect),
+    /// Measure how well and how fast a model translates a file
+    Evaluate(Box<evaluate::Evaluate>),
+    /// Score translations against references: BLEU, chrF, chrF++ and TER
+    Score(score::Score),
+    /// Describe a model and its training
+    Info(info::Info),
+    /// Convert a model to another precision or layout
+    Convert(convert::Convert),
+    /// Split text into tokens, join tokens into text, or train a tokenizer
+    Tokenize(tokenize::Command),
     /// Measure speed and memory on this machine
     #[command(subcommand)]
     Bench(bench::Command),
-    /// Cut text into tokens and join them again, or train the tokenizer for it
-    Tokenize(tokenize::Command),
-    /// Store a model in another precision or layout
-    Convert(convert::Convert),
-    /// Say how good a translation is: BLEU, chrF, chrF++ and TER
-    Score(score::Score),
-    /// Train a Transformer on two text files
-    Train(Box<train::Train>),
-    /// Say what a model is and how it was trained
-    Info(info::Info),
-    /// Translate text, line by line
-    Translate(Box<translate::Translate>),
-    /// Say how well and how fast a model translates a file
-    Evaluate(Box<evaluate::Evaluate>),
-    /// Translate for others, over HTTP, with a page that shows what a model looks at
-    Serve(Box<serve::Serve>),
-    /// Draw what a model looks at
-    Inspect(inspect::Inspect),
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  attentive demo                            a Transformer learns to translate numbers
+  attentive demo                            train a small model that translates numbers
   attentive train --source train.en --target train.de --out en-de --minutes 60
-  attentive info en-de                      what a model is and how it was trained
-  attentive bench train --preset base       a training step of the paper's base model
-  attentive bench train --preset small --threads 1 --json
-  attentive bench kernels                   every kernel beside what the machine can do
-  attentive tokenize --model opus-mt-en-de  pieces of the lines of stdin
-  attentive convert --model opus-mt-en-de --out small --precision int8
+  attentive translate --model en-de < text.en
+  attentive serve                           start a server and a web page at http://127.0.0.1:8080
+  attentive inspect --model en-de Hello --out attention.html
+  attentive evaluate --model en-de --source test.en --reference test.de
   attentive score --reference test.de --hypothesis out.de
-  attentive translate --model opus-mt-en-de < text.en
-  attentive evaluate --model opus-mt-en-de --source test.en --reference test.de
-  attentive serve                           a server and a page at http://127.0.0.1:8080
-  attentive inspect --model opus-mt-en-de Hello --out attention.html
+  attentive info en-de
+  attentive convert --model en-de --out small --precision int8
+  attentive tokenize --model en-de < text.en
+  attentive bench train --preset base       time training steps of the paper's base model
+  attentive bench kernels                   compare each kernel with the limit of the machine
+
+`attentive COMMAND --help` describes a command and its options.
 
 Environment:
   ATTENTIVE_ISA=portable|avx2|avx512|avx512bf16|amx
-                                            use these instructions instead of the best there are
+                                            instruction set to use [default: the best of this processor]
 
-Exit codes: 0 done, 1 it failed, 2 wrong usage, 130 interrupted with Ctrl-C.";
+Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted with Ctrl-C.";
 
 fn main() -> ExitCode {
     set_hook(Box::new(report_panic));
@@ -124,5 +125,5 @@ fn report_panic(panic: &PanicHookInfo) {
     let message = panic.payload_as_str().unwrap_or("no reason given");
     let place = panic.location().map(|place| format!(" ({place})")).unwrap_or_default();
     let mut stderr = std::io::stderr();
-    let _ = writeln!(stderr, "attentive: this should not have happened, please report it: {message}{place}");
+    let _ = writeln!(stderr, "attentive: internal error, please report it: {message}{place}");
 }

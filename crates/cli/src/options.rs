@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// On what a command computes.
 #[derive(Args)]
 pub(crate) struct Compute {
-    /// How many threads compute; all cores if not given
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = between::<1, 1024>)]
     threads: Option<usize>,
 }

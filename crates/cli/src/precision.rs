@@ -6,11 +6,11 @@ use clap::ValueEnum;
 /// What `--precision` takes.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum PrecisionChoice {
-    /// Single precision throughout
+    /// 32-bit floating point
     F32,
-    /// Operands of matrix products rounded to bf16, sums in f32
+    /// Matrix products in bf16 with sums in f32
     Bf16,
-    /// bf16 on processors with a tile unit (AMX), else f32
+    /// bf16 on processors with AMX, else f32
     Auto,
 }
 
@@ -28,13 +28,13 @@ impl PrecisionChoice {
 /// What `--precision` takes where nothing is learned.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum DecodingPrecision {
-    /// Single precision throughout
+    /// 32-bit floating point
     F32,
-    /// Operands of matrix products rounded to bf16, sums in f32
+    /// Matrix products in bf16 with sums in f32
     Bf16,
-    /// Weights and operands of matrix products rounded to int8
+    /// Matrix products in int8
     Int8,
-    /// int8 on processors with a tile unit (AMX), else f32
+    /// int8 on processors with AMX, else f32
     Auto,
 }
 

@@ -17,22 +17,22 @@ const RESAMPLING: Resampling = Resampling { samples: 1000, seed: 12345 };
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Score {
-    /// The text as it should be, a segment a line; several files are several references
+    /// Reference translation, one segment per line; several files are several references
     #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
     reference: Vec<PathBuf>,
-    /// The text to be scored, a segment a line; `-` is standard input
+    /// Translation to score, one segment per line; `-` is stdin
     #[arg(long, value_name = "FILE")]
     hypothesis: PathBuf,
-    /// The text of another system: say whether the difference may be chance
+    /// Translation of another system: test whether the difference of the scores is significant
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
-    /// Ignore case in BLEU, chrF and chrF++; TER always does
+    /// Ignore case in BLEU, chrF and chrF++; TER always ignores it
     #[arg(long)]
     lowercase: bool,
-    /// How BLEU cuts lines into words
+    /// Tokenization for BLEU
     #[arg(long, value_enum, default_value_t = TokenizeChoice(Tokenize::V13a))]
     tokenize: TokenizeChoice,
-    /// Print one line of JSON with all digits instead of a table
+    /// Print one line of JSON, with unrounded scores, instead of a table
     #[arg(long)]
     json: bool,
 }
@@ -43,9 +43,9 @@ Examples:
   attentive score --reference a.de b.de --hypothesis - --json < out.de
   attentive score --reference test.de --hypothesis new.de --compare old.de
 
-The scores and their signatures are those of sacreBLEU 2.6.0. BLEU, chrF and chrF++ are better the \
-higher they are, TER the lower it is. --compare draws 1,000 samples of the segments (paired bootstrap \
-resampling); a p below 0.05 is commonly taken for a real difference.";
+The scores and their signatures are those of sacreBLEU 2.6.0. Higher is better for BLEU, chrF and \
+chrF++; lower is better for TER. --compare uses paired bootstrap resampling with 1,000 samples; a \
+p-value below 0.05 is commonly called significant.";
 
 #[derive(Debug, Clone, Copy)]
 struct TokenizeChoice(Tokenize);
@@ -61,10 +61,10 @@ impl ValueEnum for TokenizeChoice {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         let help = match self.0 {
-            Tokenize::V13a => "the punctuation of ASCII stands alone",
-            Tokenize::International => "punctuation and symbols of all scripts stand alone",
-            Tokenize::Character => "every character is a word",
-            Tokenize::Nothing => "words are what stands between spaces",
+            Tokenize::V13a => "separates ASCII punctuation",
+            Tokenize::International => "separates punctuation and symbols of all scripts",
+            Tokenize::Character => "treats every character as a word",
+            Tokenize::Nothing => "splits at spaces only",
         };
         Some(PossibleValue::new(self.0.name()).help(help))
     }

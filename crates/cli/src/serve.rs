@@ -18,52 +18,52 @@ use tracing_subscriber::filter::LevelFilter;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// A model's folder, served under its own name or under NAME; may be given again. Without any it is the small model of
-    /// `attentive demo`, which comes with the program
+    /// Model folder to serve, under the name of the folder or NAME; repeat for several models [default: the built-in
+    /// model of `attentive demo`]
     #[arg(long, value_name = "[NAME=]DIR")]
     model: Vec<String>,
-    /// The address to listen on; 0.0.0.0 lets other machines in
+    /// Address to listen on; 0.0.0.0 accepts connections from other machines
     #[arg(long, default_value = "127.0.0.1")]
     host: IpAddr,
-    /// The port to listen on; 0 takes any that is free
+    /// Port to listen on; 0 takes any free port
     #[arg(long, default_value_t = 8080)]
     port: u16,
     #[command(flatten)]
     compute: Compute,
-    /// What to compute in [default: int8 for a model that is stored in int8, else f32]
+    /// Precision to compute in [default: int8 if the model is stored in int8, else f32]
     #[arg(long, value_name = "PRECISION")]
     precision: Option<DecodingPrecision>,
-    /// How many sentences each thread translates at once
+    /// Number of sentences that each thread translates at once
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = between::<1, 4096>)]
     batch: usize,
-    /// How many sentences may wait or be translated; whoever comes with more is told to come again
+    /// Maximum number of sentences in the queue; further requests get status 503 with Retry-After
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = between::<1, 1_000_000>)]
     queue: usize,
-    /// A file with API keys, a line each: who has none of them is not let in
+    /// Accept only requests with an API key from FILE, one key per line
     #[arg(long, value_name = "FILE", help_heading = ACCESS)]
     api_keys: Option<PathBuf>,
-    /// Let pages of this origin use the server, such as `https://example.org`; `*` for all; may be given again
+    /// Allow web pages of ORIGIN, such as https://example.org, or * for all; repeat for several
     #[arg(long, value_name = "ORIGIN", help_heading = ACCESS)]
     cors: Vec<String>,
-    /// Take bodies of so many bytes
+    /// Maximum size of a request body in bytes
     #[arg(long, value_name = "N", default_value_t = 1 << 20, value_parser = between::<1024, 1_073_741_824>, help_heading = LIMITS)]
     max_body: usize,
-    /// Take texts of so many characters
+    /// Maximum length of a text in characters
     #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = between::<1, 10_000_000>, help_heading = LIMITS)]
     max_characters: usize,
-    /// Take so many texts at once
+    /// Maximum number of texts in a request
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = between::<1, 1_000_000>, help_heading = LIMITS)]
     max_texts: usize,
-    /// Let beams and n-best lists be so large
+    /// Maximum beam size and number of results
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = between::<1, 1024>, help_heading = LIMITS)]
     max_beam: usize,
-    /// Give up an answer after so many seconds
+    /// Maximum time for a request in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = between::<1, 86_400>, help_heading = LIMITS)]
     timeout: usize,
-    /// How to write a line about every request on stderr
+    /// Format of the request log on stderr
     #[arg(long, value_enum, default_value = "text", help_heading = LOGS)]
     log: LogFormat,
-    /// Write the texts into the log as well
+    /// Log the texts to translate as well
     #[arg(long, help_heading = LOGS)]
     log_texts: bool,
 }
@@ -74,24 +74,24 @@ const LOGS: &str = "Logs";
 
 const EXAMPLES: &str = "\
 Examples:
-  attentive serve                           the number model of the demo at http://127.0.0.1:8080
+  attentive serve                           serve the model of the demo at http://127.0.0.1:8080
   attentive serve --model opus-mt-en-de --model fr=opus-mt-en-fr
   attentive serve --model opus-mt-en-de --host 0.0.0.0 --api-keys keys.txt --log json
 
   curl http://127.0.0.1:8080/translate -H 'Content-Type: application/json' \\
     -d '{\"q\": \"twenty-one\", \"source\": \"en\", \"target\": \"de\"}'
 
-Clients of LibreTranslate (/translate, /languages) and of OpenAI (/v1/completions, /v1/chat/completions) work with it; \
-/openapi.json describes everything. The page at / translates, and shows attention step by step. Ctrl-C or SIGTERM \
-answers what is under way and leaves; a second one leaves at once.";
+The server works with clients of LibreTranslate (/translate, /languages) and of OpenAI (/v1/completions, \
+/v1/chat/completions). /openapi.json describes all requests. The page at / translates, and shows attention step by step. \
+Ctrl-C or SIGTERM finishes the requests that have begun and then quits; a second one quits at once.";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum LogFormat {
-    /// For people
+    /// One line of text per request
     Text,
-    /// An object a line, for machines
+    /// One JSON object per request
     Json,
-    /// Not at all, but for what goes wrong
+    /// Only errors
     Off,
 }
 
@@ -164,7 +164,11 @@ fn read_keys(path: &Path) -> Result<Vec<String>, Error> {
     let lines = text.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#'));
     let keys: Vec<String> = lines.map(str::to_owned).collect();
     if keys.is_empty() {
-        return Err(Error::Line { input: name, line: 1, problem: "there is no key in this file".to_owned() });
+        return Err(Error::Line {
+            input: name,
+            line: 1,
+            problem: "the file has no key: write one key per line".to_owned(),
+        });
     }
     Ok(keys)
 }

@@ -5,11 +5,11 @@ use clap::ValueEnum;
 /// What of a text is translated for itself.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum Split {
-    /// Sentences, unless the model was trained on lines of several sentences
+    /// Sentences; whole lines if the model was trained on lines with several sentences
     Auto,
-    /// Sentences
+    /// Each sentence by itself
     Sentences,
-    /// Lines, unless they are too long for the model
+    /// Whole lines; a line that is too long for the model is split
     Lines,
 }
 

@@ -13,39 +13,39 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Command {
-    /// The tokenizer: a folder, or a file (tokenizer.json, .model, .spm, vocab.txt)
+    /// Tokenizer: a folder, or a file (tokenizer.json, .model, .spm, vocab.txt)
     #[arg(long, value_name = "DIR|FILE", required_unless_present = "train")]
     model: Option<PathBuf>,
-    /// Write numbers instead of pieces; with --decode, read numbers
+    /// Write token ids instead of pieces; with --decode, read token ids
     #[arg(long)]
     ids: bool,
-    /// Read tokens, of the target side where the two differ, and write text
+    /// Read tokens and write text, with the vocabulary of the target if it has its own
     #[arg(long)]
     decode: bool,
-    /// The side of a translation whose tokens are written, where the two differ
+    /// Vocabulary to encode with, if source and target have their own
     #[arg(long, value_name = "SIDE", default_value = "source", conflicts_with = "decode")]
     side: SideName,
     /// Train a tokenizer on FILES
     #[arg(long, requires_all = ["vocab_size", "files", "out"])]
     #[arg(conflicts_with_all = ["model", "ids", "decode", "side"])]
     train: bool,
-    /// How many tokens to train, 8 to 1,000,000, the special ones included; with --target for each side
+    /// Vocabulary size with special tokens, from 8 to 1,000,000; with --target, of each side
     #[arg(long, value_name = "N", value_parser = between::<8, 1_000_000>, requires = "train")]
     vocab_size: Option<usize>,
-    /// What to train
+    /// Kind of tokenizer to train
     #[arg(long, value_name = "KIND", default_value = "bpe", requires = "train")]
     kind: KindName,
-    /// The share of the text whose characters get pieces; rarer ones are unknown. For Chinese or Japanese 0.9995 is usual
+    /// Share of the characters of the text that the vocabulary covers; 0.9995 is usual for Chinese and Japanese
     #[arg(long, value_name = "SHARE", default_value_t = 1.0, value_parser = share, requires = "train")]
     character_coverage: f64,
-    /// What to read instead of stdin; with --train the text to train on, one sentence a line, of both sides unless there
-    /// is --target
+    /// Files to read instead of stdin; with --train the training text, one sentence per line, of both sides or, with
+    /// --target, of the source
     #[arg(value_name = "FILES")]
     files: Vec<PathBuf>,
-    /// Text of the target side: each side then gets pieces of its own
+    /// Training text of the target, which gets its own vocabulary
     #[arg(long, value_name = "FILES", num_args = 1.., requires = "train")]
     target: Vec<PathBuf>,
-    /// The folder that the trained tokenizer is written to
+    /// Folder to write the trained tokenizer to
     #[arg(long, value_name = "DIR", requires = "train")]
     out: Option<PathBuf>,
 }
@@ -58,27 +58,27 @@ enum SideName {
 
 #[derive(Clone, Copy, ValueEnum)]
 enum KindName {
-    /// Byte pair encoding: the most frequent pairs become one
+    /// Byte pair encoding: merges the most frequent pairs
     Bpe,
-    /// Unigram language model: pieces that explain the text best
+    /// Unigram language model: keeps the pieces that explain the text best
     Unigram,
-    /// WordPiece, as BERT's: words apart from punctuation, saved as tokenizer.json and vocab.txt
+    /// WordPiece, as in BERT
     Wordpiece,
 }
 
 const EXAMPLES: &str = "\
 Examples:
-  attentive tokenize --model opus-mt-en-de text.en                 pieces, a line for each line
-  attentive tokenize --model source.spm --ids < text.en            numbers
-  attentive tokenize --model source.spm --ids --decode < numbers   and back
+  attentive tokenize --model opus-mt-en-de text.en                 write the pieces of each line
+  attentive tokenize --model source.spm --ids < text.en            write token ids
+  attentive tokenize --model source.spm --ids --decode < ids       join them into text
   attentive tokenize --train --vocab-size 8000 train.en train.de --out tokenizer
                                                                    one vocabulary for both sides
   attentive tokenize --train --vocab-size 8000 train.en --target train.de --out tokenizer
-                                                                   pieces of its own for each side
+                                                                   a vocabulary for each side
 
-A Marian folder (source.spm, target.spm, vocab.json) is written for bpe and unigram, tokenizer.json
-with it where both sides share their pieces. WordPiece writes tokenizer.json and vocab.txt, for two
-sides into the folders source and target.";
+bpe and unigram write a Marian folder (source.spm, target.spm, vocab.json), with tokenizer.json if
+both sides share a vocabulary. wordpiece writes tokenizer.json and vocab.txt; with --target, into the
+folders source and target.";
 
 pub(crate) fn run(command: &Command) -> Result<(), Error> {
     match (&command.model, &command.out) {
@@ -125,9 +125,9 @@ fn train_and_save(command: &Command, out: &Path) -> Result<(), Error> {
 /// Says what there is now.
 fn report(tokenizer: &Tokenizer, wanted: usize, folder: &Path) {
     let found = tokenizer.vocabulary_size(Side::Source);
-    let fewer = if found < wanted { "; the text has no more that recurs" } else { "" };
+    let fewer = if found < wanted { "; the text has no more pieces that occur twice" } else { "" };
     // Where nobody reads this, the tokenizer is there all the same.
-    let _ = writeln!(stderr(), "{found} tokens in {}{fewer}", folder.display());
+    let _ = writeln!(stderr(), "wrote a tokenizer with {found} tokens to {}{fewer}", folder.display());
 }
 
 /// Parses a share above zero, up to one.
@@ -240,8 +240,8 @@ impl Lines<'_> {
     fn decode(&mut self, line: &str) -> Result<(), Error> {
         let tokens = line.split([' ', '\r']).filter(|token| !token.is_empty());
         let text = if self.command.ids {
-            let ids =
-                tokens.map(|token| token.parse().map_err(|_| self.problem(format!("`{token}` is no id"))));
+            let ids = tokens
+                .map(|token| token.parse().map_err(|_| self.problem(format!("`{token}` is not a token id"))));
             self.tokenizer.decode(&ids.collect::<Result<Vec<u32>, Error>>()?)
         } else {
             self.tokenizer.decode_pieces(&tokens.collect::<Vec<&str>>())

@@ -24,34 +24,34 @@ use std::time::Instant;
 pub(crate) struct Translate {
     #[command(flatten)]
     decoding: Decoding,
-    /// What to translate, a line each; without it the lines of --input or of stdin
+    /// Text to translate, one line per argument [default: the lines of --input or stdin]
     #[arg(value_name = "TEXT", conflicts_with = "input")]
     text: Vec<String>,
-    /// The file to translate
+    /// Translate the lines of FILE [default: stdin]
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// The file to write; it is there when all of it is
+    /// Write the translations to FILE (it appears when it is complete) [default: stdout]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// What the input is
+    /// Format of the input
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     format: Format,
-    /// What is translated for itself [default: auto, or lines with --prefix or --alternatives]
-    #[arg(long, value_name = "WHAT")]
+    /// Unit to translate [default: auto; lines with --prefix or --alternatives]
+    #[arg(long, value_name = "UNIT")]
     split: Option<Split>,
-    /// Write the N best translations of each line: `line ||| translation ||| score`, lines counted from 1
+    /// Write the N best translations of each line as `line ||| translation ||| score` (the first line is 1)
     #[arg(long, value_name = "N", value_parser = between::<1, 1024>)]
     n_best: Option<usize>,
-    /// Begin every translation with this text
+    /// Begin every translation with TEXT
     #[arg(long, value_name = "TEXT")]
     prefix: Option<String>,
-    /// Write the N most probable ways to go on behind --prefix, each to its end, best first
+    /// Write N translations, one for each of the N most probable tokens after --prefix, best first
     #[arg(long, value_name = "N", value_parser = between::<1, 1024>, conflicts_with_all = ["n_best", "alignments"])]
     alternatives: Option<usize>,
-    /// Say which word comes from which, counted from 0: `translation ||| 0-0 1-2`
+    /// Add word alignments (source-target, the first word is 0): `translation ||| 0-0 1-2`
     #[arg(long)]
     alignments: bool,
-    /// Write a line of JSON for each line, with scores and tokens
+    /// Write one JSON object per line, with scores and tokens
     #[arg(long)]
     json: bool,
 }
@@ -65,14 +65,15 @@ Examples:
   attentive translate --model opus-mt-en-de --alignments --json < text.en
   attentive translate --model opus-mt-en-de --format html --input page.html --output page.de.html
 
-Empty lines stay empty. A line of several sentences is translated sentence by sentence, and its \
-white space stays. A model that attentive trained reads whole lines if at least 5 % of its training \
-lines had several sentences; --split says otherwise. Files must be UTF-8.
+Empty lines stay empty. A line with several sentences is translated sentence by sentence, and the \
+white space between them is kept. A model that attentive trained translates whole lines if at least \
+5 % of its training lines had several sentences. --split overrides this. Files must be UTF-8.
 
-With --format html the input is one document of at most 16 MiB. Its sentences are translated whole, \
-and inline tags follow the words that they were around. All other markup stays as it is; so do script, \
-style, code, kbd, samp, var, pre, textarea, svg, math, and elements with translate=\"no\" or the class \
-notranslate. A <br> ends a sentence unless the text behind it begins with a small letter.";
+With --format html the input is one document of at most 16 MiB. Each sentence is translated as a \
+whole, and inline tags are placed around the translations of their words. All other markup is kept. \
+Not translated are script, style, code, kbd, samp, var, pre, textarea, svg, math, and elements with \
+translate=\"no\" or the class notranslate. A <br> ends a sentence unless the next text begins with a \
+lower-case letter.";
 
 pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
     output::must_differ(["--input", "--output"], [translate.input.as_deref(), translate.output.as_deref()])?;
@@ -158,7 +159,7 @@ impl Translate {
         match refused.iter().find(|(_, is_asked)| *is_asked) {
             Some((flag, _)) => {
                 let problem =
-                    format!("html gives one document, so --{flag} has no meaning: leave one of them out");
+                    format!("html cannot be used together with --{flag}: the result is one document");
                 Err(Error::Flag { option: "format", problem })
             }
             None => Ok(()),
@@ -201,7 +202,7 @@ impl Translate {
 }
 
 /// What people who type are told.
-const PROMPT: &str = "attentive: type a line and press Enter to translate it; Ctrl-D ends";
+const PROMPT: &str = "attentive: type a line and press Enter to translate it; press Ctrl-D to quit";
 
 /// How much is to be read from stdin, in bytes, if it is a file: `< text.en`.
 #[cfg(unix)]
@@ -318,11 +319,14 @@ impl<W: Write> Work<'_, W> {
         self.progress.inc(line.bytes);
         self.written += 1;
         if translation.cut > 0 {
-            self.warn(&format!("{} tokens of a sentence that is too long are left out", translation.cut));
+            self.warn(&format!(
+                "a sentence is too long for the model: {} tokens were not translated",
+                translation.cut
+            ));
         }
         self.lost.count(translation.best.first());
         if line.is_cut {
-            self.warn("what is behind the first megabyte is left out");
+            self.warn("the line is longer than 1 MiB: the rest was not translated");
         }
         self.write_best(&line.text, &translation.best, translation.cut)
     }
@@ -387,8 +391,8 @@ impl<W: Write> Work<'_, W> {
             // Where nobody reads this, the translation is there all the same.
             let _ = writeln!(
                 stderr(),
-                "attentive: {lines} began with a language token such as `>>de<<`, but the model translates into one language \
-                 and cannot read the token: leave it out"
+                "attentive: {lines} began with a language token such as `>>de<<`, but the model has only one target language: \
+                 remove the token"
             );
         }
     }

@@ -49,7 +49,7 @@ pub(crate) fn search(options: &Options) -> String {
         ),
         (
             options.no_repeat_ngram != usual.no_repeat_ngram,
-            format!("no {} tokens twice", options.no_repeat_ngram),
+            format!("no repeated {}-grams", options.no_repeat_ngram),
         ),
     ];
     words.extend(others.into_iter().filter(|(differs, _)| *differs).map(|(_, word)| word));

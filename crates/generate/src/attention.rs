@@ -39,12 +39,13 @@ impl Look {
     pub(crate) fn check(self, [encoder, decoder]: [usize; 2], heads: usize) -> Result<(), Error> {
         let layers = if self.kind == AttentionKind::Encoder { encoder } else { decoder };
         if self.layer >= layers {
-            let problem = format!("there is no layer {}; there are {layers}, counted from 0", self.layer);
+            let problem =
+                format!("there is no layer {}; the model has {layers} layers, counted from 0", self.layer);
             return Err(Error::option("layer", problem));
         }
         match self.head.filter(|&head| head >= heads) {
             Some(head) => {
-                let problem = format!("there is no head {head}; there are {heads}, counted from 0");
+                let problem = format!("there is no head {head}; the model has {heads} heads, counted from 0");
                 Err(Error::option("head", problem))
             }
             None => Ok(()),

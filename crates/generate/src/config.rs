@@ -114,7 +114,7 @@ impl Options {
         ] {
             if token.as_ref().is_some_and(|token| !token.is(known)) {
                 return Err(format!(
-                    "`{name}` is not {known}, which the model has, and others are not supported"
+                    "`{name}` must be {known}, as in the model; other tokens are not supported"
                 ));
             }
         }
@@ -122,7 +122,8 @@ impl Options {
         let options = config.options()?;
         if renormalise && changes_sums(&options, spec) {
             return Err(
-                "`renormalize_logits` is not supported beside words that forbid or punish tokens".to_owned()
+                "`renormalize_logits` is not supported together with settings that ban or penalize tokens"
+                    .to_owned(),
             );
         }
         Ok(options)
@@ -154,7 +155,7 @@ impl Config {
             Some(Early::Switch(true)) => EarlyStopping::Yes,
             Some(Early::Word(word)) if word == "never" => EarlyStopping::Never,
             Some(Early::Word(word)) => {
-                return Err(format!("`early_stopping` is `{word}`; known are true, false and \"never\""));
+                return Err(format!("`early_stopping` is `{word}`; it must be true, false or \"never\""));
             }
         };
         let sampling = Sampling {

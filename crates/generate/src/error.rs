@@ -14,10 +14,10 @@ pub enum Error {
         problem: String,
     },
     /// There is nothing to begin with.
-    #[error("the source has no tokens, not even the one that ends it")]
+    #[error("the source has no tokens")]
     EmptySource,
     /// A source with more tokens than the model has positions for.
-    #[error("the source has {tokens} tokens, but the model reads at most {most}: split it")]
+    #[error("the source has {tokens} tokens, but the model can read at most {most}: split it")]
     LongSource {
         /// Its tokens.
         tokens: usize,
@@ -25,7 +25,9 @@ pub enum Error {
         most: usize,
     },
     /// A prefix that leaves no room for a token.
-    #[error("the prefix has {tokens} tokens, but at most {most} can be written in all, one of them new")]
+    #[error(
+        "the prefix has {tokens} tokens, but a translation can have at most {most}, prefix included: shorten the prefix"
+    )]
     LongPrefix {
         /// Its tokens.
         tokens: usize,
@@ -48,7 +50,7 @@ pub enum Error {
     },
     /// A tokenizer that belongs to another model.
     #[error(
-        "the tokenizer has {tokenizer} tokens and the model {model}: the files of the folder do not belong together"
+        "the tokenizer has {tokenizer} tokens and the model has {model}: the tokenizer belongs to another model"
     )]
     Vocabulary {
         /// How many tokens the tokenizer has.
@@ -57,7 +59,7 @@ pub enum Error {
         model: usize,
     },
     /// A language that the model has no token for.
-    #[error("the model has no target language `{code}`; it knows {known}")]
+    #[error("the model has no target language `{code}`; its languages are {known}")]
     Language {
         /// The language.
         code: String,
@@ -66,15 +68,15 @@ pub enum Error {
     },
     /// A text that does not say which of several languages it is to be translated into.
     #[error(
-        "the model translates into several languages: say which, or begin the text with a token such as `>>de<<`; it knows \
-         {known}"
+        "the model has several target languages: choose one, or begin the text with a token such as `>>de<<`; its languages \
+         are {known}"
     )]
     NoLanguage {
         /// Those that there are.
         known: String,
     },
     /// A token that the model does not have.
-    #[error("token {token} is not below {vocabulary}, the number of tokens that the model has")]
+    #[error("there is no token {token}: the vocabulary has {vocabulary} tokens, counted from 0")]
     Token {
         /// The token.
         token: u32,

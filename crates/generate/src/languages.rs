@@ -70,7 +70,7 @@ impl TargetLanguages {
     fn listed(&self) -> String {
         let named: Vec<String> = self.codes.iter().take(NAMED).map(|code| format!("`{code}`")).collect();
         match self.codes.len() {
-            0 => "none: it translates into one language".to_owned(),
+            0 => "not marked by tokens: it translates into one language".to_owned(),
             count if count > NAMED => format!("{} and {} more", named.join(", "), count - NAMED),
             _ => named.join(", "),
         }

@@ -114,12 +114,12 @@ impl Options {
         if let MaxLength::Tokens(most) = self.max_length
             && self.min_length > most
         {
-            let problem = format!("{} tokens at least cannot be had with {most} at most", self.min_length);
+            let problem = format!("{} is more than the maximum length {most}", self.min_length);
             return Err(Error::option("min_length", problem));
         }
         let most = self.beam.min(self.finished());
         if self.sampling.is_none() && self.n_best > most {
-            let problem = format!("{} results need a beam of as many, not {most}", self.n_best);
+            let problem = format!("{0} results need a beam of at least {0}, not {most}", self.n_best);
             return Err(Error::option("n_best", problem));
         }
         let above_zero = [("patience", self.patience), ("repetition_penalty", self.repetition_penalty)];

@@ -30,7 +30,7 @@ pub enum Error {
         problem: String,
     },
     /// The checkpoint has no such tensor.
-    #[error("{}: no tensor `{name}`, which the model needs", path.display())]
+    #[error("{}: the tensor `{name}` is missing", path.display())]
     Missing {
         /// The file.
         path: PathBuf,
@@ -38,7 +38,7 @@ pub enum Error {
         name: String,
     },
     /// A tensor of the checkpoint has another shape than the model.
-    #[error("{}: `{name}` has the shape {found}, but the model needs {expected}", path.display())]
+    #[error("{}: `{name}` has shape {found}, but the model needs {expected}", path.display())]
     Shape {
         /// The file.
         path: PathBuf,

@@ -150,7 +150,7 @@ fn a_folder_that_is_not_there_is_named() {
     );
     assert_eq!(
         sentence("no-weights", |folder| fs::remove_file(folder.join(WEIGHTS)).unwrap()),
-        "model.safetensors: there is no such file, and no pytorch_model.bin either"
+        "model.safetensors: there is neither this file nor pytorch_model.bin"
     );
 }
 
@@ -163,7 +163,7 @@ fn a_truncated_file_is_refused_wherever_it_was_cut() {
             assert!(keep < bytes.len());
             fs::write(&path, &bytes[..keep]).unwrap();
         });
-        assert!(sentence.starts_with("model.safetensors: not a whole safetensors file ("), "{sentence}");
+        assert!(sentence.starts_with("model.safetensors: not a complete safetensors file: "), "{sentence}");
     }
 }
 
@@ -176,17 +176,14 @@ fn a_missing_tensor_is_named() {
             model.parameters().iter().filter(|p| !p.name().ends_with("layers.1.fc2.bias")).cloned().collect();
         checkpoint::stage(&folder.join(WEIGHTS), &*backend, &most, &[]).unwrap().commit().unwrap();
     });
-    assert_eq!(
-        missing,
-        "model.safetensors: no tensor `model.encoder.layers.1.fc2.bias`, which the model needs"
-    );
+    assert_eq!(missing, "model.safetensors: the tensor `model.encoder.layers.1.fc2.bias` is missing");
 }
 
 #[test]
 fn a_wrong_shape_is_told_with_both_shapes() {
     assert_eq!(
         with_field("shape", "d_model", json!(39)),
-        "model.safetensors: `model.shared.weight` has the shape [101, 36], but the model needs [101, 39]"
+        "model.safetensors: `model.shared.weight` has shape [101, 36], but the model needs [101, 39]"
     );
 }
 
@@ -239,7 +236,7 @@ fn a_bias_of_another_size_is_told_with_both_shapes() {
     let sentence = sentence("bias-shape", |folder| write_bias(&backend, folder, &[0.0; 100]));
     assert_eq!(
         sentence,
-        "model.safetensors: `final_logits_bias` has the shape [1, 100], but the model needs [1, 101]"
+        "model.safetensors: `final_logits_bias` has shape [1, 100], but the model needs [1, 101]"
     );
 }
 
@@ -247,7 +244,7 @@ fn a_bias_of_another_size_is_told_with_both_shapes() {
 fn a_layer_too_many_is_named() {
     assert_eq!(
         with_field("surplus", "decoder_layers", json!(1)),
-        "model.safetensors: `model.decoder.layers.1.encoder_attn.k_proj.bias` belongs to no part of the model that \
+        "model.safetensors: the tensor `model.decoder.layers.1.encoder_attn.k_proj.bias` does not belong to the model that \
          config.json describes"
     );
 }
@@ -268,7 +265,7 @@ fn weights_in_several_files_and_pointers_to_weights_are_named() {
     });
     assert_eq!(
         pointer,
-        "model.safetensors: this is a pointer of Git LFS and not the file itself: fetch it with `git lfs pull`"
+        "model.safetensors: this is a Git LFS pointer and not the file itself: fetch the file with `git lfs pull`"
     );
 }
 
@@ -282,42 +279,42 @@ fn a_broken_config_is_told_with_its_file_and_field() {
         (
             "activation_function",
             json!("softplus"),
-            "activation_function: `softplus` is not supported; known are relu, gelu, gelu_new, swish, silu, tanh",
+            "activation_function: `softplus` is not supported; supported are relu, gelu, gelu_new, swish, silu, tanh",
         ),
         (
             "model_type",
             json!("bart"),
-            "this is a `bart` model; attentive knows the families `marian` and `attentive-transformer`",
+            "the model type `bart` is not supported, only `marian` and `attentive-transformer`",
         ),
         (
             "positions",
             json!("rotary"),
-            "positions: `rotary` is not supported; known are halves, interleaved, learned",
+            "positions: `rotary` is not supported; supported are halves, interleaved, learned",
         ),
         (
             "decoder_attention_heads",
             json!(4),
-            "decoder_attention_heads: 4 differs from the encoder's 3, and only equal ones are supported",
+            "decoder_attention_heads: 4 differs from 3, the value of the encoder, which is not supported",
         ),
         (
             "is_encoder_decoder",
             json!(false),
-            "is_encoder_decoder: false is not supported in a model of this type, only true",
+            "is_encoder_decoder: false is not supported for this model type, only true",
         ),
         (
             "normalize_before",
             json!(true),
-            "normalize_before: true is not supported in a model of this type, only false",
+            "normalize_before: true is not supported for this model type, only false",
         ),
         (
             "static_position_embeddings",
             json!(false),
-            "static_position_embeddings: false is not supported in a model of this type, only true",
+            "static_position_embeddings: false is not supported for this model type, only true",
         ),
         (
             "quantization_config",
             json!({"quant_method": "gptq", "bits": 4}),
-            "quantization_config: the method `gptq` is not supported: take the model as it was before",
+            "quantization_config: the method `gptq` is not supported: use the model without quantization",
         ),
         (
             "quantization_config",
@@ -327,22 +324,22 @@ fn a_broken_config_is_told_with_its_file_and_field() {
         (
             "decoder_vocab_size",
             json!(80),
-            "decoder_vocab_size: 80 tokens cannot share the table of the source's 101",
+            "decoder_vocab_size: 80 target tokens cannot share the embeddings of 101 source tokens",
         ),
         ("encoder_layers", json!(0), "encoder_layers: must be at least 1, not 0"),
         ("dropout", json!(1.5), "dropout: must be from 0 to below 1, not 1.5"),
         ("max_position_embeddings", json!(0), "max_position_embeddings: must be at least 1, not 0"),
-        ("eos_token_id", json!(101), "eos_token_id: token 101 is not below vocab_size 101"),
+        ("eos_token_id", json!(101), "eos_token_id: token 101 must be below vocab_size 101"),
         (
             "decoder_start_token_id",
             json!(200),
-            "decoder_start_token_id: token 200 is not below vocab_size 101",
+            "decoder_start_token_id: token 200 must be below vocab_size 101",
         ),
-        ("pad_token_id", json!(101), "pad_token_id: token 101 is not below vocab_size 101"),
+        ("pad_token_id", json!(101), "pad_token_id: token 101 must be below vocab_size 101"),
         (
             "d_model",
             json!(37),
-            "encoder_attention_heads: 3 heads do not divide d_model 37: give another number of heads, or d_k and d_v",
+            "encoder_attention_heads: d_model 37 is not divisible by 3 heads: choose another number of heads, or set d_k and d_v",
         ),
     ] {
         assert_eq!(with_field(field, field, value), format!("config.json: {expected}"));

@@ -26,11 +26,11 @@ fn a_mistake_is_told_in_one_sentence_that_names_the_field() {
     let mistakes = [
         (
             TransformerConfig { h: 7, ..base.clone() },
-            "h: 7 heads do not divide d_model 512: give another number of heads, or d_k and d_v",
+            "h: d_model 512 is not divisible by 7 heads: choose another number of heads, or set d_k and d_v",
         ),
         (
             TransformerConfig { h: 7, d_k: Some(64), ..base.clone() },
-            "h: 7 heads do not divide d_model 512: give another number of heads, or d_k and d_v",
+            "h: d_model 512 is not divisible by 7 heads: choose another number of heads, or set d_k and d_v",
         ),
         (TransformerConfig { h: 0, ..base.clone() }, "h: must be at least 1, not 0"),
         (
@@ -52,17 +52,17 @@ fn a_mistake_is_told_in_one_sentence_that_names_the_field() {
             TransformerConfig { attention_dropout: -0.1, ..base.clone() },
             "attention_dropout: must be from 0 to below 1, not -0.1",
         ),
-        (TransformerConfig { pad: Some(100), ..base.clone() }, "pad: token 100 is not below vocab_size 100"),
+        (TransformerConfig { pad: Some(100), ..base.clone() }, "pad: token 100 must be below vocab_size 100"),
         (
             TransformerConfig { target_vocab_size: Some(80), ..base.clone() },
-            "target_vocab_size: 80 tokens cannot share the table of the source's 100",
+            "target_vocab_size: 80 target tokens cannot share the embeddings of 100 source tokens",
         ),
         (
             TransformerConfig { target_vocab_size: Some(80), shared_embeddings: false, ..base.clone() },
-            "pad: token 99 is not below vocab_size 80",
+            "pad: token 99 must be below vocab_size 80",
         ),
-        (TransformerConfig { eos: 101, ..base.clone() }, "eos: token 101 is not below vocab_size 100"),
-        (TransformerConfig { start: 500, ..base.clone() }, "start: token 500 is not below vocab_size 100"),
+        (TransformerConfig { eos: 101, ..base.clone() }, "eos: token 101 must be below vocab_size 100"),
+        (TransformerConfig { start: 500, ..base.clone() }, "start: token 500 must be below vocab_size 100"),
     ];
     let backend = backends().next().expect("an instruction set");
     for (config, sentence) in mistakes {
@@ -87,10 +87,10 @@ fn an_unknown_preset_is_answered_with_the_known_ones() {
 #[test]
 fn an_attention_without_heads_or_with_too_many_is_refused() {
     let sentence = |d_model, h| MultiHeadConfig::new(d_model, h).unwrap_err().to_string();
-    assert_eq!(sentence(512, 0), "h: an attention needs at least one head");
+    assert_eq!(sentence(512, 0), "h: must be at least 1, not 0");
     assert_eq!(
         sentence(30, 4),
-        "h: 4 heads do not divide d_model 30: give another number of heads, or d_k and d_v"
+        "h: d_model 30 is not divisible by 4 heads: choose another number of heads, or set d_k and d_v"
     );
 }
 

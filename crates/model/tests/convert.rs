@@ -219,21 +219,24 @@ fn what_marian_cannot_express_is_refused_with_the_reason() {
     for (config, reason) in [
         (
             TransformerConfig { norm: NormPlacement::Pre, ..base() },
-            "its norms stand before the sublayers, and Marian's behind them",
+            "it has pre-norm, and Marian has post-norm",
         ),
         (
             TransformerConfig { positions: PositionKind::Learned, ..base() },
-            "its positions are learned, and Marian's are sinusoids",
+            "its positional encodings are learned, and Marian's are sinusoids",
         ),
-        (TransformerConfig { d_k: Some(5), ..base() }, "its heads are not d_model / h wide, as Marian's are"),
+        (
+            TransformerConfig { d_k: Some(5), ..base() },
+            "the width of its heads is not d_model / h, as Marian needs",
+        ),
         (
             TransformerConfig { d_emb: Some(20), ..base() },
-            "its embeddings are not as wide as the model, as Marian's are",
+            "the width of its embeddings is not d_model, as Marian needs",
         ),
-        (TransformerConfig { pad: None, ..base() }, "it has no token of padding, which Marian needs"),
+        (TransformerConfig { pad: None, ..base() }, "it has no padding token, which Marian needs"),
     ] {
         let sentence = refusal("not-marian", &config, TO_MARIAN, |_| ());
-        assert_eq!(sentence, format!("layout: this cannot be a Marian model: {reason}"));
+        assert_eq!(sentence, format!("layout: the model cannot have the Marian layout: {reason}"));
     }
 }
 
@@ -248,7 +251,7 @@ fn a_folder_that_cannot_be_converted_is_told_and_nothing_is_written() {
     });
     assert_eq!(
         shape,
-        "from/model.safetensors: `model.shared.weight` has the shape [101, 36], but the model needs [101, 39]"
+        "from/model.safetensors: `model.shared.weight` has shape [101, 36], but the model needs [101, 39]"
     );
     let infinite = refusal("infinite", &plain, to(StoredType::Int8), |from| {
         let path = from.join(WEIGHTS);
@@ -258,12 +261,15 @@ fn a_folder_that_cannot_be_converted_is_told_and_nothing_is_written() {
         bytes[8 + header..][..4].copy_from_slice(&f32::INFINITY.to_le_bytes());
         fs::write(&path, bytes).unwrap();
     });
-    assert_eq!(infinite, "from/model.safetensors: `model.shared.weight` has inf, which int8 cannot express");
+    assert_eq!(
+        infinite,
+        "from/model.safetensors: `model.shared.weight` contains inf, which int8 cannot store"
+    );
 
     let (scratch, backend) = (Scratch::new("there"), backend());
     let from = saved(&scratch, &plain);
     let error = convert(&backend, &from, &from, &to(StoredType::Bf16)).unwrap_err().to_string();
-    let sentence = "there is a model already: name another folder, or remove it first";
+    let sentence = "the folder already has a model: choose another folder, or remove the model first";
     assert_eq!(error, format!("{}: {sentence}", from.display()));
 }
 

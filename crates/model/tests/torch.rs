@@ -69,7 +69,7 @@ fn every_kind_of_tensor_is_read() {
     assert_eq!(tensor("brain"), (vec![0.25, -3.0], "[2]".to_owned()));
     assert!(checkpoint.get("number").unwrap().is_none() && !checkpoint.has("number"));
     let long = checkpoint.get("long").unwrap_err().to_string();
-    assert!(long.ends_with("file.bin: `long` is of type I64, which is not read"), "{long}");
+    assert!(long.ends_with("file.bin: `long` has type I64, which is not supported"), "{long}");
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn python_objects_that_no_state_dict_needs_are_refused_by_name_and_not_run() {
 fn what_is_not_read_is_named() {
     assert_eq!(
         problem("spread", &original()),
-        "`spread` has the shape [5], which does not fit into its storage of 1 numbers"
+        "`spread` has shape [5], which does not fit into its storage of 1 numbers"
     );
     let old = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19.\x80\x02M\xe9\x03.";
     assert!(problem("old", old).starts_with("this is PyTorch's format from before version 1.6"));
@@ -117,7 +117,7 @@ fn a_file_that_was_cut_is_refused() {
     let (scratch, original) = (Scratch::new("cut"), readable());
     for length in (0..original.len()).step_by(97) {
         let error = open(&scratch, &original[..length]).unwrap_err().to_string();
-        assert!(error.contains("file.bin: not a whole file of PyTorch"), "{length}: {error}");
+        assert!(error.contains("file.bin: not a complete PyTorch file"), "{length}: {error}");
     }
 }
 
@@ -144,19 +144,19 @@ fn config(folder: &Path, from: &str, to: &str) {
 fn a_file_that_does_not_belong_to_its_configuration_is_told_with_both_shapes() {
     assert_eq!(
         sentence("width", |folder| config(folder, "\"encoder_ffn_dim\": 20", "\"encoder_ffn_dim\": 24")),
-        "config.json: decoder_ffn_dim: 20 differs from the encoder's 24, and only equal ones are supported"
+        "config.json: decoder_ffn_dim: 20 differs from 24, the value of the encoder, which is not supported"
     );
     assert_eq!(
         sentence("both", |folder| config(folder, "_ffn_dim\": 20", "_ffn_dim\": 24")),
-        "pytorch_model.bin: `model.encoder.layers.0.fc1.weight` has the shape [20, 12], but the model needs [24, 12]"
+        "pytorch_model.bin: `model.encoder.layers.0.fc1.weight` has shape [20, 12], but the model needs [24, 12]"
     );
     assert_eq!(
         sentence("layers", |folder| config(folder, "\"encoder_layers\": 1", "\"encoder_layers\": 2")),
-        "pytorch_model.bin: no tensor `model.encoder.layers.1.self_attn.q_proj.weight`, which the model needs"
+        "pytorch_model.bin: the tensor `model.encoder.layers.1.self_attn.q_proj.weight` is missing"
     );
     assert_eq!(
         sentence("positions", |folder| config(folder, "_embeddings\": 16", "_embeddings\": 18")),
-        "pytorch_model.bin: `model.encoder.embed_positions.weight` has the shape [16, 12], but the model needs [18, 12]"
+        "pytorch_model.bin: `model.encoder.embed_positions.weight` has shape [16, 12], but the model needs [18, 12]"
     );
 }
 

@@ -75,7 +75,7 @@ impl App {
 
     /// The models, if they have been read.
     pub fn models(&self) -> Result<&[Arc<Model>], Refusal> {
-        self.models.get().map(Vec::as_slice).ok_or_else(|| Refusal::busy("the models are being read", 1))
+        self.models.get().map(Vec::as_slice).ok_or_else(|| Refusal::busy("the models are being loaded", 1))
     }
 
     /// The model of a name, `NAME` or `NAME:TARGET`; the first if none is given.
@@ -93,7 +93,7 @@ impl App {
         let place = name.map_or(Some(0), |name| models.iter().position(|model| model.name == name));
         let names = || models.iter().map(|model| format!("`{}`", model.name)).collect::<Vec<_>>().join(", ");
         let place = place.ok_or_else(|| {
-            Refusal::missing("model", format!("there is none of this name, only {}", names()))
+            Refusal::missing("model", format!("there is no model of this name; the models are {}", names()))
         })?;
         self.chosen(place, target.or(named_target))
     }
@@ -107,7 +107,7 @@ impl App {
                 let known = models.iter().any(|model| model.languages.translate(None, Some(target)));
                 let (field, asked) =
                     if known { ("source", source.unwrap_or_default()) } else { ("target", target) };
-                Err(Refusal::field(field, format!("{asked:?} is not supported; /languages has what is")))
+                Err(Refusal::field(field, format!("{asked:?} is not supported; see /languages")))
             }
         }
     }
@@ -120,7 +120,7 @@ impl App {
         let target = match target {
             Some(asked) if !languages.targets.is_empty() => {
                 let problem =
-                    || Refusal::field("target", format!("`{}` translates into {} only", model.name, known()));
+                    || Refusal::field("target", format!("`{}` translates only into {}", model.name, known()));
                 Some(languages.target(asked).ok_or_else(problem)?.clone())
             }
             _ => languages.targets.first().cloned(),

@@ -40,7 +40,7 @@ pub(crate) async fn fields<T: DeserializeOwned>(
     }
     let bytes = read(app, request).await?;
     let text = std::str::from_utf8(&bytes).map_err(|error| {
-        Refusal::body(format!("the body is not UTF-8: byte {} belongs to no character", error.valid_up_to()))
+        Refusal::body(format!("the body is not UTF-8: byte {} is invalid", error.valid_up_to()))
     })?;
     if is_json { from_json(text) } else { from_form(text) }
 }
@@ -53,9 +53,8 @@ fn media_type(headers: &HeaderMap) -> String {
 /// The bytes of a body.
 async fn read(app: &App, request: Request<Body>) -> Result<Vec<u8>, Refusal> {
     let limits = &app.settings.limits;
-    let too_large = || {
-        Refusal::too_large("body", format!("it is larger than {} bytes, which is the most here", limits.body))
-    };
+    let too_large =
+        || Refusal::too_large("body", format!("it is larger than the maximum of {} bytes", limits.body));
     let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
     // Whoever announces too much need not send it.
     if length.is_some_and(|length: u64| length > limits.body as u64) {
@@ -65,8 +64,8 @@ async fn read(app: &App, request: Request<Body>) -> Result<Vec<u8>, Refusal> {
     match tokio::time::timeout(limits.patience, body.collect()).await {
         Ok(Ok(body)) => Ok(body.to_bytes().into()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
-        Ok(Err(_)) => Err(Refusal::body("the body ended before its time")),
-        Err(_) => Err(Refusal::time("the body took too long to come")),
+        Ok(Err(_)) => Err(Refusal::body("the body is incomplete")),
+        Err(_) => Err(Refusal::time("the body arrived too slowly")),
     }
 }
 
@@ -78,7 +77,7 @@ fn from_json<T: DeserializeOwned>(text: &str) -> Result<T, Refusal> {
         if problem.is_data() && path != "." {
             Refusal::field(path, plain(&problem))
         } else {
-            Refusal::body(format!("the body is not what it should be: {problem}"))
+            Refusal::body(format!("the body is not a valid request: {problem}"))
         }
     })?;
     json.end().map_err(|error| Refusal::body(format!("the body is not JSON: {error}")))?;

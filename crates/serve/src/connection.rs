@@ -70,7 +70,7 @@ pub(crate) async fn serve(
     let longest = app.settings.limits.time + app.settings.limits.patience;
     let all = async { while open.join_next().await.is_some() {} };
     if tokio::time::timeout(longest, all).await.is_err() {
-        tracing::warn!("some connections did not end in time and are cut off");
+        tracing::warn!("some connections did not end in time and are closed");
     }
 }
 
@@ -91,7 +91,7 @@ async fn connection(app: &App, router: Router, stream: TcpStream, closes: watch:
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%error, "a connection was cut");
+        tracing::debug!(%error, "a connection was closed early");
     }
 }
 

@@ -22,7 +22,7 @@ impl Origins {
             let value = HeaderValue::from_str(origin).ok().filter(|_| is_origin);
             value.ok_or_else(|| {
                 let problem = format!(
-                    "`{origin}` is no origin: it must be `*`, or like `https://example.org:8080`, without a path"
+                    "`{origin}` is not an origin: use `*`, or an address without a path, such as `https://example.org:8080`"
                 );
                 Error::setting("origins", problem)
             })

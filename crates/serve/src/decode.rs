@@ -63,14 +63,14 @@ impl App {
     pub fn check(&self, field: &str, texts: &[impl AsRef<str>]) -> Result<(), Refusal> {
         let most = self.settings.limits.texts;
         if texts.len() > most {
-            let problem = format!("{} texts are too many, {most} are taken at once", texts.len());
+            let problem = format!("there are {} texts, but the maximum is {most}", texts.len());
             return Err(Refusal::too_large(field, problem));
         }
         let most = self.settings.limits.characters;
         let lengths = texts.iter().map(|text| text.as_ref().chars().count());
         match lengths.max().filter(|&characters| characters > most) {
             Some(characters) => {
-                let problem = format!("{characters} characters are too many, {most} are taken in a text");
+                let problem = format!("the text has {characters} characters, but the maximum is {most}");
                 Err(Refusal::too_large(field, problem))
             }
             None => Ok(()),
@@ -154,7 +154,7 @@ impl App {
             [one] => one,
             parts => {
                 let problem = format!(
-                    "alternatives are for what the model reads at once, but this takes {} parts: send one sentence",
+                    "alternatives need a text that the model reads at once, but this one is split into {} parts: send one sentence",
                     parts.len()
                 );
                 return Err(Refusal::field(field, problem));
@@ -217,7 +217,7 @@ impl App {
             Err(_) => {
                 let seconds = self.settings.limits.time.as_secs_f64();
                 let message = format!(
-                    "this took longer than {seconds} s: ask for less at a time, or for a smaller beam"
+                    "the request took longer than {seconds} s: send less text, or use a smaller beam"
                 );
                 Err(Refusal::time(message))
             }

@@ -15,7 +15,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// The system refuses threads, sockets or signals.
-    #[error("the server cannot run: {0}")]
+    #[error("the server cannot start: {0}")]
     System(#[from] std::io::Error),
     /// A model cannot be read.
     #[error("model `{name}`: {source}")]
@@ -26,7 +26,7 @@ pub enum Error {
         source: attentive_generate::Error,
     },
     /// The model that comes with the program has to be a folder for a moment.
-    #[error("the model that comes with the program cannot be unpacked into {}: {source}", folder.display())]
+    #[error("cannot unpack the built-in model into {}: {source}", folder.display())]
     Unpack {
         /// The folder for such things.
         folder: PathBuf,
@@ -42,7 +42,7 @@ pub enum Error {
         problem: String,
     },
     /// The thread that computes has died.
-    #[error("the thread that computes has ended before its time")]
+    #[error("the worker thread has ended unexpectedly")]
     Worker,
 }
 

@@ -80,29 +80,34 @@ impl Metrics {
         self.seconds.write(
             &mut text,
             "attentive_request_seconds",
-            "How long answers took, up to their first byte.",
+            "Time from a request to the first byte of its answer.",
         );
         let seconds = get(&self.step_nanoseconds) as f64 / 1e9;
         for (name, kind, help, value) in [
-            ("source_tokens_total", "counter", "Tokens that were read.", get(&self.source_tokens) as f64),
+            (
+                "source_tokens_total",
+                "counter",
+                "Source tokens that were translated.",
+                get(&self.source_tokens) as f64,
+            ),
             (
                 "target_tokens_total",
                 "counter",
                 "Tokens of the best translations.",
                 get(&self.target_tokens) as f64,
             ),
-            ("sentences_total", "counter", "Sentences that were decoded.", get(&self.sentences) as f64),
-            ("steps_total", "counter", "Steps of decoding.", get(&self.steps) as f64),
+            ("sentences_total", "counter", "Sentences that were translated.", get(&self.sentences) as f64),
+            ("steps_total", "counter", "Decoding steps.", get(&self.steps) as f64),
             (
                 "step_sentences_total",
                 "counter",
-                "Sentences in all steps: divided by the steps, the mean batch.",
+                "Sum of the batch sizes of all decoding steps; divided by the steps it is the mean batch size.",
                 get(&self.rows) as f64,
             ),
-            ("step_seconds_total", "counter", "Time spent in steps.", seconds),
-            ("queue_sentences", "gauge", "Sentences that wait or are being decoded.", queue.len() as f64),
-            ("queue_size", "gauge", "How many of them there can be.", queue.size() as f64),
-            ("connections", "gauge", "Connections that are open.", get(&self.connections) as f64),
+            ("step_seconds_total", "counter", "Time spent in decoding steps.", seconds),
+            ("queue_sentences", "gauge", "Sentences that wait or are being translated.", queue.len() as f64),
+            ("queue_size", "gauge", "Maximum number of sentences in the queue.", queue.size() as f64),
+            ("connections", "gauge", "Open connections.", get(&self.connections) as f64),
         ] {
             head(&mut text, &format!("attentive_{name}"), kind, help);
             let _ = writeln!(text, "attentive_{name} {value}");

@@ -38,7 +38,7 @@ impl SearchAsk {
             None => model.beam.max(n_best),
         };
         if self.alpha.is_some() && self.length_penalty.is_some() {
-            return Err(Refusal::field("alpha", "there is a `length_penalty` as well, and only one can be"));
+            return Err(Refusal::field("alpha", "cannot be used together with `length_penalty`"));
         }
         let penalty = self.alpha.map(LengthPenalty::Paper).or(self.length_penalty.map(LengthPenalty::Power));
         if self.max_length == Some(0) {
@@ -85,9 +85,7 @@ impl SamplingAsk {
 pub(crate) fn within(field: &str, asked: usize, most: usize) -> Result<usize, Refusal> {
     match asked {
         0 => Err(Refusal::field(field, "must be at least 1, not 0")),
-        _ if asked > most => {
-            Err(Refusal::field(field, format!("{asked} is too much, {most} is the most here")))
-        }
+        _ if asked > most => Err(Refusal::field(field, format!("must be at most {most}, not {asked}"))),
         _ => Ok(asked),
     }
 }

@@ -33,18 +33,18 @@ impl Queue {
     pub fn enter(&self, sentences: usize) -> Result<Places, Refusal> {
         if sentences > self.size {
             let problem = format!(
-                "these are {sentences} lines or sentences in all, and {} can be translated at once",
+                "the request has {sentences} lines or sentences, but the maximum is {}: send fewer",
                 self.size
             );
             return Err(Refusal::too_large("text", problem));
         }
         let places = Arc::clone(&self.places).try_acquire_many_owned(sentences as u32);
-        places.map_err(|_| Refusal::busy("too many sentences are waiting already", self.patience()))
+        places.map_err(|_| Refusal::busy("the queue is full: try again later", self.patience()))
     }
 
     /// Hands a job to the thread that computes.
     pub fn push(&self, job: Job) -> Result<(), Refusal> {
-        self.sender.send(job).map_err(|_| Refusal::busy("the server is leaving", 1))
+        self.sender.send(job).map_err(|_| Refusal::busy("the server is shutting down", 1))
     }
 
     /// How many sentences are in the server.

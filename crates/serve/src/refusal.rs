@@ -49,14 +49,14 @@ impl Refusal {
 
     /// There is no such address.
     pub fn no_route() -> Refusal {
-        Refusal::new(StatusCode::NOT_FOUND, "there is nothing here; /openapi.json says what there is")
+        Refusal::new(StatusCode::NOT_FOUND, "there is no such address; see /openapi.json")
     }
 
     /// What has no reason but its status.
     pub fn general(status: StatusCode) -> Refusal {
         let message = match status {
-            StatusCode::METHOD_NOT_ALLOWED => "this address does not take this method; see /openapi.json",
-            StatusCode::BAD_REQUEST => "the address makes no sense",
+            StatusCode::METHOD_NOT_ALLOWED => "this address does not support this method; see /openapi.json",
+            StatusCode::BAD_REQUEST => "the address is invalid",
             status => status.canonical_reason().unwrap_or("refused"),
         };
         Refusal::new(status, message)
@@ -64,14 +64,14 @@ impl Refusal {
 
     /// The body is of a type that is not read here.
     pub fn media_type(expected: &str) -> Refusal {
-        let message = format!("the body must be {expected}, and `Content-Type` must say so");
+        let message = format!("the body must be {expected}, and `Content-Type` must name this type");
         Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
     }
 
     /// Nobody is let in without a key.
     pub fn key(given: bool) -> Refusal {
         let message = if given {
-            "this API key is not known here"
+            "the API key is invalid"
         } else {
             "an API key is needed: `Authorization: Bearer KEY`, or `api_key` in LibreTranslate's requests"
         };
@@ -91,7 +91,7 @@ impl Refusal {
 
     /// It is our fault, and the log knows more.
     pub fn fault() -> Refusal {
-        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "the server has made a mistake; its log says more")
+        Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal server error; see the log of the server")
     }
 
     /// OpenAI's form.
@@ -119,8 +119,8 @@ impl From<attentive_generate::Error> for Refusal {
             Error::LongPrefix { .. } => Refusal::field("prefix", error),
             Error::Token { .. } => Refusal::field("prefix_tokens", error),
             Error::Tokenizer(error) => {
-                tracing::warn!(%error, "a text cannot be encoded");
-                Refusal::field("text", "this cannot be cut into tokens")
+                tracing::warn!(%error, "a text cannot be tokenized");
+                Refusal::field("text", "the text cannot be tokenized")
             }
             // What is left has to do with files, and is none of a client's business.
             other => {

@@ -31,7 +31,10 @@ impl Server {
     pub fn bind(address: SocketAddr, settings: Settings) -> Result<Server, Error> {
         let origins = Origins::new(&settings.origins)?;
         if settings.keys.iter().any(|key| key.trim().is_empty() || !key.is_ascii()) {
-            return Err(Error::setting("keys", "a key must not be empty, and of ASCII characters only"));
+            return Err(Error::setting(
+                "keys",
+                "a key must not be empty and must have only ASCII characters",
+            ));
         }
         let (queue, jobs) = Queue::new(settings.queue.clamp(1, u32::MAX as usize));
         let app = Arc::new(App::new(settings, queue));
@@ -68,12 +71,11 @@ impl Server {
     ) -> Result<(), Error> {
         let Server { listener, app, router, jobs, .. } = self;
         if models.is_empty() {
-            return Err(Error::setting("models", "there is none to be served"));
+            return Err(Error::setting("models", "there is no model to serve"));
         }
         for (place, model) in models.iter().enumerate() {
             if models[..place].iter().any(|other| other.name == model.name) {
-                let problem =
-                    format!("two are called `{}`: name one of them otherwise, with NAME=DIR", model.name);
+                let problem = format!("two models are called `{}`: rename one with NAME=DIR", model.name);
                 return Err(Error::setting("models", problem));
             }
         }

@@ -205,16 +205,16 @@ fn list(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 
 fn state_of(path: &Path, file: &Checkpoint) -> Result<State, Error> {
     let refused = |problem: String| Error::Checkpoint { path: path.to_owned(), problem };
-    let note = file.note(NOTE).ok_or_else(|| refused("not the state of a training run".to_owned()))?;
+    let note = file.note(NOTE).ok_or_else(|| refused("not a checkpoint of a training run".to_owned()))?;
     #[derive(Deserialize)]
     struct Version {
         version: u32,
     }
-    let failed = |error: serde_json::Error| refused(format!("not the state of a training run: {error}"));
+    let failed = |error: serde_json::Error| refused(format!("not a checkpoint of a training run: {error}"));
     let Version { version } = serde_json::from_str(note).map_err(failed)?;
     if version != VERSION {
         return Err(refused(format!(
-            "written by another version of this program ({version}, not {VERSION})"
+            "written by another version of attentive (format {version}, not {VERSION})"
         )));
     }
     serde_json::from_str(note).map_err(failed)

@@ -41,7 +41,7 @@ pub enum Error {
     },
     /// A run cannot go on with other settings than it began with.
     #[error(
-        "{name} is {now}, but the run in {} began with {then}: leave it as it was, or begin a new run in \
+        "{name} is {now}, but the run in {} started with {then}: use the same value, or start a new run in \
          another folder",
         folder.display()
     )]
@@ -57,7 +57,7 @@ pub enum Error {
     },
     /// The folder has a run already.
     #[error(
-        "there is a run in {} already: go on with it (--resume), or take another folder",
+        "there is a run in {} already: resume it with --resume, or choose another folder",
         folder.display()
     )]
     Exists {
@@ -65,13 +65,13 @@ pub enum Error {
         folder: PathBuf,
     },
     /// The folder has a model that was not made by a run.
-    #[error("there is a model in {} already: take another folder", folder.display())]
+    #[error("there is a model in {} already: choose another folder", folder.display())]
     ModelExists {
         /// The folder.
         folder: PathBuf,
     },
     /// Somebody else trains in the folder.
-    #[error("{} is in use by another run{}: wait until it has ended, or take another folder",
+    #[error("{} is in use by another run{}: wait until it has ended, or choose another folder",
         folder.display(), process.map(|id| format!(" (process {id})")).unwrap_or_default())]
     Locked {
         /// The folder.
@@ -89,9 +89,9 @@ pub enum Error {
     },
     /// Something of the run cannot be saved.
     #[error(
-        "cannot save step {step}: {source}; {}: make room, and go on with --resume",
+        "cannot save step {step}: {source}; {}: free some disk space, and resume with --resume",
         match saved {
-            Some(saved) => format!("the checkpoint of step {saved} is unharmed"),
+            Some(saved) => format!("the checkpoint of step {saved} is intact"),
             None => "there is no checkpoint yet".to_owned(),
         }
     )]
@@ -113,7 +113,7 @@ pub enum Error {
     },
     /// The loss went astray again and again.
     #[error(
-        "the loss {reason} at step {step}, and half the learning rate was tried {times} times: take a lower \
+        "training diverged: the loss {reason} at step {step}, after halving the learning rate {times} times: use a lower \
          learning rate, a longer warm-up or clipping"
     )]
     Diverged {

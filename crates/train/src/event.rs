@@ -85,12 +85,12 @@ pub enum Reason {
 impl fmt::Display for Reason {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         f.write_str(match self {
-            Reason::Steps => "all steps are made",
-            Reason::Schedule => "all planned steps are made",
-            Reason::Epochs => "all epochs are over",
-            Reason::Minutes => "the time is over",
-            Reason::Patience => "it does not get better any more",
-            Reason::Interrupted => "it was interrupted",
+            Reason::Steps => "the maximum number of steps is reached",
+            Reason::Schedule => "the schedule is complete",
+            Reason::Epochs => "the maximum number of epochs is reached",
+            Reason::Minutes => "the time limit is reached",
+            Reason::Patience => "the validation score has stopped improving",
+            Reason::Interrupted => "interrupted",
         })
     }
 }
@@ -116,10 +116,10 @@ impl fmt::Display for Undertrained {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
         match self {
             Undertrained::WarmUp { warmup } => {
-                write!(f, "the run ended within the warm-up of {warmup} steps: the model has hardly learned")
+                write!(f, "the run ended during the warm-up of {warmup} steps: the model is hardly trained")
             }
             Undertrained::Schedule { end } => {
-                write!(f, "the run ended before the schedule was complete at step {end}")
+                write!(f, "the run ended before the end of its schedule at step {end}")
             }
             Undertrained::Improving => f.write_str("the validation loss was still falling"),
         }

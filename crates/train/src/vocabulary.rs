@@ -46,7 +46,7 @@ impl Vocabulary {
         let Some(eos) = special.eos else {
             return Err(Error::setting(
                 "tokenizer",
-                "it has no token that ends a text, which translation needs",
+                "the tokenizer has no end-of-sentence token, which translation needs",
             ));
         };
         let size = source.max(target);

@@ -52,10 +52,10 @@ fn an_empty_corpus_names_its_files() {
 fn source_and_target_cannot_be_one_file_under_any_name() {
     let scratch = Scratch::new("same");
     let file = scratch.write("text", "a\n");
-    refused(&scratch, &pair_files(&file, &file), &["text is named as source and as target"]);
+    refused(&scratch, &pair_files(&file, &file), &["text is given as source and as target"]);
     let other_name = scratch.0.join("cached").join("..").join("text");
     std::fs::create_dir(scratch.path("cached")).unwrap();
-    refused(&scratch, &pair_files(&file, &other_name), &["text is named as source and as target"]);
+    refused(&scratch, &pair_files(&file, &other_name), &["text is given as source and as target"]);
 }
 
 #[test]
@@ -95,14 +95,14 @@ fn compressed_files_that_are_cut_off_or_damaged_are_named() {
     for (name, bytes) in compressed {
         for length in [0, 5, 100, bytes.len() / 2, bytes.len() - 1] {
             let file = scratch.write(name, &bytes[..length]);
-            refused(&scratch, &tsv(&file), &[name, "cut off or damaged"]);
+            refused(&scratch, &tsv(&file), &[name, "incomplete or damaged"]);
         }
         let mut damaged = bytes.clone();
         damaged[bytes.len() / 2] ^= 0x55;
         let file = scratch.write(name, &damaged);
-        refused(&scratch, &tsv(&file), &[name, "cut off or damaged"]);
+        refused(&scratch, &tsv(&file), &[name, "incomplete or damaged"]);
         let file = scratch.write(name, "this is no archive at all\n");
-        refused(&scratch, &tsv(&file), &[name, "cut off or damaged"]);
+        refused(&scratch, &tsv(&file), &[name, "incomplete or damaged"]);
     }
 }
 
@@ -119,7 +119,7 @@ fn an_error_in_a_compressed_file_names_the_file_that_was_given() {
 fn lines_that_hold_no_pair_are_named() {
     let scratch = Scratch::new("lines");
     let file = scratch.write("table", "a\tb\na b\n");
-    refused(&scratch, &tsv(&file), &["table: line 2 has 1 fields between tabs"]);
+    refused(&scratch, &tsv(&file), &["table: line 2 has 1 tab-separated fields"]);
     let file = scratch.write("objects", "{\"en\": \"a\", \"de\": \"b\"}\n{\"en\": \"a\"}\n");
     let fields = FieldNames { source: "en".to_owned(), target: "de".to_owned() };
     let files = CorpusFiles::Jsonl { files: vec![file], fields };

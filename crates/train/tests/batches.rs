@@ -132,7 +132,10 @@ fn a_position_of_another_corpus_or_of_other_batches_is_refused() {
     let mut other = position.clone();
     other.corpus.pairs = 51;
     let error = refused(&other, batching);
-    assert!(error.contains("a corpus of 51 pairs") && error.contains("this one has 50 pairs"), "{error}");
+    assert!(
+        error.contains("a corpus with 51 pairs") && error.contains("this corpus has 50 pairs"),
+        "{error}"
+    );
     let error = refused(&position, Batching { seed: 2, ..batching });
     assert!(error.contains("seed: 1") && error.contains("seed: 2"), "{error}");
     for (window, batch) in [(3, 0), (0, 1000)] {
@@ -164,7 +167,7 @@ fn a_corpus_of_which_all_is_left_out_is_an_error_with_the_reasons() {
     let limits = Limits { longest: 1, ratio: 9.0 };
     let mut batches = batches(&corpus, Batching { limits, ..batching(1, 7) });
     let error = batches.next().unwrap().unwrap_err();
-    assert!(error.to_string().contains("0 empty, 30 too long, 0 lopsided"), "{error}");
+    assert!(error.to_string().contains("0 empty, 30 too long, 0 above the length ratio"), "{error}");
     assert!(batches.next().is_none());
 }
 

@@ -39,15 +39,15 @@ use std::time::{Duration, Instant};
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Kernels {
-    /// Only kernels with this in their name
+    /// Run only kernels with NAME in their name [default: all]
     #[arg(default_value = "", hide_default_value = true)]
     name: String,
-    /// What activations are stored in
+    /// Precision of activations
     #[arg(long, value_enum, default_value_t = PrecisionChoice::Auto)]
     precision: PrecisionChoice,
     #[command(flatten)]
     compute: Compute,
-    /// Milliseconds for each kernel and its limit, which take turns; the medians count, of three turns at the least
+    /// Time to spend on each kernel and its limit, in milliseconds (at least three runs; the median is printed)
     #[arg(long, value_name = "MS", default_value_t = 300, value_parser = between::<1, 60_000>)]
     time: usize,
     /// Print one line of JSON instead of a table

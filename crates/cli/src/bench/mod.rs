@@ -11,11 +11,11 @@ use clap::Subcommand;
 /// What is measured.
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Whole training steps on random tokens: forward, loss, backward, Adam
+    /// Time training steps on random tokens: forward pass, loss, backward pass, Adam
     Train(train::Train),
-    /// Each kernel alone, beside the limit that it runs into
+    /// Time each kernel and compare it with the limit of the machine
     Kernels(kernels::Kernels),
-    /// Translate a file with a model, reading and tokenizing left out
+    /// Time the translation of a file, without loading the model and tokenizing
     Translate(Box<translate::Translate>),
 }
 

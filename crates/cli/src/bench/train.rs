@@ -31,42 +31,42 @@ const MOST_TOKENS: usize = 1 << 20;
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Train {
-    /// The sizes of the model, and of the batch where no others are given
+    /// Size of the model and default size of the batch
     #[arg(long, value_enum, default_value_t = Preset::Base)]
     preset: Preset,
-    /// Pairs of sequences in a batch
+    /// Number of sentence pairs in a batch [default: the preset's]
     #[arg(long, value_name = "N", value_parser = between::<1, { 1 << 20 }>)]
     batch: Option<usize>,
-    /// Tokens of a source sequence
+    /// Length of a source in tokens [default: the preset's]
     #[arg(long, value_name = "N", value_parser = between::<1, 65_536>)]
     source: Option<usize>,
-    /// Tokens of a target sequence
+    /// Length of a target in tokens [default: the preset's]
     #[arg(long, value_name = "N", value_parser = between::<1, 65_536>)]
     target: Option<usize>,
-    /// Tokens in the vocabulary
+    /// Vocabulary size [default: the preset's]
     #[arg(long, value_name = "N", value_parser = between::<2, { 1 << 20 }>)]
     vocab: Option<usize>,
-    /// Layers of the encoder, and of the decoder
+    /// Number of encoder layers, and of decoder layers [default: the preset's]
     #[arg(long, value_name = "N")]
     layers: Option<usize>,
-    /// The width of the model
+    /// Width of the model [default: the preset's]
     #[arg(long, value_name = "N")]
     d_model: Option<usize>,
-    /// Heads of an attention
+    /// Number of attention heads [default: the preset's]
     #[arg(long, value_name = "N")]
     heads: Option<usize>,
-    /// The width of the feed-forward network
+    /// Width of the feed-forward network [default: the preset's]
     #[arg(long, value_name = "N")]
     d_ff: Option<usize>,
-    /// Dropout of embeddings and sublayers
+    /// Dropout probability of embeddings and sublayers
     #[arg(long, value_name = "P", default_value_t = 0.1)]
     dropout: f32,
-    /// What matrix products are computed in
+    /// Precision of matrix products
     #[arg(long, value_enum, default_value_t = PrecisionChoice::Auto)]
     precision: PrecisionChoice,
     #[command(flatten)]
     compute: Compute,
-    /// Steps that are timed, after three that are not
+    /// Number of steps to time, after three warm-up steps
     #[arg(long, value_name = "N", default_value_t = 8, value_parser = between::<1, 1_000_000>)]
     steps: usize,
     /// Print one line of JSON instead of a table

@@ -23,10 +23,10 @@ use std::time::Instant;
 pub(crate) struct Translate {
     #[command(flatten)]
     decoding: Decoding,
-    /// The text to translate, a sentence a line
+    /// Text to translate, one sentence per line
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
-    /// How often it is translated
+    /// Number of times to translate the file; the median time is printed
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = between::<1, 1000>)]
     repeat: usize,
     /// Print one line of JSON instead of a table

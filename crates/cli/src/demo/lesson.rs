@@ -68,7 +68,7 @@ impl Lesson {
             }
             Event::Step(metric) => {
                 let speed = thousands(metric.tokens_per_second as usize);
-                self.bar.set_message(format!("step {}, {speed} tokens a second", metric.step));
+                self.bar.set_message(format!("step {}, {speed} tokens/s", metric.step));
             }
             Event::Validation(metric, samples) => self.validation(metric, samples.first()),
             Event::Notice(message) => self.line(message),
@@ -79,9 +79,9 @@ impl Lesson {
         let Begin { parameters, pairs, device, .. } = begin;
         let (parameters, pairs) = (thousands(*parameters), thousands(*pairs));
         self.line(&format!(
-            "A Transformer of {parameters} parameters learns to translate numbers from English\n\
-             into German and French. It begins with random weights and learns from {pairs}\n\
-             pairs, in about a minute on two cores (this is {device}).\n"
+            "A Transformer with {parameters} parameters learns to translate numbers from English\n\
+             into German and French. It starts from random weights and trains on {pairs}\n\
+             pairs, in about a minute on two cores (here: {device}).\n"
         ));
     }
 

@@ -27,25 +27,25 @@ use translator::Translator;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Demo {
-    /// What to translate at the end: numbers below a million, in digits or in English words
+    /// Numbers below a million to translate at the end, in digits or in English words
     #[arg(value_name = "NUMBER", value_parser = Question::parse)]
     numbers: Vec<Question>,
-    /// Keep the model in this folder; if it is there already, it is not trained again
+    /// Keep the model in DIR; a model that is there already is not trained again
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
-    /// Write the corpus and its tokenizer into this folder instead, to try `attentive train` with
+    /// Only write the corpus and its tokenizer to DIR, to try `attentive train`
     #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "numbers", "steps", "threads", "json"])]
     write_corpus: Option<PathBuf>,
-    /// Where the choice of numbers, the first weights and the order of learning come from
+    /// Random seed of the choice of numbers, initial weights and order of training
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
-    /// Make so many steps, if not as many as are needed
+    /// Number of training steps [default: enough to learn the task]
     #[arg(long, value_name = "N", value_parser = between::<1, 1_000_000>)]
     steps: Option<usize>,
-    /// How many threads compute; all cores if not given
+    /// Number of threads [default: all cores]
     #[arg(long, value_name = "N", value_parser = between::<1, 1024>)]
     threads: Option<usize>,
-    /// Print nothing on the way
+    /// Print no progress
     #[arg(long, short)]
     quiet: bool,
     /// Print one line of JSON at the end instead of text
@@ -55,17 +55,17 @@ pub(crate) struct Demo {
 
 const EXAMPLES: &str = "\
 Examples:
-  attentive demo                            learn, show what was learned, translate what you type
-  attentive demo 97 \"two hundred and one\"   translate these at the end
-  attentive demo --out numbers              keep the model, its report and its settings
-  attentive demo --write-corpus corpus      write what it learns from
+  attentive demo                            train, show the result, translate what you type
+  attentive demo 97 \"two hundred and one\"   translate these numbers at the end
+  attentive demo --out numbers              keep the model, its training report and its settings
+  attentive demo --write-corpus corpus      write the training data
 
-The task is to translate numbers below a million, written out, from English into German and French: \
-where English says twenty-one, German says one-and-twenty, and what English calls ninety-seven is \
-four-twenties-seventeen in French. The program makes the corpus itself and knows all answers. It learns \
-from one number in a hundred and is tested on others.
+The task is to translate numbers below a million, written out, from English into German and French. \
+The word order differs: twenty-one is one-and-twenty in German, and ninety-seven is \
+four-twenties-seventeen in French. The program generates the corpus and knows all correct \
+translations. The model trains on one number in a hundred and is tested on others.
 
-The same seed gives the same model, to the bit, on the same instructions.";
+The same seed gives the same model, to the bit, with the same instruction set.";
 
 /// The number whose translation into German is looked into.
 const LOOKED_INTO: u32 = 4_321;
@@ -82,7 +82,7 @@ fn write_corpus(folder: &Path, seed: u64) -> Result<(), Error> {
     let NumberCorpus { train, validation, test } = corpus;
     let name = folder.display();
     output::write(&format!(
-        "{} pairs to learn from, {} to validate on and {} to test on are in {name}. Try:\n\n  \
+        "Wrote {} training pairs, {} validation pairs and {} test pairs to {name}. Try:\n\n  \
          attentive train --source {name}/train.source --target {name}/train.target \\\n    \
          --valid-source {name}/valid.source --valid-target {name}/valid.target \\\n    \
          --tokenizer {name}/tokenizer --preset tiny --minutes 2 --out model\n",
@@ -118,11 +118,16 @@ fn learn_and_show(demo: &Demo) -> Result<(), Error> {
     output::write(&score.text())?;
     if demo.numbers.is_empty() {
         let shown = SHOWN.map(Question::number);
-        output::write(&format!("\nSome of them:\n\n{}", text(&answers(&mut translator, &shown)?, width)))?;
+        output::write(&format!(
+            "\nSome translations:\n\n{}",
+            text(&answers(&mut translator, &shown)?, width)
+        ))?;
         output::write(&attention(&mut translator)?)?;
         if let Some(out) = &demo.out {
             let out = out.display();
-            output::write(&format!("\nThe model is in {out}, and its course in {out}/report.html.\n"))?;
+            output::write(&format!(
+                "\nThe model is in {out}, and its training report in {out}/report.html.\n"
+            ))?;
         }
         if stdin().is_terminal() {
             converse(&mut translator)?;
@@ -160,8 +165,8 @@ fn attention(translator: &mut Translator) -> Result<String, Error> {
     let look = translator.look(&pair.source)?;
     let map = Heatmap { rows: &look.written, columns: &look.read, weights: &look.weights };
     Ok(format!(
-        "\nWhere it looked while it wrote {} (cross-attention, layer {}, head {}, in %).\n\
-         A row is a piece that it wrote; tens and units cross:\n\n{}",
+        "\nCross-attention while translating {} (layer {}, head {}, in %).\n\
+         A row is an output token, a column an input token; tens and units cross:\n\n{}",
         thousands(LOOKED_INTO as usize),
         look.layer + 1,
         look.head + 1,
@@ -171,7 +176,7 @@ fn attention(translator: &mut Translator) -> Result<String, Error> {
 
 /// Translates what a person types.
 fn converse(translator: &mut Translator) -> Result<(), Error> {
-    output::write("\nYour turn: a number below a million, in digits or in words (Ctrl-D ends).\n")?;
+    output::write("\nYour turn: type a number below a million, in digits or in words (Ctrl-D quits).\n")?;
     loop {
         output::write("> ")?;
         let mut line = String::new();

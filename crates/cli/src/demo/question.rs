@@ -28,7 +28,7 @@ impl Question {
         }
         let english = text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
         match unknown_word(&english) {
-            Some(word) => Err(format!("`{word}` is no word of an English number below a million")),
+            Some(word) => Err(format!("`{word}` is not a word of an English number below a million")),
             None => Ok(Question { number: Language::read_english(&english), english }),
         }
     }

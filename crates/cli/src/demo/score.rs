@@ -53,7 +53,7 @@ impl Score {
             .map(|(language, exact, of)| format!("{} {}", language.name(), percent(*exact, *of)))
             .collect();
         let mut text = format!(
-            "{} of {} translations of {} numbers it has never seen are exactly right:\n{} ({}).\n",
+            "{} of {} translations of {} unseen numbers are exactly right:\n{} ({}).\n",
             self.exact,
             self.tested,
             self.numbers,
@@ -61,7 +61,10 @@ impl Score {
             languages.join(", ")
         );
         for (pair, translation) in &self.mistakes {
-            text.push_str(&format!("  wrong: {} as {translation}, not {}\n", pair.number, pair.target));
+            text.push_str(&format!(
+                "  wrong: {} is translated as {translation}, not as {}\n",
+                pair.number, pair.target
+            ));
         }
         text
     }

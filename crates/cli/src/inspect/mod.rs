@@ -19,31 +19,31 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Inspect {
-    /// The sentence to look into
+    /// Sentence to translate and inspect
     #[arg(value_name = "TEXT")]
     text: String,
-    /// The model: a folder with config.json, model.safetensors and a tokenizer
+    /// Model folder, with config.json, model.safetensors and a tokenizer
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
-    /// The file to write: .html is a page to look around in, .svg is a picture; .png needs a program built with
-    /// `--features png`
+    /// File to write: an interactive .html page, or an .svg or .png picture (.png needs a build with
+    /// `--features png`)
     #[arg(long, value_name = "FILE", value_parser = format)]
     out: (PathBuf, Format),
-    /// What the sentence was translated to; otherwise the model translates it
+    /// Translation to inspect [default: the model's own translation]
     #[arg(long, value_name = "TEXT")]
     translation: Option<String>,
-    /// Only attention from these tokens to those; all kinds if not given
+    /// Kind of attention to draw [default: all]
     #[arg(long)]
     kind: Option<Kind>,
-    /// Only this layer, counted from 1
+    /// Layer to draw, counted from 1 [default: all]
     #[arg(long, value_name = "L", value_parser = crate::options::between::<1, 1000>)]
     layer: Option<usize>,
-    /// Only this head, counted from 1, or `mean` for the mean of all
+    /// Head to draw, counted from 1, or `mean` for the mean of all heads [default: all]
     #[arg(long, value_name = "H", value_parser = head)]
     head: Option<Head>,
     #[command(flatten)]
     compute: Compute,
-    /// What to compute in [default: int8 for a model that is stored in int8, else f32]
+    /// Precision to compute in [default: int8 if the model is stored in int8, else f32]
     #[arg(long, value_name = "PRECISION")]
     precision: Option<DecodingPrecision>,
 }
@@ -54,8 +54,8 @@ Examples:
   attentive inspect --model opus-mt-en-de \"A dog runs.\" --out heads.svg --kind cross
   attentive inspect --model opus-mt-en-de \"A dog runs.\" --out head.svg --kind cross --layer 5 --head 3
 
-The page needs no server and no network. A picture of one layer and one head (or the mean) is large and has the tokens \
-on its axes; otherwise all heads are drawn small, beside each other.";
+The page needs no server and no network. With --kind, --layer and --head a picture shows one large heat map with \
+the tokens on its axes. Otherwise it shows a small heat map of each head.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
@@ -67,11 +67,11 @@ enum Format {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Kind {
-    /// From the source to the source
+    /// Self-attention of the encoder: from each source token to all source tokens
     Encoder,
-    /// From each step to what was written before
+    /// Self-attention of the decoder: from each target token to those before it
     Decoder,
-    /// From each step to the source
+    /// Cross-attention: from each target token to all source tokens
     Cross,
 }
 
@@ -113,7 +113,10 @@ impl Inspect {
             }
         };
         if target.len() > codec.spec().max_target {
-            let problem = format!("it has more than the {} tokens of the model", codec.spec().max_target);
+            let problem = format!(
+                "the text has more than {} tokens, the maximum of the model: shorten it",
+                codec.spec().max_target
+            );
             return Err(Error::Flag { option: "translation", problem });
         }
         let inspection = generator.model().inspect(&source, &target);
@@ -128,14 +131,14 @@ impl Inspect {
     fn source(&self, codec: &Codec) -> Result<Vec<u32>, Error> {
         let mut parts = codec.cut(self.text.trim(), "", Split::Lines)?.parts;
         match parts.len() {
-            0 => Err(Error::Usage("TEXT is empty: give a sentence to look into".to_owned())),
+            0 => Err(Error::Usage("TEXT is empty: give a sentence to inspect".to_owned())),
             1 if parts[0].cut > 0 => Err(Error::Inspect(format!(
-                "this sentence has {} tokens more than the model reads: look into a shorter one",
+                "the sentence has {} tokens more than the model can read: inspect a shorter one",
                 parts[0].cut
             ))),
             1 => Ok(parts.swap_remove(0).source),
             count => Err(Error::Inspect(format!(
-                "the model reads this text in {count} parts: look into one sentence at a time"
+                "the text is too long for the model, which reads it in {count} parts: inspect one sentence at a time"
             ))),
         }
     }
@@ -156,13 +159,13 @@ impl Inspect {
         };
         let most = kinds.iter().map(|&kind| layers_of(kind)).min().unwrap_or(0);
         if let Some(layer) = self.layer.filter(|&layer| layer > most) {
-            let problem = format!("there is no layer {layer}, the last is {most}");
+            let problem = format!("there is no layer {layer}; the model has layers 1 to {most}");
             return Err(Error::Flag { option: "layer", problem });
         }
         if let Some(Head::Number(head)) = self.head
             && head > sizes.h
         {
-            let problem = format!("there is no head {head}, the last is {}", sizes.h);
+            let problem = format!("there is no head {head}; the model has heads 1 to {}", sizes.h);
             return Err(Error::Flag { option: "head", problem });
         }
         let heads: Vec<Option<usize>> = match self.head {
@@ -191,7 +194,7 @@ impl Inspect {
 
 /// The way out, for a program without the feature.
 #[cfg(not(feature = "png"))]
-const NO_PNG: &str = "this program was built without PNG: write a .svg instead, or install it with \
+const NO_PNG: &str = "this program was built without PNG support: write an .svg file instead, or install it with \
                       `cargo install --path crates/cli --features png`";
 
 fn format(text: &str) -> Result<(PathBuf, Format), String> {
@@ -204,7 +207,7 @@ fn format(text: &str) -> Result<(PathBuf, Format), String> {
         Some("png") => Format::Png,
         #[cfg(not(feature = "png"))]
         Some("png") => return Err(NO_PNG.to_owned()),
-        _ => return Err("the name must end in .html, .svg or .png".to_owned()),
+        _ => return Err("the file name must end in .html, .svg or .png".to_owned()),
     };
     Ok((path, format))
 }

@@ -9,172 +9,171 @@ use toml::Table;
 /// A flag for each setting; the names are those of `train.toml`, with `-` for `_`.
 #[derive(Args, Serialize)]
 pub(super) struct Flags {
-    /// Text to learn from, a sentence a line; or files with both sides, .tsv or .jsonl. All may be packed
-    /// as .gz or .zst
+    /// Training text, one sentence per line; or .tsv or .jsonl files with both sides. Files may be compressed
+    /// (.gz, .zst)
     #[arg(long, value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     source: Vec<PathBuf>,
-    /// Its translation, line by line
+    /// Translation of the training text, line by line
     #[arg(long, value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     target: Vec<PathBuf>,
-    /// Text to validate on
+    /// Validation text, one sentence per line
     #[arg(long, value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     valid_source: Vec<PathBuf>,
-    /// Its translation, line by line
+    /// Translation of the validation text, line by line
     #[arg(long, value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     valid_target: Vec<PathBuf>,
-    /// Pairs of the corpus to hold out and validate on, where there are no files for it [default: chosen]
+    /// Number of training pairs to hold out for validation, without --valid-source [default: chosen]
     #[arg(long, value_name = "N", help_heading = "Data")]
     hold_out: Option<usize>,
-    /// The field of the source in .jsonl [default: source]
+    /// JSON field of the source in .jsonl files [default: source]
     #[arg(long, value_name = "NAME", help_heading = "Data")]
     source_field: Option<String>,
-    /// The field of the target in .jsonl [default: target]
+    /// JSON field of the target in .jsonl files [default: target]
     #[arg(long, value_name = "NAME", help_heading = "Data")]
     target_field: Option<String>,
-    /// The most tokens of a sentence; longer ones are left out [default: 256]
+    /// Maximum length of a sentence in tokens; longer pairs are skipped [default: 256]
     #[arg(long, value_name = "N", help_heading = "Data")]
     longest: Option<usize>,
-    /// How many times as long one side may be as the other [default: 9]
+    /// Maximum ratio of the lengths of source and target; other pairs are skipped [default: 9]
     #[arg(long, value_name = "X", help_heading = "Data")]
     ratio: Option<f64>,
 
-    /// A tokenizer to use, a folder or a file; without it one is trained
+    /// Tokenizer to use [default: train one on the corpus]
     #[arg(long, value_name = "DIR|FILE", help_heading = "Tokenizer")]
     tokenizer: Option<PathBuf>,
-    /// What to train [default: bpe]
+    /// Kind of tokenizer to train [default: bpe]
     #[arg(long, visible_alias = "kind", value_name = "KIND", value_parser = ["bpe", "unigram"])]
     #[arg(help_heading = "Tokenizer")]
     tokenizer_kind: Option<String>,
-    /// How many tokens to train, for both sides together, the special ones included [default: chosen]
+    /// Vocabulary size of the tokenizer, shared by source and target [default: chosen]
     #[arg(long, value_name = "N", value_parser = between::<8, 1_000_000>, help_heading = "Tokenizer")]
     vocab_size: Option<usize>,
-    /// The share of the text whose characters get pieces [default: 1]
+    /// Share of the characters of the text that the vocabulary covers [default: 1]
     #[arg(long, value_name = "SHARE", help_heading = "Tokenizer")]
     character_coverage: Option<f64>,
-    /// The probability that a merge is skipped while the model learns, so that it sees words cut in many
-    /// ways; 0.1 helps small corpora [default: 0]
+    /// BPE dropout: probability of skipping a merge in training; 0.1 helps small corpora [default: 0]
     #[arg(long, value_name = "P", help_heading = "Tokenizer")]
     bpe_dropout: Option<f64>,
 
-    /// The sizes of the model [default: chosen]
+    /// Size of the model [default: chosen]
     #[arg(long, value_name = "NAME", value_parser = ["tiny", "small", "base", "big"], help_heading = "Model")]
     preset: Option<String>,
-    /// The width of the model, if not the preset's
+    /// Width of the model [default: the preset's]
     #[arg(long, value_name = "N", help_heading = "Model")]
     d_model: Option<usize>,
-    /// Heads of an attention, if not the preset's
+    /// Number of attention heads [default: the preset's]
     #[arg(long, value_name = "N", help_heading = "Model")]
     heads: Option<usize>,
-    /// The width of the feed-forward network, if not the preset's
+    /// Width of the feed-forward network [default: the preset's]
     #[arg(long, value_name = "N", help_heading = "Model")]
     d_ff: Option<usize>,
-    /// Layers of the encoder, if not the preset's
+    /// Number of encoder layers [default: the preset's]
     #[arg(long, value_name = "N", help_heading = "Model")]
     encoder_layers: Option<usize>,
-    /// Layers of the decoder, if not the preset's
+    /// Number of decoder layers [default: the preset's]
     #[arg(long, value_name = "N", help_heading = "Model")]
     decoder_layers: Option<usize>,
-    /// Dropout of embeddings and sublayers [default: chosen]
+    /// Dropout probability of embeddings and sublayers [default: chosen]
     #[arg(long, value_name = "P", help_heading = "Model")]
     dropout: Option<f64>,
-    /// Dropout of attention weights [default: 0]
+    /// Dropout probability of attention weights [default: 0]
     #[arg(long, value_name = "P", help_heading = "Model")]
     attention_dropout: Option<f64>,
-    /// Where norms stand, after a sublayer as in the paper or before it [default: post]
+    /// Layer normalization after each sublayer (post, as in the paper) or before it (pre) [default: post]
     #[arg(long, value_name = "PLACE", value_parser = ["post", "pre"], help_heading = "Model")]
     norm: Option<String>,
 
-    /// Tokens of a batch, sources and targets together [default: chosen]
-    #[arg(long, value_name = "N", help_heading = "Learning")]
+    /// Tokens per batch, source and target together [default: chosen]
+    #[arg(long, value_name = "N", help_heading = "Optimization")]
     batch_tokens: Option<usize>,
-    /// Batches of a step, each weighted by its target tokens [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Learning")]
+    /// Batches per step: gradients are accumulated over N batches [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Optimization")]
     accumulate: Option<usize>,
-    /// How the learning rate changes [default: chosen]
-    #[arg(long, value_name = "NAME", help_heading = "Learning")]
+    /// Learning rate schedule [default: chosen]
+    #[arg(long, value_name = "NAME", help_heading = "Optimization")]
     #[arg(value_parser = ["paper", "noam", "inverse-sqrt", "cosine", "linear", "constant"])]
     schedule: Option<String>,
-    /// The step at which a cosine or a line reaches zero, where the run ends [default: chosen, or --steps]
-    #[arg(long, value_name = "N", help_heading = "Learning")]
+    /// Step at which a cosine or linear schedule reaches zero and the run ends [default: --steps, or chosen]
+    #[arg(long, value_name = "N", help_heading = "Optimization")]
     schedule_steps: Option<u64>,
-    /// The factor of the paper's schedule, or the peak of the others [default: chosen]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    /// Peak learning rate; a factor for the schedules paper and noam [default: chosen]
+    #[arg(long, value_name = "X", help_heading = "Optimization")]
     learning_rate: Option<f64>,
-    /// Steps over which the learning rate rises [default: chosen]
-    #[arg(long, value_name = "N", help_heading = "Learning")]
+    /// Warm-up steps [default: chosen]
+    #[arg(long, value_name = "N", help_heading = "Optimization")]
     warmup: Option<u64>,
     /// β₁ of Adam [default: 0.9]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[arg(long, value_name = "X", help_heading = "Optimization")]
     beta1: Option<f64>,
     /// β₂ of Adam [default: 0.98]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[arg(long, value_name = "X", help_heading = "Optimization")]
     beta2: Option<f64>,
     /// ε of Adam [default: 1e-9]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    #[arg(long, value_name = "X", help_heading = "Optimization")]
     epsilon: Option<f64>,
-    /// The decay of weights; above 0 it is AdamW [default: 0]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    /// Weight decay (AdamW) [default: 0]
+    #[arg(long, value_name = "X", help_heading = "Optimization")]
     weight_decay: Option<f64>,
-    /// The greatest norm of a gradient; 0 is no limit [default: 0]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    /// Maximum gradient norm; 0 turns clipping off [default: 0]
+    #[arg(long, value_name = "X", help_heading = "Optimization")]
     clip: Option<f64>,
-    /// ε of label smoothing [default: 0.1]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    /// Label smoothing [default: 0.1]
+    #[arg(long, value_name = "X", help_heading = "Optimization")]
     label_smoothing: Option<f64>,
-    /// Validate and save a moving average of the weights, of which so much stays from step to step, say
-    /// 0.999; 0 for none [default: chosen]
-    #[arg(long, value_name = "X", help_heading = "Learning")]
+    /// Decay of the exponential moving average of the weights, which is validated and saved; 0 turns it off
+    /// [default: chosen]
+    #[arg(long, value_name = "X", help_heading = "Optimization")]
     ema: Option<f64>,
-    /// Average so many of the last checkpoints at the end [default: 0]
-    #[arg(long, value_name = "N", help_heading = "Learning")]
+    /// Number of last checkpoints to average at the end; 0 turns it off [default: 0]
+    #[arg(long, value_name = "N", help_heading = "Optimization")]
     average: Option<usize>,
 
-    /// Stop after so many steps
-    #[arg(long, value_name = "N", help_heading = "Course")]
+    /// Stop after N steps
+    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
     steps: Option<u64>,
-    /// Stop when the corpus was gone through so often
-    #[arg(long, value_name = "X", help_heading = "Course")]
+    /// Stop after X epochs
+    #[arg(long, value_name = "X", help_heading = "Limits and validation")]
     epochs: Option<f64>,
-    /// Stop after so many minutes of training, over all sessions
-    #[arg(long, value_name = "X", help_heading = "Course")]
+    /// Stop after X minutes of training, including earlier sessions of the run
+    #[arg(long, value_name = "X", help_heading = "Limits and validation")]
     minutes: Option<f64>,
-    /// Stop after so many validations without a better one [default: 10 where nothing else ends the run]
-    #[arg(long, value_name = "N", help_heading = "Course")]
+    /// Stop after N validations without improvement [default: 10 if there is no other limit]
+    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
     patience: Option<u64>,
-    /// What makes a model better, for --patience and for the model that is kept [default: chosen]
-    #[arg(long, value_name = "MEASURE", value_parser = ["loss", "bleu", "chrf"], help_heading = "Course")]
+    /// Validation measure that decides which model is best, also for --patience [default: chosen]
+    #[arg(long, value_name = "MEASURE", value_parser = ["loss", "bleu", "chrf"], help_heading = "Limits and validation")]
     early_stopping: Option<String>,
-    /// Steps between two validations [default: chosen]
-    #[arg(long, value_name = "N", help_heading = "Course")]
+    /// Validate every N steps [default: chosen]
+    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
     validate_every: Option<u64>,
-    /// Validation pairs that are translated for BLEU and chrF; 0 for none [default: chosen]
-    #[arg(long, value_name = "N", help_heading = "Course")]
+    /// Number of validation pairs to translate for BLEU and chrF; 0 means none [default: chosen]
+    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
     validate_lines: Option<usize>,
-    /// Hypotheses that validation keeps while it translates; 1 is greedy [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Course")]
+    /// Beam size in validation; 1 is greedy search [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
     validate_beam: Option<usize>,
-    /// Steps between two checkpoints, if not those between two validations
-    #[arg(long, value_name = "N", help_heading = "Course")]
+    /// Save a checkpoint every N steps [default: --validate-every]
+    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
     save_every: Option<u64>,
-    /// How many checkpoints are kept beside the best [default: 3]
-    #[arg(long, value_name = "N", help_heading = "Course")]
+    /// Number of last checkpoints to keep beside the best [default: 3]
+    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
     keep: Option<usize>,
-    /// Steps between two lines of the log [default: 50]
-    #[arg(long, value_name = "N", help_heading = "Course")]
+    /// Log every N steps [default: 50]
+    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
     log_every: Option<u64>,
 
-    /// Where first weights, the order of pairs and dropout come from [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Computing")]
+    /// Random seed of initial weights, order of pairs and dropout [default: 1]
+    #[arg(long, value_name = "N", help_heading = "Compute")]
     seed: Option<u64>,
-    /// What matrix products are computed in [default: auto]
-    #[arg(long, value_name = "NAME", value_parser = ["f32", "bf16", "auto"], help_heading = "Computing")]
+    /// Precision of matrix products; auto is bf16 on processors with AMX, else f32 [default: auto]
+    #[arg(long, value_name = "NAME", value_parser = ["f32", "bf16", "auto"], help_heading = "Compute")]
     precision: Option<String>,
-    /// How many threads compute; all cores if not given
-    #[arg(long, value_name = "N", value_parser = between::<1, 1024>, help_heading = "Computing")]
+    /// Number of threads [default: all cores]
+    #[arg(long, value_name = "N", value_parser = between::<1, 1024>, help_heading = "Compute")]
     threads: Option<usize>,
 }
 

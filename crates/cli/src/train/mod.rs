@@ -22,16 +22,16 @@ use watch::Watch;
 #[derive(Args)]
 #[command(after_help = EXAMPLES, allow_negative_numbers = true)]
 pub(crate) struct Train {
-    /// The folder of the run, which becomes the model
+    /// Folder of the run, which becomes the model folder
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Settings as a run has left them in its train.toml; flags win over them
+    /// Read settings from FILE, such as the train.toml of another run; flags override them
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Go on with the run in DIR where it was interrupted, to the same bits; begin it if there is none
+    /// Resume the run in DIR from its last checkpoint, or start it if there is none
     #[arg(long)]
     resume: bool,
-    /// Print nothing on the way
+    /// Print no progress
     #[arg(long, short)]
     quiet: bool,
     /// Print one line of JSON at the end
@@ -46,38 +46,39 @@ Examples:
   attentive train --source train.en --target train.de --out en-de --minutes 30
   attentive train --source train.en --target train.de \\
                   --valid-source val.en --valid-target val.de --out en-de --minutes 60
-  attentive train --out en-de --resume                        go on after Ctrl-C, kill or a power cut
-  attentive train --out en-de --resume --minutes 120          go on for longer
+  attentive train --out en-de --resume                        resume after Ctrl-C, kill or a power cut
+  attentive train --out en-de --resume --minutes 120          train for longer
   attentive train --config en-de/train.toml --seed 2 --out second
 
-What is not given is chosen before the first step, from the size of the corpus and the time; the run says what \
-and why, and writes it into DIR/train.toml. The rule:
+Defaults that say \"chosen\" depend on the size of the corpus and on the limits. The run prints each choice \
+with its reason and writes it into DIR/train.toml. The rules:
   --hold-out        2 % of the pairs, 50 to 1,000, at most a tenth; none with --valid-source
-  --vocab-size      3 · √bytes, at most 32,000, at least twice the characters
-  --preset          small; tiny below 10 thousand tokens; base from 20 million on, given two hours or no --minutes;
-                    a smaller one as long as fewer than 500 steps would fit into --minutes
-  --batch-tokens    a 150th of the corpus, 2,048 to 8,192; 16,384 for base and big
-  --schedule        cosine, down to zero at the last of the steps that fit into the limits given, which
-                    --schedule-steps names; a few steps are timed for --minutes, of which at most 40 epochs or
-                    4,000 steps are used, whichever is more. Without a limit: inverse-sqrt
-  --warmup          a quarter of these steps, at most 4,000; without a limit ten epochs, 200 to 4,000
+  --vocab-size      3 · √bytes, at most 32,000, at least twice the number of different characters
+  --preset          small; tiny below 10,000 tokens; base from 20 million tokens, with 120 minutes or more or no --minutes;
+                    a smaller preset if fewer than 500 steps fit into --minutes
+  --batch-tokens    corpus tokens / 150, from 2,048 to 8,192; 16,384 for base and big
+  --schedule        cosine, which reaches zero at --schedule-steps; without a limit inverse-sqrt
+  --schedule-steps  the steps that fit into --epochs and --minutes; for --minutes a few steps are timed, and at most
+                    40 epochs or 4,000 steps are used, whichever is more
+  --warmup          a quarter of the steps, at most 4,000; without a limit ten epochs, from 200 to 4,000 steps
   --learning-rate   0.0016 · (256 / d_model)^1.2, at most 0.002
   --dropout         0.3 if each pair is seen 12 times or more, 0.2 if 4 times or more, else 0.1; corpora above
                     5 million tokens and tiny models get at most 0.2, corpora above 20 million 0.1
   --ema             0.999
-  --validate-every  8 times in a run below 10 minutes, 12 times in a longer one; without a limit once an epoch
-  --validate-lines  33 for each minute, 100 to 1,000
-  --early-stopping  bleu if 500 lines or more are translated to validate, else chrf
+  --validate-every  8 validations in a run below 10 minutes, 12 in a longer one; without a limit one per epoch
+  --validate-lines  33 per minute of the run, from 100 to 1,000
+  --early-stopping  bleu if 500 or more validation lines are translated, else chrf
   --patience        10 without a limit, else none
-All else is the recipe of the paper: post-norm, Adam(0.9, 0.98, 1e-9), label smoothing 0.1.
+All other defaults are those of the paper: post-norm, Adam(0.9, 0.98, 1e-9), label smoothing 0.1.
 
-A run stops at --steps, --epochs or --minutes, when its schedule is complete, or when --patience validations \
-brought nothing better. --resume with a higher limit prolongs the schedule.
+A run stops at --steps, --epochs or --minutes, at the end of its schedule, or after --patience validations \
+without improvement. --resume with a higher limit extends the schedule. A resumed run gives the same model, to the bit, \
+as a run without a break.
 
-DIR is a model folder that attentive, transformers (MarianMTModel) and CTranslate2's converter read as \
-it is. It also has checkpoints/, metrics.jsonl and train.toml, the settings of the run.
+DIR is a model folder that attentive, transformers (MarianMTModel) and CTranslate2's converter can read. \
+It also has checkpoints/, metrics.jsonl, report.html and train.toml (the settings of the run).
 
-Ctrl-C saves and leaves with exit code 130; a second Ctrl-C leaves at once.";
+Ctrl-C saves a checkpoint and quits with exit code 130; a second Ctrl-C quits without saving.";
 
 pub(crate) fn run(train: &Train) -> Result<(), Error> {
     let stop = Arc::new(AtomicBool::new(false));
@@ -85,8 +86,7 @@ pub(crate) fn run(train: &Train) -> Result<(), Error> {
     on_signal(move || {
         asked.store(true, Ordering::Relaxed);
         if !quiet {
-            let _ =
-                writeln!(stderr(), "\nThe run is being saved. Press Ctrl-C again to end it without saving.");
+            let _ = writeln!(stderr(), "\nSaving a checkpoint. Press Ctrl-C again to quit without saving.");
         }
     });
     let said = Said::read(train)?;

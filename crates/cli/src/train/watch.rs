@@ -52,11 +52,11 @@ impl Watch {
         let Outcome { step, epoch, reason, .. } = outcome;
         if *reason == Reason::Interrupted {
             return self
-                .line(&format!("saved at step {step}; go on with: attentive train --out {folder} --resume"));
+                .line(&format!("saved at step {step}; to resume: attentive train --out {folder} --resume"));
         }
         let best = outcome.best.as_ref().map(|best| format!(", {}", scores(best))).unwrap_or_default();
         self.line(&format!(
-            "{reason}: {step} steps, {epoch:.1} epochs, {}{best}; {:.1} % of the steps' time was spent \
+            "{reason}: {step} steps, {epoch:.1} epochs, {}{best}; {:.1} % of the training time was spent \
              waiting for data",
             duration(outcome.seconds),
             100.0 * outcome.waited_share(),
@@ -65,7 +65,7 @@ impl Watch {
         if let Some(why) = outcome.undertrained {
             let more: String =
                 limits.iter().map(|(name, number)| format!(" --{name} {}", (4.0 * number).ceil())).collect();
-            self.line(&format!("{why}; to go on: attentive train --out {folder} --resume{more}"));
+            self.line(&format!("{why}; to train longer: attentive train --out {folder} --resume{more}"));
         }
     }
 
@@ -80,9 +80,9 @@ impl Watch {
 
     fn begin(&mut self, begin: &Begin) {
         let Begin { step, parameters, vocabulary, pairs, validation_pairs, device } = begin;
-        let from = if *step > 0 { format!(", from step {step} on") } else { String::new() };
+        let from = if *step > 0 { format!(", resumed at step {step}") } else { String::new() };
         self.line(&format!(
-            "{} parameters, {vocabulary} tokens, {} pairs to learn from, {} to validate on, {device}{from}",
+            "{} parameters, {vocabulary} tokens in the vocabulary, {} training pairs, {} validation pairs, {device}{from}",
             thousands(*parameters),
             thousands(*pairs),
             thousands(*validation_pairs),
@@ -110,7 +110,7 @@ impl Watch {
         let left =
             self.left(metric.seconds).map(|left| format!("  {} left", duration(left))).unwrap_or_default();
         let numbers = format!(
-            "loss {loss:.3}  rate {learning_rate:.2e}  {} tokens/s{left}",
+            "loss {loss:.3}  learning rate {learning_rate:.2e}  {} tokens/s{left}",
             thousands(*tokens_per_second as usize)
         );
         self.bar.set_message(numbers.clone());
@@ -120,7 +120,7 @@ impl Watch {
     }
 
     fn validation(&self, metric: &ValidationMetric, samples: &[Sample]) {
-        let best = if metric.best { ", the best so far" } else { "" };
+        let best = if metric.best { ", best so far" } else { "" };
         self.line(&format!("step {}: {}{best}", metric.step, scores(metric)));
         for Sample { source, reference, translation } in samples {
             self.line(&format!(

@@ -35,7 +35,7 @@ fn a_folder_is_written_in_each_precision_and_can_be_converted_again() {
         let line = format!("convert --precision {precision} --model");
         let outcome = run(&format!("{line} {MODELS}/tied --out {}", out.name()));
         assert_eq!((outcome.code, outcome.stdout.as_str()), (Some(0), ""), "{}", outcome.stderr);
-        outcome.says(&["tensors in", &out.name(), "MB"]);
+        outcome.says(&["tensors to", &out.name(), "MB"]);
         assert!(out.0.join("config.json").exists() && out.0.join("generation_config.json").exists());
         let report = run(&format!("{line} {} --out {} --json", out.name(), again.name())).json();
         assert_eq!((&report["precision"], &report["bytes"]), (&precision.into(), &again.size().into()));
@@ -67,7 +67,7 @@ fn a_file_of_weights_that_ends_too_early_is_noticed_without_reading_it() {
     run(&format!("convert --model {MODELS}/tied --out {}", out.name()));
     let file = std::fs::File::options().write(true).open(out.0.join("model.safetensors")).unwrap();
     file.set_len(out.size() - 1).unwrap();
-    run(&format!("info {}", out.name())).failed(&["model.safetensors", "not a whole safetensors file"]);
+    run(&format!("info {}", out.name())).failed(&["model.safetensors", "not a complete safetensors file"]);
 }
 
 #[test]
@@ -83,7 +83,8 @@ fn what_cannot_be_is_told_in_one_sentence() {
     run(&format!("convert --model nothing --out {}", out.name())).failed(&["nothing/config.json"]);
     run(&format!("convert --model {MODELS} --out {}", out.name())).failed(&["config.json"]);
     assert!(!out.0.exists());
-    run(&format!("convert --model {MODELS}/tied --out {MODELS}/half")).failed(&["half", "a model already"]);
+    run(&format!("convert --model {MODELS}/tied --out {MODELS}/half"))
+        .failed(&["half", "already has a model"]);
 }
 
 #[test]

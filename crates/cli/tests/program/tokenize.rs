@@ -159,7 +159,7 @@ fn a_text_with_too_little_to_learn_gives_what_there_is_and_says_so() {
     let trained =
         run(&format!("tokenize --train --vocab-size 9000 {} --out {}", english.display(), out.display()));
     assert_eq!((trained.code, trained.stdout.as_str()), (Some(0), ""));
-    trained.says(&["no more that recurs"]);
+    trained.says(&["no more pieces that occur twice"]);
     assert!(out.join("vocab.json").exists());
 }
 
@@ -190,7 +190,7 @@ fn bad_input_is_told_in_one_sentence_and_nothing_is_written() {
     stops("--ids --decode", b"1 2\n1 x 2\n", &["line 2", "`x`"]);
     fed(&format!("{bert} --ids --decode"), b"123456\n").failed(&["line 1", "123456"]);
     stops("--decode", b"dog\nqwertz\n", &["line 2", "qwertz"]);
-    run(&format!("tokenize --model {}", folder.0.display())).failed(&["no tokenizer here"]);
+    run(&format!("tokenize --model {}", folder.0.display())).failed(&["the folder has no tokenizer"]);
     run("tokenize --model nothing.model").failed(&["nothing.model"]);
 }
 

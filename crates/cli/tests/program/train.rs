@@ -142,7 +142,7 @@ fn precision_is_chosen_by_name_or_by_the_machine() {
 
 #[test]
 fn mistakes_in_the_configuration_are_told_in_one_sentence() {
-    run("bench train --heads 7").failed(&["7 heads do not divide d_model 512"]);
+    run("bench train --heads 7").failed(&["d_model 512 is not divisible by 7 heads"]);
     run("bench train --layers 0").failed(&["encoder_layers", "at least 1"]);
     run("bench train --d-model 0").failed(&["d_model", "at least 1"]);
     run("bench train --heads 0").failed(&["h:", "at least 1"]);

@@ -322,7 +322,7 @@ fn settings_that_make_no_sense_are_told_in_one_sentence() {
         ("--schedule cosine --patience 3", &["--schedule: ", "steps"][..]),
         ("--steps 0", &["--steps: ", "at least 1"]),
         ("--batch-tokens 0 --steps 1", &["--batch-tokens: ", "at least 1"]),
-        ("--heads 3 --steps 1", &["--heads: ", "3 heads do not divide d_model 16"]),
+        ("--heads 3 --steps 1", &["--heads: ", "d_model 16 is not divisible by 3 heads"]),
         ("--ema 1 --steps 1", &["--ema: ", "below 1"]),
         ("--clip -1 --steps 1", &["--clip: ", "0 or above"]),
         ("--hold-out 5 --steps 1", &["--hold-out: ", "files to validate on"]),
@@ -333,10 +333,10 @@ fn settings_that_make_no_sense_are_told_in_one_sentence() {
     finish(corpus.train("run", "--tokenizer nowhere --steps 1 --quiet")).failed(&["nowhere"]);
     let (source, out) = (corpus.path("train.a"), corpus.path("run"));
     let line = format!("train --source {} --out {}", source.display(), out.display());
-    run(&line).misused(&["--target: ", "no file"]);
+    run(&line).misused(&["--target: ", "no training file"]);
     let target = corpus.path("train.b");
     run(&format!("{line} --target {} --hold-out 0", target.display()))
-        .misused(&["--steps: ", "nothing says when to stop"]);
+        .misused(&["--steps: ", "the run has no limit"]);
     run(&format!("{line} --target {} --steps 1 --quiet", corpus.path("valid.b").display()))
         .failed(&["train.a has 300 lines", "valid.b has 20"]);
     run(&format!("train --out {} --preset huge", out.display())).refused(&["huge", "tiny, small, base, big"]);
@@ -385,7 +385,7 @@ fn what_is_not_given_is_chosen_and_said_and_written_and_resumes_to_the_same_bits
         "preset tiny: ",
         "schedule cosine: ",
         "warmup 3: ",
-        "30 to validate on",
+        "30 validation pairs",
     ];
     first.says(&words);
     let settings = std::fs::read_to_string(corpus.path("first/train.toml")).unwrap();
@@ -432,7 +432,7 @@ fn the_steps_that_fit_into_the_time_are_planned_before_the_first_one() {
 fn a_run_that_ended_within_its_warm_up_says_so_and_how_to_go_on() {
     let corpus = Corpus::new("undertrained");
     let outcome = corpus.trained("run", "--warmup 100 --steps 10");
-    outcome.says(&["within the warm-up of 100 steps", "--resume --steps 40"]);
+    outcome.says(&["during the warm-up of 100 steps", "--resume --steps 40"]);
     let report = corpus.trained("json", "--warmup 100 --steps 10 --json --quiet").json();
     assert!(report["undertrained"].as_str().unwrap().contains("warm-up"), "{report}");
     let report = corpus.trained("long", "--warmup 5 --steps 10 --learning-rate 1e-9 --json --quiet").json();
@@ -449,7 +449,7 @@ fn a_handful_of_pairs_trains() {
     }
     let outcome = chosen(&corpus, "run", "--steps 3");
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    outcome.says(&["hold_out 0: ", "4 pairs to learn from, 0 to validate on"]);
+    outcome.says(&["hold_out 0: ", "4 training pairs, 0 validation pairs"]);
 }
 
 #[test]
@@ -491,9 +491,12 @@ fn the_first_interrupt_saves_and_the_run_goes_on_to_the_same_bits() {
         let output = child.wait_with_output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
         // A run that was faster than the signal has nothing to resume; both are well.
-        let expected = if said.contains("all steps are made") { 0 } else { 130 };
+        let expected = if said.contains("the maximum number of steps is reached") { 0 } else { 130 };
         assert_eq!(output.status.code(), Some(expected), "{said}");
-        assert!(expected == 0 || (said.contains("--resume") && said.contains("is being saved.")), "{said}");
+        assert!(
+            expected == 0 || (said.contains("--resume") && said.contains("Saving a checkpoint.")),
+            "{said}"
+        );
         assert!(corpus.path(name).join("model.safetensors").is_file());
         corpus.trained(name, "--steps 60 --resume");
         assert_eq!(Bits::of(&corpus.path(name)), Bits::of(&corpus.path("whole")), "{name}");
@@ -521,7 +524,7 @@ fn early_stopping_ends_a_run_that_gets_no_better() {
     let still = "--schedule constant --learning-rate 1e-12 --warmup 0 --dropout 0";
     let more = "--patience 2 --early-stopping bleu --steps 500 --json --quiet";
     let report = corpus.trained("run", &format!("{still} {more}")).json();
-    assert_eq!(report["reason"], "it does not get better any more");
+    assert_eq!(report["reason"], "the validation score has stopped improving");
     assert!(report["step"].as_u64().unwrap() < 500, "{report}");
 }
 
@@ -570,7 +573,7 @@ fn a_full_disk_ends_the_run_with_a_sentence_and_leaves_the_last_checkpoint() {
     }
     assert_eq!(outcome.status.code(), Some(0), "{said}");
     assert!(said.contains("cannot save step") && said.contains("No space left"), "{said}");
-    assert!(said.contains("unharmed") && said.contains("--resume"), "{said}");
+    assert!(said.contains("intact") && said.contains("--resume"), "{said}");
     assert!(!said.contains(".part"), "{said}");
     assert_eq!(
         std::fs::read(corpus.path("resumed/model.safetensors")).unwrap(),

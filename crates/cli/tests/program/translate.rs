@@ -188,7 +188,7 @@ fn a_model_that_is_stored_in_int8_is_computed_in_int8_unless_another_precision_i
     said("--precision f32 --beam 2").says(&[": f32 on ", "beam 2"]);
     assert_eq!(said("").stdout, said("--precision int8").stdout);
     let info = run(&format!("info {small}"));
-    assert!(info.stdout.contains("computed in int8"), "{}", info.stdout);
+    assert!(info.stdout.contains("int8 by default"), "{}", info.stdout);
     assert_eq!(run(&format!("info {small} --json")).json()["precision"], "int8");
     assert_eq!(run(&format!("info {} --json", model.display())).json()["precision"], "f32");
     let outcome = finish(translate("-v --alpha 0.6 --max-length 7 fish"));
@@ -199,7 +199,7 @@ fn a_model_that_is_stored_in_int8_is_computed_in_int8_unless_another_precision_i
 fn help_says_where_options_of_a_search_come_from() {
     for command in ["translate", "evaluate", "bench translate"] {
         let help = run(&format!("{command} --help")).stdout;
-        for words in ["generation_config.json", "the beam is 4, the length penalty 1", "50 tokens"] {
+        for words in ["generation_config.json", "the beam is 4, the length penalty is 1", "50 tokens"] {
             assert!(help.contains(words), "`{words}` is not in: {help}");
         }
         assert!(!help.contains("0.6"), "{help}");
@@ -438,7 +438,7 @@ fn alternatives_of_a_line_that_is_too_long_are_refused_not_cut() {
     let long = ["a dog runs on the grass.", "the old dog sleeps.", "cats hide in the trees."].join(" ");
     let outcome = fed("--alternatives 2", format!("fish\n{long}\n").as_bytes());
     assert_eq!(outcome.code, Some(1));
-    assert!(outcome.stderr.contains("the model reads at most 64: split it"), "{}", outcome.stderr);
+    assert!(outcome.stderr.contains("the model can read at most 64: split it"), "{}", outcome.stderr);
 }
 
 #[test]
@@ -595,7 +595,7 @@ fn a_language_token_that_a_model_of_one_language_reads_as_text_is_warned_about_o
     let outcome = fed("--beam 1", b">>de<< a dog\na dog\n>>de<< fish\n");
     assert_eq!((outcome.code, outcome.stdout.lines().count()), (Some(0), 3));
     assert_eq!(outcome.stderr.lines().filter(|line| line.contains("language token")).count(), 1);
-    outcome.says(&["2 lines", "`>>de<<`", "leave it out"]);
+    outcome.says(&["2 lines", "`>>de<<`", "remove the token"]);
     finish(translate("--to de fish")).misused(&["--to", "`de`", "one language"]);
 }
 

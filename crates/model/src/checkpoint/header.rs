@@ -17,12 +17,13 @@ type Notes = HashMap<String, String>;
 pub(super) fn entries(file: &mut (impl Read + Seek)) -> Result<(Entries, Notes), String> {
     let length = file.seek(SeekFrom::End(0)).map_err(|error| error.to_string())?;
     let header = read(file, 0, 8)?.try_into().map(u64::from_le_bytes);
-    let header = header.map_err(|_| "its beginning is missing")?;
+    let header = header.map_err(|_| "it is shorter than a header")?;
     if header > LONGEST || header + 8 > length {
-        return Err(format!("{length} bytes, which cannot hold a header of {header}"));
+        return Err(format!("it has {length} bytes, too few for a header of {header} bytes"));
     }
     let text = read(file, 8, header)?;
-    let metadata: Metadata = serde_json::from_slice(&text).map_err(|error| format!("its header: {error}"))?;
+    let metadata: Metadata =
+        serde_json::from_slice(&text).map_err(|error| format!("its header is damaged: {error}"))?;
     let start = 8 + header;
     let entry = |info: &TensorInfo| {
         let (from, to) = info.data_offsets;
@@ -34,7 +35,7 @@ pub(super) fn entries(file: &mut (impl Read + Seek)) -> Result<(Entries, Notes),
     let ends = entries.values().map(|entry| entry.start.saturating_add(entry.length as u64));
     let end = ends.max().unwrap_or(start);
     if end != length {
-        return Err(format!("{length} bytes, but its last tensor ends at {end}"));
+        return Err(format!("it has {length} bytes, but its last tensor ends at byte {end}"));
     }
     Ok((entries, metadata.metadata().clone().unwrap_or_default()))
 }

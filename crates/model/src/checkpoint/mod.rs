@@ -47,7 +47,7 @@ impl Checkpoint {
         let wrong = |problem| Error::Format { path: path.clone(), problem };
         if is_pointer(&mut file) {
             let problem =
-                "this is a pointer of Git LFS and not the file itself: fetch it with `git lfs pull`";
+                "this is a Git LFS pointer and not the file itself: fetch the file with `git lfs pull`";
             return Err(wrong(problem.to_owned()));
         }
         let by_torch =
@@ -56,7 +56,7 @@ impl Checkpoint {
             (torch::entries(&mut file).map_err(wrong)?, HashMap::new())
         } else {
             let read = header::entries(&mut file);
-            read.map_err(|problem| wrong(format!("not a whole safetensors file ({problem})")))?
+            read.map_err(|problem| wrong(format!("not a complete safetensors file: {problem}")))?
         };
         Ok(Checkpoint { path, file: Mutex::new(file), entries, notes })
     }
@@ -102,9 +102,10 @@ impl Checkpoint {
     pub fn stored(&self, name: &str) -> Result<Option<(Stored, Shape)>, Error> {
         let Some(entry) = self.entries.get(name) else { return Ok(None) };
         if entry.shape.len() > 4 {
-            return Err(
-                self.unreadable(name, format!("has {} dimensions; at most four are read", entry.shape.len()))
-            );
+            return Err(self.unreadable(
+                name,
+                format!("has {} dimensions; at most four are supported", entry.shape.len()),
+            ));
         }
         let shape = Shape::from(&entry.shape[..]);
         let stored = match entry.dtype {
@@ -118,12 +119,13 @@ impl Checkpoint {
                 // Products count on it.
                 if rows.contains(&i8::MIN) || scales.iter().any(|scale| !(scale.is_finite() && *scale >= 0.0))
                 {
-                    let problem = "holds numbers that int8 with scales does not have (-128, or such a scale)";
+                    let problem =
+                        "has a value of -128 or an invalid scale, which attentive never writes in int8";
                     return Err(self.unreadable(name, problem.to_owned()));
                 }
                 Stored::Int8 { rows, scales }
             }
-            other => return Err(self.unreadable(name, format!("is of type {other:?}, which is not read"))),
+            other => return Err(self.unreadable(name, format!("has type {other:?}, which is not supported"))),
         };
         Ok(Some((stored, shape)))
     }

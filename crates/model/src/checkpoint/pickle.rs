@@ -38,7 +38,9 @@ pub(super) fn tensors(pickle: &[u8]) -> Result<Vec<(&str, Tensor<'_>)>, String> 
     let mut machine = Machine::new(pickle);
     let top = machine.run()?;
     let Value::Dict(entries) = &machine.values[top] else {
-        return Err("what it holds is no state dict: the weights of a model by name are needed".to_owned());
+        return Err(
+            "it does not contain a state dict (weights by name): save `model.state_dict()`".to_owned()
+        );
     };
     let entry = |(key, value): &(usize, usize)| match (&machine.values[*key], &machine.values[*value]) {
         (Value::Text(name), Value::Tensor(tensor)) => Some((*name, tensor.clone())),
@@ -46,7 +48,9 @@ pub(super) fn tensors(pickle: &[u8]) -> Result<Vec<(&str, Tensor<'_>)>, String> 
     };
     let tensors: Vec<_> = entries.iter().filter_map(entry).collect();
     if tensors.is_empty() {
-        return Err("there are no tensors at its top: save the state dict alone".to_owned());
+        return Err(
+            "its state dict has no tensors at the top level: save only `model.state_dict()`".to_owned()
+        );
     }
     Ok(tensors)
 }
@@ -122,7 +126,7 @@ impl<'a> Machine<'a> {
         loop {
             let at = self.input.at();
             let wrong = || format!("its pickle is damaged at byte {at}");
-            let opcode = self.input.u8().ok_or("its pickle is cut off")?;
+            let opcode = self.input.u8().ok_or("its pickle is incomplete")?;
             match opcode {
                 b'.' => return self.stack.pop().ok_or_else(wrong),
                 b'c' => {
@@ -140,8 +144,8 @@ impl<'a> Machine<'a> {
                     Some(Step::Done) => {}
                     Some(Step::Unknown) => {
                         return Err(format!(
-                            "its pickle does something at byte {at} that no state dict needs \
-                             (opcode 0x{opcode:02x}), and is not read further"
+                            "its pickle has an opcode at byte {at} that no state dict needs \
+                             (0x{opcode:02x}); reading stopped there"
                         ));
                     }
                     None => return Err(wrong()),
@@ -419,8 +423,8 @@ K\x00K\x02\x85K\x01\x85\x89NtRu.";
     #[test]
     fn what_is_no_state_dict_is_told() {
         assert!(tensors(b"\x80\x02).").unwrap_err().contains("no state dict"));
-        assert!(tensors(b"\x80\x02}.").unwrap_err().contains("no tensors at its top"));
-        assert!(tensors(b"\x80\x02}").unwrap_err().contains("cut off"));
+        assert!(tensors(b"\x80\x02}.").unwrap_err().contains("no tensors at the top level"));
+        assert!(tensors(b"\x80\x02}").unwrap_err().contains("incomplete"));
         assert!(tensors(b"cos\nsystem\n.").unwrap_err().contains("`os.system`"));
         assert!(tensors(b"\x80\x02i").unwrap_err().contains("opcode 0x69"));
     }
@@ -432,7 +436,9 @@ K\x00K\x02\x85K\x01\x85\x89NtRu.";
         let marks = [&vec![b'('; 1 << 20][..], b"t."].concat();
         assert!(tensors(&marks).unwrap_err().contains("no state dict"));
         // A dict inside itself.
-        assert!(tensors(b"}q\x00(X\x01\x00\x00\x00ah\x00u.").unwrap_err().contains("no tensors at its top"));
+        assert!(
+            tensors(b"}q\x00(X\x01\x00\x00\x00ah\x00u.").unwrap_err().contains("no tensors at the top level")
+        );
     }
 
     /// Programs of opcodes and arguments as they come, and state dicts with some bytes replaced by such.

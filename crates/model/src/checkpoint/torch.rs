@@ -12,25 +12,25 @@ use std::io::{Read, Seek, SeekFrom};
 /// The tensors of an archive by name.
 pub(super) fn entries(file: &mut (impl Read + Seek)) -> Result<BTreeMap<String, Entry>, String> {
     if is_old(file) {
-        return Err("this is PyTorch's format from before version 1.6, which is not read: take the \
-                    model.safetensors of the same model, or load it with torch.load and write it again with torch.save"
+        return Err("this is PyTorch's format from before version 1.6, which is not supported: use the \
+                    model.safetensors of the same model, or load the file with torch.load and save it with torch.save"
             .to_owned());
     }
     let archive = zip::entries(file)
-        .map_err(|problem| format!("not a whole file of PyTorch, which is a ZIP archive: {problem}"))?;
+        .map_err(|problem| format!("not a complete PyTorch file (a ZIP archive): {problem}"))?;
     let folder = archive.keys().find_map(|name| name.strip_suffix("data.pkl"));
-    let folder = folder.ok_or("not a file of PyTorch: the archive has no data.pkl")?;
+    let folder = folder.ok_or("not a PyTorch file: the archive has no data.pkl")?;
     big_endian_is_refused(file, &archive, folder)?;
     let pickle = archive[&format!("{folder}data.pkl")];
     if pickle.length > pickle::LONGEST {
-        return Err(format!("its data.pkl has {} bytes, more than any model needs", pickle.length));
+        return Err(format!("its data.pkl has {} bytes, too many for a model", pickle.length));
     }
     let pickle = zip::read(file, pickle.start, pickle.length)?;
     let mut entries = BTreeMap::new();
     let mut checked = BTreeSet::new();
     for (name, tensor) in pickle::tensors(&pickle)? {
         let storage = archive.get(&format!("{folder}data/{}", tensor.storage));
-        let storage = storage.ok_or_else(|| format!("`{name}` lies in a storage that is not there"))?;
+        let storage = storage.ok_or_else(|| format!("the storage of `{name}` is missing"))?;
         if checked.insert(storage.start) {
             check(file, storage)
                 .map_err(|problem| format!("the numbers of `{name}` are damaged: {problem}"))?;
@@ -55,7 +55,7 @@ fn big_endian_is_refused(
     let Some(order) = archive.get(&format!("{folder}byteorder")) else { return Ok(()) };
     match zip::read(file, order.start, order.length.min(8))?.as_slice() {
         b"little" => Ok(()),
-        _ => Err("its numbers are not in the order of bytes of this machine (little-endian)".to_owned()),
+        _ => Err("its byte order is not little-endian, which is not supported".to_owned()),
     }
 }
 
@@ -72,7 +72,7 @@ fn check(file: &mut (impl Read + Seek), storage: &zip::Entry) -> Result<(), Stri
     }
     match hasher.finalize() {
         sum if sum == storage.checksum => Ok(()),
-        sum => Err(format!("their checksum is {sum:08x} and should be {:08x}", storage.checksum)),
+        sum => Err(format!("their checksum is {sum:08x}, but should be {:08x}", storage.checksum)),
     }
 }
 
@@ -81,11 +81,11 @@ fn place(tensor: &Tensor, storage: &zip::Entry) -> Result<Entry, String> {
     let size = tensor.dtype.bitsize() as u64 / 8;
     if tensor.numbers.checked_mul(size) != Some(storage.length) {
         return Err(format!(
-            "lies in a storage of {} bytes, where {} numbers of {size} bytes should be",
+            "has a storage of {} bytes, which should have {} numbers of {size} bytes",
             storage.length, tensor.numbers
         ));
     }
-    let shape = || format!("has the shape {:?}", tensor.shape);
+    let shape = || format!("has shape {:?}", tensor.shape);
     let wrong = || format!("{}, which does not fit into its storage of {} numbers", shape(), tensor.numbers);
     if tensor.shape.len() != tensor.strides.len() {
         return Err(format!("{} and {} strides", shape(), tensor.strides.len()));

@@ -43,13 +43,11 @@ pub(super) fn entries(file: &mut (impl Read + Seek)) -> Result<HashMap<String, E
         let record = Record::read(&mut bytes).ok_or("its directory is damaged")?;
         let name = String::from_utf8_lossy(record.name).into_owned();
         if record.method != 0 || record.encrypted || record.stored != record.length {
-            return Err(format!(
-                "its entry `{name}` is compressed or encrypted, and only stored ones are read"
-            ));
+            return Err(format!("its entry `{name}` is compressed or encrypted, which is not supported"));
         }
         let start = record.start(file).ok_or_else(|| format!("its entry `{name}` is damaged"))?;
         if start.checked_add(record.length).is_none_or(|end| end > length) {
-            return Err(format!("its entry `{name}` reaches beyond the end"));
+            return Err(format!("its entry `{name}` reaches beyond the end of the file"));
         }
         entries.insert(name, Entry { start, length: record.length, checksum: record.checksum });
     }
@@ -66,7 +64,7 @@ pub(super) fn read(file: &mut (impl Read + Seek), start: u64, length: u64) -> Re
 
 /// Where the central directory lies, and its size.
 fn directory(file: &mut (impl Read + Seek), length: u64) -> Result<(u64, u64), String> {
-    const CUT: &str = "its end is missing: it is not whole";
+    const CUT: &str = "its end is missing: the file is incomplete";
     let tail_start = length.saturating_sub(LONGEST_END);
     let tail = read(file, tail_start, length - tail_start)?;
     let end = tail.windows(END.len()).rposition(|window| window == END).ok_or(CUT)?;
@@ -75,11 +73,11 @@ fn directory(file: &mut (impl Read + Seek), length: u64) -> Result<(u64, u64), S
     if let Some(second) = end.checked_sub(LOCATOR_LENGTH) {
         let locator = read(file, second, LOCATOR_LENGTH)?;
         if locator.starts_with(&LOCATOR) {
-            (size, start) = long_end(file, &locator, length).ok_or("its second end is damaged")?;
+            (size, start) = long_end(file, &locator, length).ok_or("its ZIP64 directory is damaged")?;
         }
     }
     if size > LARGEST_DIRECTORY || start.checked_add(size).is_none_or(|end| end > length) {
-        return Err("its directory reaches beyond the end".to_owned());
+        return Err("its directory reaches beyond the end of the file".to_owned());
     }
     Ok((start, size))
 }

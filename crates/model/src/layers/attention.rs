@@ -77,11 +77,11 @@ impl MultiHeadConfig {
     /// `h` heads that share `d_model` between them, `d_k = d_v = d_model / h`.
     pub fn new(d_model: usize, h: usize) -> Result<MultiHeadConfig, Error> {
         if h == 0 {
-            return Err(Error::config("h", "an attention needs at least one head"));
+            return Err(Error::config("h", "must be at least 1, not 0"));
         }
         if !d_model.is_multiple_of(h) {
             let problem = format!(
-                "{h} heads do not divide d_model {d_model}: give another number of heads, or d_k and d_v"
+                "d_model {d_model} is not divisible by {h} heads: choose another number of heads, or set d_k and d_v"
             );
             return Err(Error::config("h", problem));
         }

@@ -13,14 +13,14 @@ export function show(found, place, language, onchoose, onclose) {
     const token = hypothesis.tokens[place];
     return html("li", {}, html("button", { type: "button", class: "hypothesis", onclick: () => onchoose(hypothesis) },
       html("span", { class: "next", lang: language }, label(token)),
-      html("span", { class: "text", lang: language }, hypothesis.text || "(nothing)"),
+      html("span", { class: "text", lang: language }, hypothesis.text || "(empty)"),
       html("span", { class: "score" },
         html("span", { class: "bar", "aria-hidden": "true" }, html("span", { style: `width:${100 * Math.exp(token.logprob)}%` })),
         percent(Math.exp(token.logprob)))));
   };
   byId("alternatives").replaceChildren(
     html("div", { class: "row" },
-      html("h3", { id: "alternatives-title", tabindex: -1 }, before ? "From here on" : "From the beginning"),
+      html("h3", { id: "alternatives-title", tabindex: -1 }, before ? "Alternatives from here on" : "Alternatives from the beginning"),
       html("button", { type: "button", class: "quiet", onclick: onclose }, "Close")),
     html("ol", { class: "best", "aria-labelledby": "alternatives-title" }, hypotheses.map(item)));
   byId("alternatives").hidden = false;
@@ -28,7 +28,7 @@ export function show(found, place, language, onchoose, onclose) {
 
 /** Shows that they are being looked for. */
 export function wait() {
-  byId("alternatives").replaceChildren(html("p", { class: "hint" }, "Looking for what else could stand here …"));
+  byId("alternatives").replaceChildren(html("p", { class: "hint" }, "Searching for alternatives …"));
   byId("alternatives").hidden = false;
 }
 

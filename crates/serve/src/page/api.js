@@ -30,7 +30,7 @@ async function ask(path, body, signal) {
   } catch {
     // Something between the server and us has spoken.
   }
-  throw new Refused(message || `The server says ${response.status}.`, response.status);
+  throw new Refused(message || `The server answered with status ${response.status}.`, response.status);
 }
 
 /** The models, each with what is known of it. */
@@ -50,7 +50,7 @@ export async function stream(request, onwritten, signal) {
     if (event === "done") return data;
     if (event === "error") throw new Refused(data.error.message, 0);
   }
-  throw new Refused("The server left in the middle of its answer.", 0);
+  throw new Refused("The server ended the connection before its answer was complete.", 0);
 }
 
 /** The server-sent events of a body. */

@@ -13,19 +13,19 @@ import { label } from "./tokens.js";
 const KINDS = {
   encoder: {
     name: "encoder self-attention",
-    hint: "Each token of the source (a row) looks at all tokens of the source (columns).",
-    rows: "looks", columns: "is looked at",
+    hint: "Each source token (a row) attends to all source tokens (columns).",
+    rows: "source (queries)", columns: "source (keys)",
   },
   decoder: {
     name: "decoder self-attention",
-    hint: "To write a token (a row), the decoder looks at what has been written before it (columns). "
-      + "What comes later does not exist yet: it is masked.",
-    rows: "is being written", columns: "has been written",
+    hint: "To predict a target token (a row), the decoder attends to the tokens before it (columns). "
+      + "Later tokens are masked.",
+    rows: "target (queries)", columns: "target so far (keys)",
   },
   cross: {
     name: "cross attention",
-    hint: "To write a token (a row), the decoder looks at the tokens of the source (columns).",
-    rows: "is being written", columns: "source",
+    hint: "To predict a target token (a row), the decoder attends to the source tokens (columns).",
+    rows: "target (queries)", columns: "source (keys)",
   },
 };
 

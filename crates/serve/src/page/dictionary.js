@@ -45,9 +45,9 @@ export function start() {
   const buttons = Object.keys(QUESTIONS).map((name) =>
     html("button", { type: "button", class: "chip", "data-name": name, onclick: () => ask(name) }, name));
   place.append(
-    html("p", {}, "Six colours are in the dictionary. Ask for one that is not: ",
-      html("em", {}, "orange"), " is half like red and half like yellow, and so is the answer."),
-    html("div", { class: "examples", role: "group", "aria-label": "Ask for" }, buttons),
+    html("p", {}, "The dictionary has six colours as keys. Choose a query that is not among them: ",
+      html("em", {}, "orange"), " is half red and half yellow, so the result is a mix of both values."),
+    html("div", { class: "examples", role: "group", "aria-label": "Query" }, buttons),
     html("div", { class: "result" },
       html("div", { id: "swatch", role: "img" }),
       html("div", {}, html("p", { id: "swatch-name" }), html("p", { id: "swatch-value", class: "hint", role: "status" }))),
@@ -69,7 +69,7 @@ function ask(name) {
     button.setAttribute("aria-pressed", String(button.dataset.name === name)));
   byId("mixer").replaceChildren(
     ...NAMES.map((colour, i) => slider({
-      id: `mix-${colour}`, name: `like ${colour}`, min: 0, max: 1, step: 0.05, value: mix[i], show: (x) => x.toFixed(2),
+      id: `mix-${colour}`, name: `share of ${colour}`, min: 0, max: 1, step: 0.05, value: mix[i], show: (x) => x.toFixed(2),
       onchange: (x) => {
         mix[i] = x;
         question = "a mixture";
@@ -99,13 +99,13 @@ function draw() {
   byId("colours-table").replaceChildren(table(scene));
   const result = css(steps.result.map((x) => 255 * x));
   byId("swatch").style.background = result;
-  byId("swatch").setAttribute("aria-label", `The answer is the colour ${result}.`);
+  byId("swatch").setAttribute("aria-label", `The result is the colour ${result}.`);
   byId("swatch-name").textContent = question;
   byId("swatch-value").textContent = `red ${fixed(steps.result[0])}, green ${fixed(steps.result[1])}, blue ${fixed(steps.result[2])}`;
   byId("colours-peak").textContent = divide
-    ? "Leave the division out, or make the query longer: the softmax turns peaky, "
-      + "and a colour that is a little liked is not heard at all."
-    : "Without the division the softmax is peaky: what is liked most takes it all, and small differences decide everything.";
+    ? "Turn the division off, or make the query longer: the softmax becomes sharper, "
+      + "and keys with lower scores get almost no weight."
+    : "Without the division the softmax is sharp: the key with the highest score gets nearly all the weight.";
 }
 
 function swatch(value, x, y, width, height, opacity) {

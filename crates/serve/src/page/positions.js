@@ -32,7 +32,7 @@ export function start() {
       slider({ id: "positions-count", name: "positions", min: 10, max: 100, value: shown.positions, onchange: set("positions") }),
       slider({ id: "positions-d", name: "d_model", min: 16, max: 256, step: 16, value: shown.d, onchange: set("d") }),
       html("fieldset", { class: "choice" }, html("legend", {}, "Sines and cosines"),
-        order("interleaved", "in turn (the paper)"), order("halves", "in halves (Marian)"))),
+        order("interleaved", "alternating (the paper)"), order("halves", "in halves (Marian)"))),
     html("div", { id: "positions-picture", class: "scroll" }),
     html("p", { id: "positions-read-out", class: "read-out", role: "status" }),
     saveButtons(() => place.querySelector("svg"), () => `positional-encodings-${shown.positions}x${shown.d}`));

@@ -47,7 +47,7 @@ export function stages({ query, names, keys, values, visible, steps, divide, wid
     style: `max-width:${Math.ceil(columns.total)}px`,
     class: "picture",
     role: "img",
-    "aria-label": `The query ${query.name} against ${names.length} keys; the numbers are in the table below.`,
+    "aria-label": `The query ${query.name} compared with ${names.length} keys; the numbers are in the table below.`,
     "font-family": FONT,
     "font-size": 14,
   },

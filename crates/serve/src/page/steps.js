@@ -22,7 +22,7 @@ export function start(fetch, ontrouble) {
   const select = (id, name, onchange) => html("label", {}, `${name} `, html("select", { id, onchange }));
   const look = (field, read) => ({ target }) => change("look", { ...lookedAt(), [field]: read(target.value) });
   place.append(
-    html("p", { class: "empty" }, "Translate something first; then its queries, keys and values are here."),
+    html("p", { class: "empty" }, "Translate a sentence first to see its queries, keys and values here."),
     html("div", { class: "filled", hidden: true },
       html("div", { class: "options" },
         select("head-kind", "Attention", look("kind", String)),
@@ -93,7 +93,7 @@ function show(look, axes, vectors) {
   byId("head-table").replaceChildren(table(scene));
   const other = attend({ query: query.vector, keys, values, divide: !divide, visible });
   const greatest = (weights) => fixed(Math.max(...weights), 3);
-  byId("head-peak").textContent = `The greatest weight is ${greatest(steps.weights)}; `
+  byId("head-peak").textContent = `The largest weight is ${greatest(steps.weights)}; `
     + `${divide ? "without" : "with"} the division by √${query.vector.length} it is ${greatest(other.weights)}.`;
 }
 

@@ -9,7 +9,7 @@ export function start() {
   const button = byId("theme");
   const name = () => {
     button.textContent = isDark() ? "Light" : "Dark";
-    button.setAttribute("aria-label", `Make the page ${isDark() ? "light" : "dark"}`);
+    button.setAttribute("aria-label", `Switch to the ${isDark() ? "light" : "dark"} theme`);
   };
   button.addEventListener("click", () => {
     document.documentElement.dataset.theme = isDark() ? "light" : "dark";

@@ -98,7 +98,7 @@ const translate = () => instead(async (signal) => {
     const [translation] = answer.translations;
     found = translation.hypotheses;
     asked.parts = translation.parts;
-    byId("best-title").textContent = asked.sampling ? "What was drawn" : "The best";
+    byId("best-title").textContent = asked.sampling ? "Samples" : "Best translations";
     choose(0);
   } catch (error) {
     if (error.name !== "AbortError") {

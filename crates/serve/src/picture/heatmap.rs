@@ -54,9 +54,9 @@ pub(super) fn name(kind: Kind) -> &'static str {
 
 fn axis_titles(kind: Kind) -> [&'static str; 2] {
     match kind {
-        Kind::Encoder => ["looks", "is looked at"],
-        Kind::Decoder => ["is being written", "has been written"],
-        Kind::Cross => ["is being written", "source"],
+        Kind::Encoder => ["source (queries)", "source (keys)"],
+        Kind::Decoder => ["target (queries)", "target so far (keys)"],
+        Kind::Cross => ["target (queries)", "source (keys)"],
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) async fn attention(
     let weights: usize = wanted.iter().map(weights).sum();
     if weights > MOST {
         let problem = format!(
-            "{weights} weights are too many, {MOST} are given at once: ask for fewer layers or heads"
+            "the answer would have {weights} weights, but the maximum is {MOST}: request fewer layers or heads"
         );
         return Err(Refusal::too_large("text", problem));
     }
@@ -82,11 +82,11 @@ fn source(app: &App, chosen: &Chosen, text: &str) -> Result<Vec<u32>, Refusal> {
     app.check("text", &[text])?;
     let mut cut = chosen.cut(text, Split::Lines)?;
     match cut.parts.len() {
-        0 => Err(Refusal::field("text", "there is nothing in it")),
+        0 => Err(Refusal::field("text", "the text is empty")),
         1 => Ok(cut.parts.swap_remove(0).source),
         parts => {
             let problem =
-                format!("the model reads it in {parts} parts: look into one line or sentence at a time");
+                format!("the text is split into {parts} parts: send one line or sentence at a time");
             Err(Refusal::field("text", problem))
         }
     }
@@ -97,7 +97,7 @@ async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, 
     let spec = chosen.model.codec.spec();
     let target = match (&ask.translation, &ask.translation_tokens) {
         (Some(_), Some(_)) => {
-            return Err(Refusal::field("translation", "there are `translation_tokens` as well"));
+            return Err(Refusal::field("translation", "cannot be used together with `translation_tokens`"));
         }
         (Some(text), None) => {
             let mut tokens = chosen.model.codec.prefix(text)?;
@@ -120,11 +120,17 @@ async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, 
     };
     let field = if ask.translation.is_some() { "translation" } else { "translation_tokens" };
     if target.is_empty() || target.len() > spec.max_target {
-        let problem = format!("it must have from 1 to {} tokens, not {}", spec.max_target, target.len());
+        let problem = format!("must have from 1 to {} tokens, not {}", spec.max_target, target.len());
         return Err(Refusal::field(field, problem));
     }
     match target.iter().find(|&&token| token as usize >= spec.vocabulary) {
-        Some(token) => Err(Refusal::field(field, format!("{token} is not below {}", spec.vocabulary))),
+        Some(token) => Err(Refusal::field(
+            field,
+            format!(
+                "there is no token {token}: the vocabulary has {} tokens, counted from 0",
+                spec.vocabulary
+            ),
+        )),
         None => Ok(target),
     }
 }
@@ -136,11 +142,14 @@ fn looks(ask: &Ask, sizes: &Sizes) -> Result<Vec<Look>, Refusal> {
     let mut looks = Vec::new();
     for (place, &kind) in kinds.iter().enumerate() {
         if kinds[..place].contains(&kind) {
-            return Err(Refusal::field("kinds", "each can be asked for once"));
+            return Err(Refusal::field("kinds", "a kind can be requested only once"));
         }
         let layers = ask.layers.clone().unwrap_or_else(|| (0..layer_count(kind, sizes)).collect());
         if layers.len() > layer_count(kind, sizes) || heads.len() > sizes.h + 1 {
-            return Err(Refusal::field("layers", "more layers or heads are asked for than there are"));
+            return Err(Refusal::field(
+                "layers",
+                "there are more layers or heads in the request than in the model",
+            ));
         }
         for &layer in &layers {
             for &head in &heads {
@@ -165,12 +174,13 @@ fn check(look: Look, sizes: &Sizes, inside: &str) -> Result<(), Refusal> {
         if inside.is_empty() { many.to_owned() } else { format!("{inside}.{alone}") }
     };
     if look.layer >= layers {
-        let problem = format!("there is no layer {}; there are {layers}, counted from 0", look.layer);
+        let problem =
+            format!("there is no layer {}; the model has {layers} layers, counted from 0", look.layer);
         return Err(Refusal::field(field("layer", "layers"), problem));
     }
     match look.head.filter(|head| *head >= sizes.h) {
         Some(head) => {
-            let problem = format!("there is no head {head}; there are {}, counted from 0", sizes.h);
+            let problem = format!("there is no head {head}; the model has {} heads, counted from 0", sizes.h);
             Err(Refusal::field(field("head", "heads"), problem))
         }
         None => Ok(()),

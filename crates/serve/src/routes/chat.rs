@@ -40,7 +40,9 @@ fn piece(index: usize, delta: Value, finish_reason: Value) -> Value {
 pub(super) async fn complete(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
     let mut ask = openai::read(&app, request).await?;
     let messages = ask.messages.take();
-    let messages = messages.ok_or_else(|| Refusal::field("messages", "they are missing"))?;
+    let messages = messages.ok_or_else(|| {
+        Refusal::field("messages", "is missing: the last message of the user is the text to translate")
+    })?;
     let text = last_words(messages)?;
     openai::answer::<Chat>(app, &ask, "messages", &[text]).await
 }
@@ -48,7 +50,7 @@ pub(super) async fn complete(State(app): State<Arc<App>>, request: Request) -> R
 /// What the user said last.
 fn last_words(messages: Vec<Message>) -> Result<String, Refusal> {
     let last = messages.into_iter().rev().find(|message| message.role == "user");
-    let nothing = || Refusal::field("messages", "there is none of the user with something to translate");
+    let nothing = || Refusal::field("messages", "there is no message of the user with a text to translate");
     match last.and_then(|message| message.content).ok_or_else(nothing)? {
         Content::Text(text) => Ok(text),
         Content::Parts(parts) => {
@@ -56,7 +58,7 @@ fn last_words(messages: Vec<Message>) -> Result<String, Refusal> {
                 Some(text) if part.r#type == "text" => Ok(text),
                 _ => Err(Refusal::field(
                     "messages",
-                    format!("`{}` cannot be translated, only text", part.r#type),
+                    format!("`{}` is not supported, only `text`", part.r#type),
                 )),
             };
             Ok(parts.into_iter().map(text).collect::<Result<Vec<_>, _>>()?.join("\n"))

@@ -38,7 +38,7 @@ pub(super) async fn complete(State(app): State<Arc<App>>, request: Request) -> R
     let texts = match ask.prompt.take() {
         Some(OneOrMany::One(text)) => vec![text],
         Some(OneOrMany::Many(texts)) => texts,
-        None => return Err(Refusal::field("prompt", "it is missing: it is the text to be translated")),
+        None => return Err(Refusal::field("prompt", "is missing: it is the text to translate")),
     };
     openai::answer::<Completion>(app, &ask, "prompt", &texts).await
 }

@@ -17,7 +17,7 @@ pub(super) async fn healthz() -> Json<Value> {
 /// It can be asked: the models are there, and it is not on its way out.
 pub(super) async fn readyz(State(app): State<Arc<App>>) -> Result<Json<Value>, Refusal> {
     if app.is_leaving() {
-        return Err(Refusal::busy("the server is leaving", 1));
+        return Err(Refusal::busy("the server is shutting down", 1));
     }
     app.models()?;
     Ok(Json(json!({"status": "ready"})))

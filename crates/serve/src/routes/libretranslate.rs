@@ -25,7 +25,7 @@ pub(super) struct Ask {
 }
 
 #[derive(Debug, Deserialize, Serialize)]
-#[serde(untagged, expecting = "a text or a list of texts is needed")]
+#[serde(untagged, expecting = "must be a text or a list of texts")]
 pub(super) enum OneOrMany {
     One(String),
     Many(Vec<String>),

@@ -57,9 +57,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Json<List>, Refu
 pub(super) async fn one(State(app): State<Arc<App>>, Path(id): Path<String>) -> Result<Json<Entry>, Refusal> {
     let mut all = app.models()?.iter().flat_map(|model| entries(&app, model));
     let found = all.find(|entry| entry.id == id);
-    found
-        .map(Json)
-        .ok_or_else(|| Refusal::missing("id", "there is no model of this name; /v1/models has all"))
+    found.map(Json).ok_or_else(|| Refusal::missing("id", "there is no model of this name; see /v1/models"))
 }
 
 /// A model; and for each of its languages, where a request must say which, a name that says it.

@@ -48,7 +48,7 @@ pub(super) struct Message {
 
 /// What a message says.
 #[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "a text, or a list of parts with texts, is needed")]
+#[serde(untagged, expecting = "must be a text or a list of parts with texts")]
 pub(super) enum Content {
     Text(String),
     Parts(Vec<Part>),
@@ -98,22 +98,26 @@ pub(super) async fn read(app: &App, request: Request) -> Result<Ask, Refusal> {
             .is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)) && *value != json!([]))
     };
     let refused = [
-        ("stop", asks(&ask.stop), "a translation ends where it ends"),
-        ("logprobs", asks(&ask.logprobs), "/v1/translate gives the log-probability of every token"),
-        ("echo", ask.echo == Some(true), "the text is not part of its translation"),
+        ("stop", asks(&ask.stop), "a translation always ends at its end token"),
+        (
+            "logprobs",
+            asks(&ask.logprobs),
+            "use /v1/translate, which returns the log-probability of every token",
+        ),
+        ("echo", ask.echo == Some(true), "a translation does not contain the source text"),
         (
             "suffix",
             ask.suffix.as_ref().is_some_and(|suffix| !suffix.is_empty()),
-            "nothing can follow a translation",
+            "a translation has no suffix",
         ),
         (
             "best_of",
             ask.best_of.is_some_and(|best_of| best_of != ask.n.unwrap_or(1)),
-            "only as many as `n` are made",
+            "it must be equal to `n`",
         ),
     ];
     match refused.into_iter().find(|(_, is_asked, _)| *is_asked) {
-        Some((field, _, reason)) => Err(Refusal::field(field, format!("this cannot be had: {reason}"))),
+        Some((field, _, reason)) => Err(Refusal::field(field, format!("not supported: {reason}"))),
         None => Ok(ask),
     }
 }

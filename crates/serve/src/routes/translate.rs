@@ -56,7 +56,7 @@ impl Ask {
         ];
         match refused.iter().find(|(_, is_asked)| *is_asked) {
             Some((field, _)) if self.format == Format::Html => {
-                Err(Refusal::field(*field, "this is for texts and not for the format html"))
+                Err(Refusal::field(*field, "not supported with the format `html`"))
             }
             _ => Ok(()),
         }
@@ -128,7 +128,9 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
     };
     let options = search.options(&chosen.model.options, limits)?;
     let prefix = match (&ask.prefix, &ask.prefix_tokens) {
-        (Some(_), Some(_)) => return Err(Refusal::field("prefix", "there are `prefix_tokens` as well")),
+        (Some(_), Some(_)) => {
+            return Err(Refusal::field("prefix", "cannot be used together with `prefix_tokens`"));
+        }
         (Some(text), None) => chosen.model.codec.prefix(text)?,
         (None, Some(tokens)) => tokens.clone(),
         (None, None) => Vec::new(),
@@ -147,10 +149,10 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
     if let Some(count) = ask.alternatives {
         let count = within("alternatives", count, limits.results)?;
         let [text] = texts else {
-            return Err(Refusal::field("alternatives", "they can be had of one text at a time"));
+            return Err(Refusal::field("alternatives", "only one text per request is supported"));
         };
         if ask.stream {
-            return Err(Refusal::field("stream", "alternatives cannot be streamed"));
+            return Err(Refusal::field("stream", "cannot be used together with `alternatives`"));
         }
         let done = app.alternatives(&order, "text", text, count).await?;
         return Ok(Json(answer(&order.chosen.model, vec![done], false)).into_response());

@@ -75,14 +75,14 @@ pub enum Error {
         line: usize,
     },
     /// There is nothing in a file.
-    #[error("{}: the file is empty, so there is nothing to score", path.display())]
+    #[error("{}: the file is empty: there is nothing to score", path.display())]
     Empty {
         /// The file.
         path: PathBuf,
     },
     /// Files that do not belong together.
     #[error(
-        "{} has {lines} lines and {} has {other_lines}: line n of one must belong to line n of the other",
+        "{} has {lines} lines and {} has {other_lines}: line n of one file must be the translation of line n of the other",
         path.display(), other.display()
     )]
     LineCounts {
@@ -97,7 +97,7 @@ pub enum Error {
     },
     /// Texts that do not belong together, or none at all.
     #[error(
-        "{segments} segments, and references for {references:?}: every segment needs one of each reference"
+        "the hypothesis has {segments} segments and the references have {references:?}: the numbers must be equal"
     )]
     Segments {
         /// How many segments the hypothesis has.

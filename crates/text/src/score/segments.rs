@@ -189,7 +189,7 @@ mod tests {
         let error = Segments::new(&["a", "b"], &[["a"]]).unwrap_err();
         assert_eq!(
             error.to_string(),
-            "2 segments, and references for [1]: every segment needs one of each reference"
+            "the hypothesis has 2 segments and the references have [1]: the numbers must be equal"
         );
     }
 }

@@ -23,7 +23,7 @@ pub enum Error {
     },
     /// A folder without any tokenizer that is known.
     #[error(
-        "{}: no tokenizer here; there should be tokenizer.json, or source.spm with target.spm and \
+        "{}: the folder has no tokenizer; needed is tokenizer.json, or source.spm with target.spm and \
          vocab.json, or a SentencePiece .model, or vocab.json with merges.txt, or vocab.txt",
         path.display()
     )]
@@ -33,8 +33,8 @@ pub enum Error {
     },
     /// A folder that has another tokenizer in it.
     #[error(
-        "{} belongs to another tokenizer and would be read along with this one: remove it, or save to \
-         another folder",
+        "{} belongs to another tokenizer and would be loaded together with the new one: remove it, or save \
+         to another folder",
         path.display()
     )]
     OtherTokenizer {
@@ -50,7 +50,7 @@ pub enum Error {
         line: usize,
     },
     /// An id without a piece.
-    #[error("there is no piece {id}: the vocabulary has {size}, from 0 on")]
+    #[error("there is no token with id {id}: the vocabulary has {size} tokens, counted from 0")]
     Id {
         /// The id.
         id: u32,
@@ -58,10 +58,10 @@ pub enum Error {
         size: usize,
     },
     /// A text that the tokenizer cannot express, or ids that it cannot join.
-    #[error("the tokenizer cannot do this: {0}")]
+    #[error("the tokenizer failed: {0}")]
     Pipeline(String),
     /// Nothing to learn pieces from.
-    #[error("there are no words in {0}: the tokenizer has nothing to learn from")]
+    #[error("there are no words in {0} to train a tokenizer on")]
     Empty(String),
     /// A size that cannot be reached.
     #[error("{0}")]

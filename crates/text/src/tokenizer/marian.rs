@@ -209,12 +209,15 @@ impl Vocabulary {
     fn load(path: &Path) -> Result<Vocabulary, Error> {
         let json = files::read_json(path)?;
         let wrong = |problem: &str| Error::format(path, problem);
-        let object = json.as_object().ok_or_else(|| wrong("an object of tokens and their ids is needed"))?;
+        let object = json
+            .as_object()
+            .ok_or_else(|| wrong("the file must be a JSON object that maps tokens to ids"))?;
         let mut tokens = vec![None; object.len()];
         for (token, id) in object {
             let place = id.as_u64().and_then(|id| tokens.get_mut(usize::try_from(id).ok()?));
-            let place =
-                place.ok_or_else(|| wrong(&format!("the id of `{token}` is no number below the size")))?;
+            let place = place.ok_or_else(|| {
+                wrong(&format!("the id of `{token}` is not a number below the vocabulary size"))
+            })?;
             if let Some(other) = place.replace(token.clone()) {
                 return Err(wrong(&format!("`{other}` and `{token}` have the same id")));
             }

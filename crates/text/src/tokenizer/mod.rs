@@ -70,7 +70,7 @@ const FILE_NAMES: [&str; 10] = [
 ];
 
 const MISSING: &str =
-    "there is no such file; a tokenizer is a folder, or one file: tokenizer.json, .model, .spm or vocab.txt";
+    "no such file or folder; a tokenizer is a folder or a file (tokenizer.json, .model, .spm, vocab.txt)";
 
 impl Tokenizer {
     /// Loads a folder or a file.
@@ -208,8 +208,7 @@ impl Tokenizer {
             Kind::SentencePiece(model) => Ok(model.decode(pieces.iter().copied())),
             Kind::Marian(marian) => Ok(marian.decode(pieces.iter().copied())),
             Kind::Pipeline(pipeline) => {
-                let missing =
-                    |piece: &str| Error::Pipeline(format!("`{piece}` is no piece of its vocabulary"));
+                let missing = |piece: &str| Error::Pipeline(format!("`{piece}` is not in the vocabulary"));
                 let ids = pieces.iter().map(|piece| pipeline.id(piece).ok_or_else(|| missing(piece)));
                 pipeline.decode(&ids.collect::<Result<Vec<u32>, Error>>()?)
             }
@@ -239,7 +238,7 @@ impl Tokenizer {
         match &self.kind {
             Kind::SentencePiece(_) => "a SentencePiece model",
             Kind::Marian(_) => "a Marian folder of SentencePiece models",
-            Kind::Pipeline(_) => "a tokenizer.json, or the files of one",
+            Kind::Pipeline(_) => "a Hugging Face tokenizer",
         }
     }
 

@@ -38,8 +38,9 @@ impl Pipeline {
         let lines = lines.filter(is_pair);
         let pairs = lines.map(|(i, line)| {
             let pair: Vec<&str> = line.split(' ').collect();
-            let problem =
-                || Error::format(merges, format!("line {}: two pieces and a space are needed", i + 1));
+            let problem = || {
+                Error::format(merges, format!("line {}: must be two pieces with a space between them", i + 1))
+            };
             if pair.len() == 2 { Ok(json!(pair)) } else { Err(problem()) }
         });
         let pairs = pairs.collect::<Result<Vec<Value>, Error>>()?;

@@ -210,7 +210,7 @@ fn broken_files_are_refused_with_their_name() {
     let cut = |length: usize| bytes[..length].to_vec();
     let cases: [(&str, Vec<u8>, &str); 7] = [
         ("cut.model", cut(bytes.len() / 2), "SentencePiece"),
-        ("empty.model", vec![], "without pieces"),
+        ("empty.model", vec![], "has no pieces"),
         ("text.model", b"hello world".to_vec(), "SentencePiece"),
         ("tokenizer.json", b"{}".to_vec(), "tokenizer"),
         ("half.json", b"{\"a\":".to_vec(), "tokenizer"),

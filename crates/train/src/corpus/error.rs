@@ -22,7 +22,7 @@ pub enum Error {
     },
     /// Sources and targets come in pairs of files.
     #[error(
-        "{sources} source files and {targets} target files: each source needs its target, in the same order"
+        "there are {sources} source files and {targets} target files: each source file needs a target file, in the same order"
     )]
     FileCounts {
         /// How many files have sources.
@@ -31,7 +31,7 @@ pub enum Error {
         targets: usize,
     },
     /// A text is no translation of itself.
-    #[error("{} is named as source and as target: they must be two files", path.display())]
+    #[error("{} is given as source and as target: give two different files", path.display())]
     SameFile {
         /// The file.
         path: PathBuf,
@@ -39,7 +39,7 @@ pub enum Error {
     /// Files that do not belong together.
     #[error(
         "{} has {source_lines} lines and {} has {target_lines}: \
-         line n of one must belong to line n of the other",
+         line n of one file must be the translation of line n of the other",
         source_path.display(), target_path.display()
     )]
     LineCounts {
@@ -71,25 +71,27 @@ pub enum Error {
         problem: String,
     },
     /// A compressed file that cannot be unpacked to its end.
-    #[error("{}: the file is cut off or damaged: fetch it again", path.display())]
+    #[error("{}: the file is incomplete or damaged: download or compress it again", path.display())]
     Damaged {
         /// The file.
         path: PathBuf,
     },
     /// Nothing to learn from.
-    #[error("the corpus is empty: there is no line in {}", list(paths))]
+    #[error("the corpus is empty: there are no lines in {}", list(paths))]
     Empty {
         /// All its files.
         paths: Vec<PathBuf>,
     },
     /// More pairs than have numbers.
-    #[error("the corpus has {pairs} pairs: at most {} can be read", u32::MAX)]
+    #[error("the corpus has {pairs} pairs, but at most {} are supported", u32::MAX)]
     TooLarge {
         /// How many it has.
         pairs: u64,
     },
     /// No pair passed the filters.
-    #[error("all pairs were left out ({left_out}): allow longer or more lopsided pairs, or larger batches")]
+    #[error(
+        "all pairs were skipped ({left_out}): raise the maximum length, the length ratio or the batch size"
+    )]
     AllLeftOut {
         /// For which reasons.
         left_out: LeftOut,
@@ -107,7 +109,9 @@ pub enum Error {
         source: std::io::Error,
     },
     /// A position in another corpus.
-    #[error("the saved position is in a corpus of {saved}, but this one has {found}: use the same files")]
+    #[error(
+        "the checkpoint belongs to a corpus with {saved}, but this corpus has {found}: use the same files"
+    )]
     OtherCorpus {
         /// That corpus.
         saved: CorpusSize,
@@ -116,7 +120,7 @@ pub enum Error {
     },
     /// A position in other batches.
     #[error(
-        "the saved position is in batches made with {saved:?}, not with {found:?}: use the same settings"
+        "the checkpoint belongs to batches made with {saved:?}, not with {found:?}: use the same settings"
     )]
     OtherBatching {
         /// How those were made.
@@ -126,7 +130,7 @@ pub enum Error {
     },
     /// A position where there is nothing.
     #[error(
-        "the saved position, batch {batch} in window {window}, does not exist: it was changed or is damaged"
+        "the position of the checkpoint, batch {batch} in window {window}, does not exist: the checkpoint is damaged"
     )]
     NoSuchPosition {
         /// The window.

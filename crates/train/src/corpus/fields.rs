@@ -34,7 +34,7 @@ fn tsv(line: &str) -> Result<(Cow<'_, str>, Cow<'_, str>), String> {
     let fields = line.split('\t').count();
     match line.split_once('\t') {
         Some((source, target)) if fields == 2 => Ok((source.into(), target.into())),
-        _ => Err(format!("has {fields} fields between tabs: there must be two, the source and the target")),
+        _ => Err(format!("has {fields} tab-separated fields: there must be two, the source and the target")),
     }
 }
 
@@ -48,7 +48,7 @@ fn jsonl<'a>(line: &'a str, names: &FieldNames) -> Result<(Cow<'a, str>, Cow<'a,
         // A line is one line of its own to the parser, whose number would only confuse.
         let message = error.to_string();
         let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
-        format!("is not an object with texts: {message}")
+        format!("is not a JSON object with two texts: {message}")
     })?;
     let missing = |name: &str| format!("has no field `{name}`");
     let source = source.ok_or_else(|| missing(&names.source))?;
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(LineFormat::Tsv.split("\t"), Ok(("".into(), "".into())));
         for (line, fields) in [("a", 1), ("a\tb\tc", 3), ("", 1)] {
             let problem = LineFormat::Tsv.split(line).unwrap_err();
-            assert!(problem.starts_with(&format!("has {fields} fields")), "{problem}");
+            assert!(problem.starts_with(&format!("has {fields} tab-separated fields")), "{problem}");
         }
     }
 
@@ -126,7 +126,7 @@ mod tests {
     fn what_is_no_object_of_texts_is_told_without_a_second_line_number() {
         for line in ["", "{", "[1]", r#"{"en": 1, "de": "x"}"#, r#"{"en": "x", "de": "y"} more"#] {
             let problem = names().split(line).unwrap_err();
-            assert!(problem.starts_with("is not an object with texts: "), "{problem}");
+            assert!(problem.starts_with("is not a JSON object with two texts: "), "{problem}");
             assert!(!problem.contains("line 1"), "{problem}");
         }
     }

@@ -54,7 +54,11 @@ impl LeftOut {
 
 impl fmt::Display for LeftOut {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{} empty, {} too long, {} lopsided", self.empty, self.too_long, self.lopsided)
+        write!(
+            f,
+            "{} empty, {} too long, {} above the length ratio",
+            self.empty, self.too_long, self.lopsided
+        )
     }
 }
 
@@ -72,7 +76,7 @@ mod tests {
         for (source, target) in [(0, 3), (3, 0), (0, 99), (11, 10), (10, 9), (3, 11), (1, 3), (9, 4)] {
             assert!(!left_out.keeps(source, target, &limits, 18), "{source} {target}");
         }
-        assert_eq!(left_out.to_string(), "3 empty, 3 too long, 2 lopsided");
+        assert_eq!(left_out.to_string(), "3 empty, 3 too long, 2 above the length ratio");
         assert_eq!(left_out.total(), 8);
     }
 }

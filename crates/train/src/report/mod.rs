@@ -49,7 +49,7 @@ fn html(name: &str, begin: &Begin, settings: &Settings, metrics: &[Metric], samp
         escape(&lead(begin))
     );
     facts(&mut html, &Reached::of(metrics), &steps, &validations);
-    html.push_str("<h2>Course, by steps</h2>\n<div class=\"plots\">\n");
+    html.push_str("<h2>Training</h2>\n<div class=\"plots\">\n");
     html.extend(plots(&steps, &validations).iter().filter_map(Plot::html));
     html.push_str("</div>\n");
     translations(&mut html, samples);
@@ -61,7 +61,7 @@ fn html(name: &str, begin: &Begin, settings: &Settings, metrics: &[Metric], samp
 
 fn lead(begin: &Begin) -> String {
     format!(
-        "A Transformer of {} parameters and {} tokens, trained on {} pairs, {}.",
+        "A Transformer with {} parameters and a vocabulary of {} tokens, trained on {} pairs, {}.",
         grouped(begin.parameters),
         grouped(begin.vocabulary),
         grouped(begin.pairs),
@@ -79,13 +79,13 @@ fn facts(html: &mut String, reached: &Reached, steps: &[&StepMetric], validation
     }
     if !steps.is_empty() {
         let speed = steps.iter().map(|step| step.tokens_per_second).sum::<f64>() / steps.len() as f64;
-        facts.push(("tokens a second", grouped(speed as usize)));
+        facts.push(("tokens per second", grouped(speed as usize)));
     }
     if let Some(best) = validations.iter().rev().find(|validation| validation.best) {
-        facts.push(("best validation loss", format!("{:.4}", best.loss)));
-        let scores = [("its BLEU", best.bleu), ("its chrF", best.chrf)];
+        facts.push(("loss at best step", format!("{:.4}", best.loss)));
+        let scores = [("BLEU at best step", best.bleu), ("chrF at best step", best.chrf)];
         facts.extend(scores.into_iter().filter_map(|(name, score)| Some((name, format!("{:.1}", score?)))));
-        facts.push(("at step", grouped(best.step as usize)));
+        facts.push(("best step", grouped(best.step as usize)));
     }
     html.push_str("<dl class=\"facts\">\n");
     for (name, value) in facts {
@@ -114,7 +114,7 @@ fn plots(steps: &[&StepMetric], validations: &[&ValidationMetric]) -> Vec<Plot> 
         ),
         plot("BLEU and chrF", vec![judged("BLEU", |one| one.bleu), judged("chrF", |one| one.chrf)], true),
         plot("Learning rate", vec![course("rate", |step| step.learning_rate)], true),
-        plot("Speed", vec![course("tokens a second", |step| step.tokens_per_second)], true),
+        plot("Speed", vec![course("tokens per second", |step| step.tokens_per_second)], true),
         plot("Gradient", vec![course("norm", |step| step.gradient_norm)], true),
     ]
 }
@@ -261,7 +261,7 @@ mod tests {
         let page = page();
         for text in [
             "1\u{202f}234\u{202f}567 parameters",
-            "<dt>its BLEU</dt><dd>10.0</dd>",
+            "<dt>BLEU at best step</dt><dd>10.0</dd>",
             "<dt>steps</dt><dd>163</dd>",
             "<dt>epochs</dt><dd>1.6</dd>",
             "<dt>time</dt><dd>2 min 51 s</dd>",

@@ -1,4 +1,4 @@
-//! A loss that is no number any more, or that climbs, and the way back.
+//! A loss that is not a finite number, or that climbs, and the way back.
 
 use super::{Due, Run};
 use crate::checkpoints::Course;
@@ -40,13 +40,13 @@ impl Run {
         }
         let loss = self.learner.loss() / self.state.unlogged.targets.max(1) as f64;
         if !loss.is_finite() {
-            return Some("is no number any more".to_owned());
+            return Some("is not a finite number".to_owned());
         }
         if due.log && self.state.course.climbs(loss, self.settings.log_every) {
-            return Some(format!("has climbed to {loss:.2}"));
+            return Some(format!("has risen to {loss:.2}"));
         }
         (due.checkpoint && !self.learner.is_finite())
-            .then(|| "has made weights that are no numbers".to_owned())
+            .then(|| "has led to weights that are not finite numbers".to_owned())
     }
 
     /// Goes back to the last checkpoint, to go on at half the rate.
@@ -65,8 +65,8 @@ impl Run {
             self.corpus.batches_from(&self.state.position, self.settings.batching(), source, target)?;
         self.log.cut(self.state.log_bytes)?;
         let message = format!(
-            "the loss {problem} at step {failed}: back to step {} with half the learning rate \
-             ({} of {RECOVERIES} times)",
+            "the loss {problem} at step {failed}: going back to step {} with half the learning rate \
+             (attempt {} of {RECOVERIES})",
             self.state.step, self.state.recoveries
         );
         self.notice(message, watch)?;

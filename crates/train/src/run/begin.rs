@@ -110,8 +110,8 @@ impl Run {
         let device = super::save::device(&self.learner);
         if self.state.device != device {
             let message = format!(
-                "the run goes on with `{device}` and was made with `{}`: from here on it is not the same to \
-                 the bit",
+                "the run continues on `{device}`, but was on `{}` before: the result may differ slightly from that of a run \
+                 on one device",
                 self.state.device
             );
             self.notice(message, watch)?;
@@ -141,14 +141,14 @@ impl Parts {
         // The tokenizer that was just saved is read again, too, so that a resumed run has no other.
         let vocabulary = Vocabulary::load(folder)?;
         if settings.bpe_dropout > 0.0 && !vocabulary.merges() {
-            let problem = "the tokenizer has no merges to skip: leave it at 0, or take a SentencePiece BPE";
+            let problem = "the tokenizer has no merges: set it to 0, or use a SentencePiece BPE tokenizer";
             return Err(Error::setting("bpe_dropout", problem));
         }
         let config = vocabulary.apply(settings.model(vocabulary.size())?);
         let share = corpus.multi_sentence_share(source_language(folder).as_deref())?;
         model_folder::write_configs(folder, &config, share)?;
 
-        watch(&Event::Preparing("making the model"));
+        watch(&Event::Preparing("initializing the model"));
         let validation = validation
             .map(|corpus| Validation::new(&corpus, &vocabulary, &settings, config.max_positions))
             .transpose()?;

@@ -41,12 +41,12 @@ pub(super) fn choose(
     };
     tell(draft.choose_sizes(&facts), watch);
     let (corpus, validation) = hold_out(corpus, validation, draft.settings())?;
-    watch(&Event::Preparing("making the tokenizer"));
+    watch(&Event::Preparing("training the tokenizer"));
     let vocabulary = Vocabulary::make(draft.settings(), &corpus)?;
     let mut pace = None;
     while draft.needs_pace() {
         let is_timed = draft.settings().minutes.is_some();
-        let what = if is_timed { "timing some steps" } else { "counting the steps of an epoch" };
+        let what = if is_timed { "timing a few training steps" } else { "counting the steps of an epoch" };
         watch(&Event::Preparing(what));
         let measured = measure(draft.settings(), &corpus, &vocabulary, backend)?;
         pace = Some(measured);
@@ -74,7 +74,7 @@ pub(super) fn hold_out(
         return Ok((Arc::new(corpus), validation));
     }
     if held >= pairs {
-        let problem = format!("{held} pairs cannot be held out of {pairs}: give a smaller number");
+        let problem = format!("cannot hold out {held} of {pairs} pairs: set a smaller number");
         return Err(Error::setting("hold_out", problem));
     }
     let (corpus, held) = corpus.hold_out(held, settings.seed);

@@ -78,7 +78,7 @@ impl Run {
             Some(validation) => Some(validation.judge(&backend, model)?),
             None => None,
         };
-        self.notice(format!("the average of the last {count} checkpoints:"), watch)?;
+        self.notice(format!("averaged the last {count} checkpoints"), watch)?;
         let metric = judgement.map(|judgement| self.tell(judgement, watch)).transpose()?;
         if metric.as_ref().is_some_and(|metric| !metric.best) {
             return Ok(None);

@@ -18,31 +18,34 @@ impl Settings {
         };
         if is_missing(self.corpus()) {
             let name = if self.source.is_empty() { "source" } else { "target" };
-            return Err(Error::setting(name, "no file to learn from was given"));
+            return Err(Error::setting(name, "no training file was given"));
         }
         if self.validation().is_some_and(is_missing) {
             let name = if self.valid_source.is_empty() { "valid_source" } else { "valid_target" };
-            return Err(Error::setting(name, "no file to validate on was given, only the other side"));
+            return Err(Error::setting(
+                name,
+                "no validation file was given for this side, only for the other",
+            ));
         }
         self.check_numbers()?;
         // Another number of tokens would not make it possible.
         self.model(self.vocab_size).map_err(named_as_a_setting)?;
         if self.schedule.needs_steps() && self.steps.is_none() && self.schedule_steps.is_none() {
-            let problem = "cosine and linear end at the last step: say how many steps there are";
+            let problem = "cosine and linear need a last step: set steps or schedule_steps";
             return Err(Error::setting("schedule", problem));
         }
         if self.bpe_dropout > 0.0 && self.tokenizer.is_none() && self.tokenizer_kind != TokenizerKind::Bpe {
             return Err(Error::setting(
                 "bpe_dropout",
-                "unigram tokenizers have no merges to skip: train a bpe",
+                "unigram tokenizers have no merges: use a bpe tokenizer",
             ));
         }
         if self.early_stopping != Measure::Loss && self.validate_lines == 0 {
-            let problem = "nothing is translated that BLEU or chrF could be had of: give a number above 0";
+            let problem = "BLEU and chrF need translations: set a number above 0";
             return Err(Error::setting("validate_lines", problem));
         }
         if self.validation().is_some() && self.hold_out > 0 {
-            let problem = "there are files to validate on: leave one of the two out";
+            let problem = "there are files to validate on already: use either the files or hold_out";
             return Err(Error::setting("hold_out", problem));
         }
         if self.validates() {
@@ -52,12 +55,11 @@ impl Settings {
             let name = if self.patience.is_some() { "patience" } else { "early_stopping" };
             return Err(Error::setting(
                 name,
-                "there is nothing to validate on: give files for it, or let pairs be held out",
+                "there is no validation data: give validation files, or hold out pairs",
             ));
         }
         if self.patience() != self.patience {
-            let problem =
-                "nothing says when to stop: give steps, epochs or minutes, or something to validate on";
+            let problem = "the run has no limit: set steps, epochs or minutes, or give validation data";
             return Err(Error::setting("steps", problem));
         }
         Ok(())
@@ -72,8 +74,8 @@ impl Settings {
             let both = sources.iter().chain(targets).find(has_both);
             if let Some(path) = both.filter(|_| !targets.is_empty()) {
                 let problem = format!(
-                    "{} has both sides, so that there is no other file to give: leave this out, or rename the \
-                     file if it has one side",
+                    "{} has both sides, so no target file is needed: remove this setting, or rename the \
+                     file if it has only one side",
                     path.display()
                 );
                 return Err(Error::setting(name, problem));

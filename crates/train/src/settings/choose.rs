@@ -111,7 +111,7 @@ impl Draft {
             let reason = match held {
                 0 => format!("{pairs} pairs are too few to hold any out for validation"),
                 _ => format!(
-                    "no files to validate on were given, so these of {pairs} pairs are never trained on"
+                    "there are no validation files, so this many of {pairs} pairs are held out for validation"
                 ),
             };
             choices.add("hold_out", held, reason);
@@ -137,7 +137,7 @@ impl Draft {
             let batch = if is_large { 16_384 } else { wanted }.max(2 * self.settings.longest);
             self.settings.batch_tokens = batch;
             let steps = rough(facts.tokens() / batch as u64 + 1);
-            choices.add("batch_tokens", batch, format!("an epoch is then about {steps} batches"));
+            choices.add("batch_tokens", batch, format!("an epoch has about {steps} batches"));
         }
     }
 
@@ -154,7 +154,7 @@ impl Draft {
             return None;
         }
         let mut choices = Choices::default();
-        let reason = format!("only {steps} steps of {} would fit into the time", self.settings.preset);
+        let reason = format!("only {steps} steps of the {} model fit into the time", self.settings.preset);
         self.settings.preset = smaller.to_owned();
         choices.add("preset", smaller, reason);
         if smaller == "small" {
@@ -199,10 +199,10 @@ impl Draft {
     fn choose_schedule(&mut self, planned: Option<u64>, choices: &mut Choices) {
         if self.is_open("schedule") {
             let (schedule, reason) = match planned {
-                Some(steps) => (Schedule::Cosine, format!("the rate goes down to zero over {steps} steps")),
-                None => {
-                    (Schedule::InverseSqrt, "there is no limit, so the last step is not known".to_owned())
+                Some(steps) => {
+                    (Schedule::Cosine, format!("the learning rate falls to zero over {steps} steps"))
                 }
+                None => (Schedule::InverseSqrt, "there is no limit, so the last step is unknown".to_owned()),
             };
             self.settings.schedule = schedule;
             choices.add("schedule", schedule.name(), reason);
@@ -210,7 +210,7 @@ impl Draft {
         if self.plans() && self.settings.schedule.needs_steps() {
             self.settings.schedule_steps = planned;
             let limit = if self.settings.minutes.is_some() { "time" } else { "epochs" };
-            let reason = format!("so many steps fit into the {limit} given, or are enough for this corpus");
+            let reason = format!("this many steps fit into the {limit} given, or are enough for this corpus");
             choices.add("schedule_steps", planned.unwrap_or_default(), reason);
         }
     }
@@ -221,9 +221,10 @@ impl Draft {
                 Some(steps) => {
                     ((steps / 4).clamp(1, 4000), format!("a quarter of {steps} steps, at most 4000"))
                 }
-                None => {
-                    ((10.0 * pace.epoch).clamp(200.0, 4000.0) as u64, "ten epochs, 200 to 4000".to_owned())
-                }
+                None => (
+                    (10.0 * pace.epoch).clamp(200.0, 4000.0) as u64,
+                    "ten epochs, from 200 to 4000 steps".to_owned(),
+                ),
             };
             self.settings.warmup = warmup;
             choices.add("warmup", warmup, reason);
@@ -244,7 +245,7 @@ impl Draft {
         }
         if self.is_open("ema") {
             self.settings.ema = 0.999;
-            choices.add("ema", 0.999, "a mean of the last weights translates better".to_owned());
+            choices.add("ema", 0.999, "averaged weights translate better".to_owned());
         }
         Ok(())
     }
@@ -287,14 +288,16 @@ impl Draft {
                     let times = if is_short { 8 } else { 12 };
                     (steps.div_ceil(times).max(1), format!("at most {times} validations in {steps} steps"))
                 }
-                None => (pace.epoch.clamp(100.0, 2000.0) as u64, "an epoch, 100 to 2000 steps".to_owned()),
+                None => {
+                    (pace.epoch.clamp(100.0, 2000.0) as u64, "one epoch, from 100 to 2000 steps".to_owned())
+                }
             };
             self.settings.validate_every = every;
             choices.add("validate_every", every, reason);
         }
         if self.is_open("patience") && !self.settings.is_limited() && self.settings.validates() {
             self.settings.patience = Some(PATIENCE);
-            let reason = "there is no limit, so the run ends when it gets no better".to_owned();
+            let reason = "there is no limit, so the run ends when validation stops improving".to_owned();
             choices.add("patience", PATIENCE, reason);
         }
     }
@@ -308,7 +311,7 @@ impl Draft {
             let minutes = self.settings.minutes.unwrap_or(f64::INFINITY);
             let lines = (33.0 * minutes).clamp(100.0, 1000.0) as usize;
             self.settings.validate_lines = lines;
-            choices.add("validate_lines", lines, "validation must not take much of the time".to_owned());
+            choices.add("validate_lines", lines, "keeps validation short".to_owned());
         }
         if self.is_open("early_stopping") && self.settings.validate_lines > 0 {
             let pairs = facts.validation_pairs.max(self.settings.hold_out).min(self.settings.validate_lines);

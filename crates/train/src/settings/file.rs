@@ -30,8 +30,9 @@ pub fn load(folder: &Path) -> Result<Settings, Error> {
 
 /// Writes settings, every one of them; those that are not set stand there as comments.
 pub fn write(settings: &Settings, path: &Path) -> Result<(), Error> {
-    let mut text =
-        String::from("# The settings of this run; `attentive train --config` takes them for another.\n");
+    let mut text = String::from(
+        "# The settings of this run; use them for another run with `attentive train --config`.\n",
+    );
     let set = Table::try_from(settings).expect("settings are a table");
     for name in values(settings).keys() {
         match set.get(name) {
@@ -68,7 +69,7 @@ fn check(name: &str, value: &toml::Value) -> Result<(), String> {
     if !known.contains_key(name) {
         let nearest = known.keys().min_by_key(|known| distance(name, known));
         return Err(format!(
-            "there is no setting `{name}`; the nearest is `{}`",
+            "there is no setting `{name}`; did you mean `{}`?",
             nearest.expect("there are settings")
         ));
     }

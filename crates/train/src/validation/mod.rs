@@ -73,7 +73,7 @@ impl Validation {
             return Err(error);
         }
         if pairs.is_empty() {
-            let problem = format!("no pair has text on both sides and at most {longest} tokens");
+            let problem = format!("no validation pair has text on both sides and at most {longest} tokens");
             return Err(Error::setting("valid_source", problem));
         }
         pairs.sort_by_key(|(source, target)| (target.len(), source.len()));

@@ -68,7 +68,7 @@ impl TransformerConfig {
         let names = || PRESETS.map(|preset| preset.0).join(", ");
         let preset = PRESETS.iter().find(|preset| preset.0 == name);
         let &(_, d_model, h, d_ff, n, dropout) = preset.ok_or_else(|| {
-            Error::config("preset", format!("there is no `{name}`; the presets are {}", names()))
+            Error::config("preset", format!("there is no preset `{name}`; the presets are {}", names()))
         })?;
         let pad = vocab_size.saturating_sub(1);
         Ok(TransformerConfig {
@@ -123,7 +123,8 @@ impl TransformerConfig {
         }
         let (source, target) = (self.vocab_size, self.target_vocabulary());
         if self.shared_embeddings && source != target {
-            let problem = format!("{target} tokens cannot share the table of the source's {source}");
+            let problem =
+                format!("{target} target tokens cannot share the embeddings of {source} source tokens");
             return Err(Error::config("target_vocab_size", problem));
         }
         let tokens = [
@@ -133,7 +134,7 @@ impl TransformerConfig {
         ];
         for (field, token, size) in tokens {
             if let Some(token) = token.filter(|&token| token >= size) {
-                let problem = format!("token {token} is not below vocab_size {size}");
+                let problem = format!("token {token} must be below vocab_size {size}");
                 return Err(Error::config(field, problem));
             }
         }

@@ -14,7 +14,7 @@ use std::path::Path;
 pub(super) const CONFIG: &str = "config.json";
 /// What is said of a folder without it: most often the folder itself is misspelt.
 const NO_CONFIG: &str =
-    "there is no such file; a model is a folder with config.json and model.safetensors or pytorch_model.bin";
+    "no such file; a model is a folder with config.json and model.safetensors or pytorch_model.bin";
 
 /// `config.json`. Fields that Marian does not have are left out where Marian needs none. What is missing is
 /// what transformers' `MarianConfig` takes for it, but a missing size or token is a mistake. What only
@@ -123,9 +123,9 @@ fn names<T>(list: &[(&str, T)]) -> String {
 /// The value of the entry with this key, or the keys there are.
 fn look_up<T: Copy>(list: &[(&str, T)], field: &'static str, name: &str) -> Result<T, Error> {
     let found = list.iter().find(|(known, _)| *known == name);
-    found
-        .map(|(_, value)| *value)
-        .ok_or_else(|| Error::config(field, format!("`{name}` is not supported; known are {}", names(list))))
+    found.map(|(_, value)| *value).ok_or_else(|| {
+        Error::config(field, format!("`{name}` is not supported; supported are {}", names(list)))
+    })
 }
 
 /// The key of the entry with this value: every value has one.
@@ -159,17 +159,20 @@ pub(super) fn not_marian(config: &TransformerConfig) -> Option<&'static str> {
     let (d_model, h) = (config.d_model, config.h);
     let shared = |d: Option<usize>| d.is_none_or(|d| d * h == d_model);
     let reasons = [
-        (config.norm == NormPlacement::Pre, "its norms stand before the sublayers, and Marian's behind them"),
-        (config.positions == PositionKind::Learned, "its positions are learned, and Marian's are sinusoids"),
+        (config.norm == NormPlacement::Pre, "it has pre-norm, and Marian has post-norm"),
+        (
+            config.positions == PositionKind::Learned,
+            "its positional encodings are learned, and Marian's are sinusoids",
+        ),
         (
             !(d_model.is_multiple_of(h) && shared(config.d_k) && shared(config.d_v)),
-            "its heads are not d_model / h wide, as Marian's are",
+            "the width of its heads is not d_model / h, as Marian needs",
         ),
         (
             config.d_emb.is_some_and(|d| d != d_model),
-            "its embeddings are not as wide as the model, as Marian's are",
+            "the width of its embeddings is not d_model, as Marian needs",
         ),
-        (config.pad.is_none(), "it has no token of padding, which Marian needs"),
+        (config.pad.is_none(), "it has no padding token, which Marian needs"),
     ];
     reasons.into_iter().find(|(differs, _)| *differs).map(|(_, reason)| reason)
 }
@@ -230,9 +233,9 @@ impl Config {
         let file: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         // Files of other families lack fields that this one has; to name these would mislead.
         match file["model_type"].as_str() {
-            Some(family) if ![MARIAN, OWN].contains(&family) => Err(wrong(format!(
-                "this is a `{family}` model; attentive knows the families `{MARIAN}` and `{OWN}`"
-            ))),
+            Some(family) if ![MARIAN, OWN].contains(&family) => {
+                Err(wrong(format!("the model type `{family}` is not supported, only `{MARIAN}` and `{OWN}`")))
+            }
             _ => serde_json::from_str(&text).map_err(|error| wrong(error.to_string())),
         }
     }
@@ -283,7 +286,7 @@ impl Config {
         for (field, encoder, decoder) in same {
             if encoder != decoder {
                 let problem = format!(
-                    "{decoder} differs from the encoder's {encoder}, and only equal ones are supported"
+                    "{decoder} differs from {encoder}, the value of the encoder, which is not supported"
                 );
                 return Err(Error::config(field, problem));
             }
@@ -299,14 +302,15 @@ impl Config {
         ];
         for (field, found, supported) in flags {
             if found != supported {
-                let problem = format!("{found} is not supported in a model of this type, only {supported}");
+                let problem = format!("{found} is not supported for this model type, only {supported}");
                 return Err(Error::config(field, problem));
             }
         }
         match &self.quantization_config {
             Some(Quantization { quant_method, .. }) if quant_method != INT8 => {
-                let problem =
-                    format!("the method `{quant_method}` is not supported: take the model as it was before");
+                let problem = format!(
+                    "the method `{quant_method}` is not supported: use the model without quantization"
+                );
                 Err(Error::config("quantization_config", problem))
             }
             Some(Quantization { version, .. }) if *version != Some(INT8_VERSION) => {

@@ -74,7 +74,7 @@ pub fn convert(
     conversion: &Conversion,
 ) -> Result<Converted, Error> {
     if to.join(CONFIG).exists() {
-        let problem = "there is a model already: name another folder, or remove it first";
+        let problem = "the folder already has a model: choose another folder, or remove the model first";
         return Err(Error::Format { path: to.to_owned(), problem: problem.to_owned() });
     }
     let folder = Folder::open(from)?;
@@ -125,7 +125,7 @@ fn laid_out(
         return Ok((same, None));
     }
     if let Some(reason) = not_marian(config) {
-        return Err(Error::config("layout", format!("this cannot be a Marian model: {reason}")));
+        return Err(Error::config("layout", format!("the model cannot have the Marian layout: {reason}")));
     }
     if config.positions == PositionKind::Halves {
         return Ok((same, None));
@@ -240,7 +240,7 @@ impl Work<'_> {
             && stored != StoredType::F32
             && let Some(number) = numbers.iter().find(|x| !fits(x))
         {
-            let problem = format!("`{}` has {number}, which {} cannot express", piece.of, name(stored));
+            let problem = format!("`{}` contains {number}, which {} cannot store", piece.of, name(stored));
             return Err(Error::Format { path: self.checkpoint.path().to_owned(), problem });
         }
         Ok(old.into_type(stored, piece.shape.cols()))

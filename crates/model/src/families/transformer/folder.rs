@@ -72,7 +72,8 @@ impl Folder {
         match names.iter().find(|name| name.starts_with("model.") && !known.contains(*name)) {
             None => Ok(()),
             Some(name) => {
-                let problem = format!("`{name}` belongs to no part of the model that {CONFIG} describes");
+                let problem =
+                    format!("the tensor `{name}` does not belong to the model that {CONFIG} describes");
                 Err(Error::Format { path: self.checkpoint.path().to_owned(), problem })
             }
         }
@@ -103,7 +104,7 @@ fn open_weights(folder: &Path) -> Result<Checkpoint, Error> {
         Some(index) => {
             (index, format!("weights in several files are not supported: save them as one {WEIGHTS}"))
         }
-        None => (folder.join(WEIGHTS), format!("there is no such file, and no {TORCH_WEIGHTS} either")),
+        None => (folder.join(WEIGHTS), format!("there is neither this file nor {TORCH_WEIGHTS}")),
     };
     Err(Error::Format { path, problem })
 }
@@ -151,7 +152,7 @@ fn must_be_sinusoids(checkpoint: &Checkpoint, name: &str, config: &TransformerCo
         return Ok(());
     }
     let problem =
-        format!("`{name}` are not Marian's sinusoids, and others are not supported in such a model");
+        format!("`{name}` are not Marian's sinusoidal positions; others are not supported in a Marian model");
     Err(Error::Format { path: checkpoint.path().to_owned(), problem })
 }
 

@@ -65,7 +65,7 @@ impl SentencePiece {
     /// The model in the bytes of a file; what is wrong with it, if something is.
     pub(crate) fn from_bytes(bytes: Vec<u8>) -> Result<SentencePiece, String> {
         let proto = ModelProto::decode(&bytes[..])
-            .map_err(|_| "not a SentencePiece model, or only a part of one".to_owned())?;
+            .map_err(|_| "not a SentencePiece model, or an incomplete one".to_owned())?;
         let trainer = proto.trainer_spec.clone().unwrap_or_default();
         let spec = proto.normalizer_spec.clone().unwrap_or_default();
         let pieces = Pieces::new(&proto)?;
@@ -73,7 +73,7 @@ impl SentencePiece {
         let model = match trainer.model_type() {
             ModelType::Unigram => Model::Unigram(Unigram::new(&pieces)),
             ModelType::Bpe => Model::Bpe(Bpe::new(&pieces)),
-            other => return Err(format!("a model of type {other:?}; Unigram and Bpe are read")),
+            other => return Err(format!("model type {other:?} is not supported, only Unigram and Bpe")),
         };
         let normalizer = Normalizer::new(&spec, pieces.user_defined(), trainer.treat_whitespace_as_suffix())?;
         let table = |spec: &&NormalizerSpec| !spec.precompiled_charsmap().is_empty();
@@ -298,17 +298,17 @@ impl Pieces {
         for (id, piece) in (0u32..).zip(&proto.pieces) {
             let piece = Piece { text: piece.piece().to_owned(), score: piece.score(), kind: piece.r#type() };
             if piece.text.is_empty() || piece.text.contains('\0') {
-                return Err(format!("piece {id} is empty or has a zero byte in it"));
+                return Err(format!("piece {id} is empty or contains a zero byte"));
             }
             if piece.kind == PieceType::Unknown && unknown.replace(id).is_some() {
-                return Err("two pieces for what is unknown".to_owned());
+                return Err("the model has two pieces for unknown text".to_owned());
             }
             // A text can be an ordinary piece and a reserved one; the reserved one counts.
             let known = ids.get(&piece.text).copied();
             let same =
                 |other: u32| list.get(other as usize).is_some_and(|o: &Piece| o.is_text() == piece.is_text());
             if known.is_some_and(same) {
-                return Err(format!("the piece `{}` is there twice", piece.text));
+                return Err(format!("the piece `{}` occurs twice", piece.text));
             }
             if known.is_none() || !piece.is_text() {
                 ids.insert(piece.text.clone(), id);
@@ -316,9 +316,9 @@ impl Pieces {
             list.push(piece);
         }
         if !list.iter().any(Piece::is_text) {
-            return Err("a model without pieces".to_owned());
+            return Err("the model has no pieces".to_owned());
         }
-        let unknown = unknown.ok_or("no piece for what is unknown")?;
+        let unknown = unknown.ok_or("the model has no piece for unknown text")?;
         Ok(Pieces { list, ids, unknown })
     }
 
@@ -364,11 +364,11 @@ impl Pieces {
 fn byte_ids(pieces: &Pieces) -> Result<Vec<u32>, String> {
     let mut ids = vec![None; 256];
     for (id, piece) in (0..).zip(pieces.iter()).filter(|(_, piece)| piece.kind == PieceType::Byte) {
-        let byte = byte(&piece.text).ok_or_else(|| format!("`{}` is no byte piece", piece.text))?;
+        let byte = byte(&piece.text).ok_or_else(|| format!("`{}` is not a byte piece", piece.text))?;
         ids[usize::from(byte)] = Some(id);
     }
     let ids: Option<Vec<u32>> = ids.into_iter().collect();
-    ids.ok_or_else(|| "byte fallback is asked for and byte pieces are missing".to_owned())
+    ids.ok_or_else(|| "the model uses byte fallback, but some byte pieces are missing".to_owned())
 }
 
 /// The byte that `<0x..>` names.

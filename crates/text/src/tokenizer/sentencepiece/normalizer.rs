@@ -44,7 +44,7 @@ impl Normalizer {
     ) -> Result<Normalizer, &'static str> {
         let rules = match spec.precompiled_charsmap() {
             [] => None,
-            table => Some(Rules::read(table).ok_or("its table of normalisation rules is broken")?),
+            table => Some(Rules::read(table).ok_or("the table of normalization rules is damaged")?),
         };
         let tries = || rules.iter().map(|rules| &rules.trie).chain(&symbols);
         let plain = |byte: u8| tries().all(|trie| leaves_alone(trie, byte));

@@ -129,7 +129,9 @@ impl Trainer {
     /// Pieces of its own for each side, in one vocabulary.
     pub fn separate(self) -> Result<Tokenizer, Error> {
         if self.kind == Kind::WordPiece {
-            return Err(Error::Size("WordPiece has one vocabulary: train one for each side instead".into()));
+            return Err(Error::Size(
+                "WordPiece has one vocabulary: train a tokenizer for each side instead".into(),
+            ));
         }
         if self.source.is_empty() || self.target.is_empty() {
             return Err(Error::Empty(self.files.join(", ")));

@@ -26,8 +26,8 @@ pub(super) fn train(kind: Kind, words: WordCounts, size: usize, coverage: f64) -
     let least = further + alphabet.len();
     if size < least {
         return Err(Error::Size(format!(
-            "the text has {} characters that need a piece each: the vocabulary must have {least} \
-             tokens or more, and {size} are asked for; a lower coverage of characters leaves rare ones out",
+            "the text has {} different characters, and each needs a token: the vocabulary must have at least \
+             {least} tokens, not {size}; a lower character coverage omits rare characters",
             alphabet.len()
         )));
     }

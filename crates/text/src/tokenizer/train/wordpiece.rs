@@ -25,9 +25,9 @@ pub(super) fn train(words: &[(String, u64)], size: usize, coverage: f64) -> Resu
     let least = SPECIAL.len() + alphabet.len();
     if size < least {
         return Err(Error::Size(format!(
-            "the text has {} characters, those that begin and those that continue a word counted \
-             apart: the vocabulary must have {least} tokens or more, and {size} are asked for; \
-             a lower coverage of characters leaves rare ones out",
+            "the text has {} different characters, counted apart at the beginning and inside of words, and each needs \
+             a token: the vocabulary must have at least {least} tokens, not {size}; a lower character coverage \
+             omits rare characters",
             alphabet.len()
         )));
     }
