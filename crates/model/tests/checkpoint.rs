@@ -146,7 +146,7 @@ fn with_field(test: &str, field: &str, value: Value) -> String {
 fn a_folder_that_is_not_there_is_named() {
     assert_eq!(
         sentence("gone", |folder| fs::remove_dir_all(folder).unwrap()),
-        "config.json: there is no such file; a model is a folder with config.json and model.safetensors or pytorch_model.bin"
+        "config.json: no such file; a model is a folder with config.json and model.safetensors or pytorch_model.bin"
     );
     assert_eq!(
         sentence("no-weights", |folder| fs::remove_file(folder.join(WEIGHTS)).unwrap()),

@@ -78,7 +78,10 @@ fn a_mistake_is_told_in_one_sentence_that_names_the_field() {
 #[test]
 fn an_unknown_preset_is_answered_with_the_known_ones() {
     let error = TransformerConfig::preset("huge", 100).unwrap_err();
-    assert_eq!(error.to_string(), "preset: there is no `huge`; the presets are tiny, small, base, big");
+    assert_eq!(
+        error.to_string(),
+        "preset: there is no preset `huge`; the presets are tiny, small, base, big"
+    );
     for name in ["tiny", "small", "base", "big"] {
         TransformerConfig::preset(name, 100).unwrap().check().unwrap();
     }

@@ -112,7 +112,7 @@ fn an_error_in_a_compressed_file_names_the_file_that_was_given() {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(b"a\tb\nno tab\n").unwrap();
     let file = scratch.write("pairs.tsv.gz", encoder.finish().unwrap());
-    refused(&scratch, &tsv(&file), &["pairs.tsv.gz: line 2 has 1 fields"]);
+    refused(&scratch, &tsv(&file), &["pairs.tsv.gz: line 2 has 1 tab-separated fields"]);
 }
 
 #[test]

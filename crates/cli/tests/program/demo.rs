@@ -104,7 +104,7 @@ fn a_folder_with_another_run_or_model_is_left_alone() {
     let corpus = std::fs::read(out.join("numbers/train.source")).unwrap();
     let other = demo(&arguments("2"), &scratch);
     assert!(other.code == Some(2) && other.stderr.lines().count() == 1, "{}", other.stderr);
-    other.says(&["seed", "began with 1"]);
+    other.says(&["seed", "started with 1"]);
     assert!(corpus == std::fs::read(out.join("numbers/train.source")).unwrap());
 
     std::fs::remove_dir_all(&out).unwrap();
@@ -138,7 +138,7 @@ fn without_a_question_examples_and_the_attention_of_one_are_shown_without_colour
     let scratch = Folder::new("shown");
     let shown = demo(&["--steps", "2", "--quiet"], &scratch);
     assert_eq!((shown.code, shown.stderr.as_str()), (Some(0), ""));
-    for words in ["777,777", "exactly right", ">>de<<", "twenty", "cross-attention, layer"] {
+    for words in ["777,777", "exactly right", ">>de<<", "twenty", "Cross-attention while translating"] {
         assert!(shown.stdout.contains(words), "`{words}` is not in: {}", shown.stdout);
     }
     assert!(!shown.stdout.contains('\x1b') && !shown.stdout.contains("Your turn"), "{}", shown.stdout);

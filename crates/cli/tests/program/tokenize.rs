@@ -130,7 +130,7 @@ fn a_joint_tokenizer_is_trained_saved_and_used() {
         let trained =
             run(&format!("tokenize --train --vocab-size {size} {kind} {english} {german} --out {out_name}"));
         assert_eq!((trained.code, trained.stdout.as_str()), (Some(0), ""));
-        assert_eq!(trained.stderr, format!("{size} tokens in {out_name}\n"));
+        assert_eq!(trained.stderr, format!("wrote a tokenizer with {size} tokens to {out_name}\n"));
         assert_eq!(names(&out), files);
         let ids = fed(&format!("tokenize --model {out_name} --ids"), "Zwei Hunde\n".as_bytes());
         let text = fed(&format!("tokenize --model {out_name} --ids --decode"), ids.stdout.as_bytes());

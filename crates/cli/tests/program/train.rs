@@ -142,13 +142,13 @@ fn precision_is_chosen_by_name_or_by_the_machine() {
 
 #[test]
 fn mistakes_in_the_configuration_are_told_in_one_sentence() {
-    run("bench train --heads 7").failed(&["d_model 512 is not divisible by 7 heads"]);
-    run("bench train --layers 0").failed(&["encoder_layers", "at least 1"]);
-    run("bench train --d-model 0").failed(&["d_model", "at least 1"]);
-    run("bench train --heads 0").failed(&["h:", "at least 1"]);
-    run("bench train --d-ff 0").failed(&["d_ff", "at least 1"]);
+    run("bench train --heads 7").misused(&["--heads", "d_model 512 is not divisible by 7 heads"]);
+    run("bench train --layers 0").misused(&["--layers", "at least 1"]);
+    run("bench train --d-model 0").misused(&["--d-model", "at least 1"]);
+    run("bench train --heads 0").misused(&["--heads", "at least 1"]);
+    run("bench train --d-ff 0").misused(&["--d-ff", "at least 1"]);
     for dropout in ["1", "1.5", "nan", "inf"] {
-        run(&format!("bench train --dropout {dropout}")).failed(&["dropout", "from 0 to below 1"]);
+        run(&format!("bench train --dropout {dropout}")).misused(&["--dropout", "from 0 to below 1"]);
     }
 }
 

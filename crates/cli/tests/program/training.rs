@@ -289,9 +289,9 @@ fn resuming_with_other_settings_is_refused_by_name_but_for_those_that_may_change
     let corpus = Corpus::new("changed");
     corpus.trained("run", "--steps 5");
     let out = corpus.path("run").display().to_string();
-    let words = ["--dropout", "0.3", "began with 0.1", "another folder"];
+    let words = ["--dropout", "0.3", "started with 0.1", "another folder"];
     run(&format!("train --out {out} --resume --dropout 0.3")).misused(&words);
-    run(&format!("train --out {out} --resume --seed 2")).misused(&["--seed", "2", "began with 1"]);
+    run(&format!("train --out {out} --resume --seed 2")).misused(&["--seed", "2", "started with 1"]);
     let more = run(&format!("train --out {out} --resume --steps 8 --threads 1 --json --quiet")).json();
     assert_eq!(more["step"], 8);
     corpus.trained("whole", "--steps 8");
@@ -510,7 +510,7 @@ fn a_loss_that_explodes_goes_back_three_times_and_is_then_given_up() {
         finish(corpus.train("run", "--schedule constant --learning-rate 1e38 --warmup 0 --steps 50"));
     assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
     for time in 1..=3 {
-        outcome.says(&[&format!("half the learning rate ({time} of 3 times)")]);
+        outcome.says(&[&format!("half the learning rate (attempt {time} of 3)")]);
     }
     let last = outcome.stderr.lines().last().unwrap();
     assert!(last.starts_with("attentive: the loss ") && last.contains("3 times"), "{last}");

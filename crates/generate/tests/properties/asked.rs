@@ -138,7 +138,7 @@ fn options_that_make_no_sense_are_refused_by_name() {
         ("repetition_penalty", Options { repetition_penalty: f32::NAN, ..default() }),
         ("penalty", Options { penalty: LengthPenalty::Paper(f32::INFINITY), ..default() }),
         ("banned", Options { banned: vec![vec![]], ..default() }),
-        ("token 99", Options { banned: vec![vec![99]], ..default() }),
+        ("there is no token 99", Options { banned: vec![vec![99]], ..default() }),
         ("temperature", sampling(Sampling { temperature: 0.0, ..Sampling::default() })),
         ("top_p", sampling(Sampling { top_p: 0.0, ..Sampling::default() })),
         ("min_p", sampling(Sampling { min_p: 1.5, ..Sampling::default() })),

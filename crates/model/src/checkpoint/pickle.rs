@@ -422,7 +422,7 @@ K\x00K\x02\x85K\x01\x85\x89NtRu.";
 
     #[test]
     fn what_is_no_state_dict_is_told() {
-        assert!(tensors(b"\x80\x02).").unwrap_err().contains("no state dict"));
+        assert!(tensors(b"\x80\x02).").unwrap_err().contains("does not contain a state dict"));
         assert!(tensors(b"\x80\x02}.").unwrap_err().contains("no tensors at the top level"));
         assert!(tensors(b"\x80\x02}").unwrap_err().contains("incomplete"));
         assert!(tensors(b"cos\nsystem\n.").unwrap_err().contains("`os.system`"));
@@ -432,9 +432,9 @@ K\x00K\x02\x85K\x01\x85\x89NtRu.";
     #[test]
     fn nesting_is_no_matter_of_the_stack() {
         let nested = [&b"N"[..], &vec![0x85; 1 << 20], b"."].concat();
-        assert!(tensors(&nested).unwrap_err().contains("no state dict"));
+        assert!(tensors(&nested).unwrap_err().contains("does not contain a state dict"));
         let marks = [&vec![b'('; 1 << 20][..], b"t."].concat();
-        assert!(tensors(&marks).unwrap_err().contains("no state dict"));
+        assert!(tensors(&marks).unwrap_err().contains("does not contain a state dict"));
         // A dict inside itself.
         assert!(
             tensors(b"}q\x00(X\x01\x00\x00\x00ah\x00u.").unwrap_err().contains("no tensors at the top level")
