@@ -513,7 +513,10 @@ fn a_loss_that_explodes_goes_back_three_times_and_is_then_given_up() {
         outcome.says(&[&format!("half the learning rate (attempt {time} of 3)")]);
     }
     let last = outcome.stderr.lines().last().unwrap();
-    assert!(last.starts_with("attentive: the loss ") && last.contains("3 times"), "{last}");
+    assert!(
+        last.starts_with("attentive: training diverged: the loss ") && last.contains("3 times"),
+        "{last}"
+    );
 }
 
 #[test]
