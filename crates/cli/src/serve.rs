@@ -42,7 +42,7 @@ pub(crate) struct Serve {
     /// Accept only requests with an API key from FILE, one key per line
     #[arg(long, value_name = "FILE", help_heading = ACCESS)]
     api_keys: Option<PathBuf>,
-    /// Allow web pages of ORIGIN, such as https://example.org, or * for all; repeat for several
+    /// Allow web pages of ORIGIN, such as `https://example.org`, or * for all; repeat for several
     #[arg(long, value_name = "ORIGIN", help_heading = ACCESS)]
     cors: Vec<String>,
     /// Maximum size of a request body in bytes
