@@ -1,8 +1,8 @@
 //! The sentences of a text.
 //!
 //! [`split`] goes through a text once. A sentence ends behind a stop (`.`, `?`, `…`, `。` and others) with the quotes and
-//! brackets that it closes, or before a blank line. Whether a stop ends a sentence is decided in three files: [`stop`] reads
-//! the stop, [`next`] what follows it, and [`before`] the word that it belongs to, with the abbreviations of [`language`].
+//! brackets that it closes, or before a blank line. Whether a stop ends a sentence is decided in three files: `stop.rs` reads
+//! the stop, `next.rs` what follows it, and `before.rs` the word that it belongs to, with the abbreviations of `language.rs`.
 //!
 //! A line break is white space like any other: a sentence may be wrapped over several lines. Callers for whom a line is a unit
 //! split a line at a time.
