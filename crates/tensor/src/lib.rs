@@ -26,6 +26,7 @@
 mod backend;
 pub mod check;
 mod cpu;
+pub mod kernel_cases;
 mod ops;
 mod optimizer;
 mod parameter;

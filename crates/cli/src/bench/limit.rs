@@ -2,42 +2,10 @@
 
 use attentive_kernels::Cpu;
 use attentive_kernels::limits::{Stream, TileProducts, multiply_add_rate};
+use attentive_tensor::kernel_cases::{Operands, Work};
 
 /// Bytes that no cache holds: two arrays of 256 MiB.
 const MEMORY: usize = 1 << 29;
-
-/// What a kernel has to do, which says what limits it.
-#[derive(Clone, Copy)]
-pub(super) enum Work {
-    /// Floating-point operations on vectors.
-    Flops(usize),
-    /// Operations of a product of such operands, on tiles where there are any.
-    Product(usize, Operands),
-    /// Bytes: how many are read or written at the least, and how many there are.
-    Bytes { moved: usize, held: usize },
-}
-
-#[derive(Clone, Copy)]
-pub(super) enum Operands {
-    F32,
-    /// f32 on the way back, where tiles multiply six pairs of its parts.
-    Parts,
-    /// f32 a third forward and two thirds back.
-    Both,
-    Bf16,
-    /// bf16 on the way back through attention: of five products, tiles multiply two parts of an operand in three.
-    Attention,
-    Int8,
-}
-
-impl Work {
-    /// Operations or bytes.
-    pub(super) fn amount(self) -> usize {
-        match self {
-            Work::Flops(amount) | Work::Product(amount, _) | Work::Bytes { moved: amount, .. } => amount,
-        }
-    }
-}
 
 /// FLOP/s or bytes/s, of one short attempt.
 type Rate = Box<dyn FnMut(&Cpu) -> f64>;
