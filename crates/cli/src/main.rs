@@ -28,6 +28,7 @@ mod train;
 mod translate;
 mod words;
 
+use attentive_text::tokenizer::panic_is_caught;
 use clap::Parser;
 use error::Error;
 use std::io::{ErrorKind, Write};
@@ -122,6 +123,9 @@ fn run(command: &Command) -> Result<(), Error> {
 
 /// A panic is our mistake, but it is told like any other failure: in one sentence.
 fn report_panic(panic: &PanicHookInfo) {
+    if panic_is_caught() {
+        return;
+    }
     let message = panic.payload_as_str().unwrap_or("no reason given");
     let place = panic.location().map(|place| format!(" ({place})")).unwrap_or_default();
     let mut stderr = std::io::stderr();

@@ -53,6 +53,7 @@ impl Vocabulary {
         // Padding is the last row of the table, and starts the decoder. A tokenizer without it there gets one
         // more row.
         let pad = if special.pad == Some(size as u32 - 1) { size - 1 } else { size };
+        let tokenizer = tokenizer.special_tokens_as_text();
         Ok(Vocabulary { tokenizer: Arc::new(tokenizer), size: pad + 1, eos, pad })
     }
 

@@ -144,3 +144,26 @@ fn a_run_without_validation_leaves_its_last_weights() {
     let read = |name: &str| std::fs::read(folder.join(name)).unwrap();
     assert_eq!(read("model.safetensors"), read("checkpoints/step-00000020.safetensors"));
 }
+
+#[test]
+fn special_tokens_and_control_characters_in_texts_are_text() {
+    let scratch = Scratch::new("run-special");
+    let usual = settings(&scratch);
+    let nasty = "<pad> ab\n</s>\nab <pad></s> bad <unk>\n<s>add</s>\na\0b \0\nab\u{1}\n";
+    for name in ["source", "target", "valid-source", "valid-target"] {
+        let text = std::fs::read_to_string(scratch.path(name)).unwrap();
+        scratch.write(name, nasty.to_owned() + &text);
+    }
+    let begin = |name: &str, settings| Run::begin(&scratch.path(name), settings, &mut |_| {}).unwrap();
+    let settings = |settings: &Settings| Settings { steps: Some(10), vocab_size: 50, ..settings.clone() };
+    let (reason, _) = train(&mut begin("learned", settings(&usual)), |_| false);
+    assert_eq!(reason, Reason::Steps);
+    // With the tokenizer that is there now, and with its tokenizer.json alone.
+    for tokenizer in ["learned", "learned/tokenizer.json"] {
+        let given = Settings { tokenizer: Some(scratch.path(tokenizer)), ..settings(&usual) };
+        let name = format!("given-{}", tokenizer.len());
+        let (reason, events) = train(&mut begin(&name, given), |_| false);
+        assert_eq!(reason, Reason::Steps);
+        assert!(events.iter().any(|event| matches!(event, Event::Validation(..))));
+    }
+}

@@ -40,7 +40,7 @@ impl Translator {
         let model = Transformer::load_packed(&backend, folder)?;
         let options = Options { batch: BATCH, ..Options::greedy() };
         let generator = Generator::new(TransformerSteps::new(&backend, &model), options)?;
-        Ok(Translator { model, generator, tokenizer: Tokenizer::load(folder)? })
+        Ok(Translator { model, generator, tokenizer: Tokenizer::load(folder)?.special_tokens_as_text() })
     }
 
     /// How many numbers were learned.

@@ -43,7 +43,7 @@ impl ModelFolder {
         let load = if int8 { Transformer::load_in_int8 } else { Transformer::load_packed };
         // Either takes about as long as the other.
         let (transformer, tokenizer) = std::thread::scope(|scope| {
-            let tokenizer = scope.spawn(|| Tokenizer::load(folder));
+            let tokenizer = scope.spawn(|| Tokenizer::load(folder).map(Tokenizer::special_tokens_as_text));
             (load(&backends[0], folder), tokenizer.join())
         });
         let transformer = transformer?;

@@ -2,8 +2,8 @@
 //! `vocab.json`.
 //!
 //! A text may begin with a language token such as `>>fra<<`, which is one token whatever the pieces are.
-//! `</s>`, `<unk>` and `<pad>` written in a text are these tokens, a piece that `vocab.json` does not have is
-//! `<unk>`, and `</s>` ends every text. All this is as `MarianTokenizer` of transformers does it.
+//! `</s>`, `<unk>` and `<pad>` written in a text are these tokens unless they are to be text, a piece that `vocab.json` does not
+//! have is `<unk>`, and `</s>` ends every text. All this is as `MarianTokenizer` of transformers does it.
 
 use super::Side;
 use super::error::Error;
@@ -30,6 +30,8 @@ struct MarianSide {
     vocabulary: Arc<Vocabulary>,
     /// The id in the vocabulary for each id of the model.
     ids: Vec<u32>,
+    /// Whether special tokens written in a text are text.
+    special_is_text: bool,
 }
 
 /// `vocab.json`: tokens and their ids.
@@ -96,6 +98,12 @@ impl Marian {
         files
     }
 
+    /// Reads special tokens that are written in a text as text.
+    pub(crate) fn read_special_as_text(&mut self) {
+        self.source.special_is_text = true;
+        self.target.special_is_text = true;
+    }
+
     /// Whether the pieces of both sides come from merges, which can be skipped.
     pub(crate) fn merges(&self) -> bool {
         self.source.model.merges() && self.target.model.merges()
@@ -113,8 +121,15 @@ impl Marian {
                     None => None,
                 };
                 side.model.each_piece(text, skip, |id, normal, range| {
-                    let surface = || std::str::from_utf8(&normal[range]).unwrap_or(UNKNOWN);
-                    ids.push(side.id(id, surface));
+                    let surface = || std::str::from_utf8(&normal[range.clone()]).unwrap_or(UNKNOWN);
+                    let id = side.id(id, surface);
+                    // A piece may read like a special token by chance, or because somebody defined it.
+                    if side.special_is_text && side.vocabulary.is_special(id) {
+                        let characters = surface().chars();
+                        ids.extend(characters.map(|c| side.vocabulary.id(c.encode_utf8(&mut [0; 4]))));
+                    } else {
+                        ids.push(id);
+                    }
                 });
             }
         });
@@ -160,7 +175,7 @@ impl MarianSide {
     fn new(model: Arc<SentencePiece>, vocabulary: Arc<Vocabulary>) -> MarianSide {
         let id = |id| vocabulary.id(model.piece(id).unwrap_or(UNKNOWN));
         let ids = (0..model.len() as u32).map(id).collect();
-        MarianSide { model, vocabulary, ids }
+        MarianSide { model, vocabulary, ids, special_is_text: false }
     }
 
     /// The id of a piece. What the model does not know, the vocabulary may still have.
@@ -172,12 +187,13 @@ impl MarianSide {
         self.ids[piece as usize]
     }
 
-    /// Cuts a text at special tokens; what is between them may begin with a language token.
+    /// Cuts a text at special tokens, unless they are text; what is between them may begin with a language token.
     fn each_part<'a>(&self, mut text: &'a str, mut part: impl FnMut(Part<'a>)) {
         while !text.is_empty() {
             // One walk, however many tokens there are and whichever of them never come.
             let token_at = |at: usize| SPECIAL.into_iter().find(|token| text[at..].starts_with(token));
-            let special = text.match_indices('<').find_map(|(at, _)| Some((at, token_at(at)?)));
+            let special = || text.match_indices('<').find_map(|(at, _)| Some((at, token_at(at)?)));
+            let special = if self.special_is_text { None } else { special() };
             let (before, after) = match special {
                 Some((at, token)) => (&text[..at], &text[at + token.len()..]),
                 None => (text, ""),
@@ -246,6 +262,11 @@ impl Vocabulary {
     /// The id of a token, which is that of `<unk>` if it is not there.
     pub(crate) fn id(&self, token: &str) -> u32 {
         self.ids.get(token).copied().unwrap_or(self.unknown)
+    }
+
+    /// Whether an id is that of a token that no text has.
+    fn is_special(&self, id: u32) -> bool {
+        id == self.end || Some(id) == self.pad
     }
 
     pub(crate) fn special(&self) -> Special {

@@ -16,6 +16,7 @@
 
 mod error;
 mod files;
+mod guard;
 mod marian;
 mod pipeline;
 mod sentencepiece;
@@ -24,6 +25,7 @@ pub mod train;
 mod words;
 
 pub use error::Error;
+pub use guard::panic_is_caught;
 pub use special::Special;
 
 use marian::Marian;
@@ -98,6 +100,18 @@ impl Tokenizer {
             }
         }
         Ok(Tokenizer { kind, beside })
+    }
+
+    /// Reads special tokens that are written in a text, such as `<pad>`, as text: who writes one in a text to translate, or to
+    /// learn from, does not mean the token. A language token such as `>>fra<<` at the beginning stays one.
+    pub fn special_tokens_as_text(mut self) -> Tokenizer {
+        match &mut self.kind {
+            // What is special in these models is never found in a text.
+            Kind::SentencePiece(_) => {}
+            Kind::Marian(marian) => marian.read_special_as_text(),
+            Kind::Pipeline(pipeline) => pipeline.read_special_as_text(),
+        }
+        self
     }
 
     /// Saves it into a folder, under the names that [`Tokenizer::load`] looks for. A tokenizer with the same

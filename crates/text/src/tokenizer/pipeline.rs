@@ -4,11 +4,17 @@
 //! The older two are told to the crate as the `tokenizer.json` that they would be. Truncation and padding
 //! that a `tokenizer.json` asks for are left out: how long a text may be is the model's affair, and batches
 //! have no padding.
+//!
+//! A file may be anybody's. What the crate would panic on, or take all memory for, is an error here.
 
 use super::error::Error;
 use super::files;
+use super::guard::guarded;
+use super::marian;
 use super::special::Special;
+use serde::Deserialize;
 use serde_json::{Value, json};
+use std::collections::HashSet;
 use std::path::Path;
 use tokenizers::Tokenizer as Tokens;
 
@@ -17,6 +23,10 @@ use tokenizers::Tokenizer as Tokens;
 pub(crate) struct Pipeline {
     tokens: Box<Tokens>,
     special: Special,
+    /// How many ids there are, those included that no token has.
+    size: usize,
+    /// Tokens that no text has, if those that are written in a text are to be text.
+    never_text: Option<HashSet<u32>>,
 }
 
 impl Pipeline {
@@ -73,9 +83,18 @@ impl Pipeline {
 
     /// The pipeline of a `tokenizer.json`.
     pub(crate) fn new(json: &str, names: &Names) -> Result<Pipeline, String> {
-        let mut tokens: Tokens = json.parse().map_err(|error| format!("not a tokenizer: {error}"))?;
-        tokens.with_padding(None);
-        tokens.with_truncation(None).map_err(|error| error.to_string())?;
+        refuse_bombs(json)?;
+        let read = || -> Result<Tokens, tokenizers::Error> {
+            let mut tokens: Tokens = json.parse()?;
+            tokens.with_padding(None);
+            tokens.with_truncation(None)?;
+            // Some mistakes are only noticed when it is used.
+            tokens.encode_fast("A text.", true)?;
+            Ok(tokens)
+        };
+        let tokens = guarded(read).and_then(|read| read.map_err(|error| error.to_string()));
+        let tokens = tokens.map_err(|problem| format!("not a tokenizer: {problem}"))?;
+        let size = size(&tokens)?;
         let id = |name: &Option<String>, usual: &[&str]| match name {
             Some(name) => tokens.token_to_id(name),
             None => usual.iter().find_map(|name| tokens.token_to_id(name)),
@@ -86,12 +105,22 @@ impl Pipeline {
             pad: id(&names.pad, &["<pad>", "[PAD]"]),
             unk: id(&names.unk, &["<unk>", "[UNK]"]),
         };
-        Ok(Pipeline { tokens: Box::new(tokens), special })
+        Ok(Pipeline { tokens: Box::new(tokens), special, size, never_text: None })
+    }
+
+    /// Reads special tokens that are written in a text as text.
+    pub(crate) fn read_special_as_text(&mut self) {
+        self.tokens.set_encode_special_tokens(true);
+        let added = self.tokens.get_added_tokens_decoder();
+        let added = added.iter().filter(|(_, token)| token.special).map(|(&id, _)| id);
+        let Special { bos, eos, pad, unk } = self.special;
+        let never = added.chain(bos).chain(eos).chain(pad).filter(|&id| Some(id) != unk);
+        self.never_text = Some(never.collect());
     }
 
     /// Its `tokenizer.json`.
     pub(crate) fn json(&self) -> Result<Vec<u8>, Error> {
-        Ok(self.tokens.to_string(true).map_err(failed)?.into_bytes())
+        Ok(self.call(|tokens| tokens.to_string(true))?.into_bytes())
     }
 
     pub(crate) fn special(&self) -> Special {
@@ -99,7 +128,7 @@ impl Pipeline {
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.tokens.get_vocab_size(true)
+        self.size
     }
 
     pub(crate) fn piece(&self, id: u32) -> Option<String> {
@@ -111,22 +140,120 @@ impl Pipeline {
     }
 
     pub(crate) fn encode(&self, text: &str, special: bool) -> Result<Vec<u32>, Error> {
-        Ok(self.tokens.encode_fast(text, special).map_err(failed)?.get_ids().to_vec())
+        match &self.never_text {
+            Some(never) => self.encode_text(text, special, never),
+            None => Ok(self.call(|tokens| tokens.encode_fast(text, special))?.get_ids().to_vec()),
+        }
+    }
+
+    /// The ids of a text in which only a language token at its beginning is more than text.
+    fn encode_text(&self, text: &str, special: bool, never: &HashSet<u32>) -> Result<Vec<u32>, Error> {
+        let (language, rest) = marian::language(text);
+        let language = language.and_then(|language| self.id(language));
+        let text = if language.is_some() { rest } else { text };
+        let encoding = self.call(|tokens| tokens.encode_fast(text, special))?;
+        let is_around = encoding.get_special_tokens_mask();
+        let mut ids = Vec::with_capacity(encoding.get_ids().len() + 1);
+        for (&id, &is_around) in encoding.get_ids().iter().zip(is_around) {
+            // A model may have a special token among its pieces, and find it in a text.
+            match self.piece(id).filter(|_| is_around == 0 && never.contains(&id)) {
+                Some(piece) => ids.extend(piece.chars().filter_map(|c| self.character(c))),
+                None => ids.push(id),
+            }
+        }
+        if let Some(language) = language {
+            let begin = is_around.iter().position(|&is_around| is_around == 0).unwrap_or(0);
+            ids.insert(begin, language);
+        }
+        Ok(ids)
+    }
+
+    /// The token that is a character, or the unknown one, if there is one.
+    fn character(&self, character: char) -> Option<u32> {
+        self.id(character.encode_utf8(&mut [0; 4])).or(self.special.unk)
     }
 
     pub(crate) fn encode_pieces(&self, text: &str) -> Result<Vec<String>, Error> {
-        // The fast way keeps no pieces.
-        Ok(self.tokens.encode(text, true).map_err(failed)?.get_tokens().to_vec())
+        let ids = self.encode(text, true)?;
+        Ok(ids.into_iter().filter_map(|id| self.piece(id)).collect())
     }
 
     /// The text of ids; special tokens are left out.
     pub(crate) fn decode(&self, ids: &[u32]) -> Result<String, Error> {
-        self.tokens.decode(ids, true).map_err(failed)
+        self.call(|tokens| tokens.decode(ids, true))
+    }
+
+    /// What a method of the crate gives, or why it does not.
+    fn call<T>(&self, method: impl FnOnce(&Tokens) -> Result<T, tokenizers::Error>) -> Result<T, Error> {
+        let result = guarded(|| method(&self.tokens)).map_err(Error::Pipeline)?;
+        result.map_err(|error| Error::Pipeline(error.to_string()))
     }
 }
 
-fn failed(error: tokenizers::Error) -> Error {
-    Error::Pipeline(error.to_string())
+/// The most ids that a vocabulary may have: a model has a row for each.
+const MOST_IDS: u32 = 1 << 24;
+/// The most bytes that each match in a text may become.
+const LONGEST_REPLACEMENT: usize = 4096;
+
+/// One more than the greatest id.
+fn size(tokens: &Tokens) -> Result<usize, String> {
+    let count = tokens.get_vocab_size(true);
+    if (0..count as u32).all(|id| tokens.id_to_token(id).is_some()) {
+        return Ok(count);
+    }
+    let greatest = tokens.get_vocab(true).into_iter().max_by_key(|(_, id)| *id);
+    match greatest {
+        Some((token, id)) if id >= MOST_IDS => {
+            Err(format!("the token `{token}` has the id {id}; ids must be below {MOST_IDS}"))
+        }
+        greatest => Ok(greatest.map_or(0, |(_, id)| id as usize + 1)),
+    }
+}
+
+/// Refuses parts for which the crate would ask for more memory than a machine has.
+fn refuse_bombs(json: &str) -> Result<(), String> {
+    /// All but the model, which is as large as it is.
+    #[derive(Deserialize)]
+    #[serde(default)]
+    #[derive(Default)]
+    struct Parts {
+        normalizer: Value,
+        pre_tokenizer: Value,
+        decoder: Value,
+    }
+    let parts: Parts = serde_json::from_str(json).map_err(|error| format!("not a tokenizer: {error}"))?;
+    let mut rest = vec![&parts.normalizer, &parts.pre_tokenizer, &parts.decoder];
+    while let Some(part) = rest.pop() {
+        match part {
+            Value::Array(list) => rest.extend(list),
+            Value::Object(object) => {
+                let text = |key: &str| object.get(key).and_then(Value::as_str);
+                if text("precompiled_charsmap").is_some_and(claims_too_much) {
+                    return Err("`precompiled_charsmap` is cut off".to_owned());
+                }
+                for key in ["content", "prepend", "replacement"] {
+                    if text(key).is_some_and(|text| text.len() > LONGEST_REPLACEMENT) {
+                        return Err(format!("`{key}` is longer than {LONGEST_REPLACEMENT} bytes"));
+                    }
+                }
+                rest.extend(object.values());
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Whether a table of SentencePiece says that it is longer than it is. Its first four bytes, here six letters of base64, are the
+/// length of its trie.
+fn claims_too_much(base64: &str) -> bool {
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let value = |letter: &u8| letters.iter().position(|known| known == letter).map(|at| at as u64);
+    let bits = base64.as_bytes().iter().take(6).try_fold(0, |bits, letter| Some(bits << 6 | value(letter)?));
+    // What is no base64, or too short, the crate refuses itself.
+    let Some(bits) = bits.filter(|_| base64.len() >= 6) else { return false };
+    let length = ((bits >> 4) as u32).swap_bytes() as usize;
+    length > base64.len() / 4 * 3
 }
 
 /// BERT's pipeline over a vocabulary, as JSON.

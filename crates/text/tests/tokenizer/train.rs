@@ -3,7 +3,7 @@
 use super::{Folder, nasty, repository};
 use attentive_text::tokenizer::train::{Kind, Trainer, of_pieces};
 use attentive_text::tokenizer::{Side, Tokenizer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 const SENTENCES: [&str; 6] = [
     "A dog runs on the grass near the river.",
@@ -243,4 +243,105 @@ fn skipped_merges_cut_a_text_otherwise_and_it_stays_the_same_text() {
     assert!(!unigram.merges());
     let skipped = unigram.encode_with_dropout(SENTENCES[0], Side::Source, || true).unwrap();
     assert_eq!(skipped, unigram.encode(SENTENCES[0], Side::Source).unwrap());
+}
+
+/// Texts with special tokens and control characters in them.
+const SPECIAL_TEXTS: [&str; 5] =
+    ["a <pad> dog", "<s>a dog</s>", "the</s><pad><unk>", "</s>", "a\0dog\u{1}\u{7f} runs"];
+
+#[test]
+fn special_tokens_in_a_text_are_text_for_those_who_want_it() {
+    let folder = Folder::new("special-as-text");
+    for kind in [Kind::Bpe, Kind::Unigram] {
+        trainer(kind, 120).joint().unwrap().save(&folder.0).unwrap();
+        for name in [".", "tokenizer.json"] {
+            let load = || Tokenizer::load(folder.0.join(name)).unwrap();
+            let (tokens, text) = (load(), load().special_tokens_as_text());
+            let special = text.special(Side::Target);
+            for line in SPECIAL_TEXTS {
+                let ids = text.encode(line, Side::Target).unwrap();
+                let (end, inside) = ids.split_last().unwrap();
+                assert_eq!(Some(*end), special.eos, "{kind:?} {name} {line}");
+                let reserved = |id: &u32| [special.eos, special.pad].contains(&Some(*id));
+                assert!(!inside.iter().any(reserved), "{kind:?} {name} {line}: {ids:?}");
+                assert!(inside.len() > 1, "{kind:?} {name} {line}: {ids:?}");
+            }
+            for sentence in SENTENCES {
+                let [text, tokens] = [&text, &tokens].map(|one| one.encode(sentence, Side::Source).unwrap());
+                assert_eq!(text, tokens, "{kind:?} {name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_language_token_at_the_beginning_stays_one_where_special_tokens_are_text() {
+    let folder = Folder::new("language-as-text");
+    let mut trainer = trainer(Kind::Bpe, 120);
+    trainer.line(">>deu<< A dog", Side::Source);
+    trainer.joint().unwrap().save(&folder.0).unwrap();
+    for name in [".", "tokenizer.json"] {
+        let text = Tokenizer::load(folder.0.join(name)).unwrap().special_tokens_as_text();
+        let [ids, inside, plain] =
+            [">>deu<< A dog", "A >>deu<< dog", " A dog"].map(|line| text.encode(line, Side::Source).unwrap());
+        assert_eq!(text.piece(ids[0], Side::Source).as_deref(), Some(">>deu<<"), "{name}");
+        assert_eq!(ids[1..], plain, "{name}");
+        assert!(!inside.contains(&ids[0]), "{name}: {inside:?}");
+    }
+}
+
+#[test]
+fn zero_bytes_are_never_learned_and_harm_nothing() {
+    for kind in [Kind::Bpe, Kind::Unigram, Kind::WordPiece] {
+        let mut trainer = trainer(kind, 120);
+        trainer.line("a\0dog \0 \0\0", Side::Source);
+        let tokenizer = trainer.joint().unwrap();
+        let text = tokenizer.decode(&tokenizer.encode("a dog\0", Side::Source).unwrap()).unwrap();
+        assert!(text.starts_with("a dog"), "{kind:?}: {text}");
+    }
+}
+
+/// Loads the `tokenizer.json` of a small tokenizer with one part of it replaced.
+fn with_part(folder: &Folder, part: &str, value: Value) -> Result<Tokenizer, String> {
+    let path = folder.0.join("tokenizer.json");
+    trainer(Kind::Unigram, 120).joint().unwrap().save(&folder.0).unwrap();
+    let mut json: Value = serde_json::from_str(&std::fs::read_to_string(&path).unwrap()).unwrap();
+    json[part] = value;
+    std::fs::write(&path, json.to_string()).unwrap();
+    Tokenizer::load(&path).map_err(|error| error.to_string())
+}
+
+#[test]
+fn a_hostile_tokenizer_json_is_an_error_and_never_a_panic() {
+    let folder = Folder::new("hostile");
+    let table = "/////w==".to_owned() + &"A".repeat(400);
+    let long = json!({"type": "Replace", "pattern": {"String": " "}, "content": "x".repeat(1 << 20)});
+    let gone = json!({"SpecialToken": {"id": "[GONE]", "type_id": 0}});
+    let hostile = [
+        ("normalizer", json!({"type": "Precompiled", "precompiled_charsmap": table})),
+        ("normalizer", json!({"type": "Sequence", "normalizers": [long]})),
+        ("pre_tokenizer", json!({"type": "FixedLength", "length": 0})),
+        (
+            "post_processor",
+            json!({"type": "TemplateProcessing", "single": [gone], "pair": [], "special_tokens": {}}),
+        ),
+        (
+            "model",
+            json!({"type": "BPE", "vocab": {"a": 0, "b": 1, "ab": 2}, "merges": [["a", "b"]],
+                   "continuing_subword_prefix": "abcdef"}),
+        ),
+        (
+            "model",
+            json!({"type": "WordLevel", "vocab": {"a": 0, "<unk>": 4_000_000_000u32}, "unk_token": "<unk>"}),
+        ),
+        ("model", json!(null)),
+    ];
+    for (part, value) in hostile {
+        let problem = with_part(&folder, part, value.clone()).unwrap_err();
+        assert!(problem.contains("tokenizer.json: ") && !problem.contains('\n'), "{part} {value}: {problem}");
+    }
+    // What is only noticed in use is an error there.
+    let strip = json!({"type": "Strip", "content": "▁", "start": 1u64 << 40, "stop": 1u64 << 40});
+    let tokenizer = with_part(&folder, "decoder", strip);
+    drop(tokenizer.map(|tokenizer| tokenizer.decode(&tokenizer.encode("A dog", Side::Source).unwrap())));
 }

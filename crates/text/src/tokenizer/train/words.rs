@@ -217,6 +217,8 @@ pub(super) fn alphabet(words: &[(String, u64)], coverage: f64) -> Vec<char> {
             *counts.entry(character).or_default() += count;
         }
     }
+    // No piece can hold it: in the files of SentencePiece it ends a text.
+    counts.remove(&'\0');
     let total: u64 = counts.values().sum();
     let mut counts: Vec<(char, u64)> = counts.into_iter().collect();
     counts.sort_unstable_by_key(|&(character, count)| (std::cmp::Reverse(count), character));
