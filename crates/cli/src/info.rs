@@ -2,8 +2,7 @@
 
 use crate::error::Error;
 use crate::{output, words};
-use attentive_model::Builder;
-use attentive_model::families::transformer::{Transformer, TransformerConfig};
+use attentive_model::families::transformer::Transformer;
 use attentive_model::layers::NormPlacement;
 use attentive_tensor::{Activation, CpuBackend};
 use attentive_text::tokenizer::{Side, Tokenizer};
@@ -74,9 +73,9 @@ struct Training {
 
 impl Report {
     fn read(folder: &Path) -> Result<Report, Error> {
-        let config = TransformerConfig::load(folder)?;
         let backend = CpuBackend::from_env().map_err(attentive_train::Error::from)?.shared();
-        let model = Transformer::new(&Builder::shapes(&backend), &config)?;
+        let model = Transformer::load_shapes(&backend, folder)?;
+        let config = model.config();
         let tokenizer = match Tokenizer::load(folder) {
             Ok(tokenizer) => Some(tokenizer),
             Err(attentive_text::tokenizer::Error::NoTokenizer { .. }) => None,

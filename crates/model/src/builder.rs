@@ -33,7 +33,6 @@ pub struct Builder<'a> {
     /// Which row of what is stored, or drawn, each row of a parameter is, if not the same.
     rows: Option<Rc<[usize]>>,
     made: Rc<RefCell<Vec<Parameter>>>,
-    constants: Rc<RefCell<Vec<(&'static str, Tensor)>>>,
 }
 
 /// What becomes of weights that nothing but products takes.
@@ -76,7 +75,6 @@ impl<'a> Builder<'a> {
             form: Form::Plain,
             rows: None,
             made: Rc::default(),
-            constants: Rc::default(),
         }
     }
 
@@ -203,27 +201,6 @@ impl<'a> Builder<'a> {
         let Some(rows) = &self.rows else { return Cow::Borrowed(numbers) };
         let width = numbers.len() / rows.len().max(1);
         Cow::Owned(rows.iter().flat_map(|row| &numbers[row * width..][..width]).copied().collect())
-    }
-
-    /// A tensor that is not learned, of this shape. It is made once: all that ask for this name and shape share it.
-    pub fn constant(
-        &self,
-        name: &'static str,
-        shape: impl Into<Shape>,
-        numbers: impl FnOnce() -> Vec<f32>,
-    ) -> Tensor {
-        let shape = shape.into();
-        if let Source::Shapes = self.source {
-            return without_memory(shape);
-        }
-        let mut constants = self.constants.borrow_mut();
-        let same = |(its, tensor): &&(&str, Tensor)| *its == name && tensor.shape() == shape;
-        if let Some((_, tensor)) = constants.iter().find(same) {
-            return tensor.clone();
-        }
-        let tensor = self.backend.upload_f32(&numbers(), shape);
-        constants.push((name, tensor.clone()));
-        tensor
     }
 
     /// Whether first values are random: then a layer may put its own in place.

@@ -329,6 +329,12 @@ fn a_broken_config_is_told_with_its_file_and_field() {
         ("encoder_layers", json!(0), "encoder_layers: must be at least 1, not 0"),
         ("dropout", json!(1.5), "dropout: must be from 0 to below 1, not 1.5"),
         ("max_position_embeddings", json!(0), "max_position_embeddings: must be at least 1, not 0"),
+        (
+            "max_position_embeddings",
+            json!(1u64 << 31),
+            "max_position_embeddings: must be at most 1073741824, not 2147483648",
+        ),
+        ("encoder_layers", json!(1u64 << 31), "encoder_layers: must be at most 1024, not 2147483648"),
         ("eos_token_id", json!(101), "eos_token_id: token 101 must be below vocab_size 101"),
         (
             "decoder_start_token_id",

@@ -263,7 +263,8 @@ fn a_folder_that_cannot_be_converted_is_told_and_nothing_is_written() {
     });
     assert_eq!(
         infinite,
-        "from/model.safetensors: `model.shared.weight` contains inf, which int8 cannot store"
+        "from/model.safetensors: `model.shared.weight` has a number in row 0, counted from 0, that is not finite (NaN or \
+         infinity): the weights are damaged"
     );
 
     let (scratch, backend) = (Scratch::new("there"), backend());

@@ -108,14 +108,19 @@ impl Checkpoint {
             ));
         }
         let shape = Shape::from(&entry.shape[..]);
+        let f32s = |numbers| self.all_finite(name, shape, numbers, f32::is_finite).map(Stored::F32);
         let stored = match entry.dtype {
-            Dtype::F32 => Stored::F32(self.each(entry, f32::from_le_bytes)?),
-            Dtype::F64 => Stored::F32(self.each(entry, |b| f64::from_le_bytes(b) as f32)?),
-            Dtype::F16 => Stored::F32(self.each(entry, |b| f16::from_le_bytes(b).to_f32())?),
-            Dtype::I32 => Stored::F32(self.each(entry, |b| i32::from_le_bytes(b) as f32)?),
-            Dtype::BF16 => Stored::Bf16(self.each(entry, bf16::from_le_bytes)?),
+            Dtype::F32 => f32s(self.each(entry, f32::from_le_bytes, f32::is_finite)?)?,
+            Dtype::F64 => f32s(self.each(entry, |b| f64::from_le_bytes(b) as f32, f32::is_finite)?)?,
+            Dtype::F16 => f32s(self.each(entry, |b| f16::from_le_bytes(b).to_f32(), f32::is_finite)?)?,
+            Dtype::I32 => f32s(self.each(entry, |b| i32::from_le_bytes(b) as f32, f32::is_finite)?)?,
+            Dtype::BF16 => {
+                let numbers = self.each(entry, bf16::from_le_bytes, bf16::is_finite)?;
+                Stored::Bf16(self.all_finite(name, shape, numbers, bf16::is_finite)?)
+            }
             Dtype::I8 => {
-                let (scales, rows) = (self.scales(name, shape)?, self.each(entry, i8::from_le_bytes)?);
+                let (scales, rows) =
+                    (self.scales(name, shape)?, self.each(entry, i8::from_le_bytes, |_| true)?.numbers);
                 // Products count on it.
                 if rows.contains(&i8::MIN) || scales.iter().any(|scale| !(scale.is_finite() && *scale >= 0.0))
                 {
@@ -185,13 +190,14 @@ impl Checkpoint {
     }
 
     /// The numbers of a tensor in the order of its shape, from `N` bytes each. They are read a piece at a time, so that their
-    /// bytes never lie in memory as a whole.
-    fn each<T: Clone, const N: usize>(
+    /// bytes never lie in memory as a whole, and looked through while a piece is in the cache.
+    fn each<T: Copy, const N: usize>(
         &self,
         entry: &Entry,
         convert: impl Fn([u8; N]) -> T,
-    ) -> Result<Vec<T>, Error> {
-        let mut numbers = Vec::with_capacity(entry.length / N);
+        is_finite: impl Fn(T) -> bool,
+    ) -> Result<Numbers<T>, Error> {
+        let (mut numbers, mut finite) = (Vec::with_capacity(entry.length / N), true);
         let mut bytes = vec![0; entry.length.min(PIECE)];
         // A thread that panicked in between has left behind a position, and that is set anew.
         let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
@@ -200,14 +206,45 @@ impl Checkpoint {
         for start in (0..entry.length).step_by(PIECE) {
             let bytes = &mut bytes[..PIECE.min(entry.length - start)];
             file.read_exact(bytes).map_err(failed)?;
+            let before = numbers.len();
             numbers.extend(bytes.as_chunks().0.iter().map(|&chunk| convert(chunk)));
+            // Without a branch for each, which vectors do not have.
+            finite &= numbers[before..].iter().fold(true, |all, &number| all & is_finite(number));
         }
-        Ok(entry.in_order(numbers))
+        Ok(Numbers { numbers: entry.in_order(numbers), finite })
+    }
+
+    /// The numbers of a tensor, or the row in which one is not finite.
+    fn all_finite<T: Copy>(
+        &self,
+        name: &str,
+        shape: Shape,
+        read: Numbers<T>,
+        is_finite: impl Fn(T) -> bool,
+    ) -> Result<Vec<T>, Error> {
+        // Of a tensor that is a part of what the file stores, the rest does not matter.
+        let broken = |numbers: &[T]| numbers.iter().position(|&number| !is_finite(number));
+        match (!read.finite).then(|| broken(&read.numbers)).flatten() {
+            None => Ok(read.numbers),
+            Some(at) => {
+                let row = at / shape.cols();
+                let problem = format!(
+                    "has a number in row {row}, counted from 0, that is not finite (NaN or infinity): the weights are damaged"
+                );
+                Err(self.unreadable(name, problem))
+            }
+        }
     }
 
     fn unreadable(&self, name: &str, problem: String) -> Error {
         Error::Format { path: self.path.clone(), problem: format!("`{name}` {problem}") }
     }
+}
+
+/// The numbers of a tensor, and whether all that were read on the way are finite.
+struct Numbers<T> {
+    numbers: Vec<T>,
+    finite: bool,
 }
 
 /// What the name of a matrix in int8 is followed by in that of its scales.

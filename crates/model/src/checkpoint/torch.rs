@@ -1,7 +1,7 @@
 //! `pytorch_model.bin`: a ZIP archive with a pickled state dict and the storages that its tensors lie in.
 //!
 //! `<name>/data.pkl` says which tensors there are, `<name>/data/<key>` has the numbers of a storage, raw.
-//! Before any of them is read, the checksums of all storages are held against their bytes.
+//! Before any of them is read, the checksums of all of them are held against their bytes.
 
 use super::entry::Entry;
 use super::pickle::{self, Tensor};
@@ -25,6 +25,7 @@ pub(super) fn entries(file: &mut (impl Read + Seek)) -> Result<BTreeMap<String, 
     if pickle.length > pickle::LONGEST {
         return Err(format!("its data.pkl has {} bytes, too many for a model", pickle.length));
     }
+    check(file, &pickle).map_err(|problem| format!("its data.pkl is damaged: {problem}"))?;
     let pickle = zip::read(file, pickle.start, pickle.length)?;
     let mut entries = BTreeMap::new();
     let mut checked = BTreeSet::new();
@@ -59,7 +60,7 @@ fn big_endian_is_refused(
     }
 }
 
-/// Holds the bytes of a storage against their checksum.
+/// Holds the bytes of an entry against their checksum.
 fn check(file: &mut (impl Read + Seek), storage: &zip::Entry) -> Result<(), String> {
     file.seek(SeekFrom::Start(storage.start)).map_err(|error| error.to_string())?;
     let (mut hasher, mut left) = (crc32fast::Hasher::new(), storage.length);
@@ -72,7 +73,7 @@ fn check(file: &mut (impl Read + Seek), storage: &zip::Entry) -> Result<(), Stri
     }
     match hasher.finalize() {
         sum if sum == storage.checksum => Ok(()),
-        sum => Err(format!("their checksum is {sum:08x}, but should be {:08x}", storage.checksum)),
+        sum => Err(format!("the checksum is {sum:08x}, but should be {:08x}", storage.checksum)),
     }
 }
 
@@ -124,6 +125,12 @@ mod tests {
     use super::*;
     use std::io::Cursor;
 
+    /// The checksum of the pickle, as the archive has it.
+    fn checksum_of_pickle(bytes: &[u8]) -> u32 {
+        let archive = zip::entries(&mut Cursor::new(bytes)).expect("an archive");
+        archive.iter().find(|(name, _)| name.ends_with("data.pkl")).expect("a pickle").1.checksum
+    }
+
     /// Reads an archive and everything that it says is in it.
     fn read(bytes: &[u8]) -> Result<usize, String> {
         let entries = entries(&mut Cursor::new(bytes))?;
@@ -142,6 +149,15 @@ mod tests {
         let mut bytes = include_bytes!("../../../../golden/torch.bin").to_vec();
         let spread = bytes.windows(5).position(|w| w == b"K\x00K\x05\x85").expect("a tensor that is refused");
         bytes[spread + 3] = 1;
+        // The checksum of the pickle stands in the directory, and is no longer right.
+        let sum =
+            |problem: &str| Some(problem.split("is damaged: the checksum is ").nth(1)?.get(..8)?.to_owned());
+        let (is, was) = (read(&bytes).unwrap_err(), checksum_of_pickle(&bytes));
+        let is = u32::from_str_radix(&sum(&is).expect("a checksum"), 16).expect("a number").to_le_bytes();
+        let places = (0..bytes.len() - 4).filter(|&at| bytes[at..at + 4] == was.to_le_bytes());
+        for at in places.collect::<Vec<_>>() {
+            bytes[at..at + 4].copy_from_slice(&is);
+        }
         assert_eq!(read(&bytes), Ok(12));
         let cut = (0..bytes.len()).filter(|&length| read(&bytes[..length]).is_ok()).count();
         assert_eq!(cut, 0);

@@ -2,7 +2,8 @@
 
 use crate::builder::{Builder, Init};
 use crate::error::Error;
-use attentive_tensor::{Parameter, Tape, Tensor, Var};
+use attentive_tensor::{Backend, Parameter, Tape, Tensor, Var};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The kinds of positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -42,13 +43,37 @@ pub fn sinusoid(positions: usize, d_model: usize, halves: bool) -> Vec<f32> {
 /// A table of positions.
 #[derive(Debug, Clone)]
 pub struct Positions {
+    count: usize,
     table: Table,
 }
 
 #[derive(Debug, Clone)]
 enum Table {
-    Fixed(Tensor),
+    Fixed(Arc<Sinusoids>),
     Learned(Parameter),
+}
+
+/// Sinusoids of the positions that were needed so far: a model may have more of them than memory can hold.
+#[derive(Debug)]
+struct Sinusoids {
+    count: usize,
+    d_model: usize,
+    halves: bool,
+    made: Mutex<Option<Tensor>>,
+}
+
+impl Sinusoids {
+    /// Those of all positions below `length`, and perhaps of some more.
+    fn up_to(&self, length: usize, backend: &dyn Backend) -> Tensor {
+        let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
+        let enough = made.as_ref().filter(|table| table.shape().rows() >= length);
+        if let Some(table) = enough {
+            return table.clone();
+        }
+        let rows = length.next_power_of_two().max(64).min(self.count);
+        let table = sinusoid(rows, self.d_model, self.halves);
+        made.insert(backend.upload_f32(&table, [rows, self.d_model])).clone()
+    }
 }
 
 impl Positions {
@@ -59,20 +84,17 @@ impl Positions {
         count: usize,
         d_model: usize,
     ) -> Result<Positions, Error> {
-        let fixed = |halves| {
-            let name = if halves { "sinusoid in halves" } else { "sinusoid" };
-            let table = || sinusoid(count, d_model, halves);
-            Ok(Table::Fixed(builder.constant(name, [count, d_model], table)))
-        };
+        let fixed =
+            |halves| Table::Fixed(Arc::new(Sinusoids { count, d_model, halves, made: Mutex::new(None) }));
         let table = match kind {
             PositionKind::Interleaved => fixed(false),
             PositionKind::Halves => fixed(true),
             PositionKind::Learned => {
                 let init = Init::Normal((d_model as f32).powf(-0.5));
-                builder.parameter("weight", [count, d_model], init).map(Table::Learned)
+                Table::Learned(builder.parameter("weight", [count, d_model], init)?)
             }
         };
-        Ok(Positions { table: table? })
+        Ok(Positions { count, table })
     }
 
     /// `x` plus the vectors of its tokens' positions, one for each row.
@@ -80,15 +102,12 @@ impl Positions {
     /// # Panics
     /// If there is no such position.
     pub fn forward(&self, tape: &Tape, x: &Var, positions: &[i32]) -> Var {
+        let (length, count) = (positions.iter().max().map_or(0, |last| *last as usize + 1), self.count);
+        assert!(length <= count, "a sequence of {length} tokens, but the model has {count} positions");
         let table = match &self.table {
-            Table::Fixed(table) => tape.constant(table.clone()),
+            Table::Fixed(sinusoids) => tape.constant(sinusoids.up_to(length, &**tape.backend())),
             Table::Learned(table) => tape.parameter(table),
         };
-        let (length, count) = (positions.iter().max().map_or(0, |last| last + 1), table.shape().rows());
-        assert!(
-            length as usize <= count,
-            "a sequence of {length} tokens, but the model has {count} positions"
-        );
         tape.add(x, &tape.embedding(&table, &tape.backend().upload_i32(positions), 1.0, None))
     }
 }
@@ -117,6 +136,21 @@ mod tests {
         let tape = Tape::inference(&backend);
         let x = tape.constant(backend.upload_f32(&[0.0; 4], [2, 2]));
         positions.forward(&tape, &x, &[0, 5]);
+    }
+
+    #[test]
+    fn a_billion_positions_take_the_memory_of_those_that_are_used() {
+        let backend = attentive_tensor::check::backend();
+        let builder = Builder::random(&backend, 0);
+        let few = Positions::new(&builder, PositionKind::Halves, 100, 4).unwrap();
+        let many = Positions::new(&builder, PositionKind::Halves, 1 << 30, 4).unwrap();
+        let tape = Tape::inference(&backend);
+        for position in [0, 3, 70, 99, 5] {
+            let x = tape.constant(backend.upload_f32(&[0.5; 4], [1, 4]));
+            let [few, many] =
+                [&few, &many].map(|positions| positions.forward(&tape, &x, &[position]).value().clone());
+            assert_eq!(backend.download_f32(&few), backend.download_f32(&many), "{position}");
+        }
     }
 
     #[test]

@@ -61,6 +61,14 @@ const PRESETS: [(&str, usize, usize, usize, usize, f32); 4] = [
     ("big", 1024, 16, 4096, 6, 0.3),
 ];
 
+/// What is larger than this is a mistake in a file, or an attempt to use up the memory. The largest models that were
+/// trained are well below.
+const MOST_TOKENS: usize = 1 << 24;
+const MOST_POSITIONS: usize = 1 << 30;
+const WIDEST: usize = 1 << 18;
+const MOST_LAYERS: usize = 1 << 10;
+const MOST_PARAMETERS: u64 = 1 << 34;
+
 impl TransformerConfig {
     /// The sizes called `tiny`, `small`, `base` (the paper's) or `big` (the paper's), with a vocabulary laid out as
     /// Marian does it: the end token first, padding last, and decoding starts from padding.
@@ -101,20 +109,25 @@ impl TransformerConfig {
     /// Whether such a model can be.
     pub fn check(&self) -> Result<(), Error> {
         let sizes = [
-            ("vocab_size", self.vocab_size),
-            ("target_vocab_size", self.target_vocab_size.unwrap_or(1)),
-            ("d_model", self.d_model),
-            ("d_emb", self.d_emb.unwrap_or(1)),
-            ("h", self.h),
-            ("d_k", self.d_k.unwrap_or(1)),
-            ("d_v", self.d_v.unwrap_or(1)),
-            ("d_ff", self.d_ff),
-            ("encoder_layers", self.encoder_layers),
-            ("decoder_layers", self.decoder_layers),
-            ("max_positions", self.max_positions),
+            ("vocab_size", self.vocab_size, MOST_TOKENS),
+            ("target_vocab_size", self.target_vocab_size.unwrap_or(1), MOST_TOKENS),
+            ("d_model", self.d_model, WIDEST),
+            ("d_emb", self.d_emb.unwrap_or(1), WIDEST),
+            ("h", self.h, WIDEST),
+            ("d_k", self.d_k.unwrap_or(1), WIDEST),
+            ("d_v", self.d_v.unwrap_or(1), WIDEST),
+            ("d_ff", self.d_ff, WIDEST),
+            ("encoder_layers", self.encoder_layers, MOST_LAYERS),
+            ("decoder_layers", self.decoder_layers, MOST_LAYERS),
+            ("max_positions", self.max_positions, MOST_POSITIONS),
         ];
-        if let Some((field, _)) = sizes.iter().find(|(_, size)| *size == 0) {
-            return Err(Error::config(field, "must be at least 1, not 0"));
+        for (field, size, most) in sizes {
+            if size == 0 {
+                return Err(Error::config(field, "must be at least 1, not 0"));
+            }
+            if size > most {
+                return Err(Error::config(field, format!("must be at most {most}, not {size}")));
+            }
         }
         for (field, p) in [("dropout", self.dropout), ("attention_dropout", self.attention_dropout)] {
             if !(0.0..1.0).contains(&p) {
@@ -138,7 +151,34 @@ impl TransformerConfig {
                 return Err(Error::config(field, problem));
             }
         }
-        self.attention().map(drop)
+        self.attention()?;
+        match self.parameters_of_matrices() {
+            ..=MOST_PARAMETERS => Ok(()),
+            parameters => {
+                let problem = format!(
+                    "the model would have {parameters} parameters; at most {MOST_PARAMETERS} are supported"
+                );
+                Err(Error::config("d_model", problem))
+            }
+        }
+    }
+
+    /// How many parameters there are at least: those of embeddings, projections and feed-forward networks.
+    fn parameters_of_matrices(&self) -> u64 {
+        let wide = |size: usize| size as u64;
+        let product = |factors: &[u64]| factors.iter().fold(1, |a: u64, &b| a.saturating_mul(b));
+        let d = wide(self.d_model);
+        let head = |size: Option<usize>| size.map_or(d / wide(self.h), wide);
+        let heads = head(self.d_k).saturating_add(head(self.d_v));
+        let attention = product(&[2, d, wide(self.h), heads]);
+        let feed_forward = product(&[2, d, wide(self.d_ff)]);
+        let layers = [(self.encoder_layers, 1), (self.decoder_layers, 2)];
+        let tables = if self.shared_embeddings { 1 } else { 2 };
+        let table = product(&[tables, wide(self.vocab_size), self.d_emb.map_or(d, wide)]);
+        layers.into_iter().fold(table, |sum, (layers, attentions)| {
+            let layer = attention.saturating_mul(attentions).saturating_add(feed_forward);
+            sum.saturating_add(layer.saturating_mul(wide(layers)))
+        })
     }
 
     /// How many tokens the target can have: the width of the logits.

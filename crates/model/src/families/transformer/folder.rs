@@ -176,6 +176,21 @@ impl Transformer {
         folder.load(Builder::checkpoint(backend, &folder.checkpoint).in_int8())
     }
 
+    /// The model of a folder without its numbers: its parts can be listed and counted. Weights that are there must fit.
+    pub fn load_shapes(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Transformer, Error> {
+        let builder = Builder::shapes(backend);
+        if Transformer::weights(folder)?.is_none() {
+            return Transformer::new(&builder, &TransformerConfig::load(folder)?);
+        }
+        let folder = Folder::open(folder)?;
+        let model = Transformer::new(&builder, &folder.config)?;
+        for parameter in model.parameters() {
+            folder.checkpoint.check(parameter.name(), parameter.value().shape())?;
+        }
+        folder.refuse_surplus(&model)?;
+        Ok(model)
+    }
+
     /// The file of a folder's weights, if there is one.
     pub fn weights(folder: &Path) -> Result<Option<Checkpoint>, Error> {
         let file =
