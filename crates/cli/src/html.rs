@@ -7,7 +7,7 @@ use crate::lost::Lost;
 use crate::output;
 use attentive_generate::{TargetLanguages, TranslatedHtml, Translator};
 use clap::ValueEnum;
-use std::io::{Read, Write, stderr};
+use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -51,14 +51,7 @@ pub(crate) fn translate(
         !interrupted.load(Ordering::Relaxed)
     });
     progress.finish_and_clear();
-    let Some(TranslatedHtml { html, blocks, cut }) = translated? else { return Err(Error::Interrupted) };
-    if cut > 0 {
-        // Where stderr is closed, the translation is there all the same.
-        let _ = writeln!(
-            stderr(),
-            "attentive: sentences are too long for the model: {cut} tokens were not translated"
-        );
-    }
+    let Some(TranslatedHtml { html, blocks }) = translated? else { return Err(Error::Interrupted) };
     let mut lost = Lost::default();
     blocks.iter().for_each(|block| lost.count(Some(block)));
     lost.warn();

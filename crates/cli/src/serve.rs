@@ -45,6 +45,10 @@ pub(crate) struct Serve {
     /// Allow web pages of ORIGIN, such as `https://example.org`, or * for all; repeat for several
     #[arg(long, value_name = "ORIGIN", help_heading = ACCESS)]
     cors: Vec<String>,
+    /// Answer requests to host NAME, such as `translate.example.org`; repeat for several [default: the names of this machine's
+    /// loopback if --host is loopback, else any]
+    #[arg(long, value_name = "NAME", help_heading = ACCESS)]
+    allow_host: Vec<String>,
     /// Maximum size of a request body in bytes
     #[arg(long, value_name = "N", default_value_t = 1 << 20, value_parser = between::<1024, 1_073_741_824>, help_heading = LIMITS)]
     max_body: usize,
@@ -132,6 +136,7 @@ impl Serve {
             queue: self.queue,
             keys: self.api_keys.as_deref().map(read_keys).transpose()?.unwrap_or_default(),
             origins: self.cors.clone(),
+            hosts: self.allow_host.clone(),
             log_texts: self.log_texts,
             limits: Limits {
                 body: self.max_body,

@@ -318,17 +318,11 @@ impl<W: Write> Work<'_, W> {
         let line = self.pending.pop_front().expect("a line for each translation");
         self.progress.inc(line.bytes);
         self.written += 1;
-        if translation.cut > 0 {
-            self.warn(&format!(
-                "a sentence is too long for the model: {} tokens were not translated",
-                translation.cut
-            ));
-        }
         self.lost.count(translation.best.first());
         if line.is_cut {
             self.warn("the line is longer than 1 MiB: the rest was not translated");
         }
-        self.write_best(&line.text, &translation.best, translation.cut)
+        self.write_best(&line.text, &translation.best)
     }
 
     fn write_alternatives(&mut self, line: &Line, text: &str, count: usize) -> Result<(), Error> {
@@ -341,11 +335,11 @@ impl<W: Write> Work<'_, W> {
         self.progress.inc(line.bytes);
         self.written += 1;
         self.lost.count(found.first());
-        self.write_best(&line.text, &found, 0)?;
+        self.write_best(&line.text, &found)?;
         Ok(self.output.flush()?)
     }
 
-    fn write_best(&mut self, source: &str, best: &[Translated], cut: usize) -> Result<(), Error> {
+    fn write_best(&mut self, source: &str, best: &[Translated]) -> Result<(), Error> {
         if self.translate.json {
             let tokenizer = self.translator.tokenizer();
             let piece = |&token: &u32| tokenizer.piece(token, Side::Target).unwrap_or_default();
@@ -361,7 +355,6 @@ impl<W: Write> Work<'_, W> {
                 source,
                 translation: best.first().map_or("", |best| &best.text),
                 hypotheses: best.iter().map(hypothesis).collect(),
-                cut,
             };
             serde_json::to_writer(&mut self.output, &report)?;
             return Ok(writeln!(self.output)?);
@@ -412,8 +405,6 @@ struct Report<'a> {
     source: &'a str,
     translation: &'a str,
     hypotheses: Vec<Hypothesis>,
-    #[serde(skip_serializing_if = "is_zero")]
-    cut: usize,
 }
 
 #[derive(Serialize)]
@@ -424,10 +415,6 @@ struct Hypothesis {
     token_scores: Vec<f32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     alignment: Option<String>,
-}
-
-fn is_zero(number: &usize) -> bool {
-    *number == 0
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! in `config.json`, as old ones do. What is asked for and cannot be had is refused by name.
 
 use crate::error::Error;
-use crate::options::{EarlyStopping, MaxLength, Options};
+use crate::options::{EarlyStopping, MOST_RESULTS, MaxLength, Options};
 use crate::penalty::LengthPenalty;
 use crate::sampler::Sampling;
 use crate::seq2seq::Spec;
@@ -14,12 +14,12 @@ use std::path::Path;
 
 const FILES: [&str; 2] = ["generation_config.json", "config.json"];
 
-/// The words that are understood.
+/// The words that are understood. How many results there are is for those to say who want them: a file in which each line has
+/// become several is of no use to anybody else.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Config {
     num_beams: Option<usize>,
-    num_return_sequences: Option<usize>,
     length_penalty: Option<f32>,
     early_stopping: Option<Early>,
     do_sample: Option<bool>,
@@ -119,6 +119,9 @@ impl Options {
             }
         }
         let renormalise = config.renormalize_logits == Some(true);
+        if let Some(beam) = config.num_beams.filter(|beam| !(1..=MOST_RESULTS).contains(beam)) {
+            return Err(format!("`num_beams` must be from 1 to {MOST_RESULTS}, not {beam}"));
+        }
         let options = config.options()?;
         if renormalise && changes_sums(&options, spec) {
             return Err(
@@ -170,7 +173,6 @@ impl Config {
         let max_length = self.max_new_tokens.or(self.max_length.map(theirs)).map(MaxLength::Tokens);
         Ok(Options {
             beam: self.num_beams.unwrap_or(usual.beam),
-            n_best: self.num_return_sequences.unwrap_or(usual.n_best),
             penalty: self.length_penalty.map_or(usual.penalty, LengthPenalty::Power),
             early_stopping,
             sampling: self.do_sample.unwrap_or(false).then_some(sampling),
@@ -232,14 +234,13 @@ mod tests {
     #[test]
     fn every_word_is_understood() {
         let options = read(json!({
-            "num_beams": 1, "num_return_sequences": 3, "length_penalty": 0.5, "early_stopping": "never",
+            "num_beams": 1, "num_return_sequences": 3_000_000, "length_penalty": 0.5, "early_stopping": "never",
             "do_sample": true, "temperature": 0.7, "top_k": 0, "top_p": 0.9, "min_p": 0.05,
             "repetition_penalty": 1.2, "no_repeat_ngram_size": 3, "bad_words_ids": [[1, 2]], "suppress_tokens": [3],
             "min_new_tokens": 4, "max_new_tokens": 20, "max_length": 5,
         }));
         let expected = Options {
             beam: 1,
-            n_best: 3,
             penalty: LengthPenalty::Power(0.5),
             early_stopping: EarlyStopping::Never,
             sampling: Some(Sampling { temperature: 0.7, top_k: 0, top_p: 0.9, min_p: 0.05 }),
@@ -263,6 +264,8 @@ mod tests {
             ("early_stopping", json!("sometimes")),
             ("eos_token_id", json!([0, 1])),
             ("decoder_start_token_id", json!(1)),
+            ("num_beams", json!(100_000)),
+            ("num_beams", json!(0)),
         ] {
             let problem = read(json!({word: value})).unwrap_err();
             assert!(problem.contains(word), "{problem}");

@@ -18,6 +18,7 @@ use std::fmt;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// Decodes sentences, [`Options::batch`] of them at a time.
 ///
@@ -61,7 +62,9 @@ impl<M: Seq2Seq> Generator<M> {
         assert!(!copies.is_empty(), "at least one copy of a model is needed");
         let rules = Rules::new(options, copies[0].spec())?;
         let threads = Threads::new(copies.len());
-        let slots = rules.options.batch.div_ceil(copies.len());
+        // Wide beams get fewer sentences, or a step would take long and much memory.
+        let most = (MOST_BRANCHES / rules.options.beam).max(1);
+        let slots = rules.options.batch.div_ceil(copies.len()).min(most);
         Ok(Generator {
             lanes: copies.into_iter().map(|model| Lane::new(model, slots)).collect(),
             threads,
@@ -188,7 +191,7 @@ impl<M: Seq2Seq> Generator<M> {
         self.steps(1);
     }
 
-    /// Several steps in a row, `count` of them if there is enough to do, which are less work for several threads than as many
+    /// Several steps in a row, `count` of them if there is enough to do and they do not take long, which are less work for several threads than as many
     /// single ones: each goes on without waiting for the others. One that is through first makes some more, up to as many
     /// again, until the last one is.
     pub fn steps(&mut self, count: usize) {
@@ -209,12 +212,14 @@ impl<M: Seq2Seq> Generator<M> {
         let (lanes, waiting, on_token) =
             (self.lanes.len(), Mutex::new(&mut self.waiting), Mutex::new(on_token));
         let behind = AtomicUsize::new(lanes);
+        let begin = Instant::now();
+        let in_time = || begin.elapsed() < LONGEST;
         self.threads.for_pieces(&mut self.lanes, 1, |_, lane| {
             let mut tell = |written: &Written| lock(&on_token)(written);
             let mut step = || lane[0].step(&waiting, most, lanes, &mut tell);
-            let busy = (0..steps).all(|_| step());
+            let busy = (0..steps).all(|made| (made == 0 || in_time()) && step());
             behind.fetch_sub(1, Relaxed);
-            let _ = busy && (1..steps).all(|_| behind.load(Relaxed) > 0 && step());
+            let _ = busy && (1..steps).all(|_| behind.load(Relaxed) > 0 && in_time() && step());
         });
         for lane in 0..self.lanes.len() {
             for (number, results) in std::mem::take(&mut self.lanes[lane].done) {
@@ -279,6 +284,10 @@ impl<M: Seq2Seq> Generator<M> {
 pub(crate) const AHEAD: usize = 8;
 /// How many steps are made before results are looked for and new sentences taken in.
 pub(crate) const TOGETHER: usize = 32;
+/// The most hypotheses that a copy of a model follows in one step, if not for a single sentence.
+const MOST_BRANCHES: usize = 2048;
+/// How long several steps may take: whoever wants to stop does not wait for the rest.
+const LONGEST: Duration = Duration::from_millis(200);
 
 /// The results of [`Generator::generate`].
 pub struct Results<'a, M, I> {

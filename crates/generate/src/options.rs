@@ -43,6 +43,12 @@ pub struct Options {
     pub forced_eos: bool,
 }
 
+/// The most hypotheses that are followed, or given, for a sentence: each takes memory.
+pub(crate) const MOST_RESULTS: usize = 1024;
+/// The most sentences that are decoded together.
+const MOST_SENTENCES: usize = 1 << 16;
+const MOST_PATIENCE: f32 = 1000.0;
+
 impl Default for Options {
     fn default() -> Options {
         Options {
@@ -104,9 +110,18 @@ impl Options {
 
     /// Whether these options make sense for a model.
     pub fn check(&self, spec: &Spec) -> Result<(), Error> {
-        let counts = [("batch", self.batch), ("beam", self.beam), ("n_best", self.n_best)];
-        if let Some((option, _)) = counts.iter().find(|(_, count)| *count == 0) {
-            return Err(Error::option(option, "must be at least 1, not 0"));
+        let counts = [
+            ("batch", self.batch, MOST_SENTENCES),
+            ("beam", self.beam, MOST_RESULTS),
+            ("n_best", self.n_best, MOST_RESULTS),
+        ];
+        for (option, count, most) in counts {
+            if count == 0 {
+                return Err(Error::option(option, "must be at least 1, not 0"));
+            }
+            if count > most {
+                return Err(Error::option(option, format!("must be at most {most}, not {count}")));
+            }
         }
         if self.max_length == MaxLength::Tokens(0) {
             return Err(Error::option("max_length", "must be at least 1, not 0"));
@@ -127,6 +142,10 @@ impl Options {
             above_zero.into_iter().find(|(_, value)| !(value.is_finite() && *value > 0.0))
         {
             return Err(Error::option(option, format!("must be a number above 0, not {value}")));
+        }
+        if self.patience > MOST_PATIENCE {
+            let problem = format!("must be at most {MOST_PATIENCE}, not {}", self.patience);
+            return Err(Error::option("patience", problem));
         }
         let (LengthPenalty::Paper(exponent) | LengthPenalty::Power(exponent)) = self.penalty;
         if !exponent.is_finite() {

@@ -20,12 +20,14 @@ impl Keys {
     }
 
     /// Lets a request in that has a key in its headers, or brings one in its body, as LibreTranslate's clients do.
-    pub fn check(&self, headers: &HeaderMap, in_body: Option<&str>) -> Result<(), Refusal> {
+    pub fn check<'a>(&self, headers: &'a HeaderMap, in_body: Option<&'a str>) -> Result<(), Refusal> {
         if !self.are_needed() {
             return Ok(());
         }
         let bearer = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let in_headers = bearer.and_then(|value| value.strip_prefix("Bearer ")).map(str::trim);
+        let scheme =
+            |(scheme, key): (&str, &'a str)| scheme.eq_ignore_ascii_case("bearer").then(|| key.trim());
+        let in_headers = bearer.and_then(|value| value.split_once(' ')).and_then(scheme);
         let given = in_headers.or(in_body.filter(|key| !key.is_empty()));
         match given {
             Some(key) if self.has(key) => Ok(()),
@@ -62,6 +64,10 @@ mod tests {
         let keys = Keys::new(vec!["one".to_owned(), "another".to_owned()]);
         assert_eq!(keys.check(&bearer("another"), None), Ok(()));
         assert_eq!(keys.check(&HeaderMap::new(), Some("one")), Ok(()));
+        for scheme in ["bearer", "BEARER", "beAREr "] {
+            let headers = HeaderMap::from_iter([(AUTHORIZATION, format!("{scheme} one").parse().unwrap())]);
+            assert_eq!(keys.check(&headers, None), Ok(()), "{scheme}");
+        }
         for wrong in ["", "on", "ones", "One", "anothe\u{72}x"] {
             assert_eq!(keys.check(&bearer(wrong), None), Err(Refusal::key(true)), "{wrong}");
         }

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::refusal::Refusal;
 use axum::body::Body;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, Request};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
@@ -37,6 +37,10 @@ pub(crate) async fn fields<T: DeserializeOwned>(
             Forms::JsonOrForm => "JSON (application/json) or a form (application/x-www-form-urlencoded)",
         };
         return Err(Refusal::media_type(expected));
+    }
+    let encoding = request.headers().get(CONTENT_ENCODING).map(|value| value.to_str().unwrap_or("unknown"));
+    if let Some(encoding) = encoding.filter(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
+        return Err(Refusal::encoding(encoding));
     }
     let bytes = read(app, request).await?;
     let text = std::str::from_utf8(&bytes).map_err(|error| {

@@ -7,16 +7,23 @@
 
 use crate::app::App;
 use crate::patient::Patient;
+use crate::seats::{Seat, Seats};
 use axum::Router;
+use axum::http::Request;
+use http_body_util::BodyExt;
+use hyper::body::Incoming;
 use hyper::server::conn::http1;
+use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
+use std::convert::Infallible;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
+use tower::ServiceExt;
 
 /// How long idle connections stay open when the server leaves.
 const GRACE: Duration = Duration::from_millis(500);
@@ -28,29 +35,42 @@ pub(crate) async fn serve(
     listener: TcpListener,
     leave: impl Future<Output = ()>,
 ) {
-    let places = Arc::new(Semaphore::new(app.settings.limits.connections));
+    let limits = &app.settings.limits;
+    let seats = Arc::new(Seats::new(limits.connections, limits.connections_per_address));
+    let mut number = 0;
     // Tells connections to end when they are idle.
     let (closing, closes) = watch::channel(false);
     let mut open = JoinSet::new();
-    let mut accept = |stream, place| {
-        let (app, router, closes) = (Arc::clone(&app), router.clone(), closes.clone());
+    let mut accept = |stream, address: SocketAddr| {
+        number += 1;
+        let Some(seat) = seats.take(number, address.ip()) else { return };
+        let (app, router, closes, seats) =
+            (Arc::clone(&app), router.clone(), closes.clone(), Arc::clone(&seats));
         open.spawn(async move {
             app.metrics.connections.fetch_add(1, Ordering::Relaxed);
-            connection(&app, router, stream, closes).await;
+            tokio::select! {
+                () = connection(&app, router, stream, &seat, closes) => {}
+                () = seat.dismissed() => {}
+            }
             app.metrics.connections.fetch_sub(1, Ordering::Relaxed);
-            drop(place);
+            seats.free(&seat);
         });
         while open.try_join_next().is_some() {}
     };
     tokio::pin!(leave);
     loop {
-        let place = tokio::select! {
-            place = Arc::clone(&places).acquire_owned() => place,
-            () = &mut leave => break,
-        };
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((stream, _)) => accept(stream, place.ok()),
+                Ok((stream, address)) => {
+                    tokio::select! {
+                        () = seats.wait() => {}
+                        () = &mut leave => {
+                            accept(stream, address);
+                            break;
+                        }
+                    }
+                    accept(stream, address);
+                }
                 Err(error) => {
                     // Out of files, mostly: it gets better when connections end.
                     tracing::warn!(%error, "a connection cannot be accepted");
@@ -61,8 +81,8 @@ pub(crate) async fn serve(
         }
     }
     app.leave();
-    while let Ok(Ok((stream, _))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await {
-        accept(stream, Arc::clone(&places).try_acquire_owned().ok());
+    while let Ok(Ok((stream, address))) = tokio::time::timeout(Duration::ZERO, listener.accept()).await {
+        accept(stream, address);
     }
     drop(listener);
     tokio::time::sleep(GRACE).await;
@@ -75,13 +95,28 @@ pub(crate) async fn serve(
 }
 
 /// Serves one connection to its end.
-async fn connection(app: &App, router: Router, stream: TcpStream, closes: watch::Receiver<bool>) {
+async fn connection(
+    app: &App,
+    router: Router,
+    stream: TcpStream,
+    seat: &Arc<Seat>,
+    closes: watch::Receiver<bool>,
+) {
     let _ = stream.set_nodelay(true);
     let patience = app.settings.limits.patience;
     let io = Patient::new(TokioIo::new(stream), patience);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(64 << 10);
-    let served = http.serve_connection(io, TowerToHyperService::new(router));
+    let seat = Arc::clone(seat);
+    let service = service_fn(move |request: Request<Incoming>| {
+        let (busy, answer) = (seat.begin(), router.clone().oneshot(request));
+        async move {
+            let answer = answer.await?;
+            // As long as its body is being sent, too.
+            Ok::<_, Infallible>(answer.map(|body| body.map_frame(move |frame| (&busy, frame).1)))
+        }
+    });
+    let served = http.serve_connection(io, service);
     tokio::pin!(served);
     let ended = tokio::select! {
         ended = served.as_mut() => ended,

@@ -20,6 +20,22 @@ pub(crate) struct Order {
     pub split: Split,
     /// Whether words are to be aligned.
     pub align: bool,
+    /// The most tokens of a translation as a whole.
+    pub max_tokens: Option<usize>,
+}
+
+impl Order {
+    /// The texts' translations and nothing more.
+    pub fn new(chosen: Chosen, options: Options, split: Split) -> Order {
+        Order { chosen, options, prefix: Vec::new(), split, align: false, max_tokens: None }
+    }
+}
+
+/// Does what takes a while away from the threads that answer connections.
+async fn aside<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
+) -> Result<T, Refusal> {
+    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(Refusal::fault()))
 }
 
 /// A text that is being translated.
@@ -78,14 +94,18 @@ impl App {
     }
 
     /// Cuts texts, or pieces of texts, and puts them into the queue; all of them or none.
-    pub fn begin(
+    pub async fn begin(
         self: &Arc<App>,
         order: &Order,
         texts: &[impl AsRef<str>],
         watched: bool,
     ) -> Result<Vec<Pending>, Refusal> {
-        let cut = |text: &_| order.chosen.cut(AsRef::as_ref(text), order.split);
-        let cuts = texts.iter().map(cut).collect::<Result<Vec<Cut>, Refusal>>()?;
+        let texts: Vec<String> = texts.iter().map(|text| text.as_ref().to_owned()).collect();
+        let (chosen, split) = (order.chosen.clone(), order.split);
+        let cuts = aside(move || {
+            texts.iter().map(|text| chosen.cut(text, split)).collect::<Result<Vec<Cut>, Refusal>>()
+        });
+        let cuts = cuts.await?;
         let mut places = self.queue.enter(cuts.iter().map(|cut| cut.parts.len()).sum())?;
         let until = self.until();
         let begin = |(number, cut): (usize, Cut)| {
@@ -120,7 +140,7 @@ impl App {
         texts: &[impl AsRef<str>],
     ) -> Result<Vec<Done>, Refusal> {
         self.check(field, texts)?;
-        self.all(self.begin(order, texts, false)?).await
+        self.all(self.begin(order, texts, false).await?).await
     }
 
     /// Waits for texts.
@@ -242,15 +262,15 @@ impl Pending {
         if !order.prefix.is_empty() {
             decoded = decoded.with_prefix_counted(order.options.penalty);
         }
+        if let Some(most) = order.max_tokens {
+            decoded.shorten(most);
+        }
         app.metrics.translated(&cut, &decoded);
-        let best = order.chosen.model.codec.join(&cut, &decoded.parts())?;
-        let ended = |rank: usize| {
-            decoded
-                .hypotheses
-                .iter()
-                .all(|found| found.get(rank).or(found.last()).is_none_or(|one| one.ended))
-        };
-        let ended = (0..best.len()).map(ended).collect();
-        Ok(Done { cut, best, ended })
+        aside(move || {
+            let best = order.chosen.model.codec.join(&cut, &decoded.parts())?;
+            let ended = (0..best.len()).map(|rank| decoded.ended(rank)).collect();
+            Ok(Done { cut, best, ended })
+        })
+        .await
     }
 }

@@ -45,7 +45,7 @@ impl App {
             documents.iter().flat_map(|document| document.blocks().iter().map(Block::line)).collect();
         // Tags are placed by alignment.
         let order = Order { align: true, ..order.clone() };
-        let mut done = self.all(self.begin(&order, &lines, false)?).await?.into_iter();
+        let mut done = self.all(self.begin(&order, &lines, false).await?).await?.into_iter();
         let count = order.options.n_best;
         let whole = |document: &Document| {
             render(document, &done.by_ref().take(document.blocks().len()).collect::<Vec<_>>(), count)

@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::cors::Origins;
+use crate::hosts::Hosts;
 use crate::refusal::Refusal;
 use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
@@ -10,8 +11,11 @@ use axum::http::header::{
 };
 use axum::http::{HeaderValue, StatusCode};
 use axum::middleware::Next;
-use axum::response::Response;
+use axum::response::{IntoResponse, Response};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Instant;
 
 /// What it needs to know.
@@ -19,6 +23,7 @@ use std::time::Instant;
 pub(crate) struct Finish {
     pub app: Arc<App>,
     pub origins: Origins,
+    pub hosts: Hosts,
 }
 
 /// The routes whose refusals have LibreTranslate's form.
@@ -27,14 +32,15 @@ const LIBRETRANSLATE: [&str; 3] = ["/translate", "/languages", "/frontend/settin
 /// Wraps a request.
 pub(crate) async fn finish(State(finish): State<Finish>, request: Request, next: Next) -> Response {
     let begin = Instant::now();
-    let Finish { app, origins } = finish;
+    let Finish { app, origins, hosts } = finish;
     let (method, headers, path) =
         (request.method().clone(), request.headers().clone(), request.uri().path().to_owned());
     // Only routes that exist are counted: others are as many as there are strings.
     let route = request.extensions().get::<MatchedPath>().map_or("other", MatchedPath::as_str).to_owned();
-    let mut response = match origins.preflight(&method, &headers) {
-        Some(response) => response,
-        None => next.run(request).await,
+    let mut response = match (hosts.check(&headers), origins.preflight(&method, &headers)) {
+        (Err(refusal), _) => refusal.into_response(),
+        (Ok(()), Some(response)) => response,
+        (Ok(()), None) => Guarded(Box::pin(next.run(request))).await,
     };
     response = write_refusal(&path, response);
     origins.allow(&headers, &mut response);
@@ -53,6 +59,19 @@ pub(crate) async fn finish(State(finish): State<Finish>, request: Request, next:
         None => tracing::info!(%method, route, status, milliseconds, "answered"),
     }
     response
+}
+
+/// A handler at work. If it panics, its client is answered all the same; the hook has told the reason.
+struct Guarded(Pin<Box<dyn Future<Output = Response> + Send>>);
+
+impl Future for Guarded {
+    type Output = Response;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context) -> Poll<Response> {
+        // What has panicked is not polled again.
+        let polled = catch_unwind(AssertUnwindSafe(|| self.0.as_mut().poll(context)));
+        polled.unwrap_or_else(|_| Poll::Ready(Refusal::fault().into_response()))
+    }
 }
 
 /// Gives a refusal its body; all other answers stay as they are.

@@ -68,6 +68,19 @@ impl Refusal {
         Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
     }
 
+    /// The body is compressed.
+    pub fn encoding(encoding: &str) -> Refusal {
+        let message =
+            format!("`Content-Encoding: {encoding}` is not supported: send the body without compression");
+        Refusal::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, message)
+    }
+
+    /// The request was meant for a server of another name.
+    pub fn host(host: &str) -> Refusal {
+        let message = format!("this server does not answer to the host `{host}`; --allow-host adds a name");
+        Refusal::new(StatusCode::FORBIDDEN, message)
+    }
+
     /// Nobody is let in without a key.
     pub fn key(given: bool) -> Refusal {
         let message = if given {
@@ -119,8 +132,9 @@ impl From<attentive_generate::Error> for Refusal {
             Error::LongPrefix { .. } => Refusal::field("prefix", error),
             Error::Token { .. } => Refusal::field("prefix_tokens", error),
             Error::Tokenizer(error) => {
-                tracing::warn!(%error, "a text cannot be tokenized");
-                Refusal::field("text", "the text cannot be tokenized")
+                tracing::error!(%error, "a text cannot be tokenized");
+                let message = "the tokenizer of the model failed on this text; see the log of the server";
+                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message)
             }
             // What is left has to do with files, and is none of a client's business.
             other => {

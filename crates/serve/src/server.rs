@@ -4,6 +4,7 @@ use crate::app::App;
 use crate::connection;
 use crate::cors::Origins;
 use crate::error::Error;
+use crate::hosts::Hosts;
 use crate::model::{ModelPlace, Served};
 use crate::queue::Queue;
 use crate::routes;
@@ -37,12 +38,13 @@ impl Server {
             ));
         }
         let (queue, jobs) = Queue::new(settings.queue.clamp(1, u32::MAX as usize));
-        let app = Arc::new(App::new(settings, queue));
-        let router = routes::router(&app, origins);
         let failed = |source| Error::Bind { address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
+        let hosts = Hosts::new(address, &settings.hosts);
+        let app = Arc::new(App::new(settings, queue));
+        let router = routes::router(&app, origins, hosts);
         Ok(Server { listener, address, app, router, jobs })
     }
 

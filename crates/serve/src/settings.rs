@@ -13,6 +13,8 @@ pub struct Settings {
     pub keys: Vec<String>,
     /// The origins whose pages may use this server, or `*` for all; mostly none.
     pub origins: Vec<String>,
+    /// Names that the server answers to. On loopback its own names are answered as well; elsewhere, without any, all are.
+    pub hosts: Vec<String>,
     /// Whether logs have the texts.
     pub log_texts: bool,
     /// What a request may ask for.
@@ -36,8 +38,10 @@ pub struct Limits {
     pub time: Duration,
     /// How long a client may take for the head of a request, for its body, and for the next bytes of an answer.
     pub patience: Duration,
-    /// Connections at once; others wait to be accepted.
+    /// Connections at once. Whoever comes then takes the place of one that is idle, or waits where none is.
     pub connections: usize,
+    /// Connections at once from one address; others are closed.
+    pub connections_per_address: Option<usize>,
 }
 
 impl Default for Settings {
@@ -47,6 +51,7 @@ impl Default for Settings {
             queue: 1024,
             keys: Vec::new(),
             origins: Vec::new(),
+            hosts: Vec::new(),
             log_texts: false,
             limits: Limits::default(),
         }
@@ -63,7 +68,8 @@ impl Default for Limits {
             results: 16,
             time: Duration::from_secs(60),
             patience: Duration::from_secs(20),
-            connections: 1024,
+            connections: 4096,
+            connections_per_address: None,
         }
     }
 }

@@ -31,6 +31,11 @@ pub(crate) fn tokens(codec: &Codec, ids: &[u32], side: Side, scores: Option<&[f3
     ids.iter().enumerate().map(token).collect()
 }
 
+/// A score in an answer that is put together by hand: with the digits that `f32` needs, and no more.
+pub(crate) fn number(score: f32) -> f64 {
+    finite(score).to_string().parse().unwrap_or(f64::from(score))
+}
+
 /// JSON has no infinities: the log of 0 is a very small number.
 pub(crate) fn finite(score: f32) -> f32 {
     if score.is_finite() { score } else { f32::MIN }

@@ -69,6 +69,28 @@ impl Decoded {
         self
     }
 
+    /// Leaves the first `most` tokens of each translation of the text: what follows is cut off, as if the search had ended there.
+    pub fn shorten(&mut self, most: usize) {
+        let ranks = self.hypotheses.iter().map(Vec::len).max().unwrap_or(0);
+        for rank in 0..ranks {
+            let mut left = most;
+            for found in &mut self.hypotheses {
+                let Some(one) = found.get_mut(rank) else { continue };
+                if one.tokens.len() > left {
+                    one.tokens.truncate(left);
+                    one.token_scores.truncate(left);
+                    one.ended = false;
+                }
+                left -= one.tokens.len();
+            }
+        }
+    }
+
+    /// Whether the translation of this rank came to its end. A sentence that has fewer takes part with its last.
+    pub fn ended(&self, rank: usize) -> bool {
+        self.hypotheses.iter().all(|found| found.get(rank).or(found.last()).is_none_or(|one| one.ended))
+    }
+
     /// What was written for each sentence.
     pub fn parts(&self) -> Vec<WrittenPart<'_>> {
         let links = |place| self.links.get(place).map_or(&[][..], Vec::as_slice);

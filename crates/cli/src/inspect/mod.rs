@@ -132,10 +132,6 @@ impl Inspect {
         let mut parts = codec.cut(self.text.trim(), "", Split::Lines)?.parts;
         match parts.len() {
             0 => Err(Error::Usage("TEXT is empty: give a sentence to inspect".to_owned())),
-            1 if parts[0].cut > 0 => Err(Error::Inspect(format!(
-                "the sentence has {} tokens more than the model can read: inspect a shorter one",
-                parts[0].cut
-            ))),
             1 => Ok(parts.swap_remove(0).source),
             count => Err(Error::Inspect(format!(
                 "the text is too long for the model, which reads it in {count} parts: inspect one sentence at a time"

@@ -28,7 +28,7 @@ impl Server {
     fn ask(&self, method: &str, path: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).unwrap();
         let length = body.len();
-        let head = "Host: x\r\nConnection: close\r\nContent-Type: application/json\r\n";
+        let head = "Host: localhost\r\nConnection: close\r\nContent-Type: application/json\r\n";
         write!(stream, "{method} {path} HTTP/1.1\r\n{head}Content-Length: {length}\r\n\r\n{body}").unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();

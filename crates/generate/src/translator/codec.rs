@@ -72,7 +72,7 @@ impl Codec {
         if source.len() > most {
             return Err(Error::LongSource { tokens: source.len(), most });
         }
-        Ok(self.part(split_language(line).1, source, 0))
+        Ok(self.part(split_language(line).1, source))
     }
 
     /// A text of any length, line breaks included, as the model reads it. A line that names no target language itself is
@@ -103,7 +103,7 @@ impl Codec {
         if !by_sentence && !whole.is_empty() {
             let source = self.encode(&format!("{language}{whole}"))?;
             if source.len() <= self.spec.max_source {
-                cut.push_part(whole, self.part(whole, source, 0));
+                cut.push_part(whole, self.part(whole, source));
                 cut.push_space(&line[whole.len()..]);
                 return Ok(());
             }
@@ -118,30 +118,43 @@ impl Codec {
         Ok(())
     }
 
-    /// Adds a sentence, in pieces behind its stops if it is too long. What is too long even then is cut off.
+    /// Adds a sentence, in pieces behind its stops if it is too long.
     fn cut_sentence(&self, cut: &mut Cut, language: &str, sentence: &str) -> Result<(), Error> {
         let whole = self.encode(&format!("{language}{sentence}"))?;
         if whole.len() <= self.spec.max_source {
-            cut.push_part(sentence, self.part(sentence, whole, 0));
+            cut.push_part(sentence, self.part(sentence, whole));
             return Ok(());
         }
         let mut end = 0;
         for piece in sentences::split_at_stops(sentence) {
             cut.push_space(&sentence[end..piece.start]);
             end = piece.end;
-            let piece = &sentence[piece];
-            let mut source = self.encode(&format!("{language}{piece}"))?;
-            let surplus = source.len().saturating_sub(self.spec.max_source);
-            // The end stays.
-            source.drain(source.len() - 1 - surplus..source.len() - 1);
-            cut.push_part(piece, self.part(piece, source, surplus));
+            self.cut_piece(cut, language, &sentence[piece])?;
         }
         Ok(())
     }
 
-    /// A part of this text without its language token, of these tokens, of which `cut` were cut off.
-    fn part(&self, text: &str, source: Vec<u32>, cut: usize) -> Part {
-        Part { unknown: self.unknown(text, &source), source, cut, words_before: 0 }
+    /// Adds a piece of a sentence, in halves if it is too long, and these in halves again: between words, or inside of one that
+    /// has no end.
+    fn cut_piece(&self, cut: &mut Cut, language: &str, piece: &str) -> Result<(), Error> {
+        let source = self.encode(&format!("{language}{piece}"))?;
+        if source.len() <= self.spec.max_source {
+            cut.push_part(piece, self.part(piece, source));
+            return Ok(());
+        }
+        let Some(middle) = middle(piece) else {
+            return Err(Error::LongSource { tokens: source.len(), most: self.spec.max_source });
+        };
+        let (before, after) = piece.split_at(middle);
+        let (whole, rest) = (before.trim_end(), after.trim_start());
+        self.cut_piece(cut, language, whole)?;
+        cut.push_space(&piece[whole.len()..piece.len() - rest.len()]);
+        self.cut_piece(cut, language, rest)
+    }
+
+    /// A part of this text without its language token, of these tokens.
+    fn part(&self, text: &str, source: Vec<u32>) -> Part {
+        Part { unknown: self.unknown(text, &source), source, words_before: 0 }
     }
 
     /// The words of a text that have an unknown token among their tokens.
@@ -237,4 +250,14 @@ impl Codec {
     pub fn target_languages(&self) -> Vec<String> {
         TargetLanguages::of(&self.tokenizer).codes().to_vec()
     }
+}
+
+/// Where a text without white space around it is cut in two: at the white space nearest to its middle, else between the characters
+/// there. None if there is but one character.
+fn middle(text: &str) -> Option<usize> {
+    let half = text.len() / 2;
+    let distance = |at: &usize| at.abs_diff(half);
+    let spaces = text.match_indices(char::is_whitespace).map(|(at, _)| at);
+    let characters = || text.char_indices().map(|(at, _)| at).filter(|at| *at > 0).min_by_key(distance);
+    spaces.min_by_key(distance).or_else(characters)
 }

@@ -20,8 +20,6 @@ pub struct Part {
     pub source: Vec<u32>,
     /// How many words of the text stand before its first one. Language tokens are no words.
     pub words_before: usize,
-    /// How many tokens were cut off because a sentence was too long.
-    pub cut: usize,
     /// The words with characters that the vocabulary has no piece for: mostly none.
     pub unknown: Vec<UnknownWord>,
 }
@@ -55,11 +53,6 @@ impl Cut {
     /// The tokens that the model reads.
     pub fn source_tokens(&self) -> usize {
         self.parts.iter().map(|part| part.source.len()).sum()
-    }
-
-    /// The tokens that were cut off because a sentence was too long.
-    pub fn left_out(&self) -> usize {
-        self.parts.iter().map(|part| part.cut).sum()
     }
 
     /// What stands between `text`, the translation so far, and `next`, the translation of the part at `place`: the white space

@@ -13,8 +13,6 @@ pub struct TranslatedHtml {
     pub html: String,
     /// The best translation of each block of text, in the order of the document.
     pub blocks: Vec<Translated>,
-    /// How many tokens were cut off because a sentence was too long.
-    pub cut: usize,
 }
 
 impl Translator {
@@ -36,11 +34,10 @@ impl Translator {
         let translations = self.translate_while(lines, |done| goes_on(done as f64 / blocks.len() as f64));
         self.look = look;
         Ok(translations?.map(|translations| {
-            let cut = translations.iter().map(|translation| translation.cut).sum();
             let best = |translation: Translation| translation.best.into_iter().next().unwrap_or_default();
             let blocks: Vec<Translated> = translations.into_iter().map(best).collect();
             let html = document.render(blocks.iter().map(|block| (&*block.text, &*block.alignment)));
-            TranslatedHtml { html, blocks, cut }
+            TranslatedHtml { html, blocks }
         }))
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A line is cut into parts that are translated each for itself: sentences, as [`Split`] says, or the whole line. Parts are
 //! encoded, decoded and joined again with the white space that was between them; a sentence that is too long for the model is
-//! cut off. Lines come back in the order in which they went in.
+//! read in pieces. Lines come back in the order in which they went in.
 
 mod codec;
 mod cut;
@@ -39,8 +39,6 @@ pub struct Translation {
     pub best: Vec<Translated>,
     /// The tokens of the source.
     pub source_tokens: usize,
-    /// How many of them were cut off because a sentence was too long.
-    pub cut: usize,
 }
 
 /// One translation of a line.
@@ -264,8 +262,7 @@ impl Translator {
             // What unknown words were placed by is not for the caller.
             best.iter_mut().for_each(|translated| translated.alignment.clear());
         }
-        let left_out = cut.left_out();
-        Ok(Some(Translation { best, source_tokens: cut.source_tokens() + left_out, cut: left_out }))
+        Ok(Some(Translation { best, source_tokens: cut.source_tokens() }))
     }
 
     /// Aligns the hypotheses of some parts, given by their lines and their places in them.

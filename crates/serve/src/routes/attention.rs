@@ -107,13 +107,7 @@ async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, 
         (None, Some(tokens)) => tokens.clone(),
         (None, None) => {
             let options = Options { n_best: 1, ..chosen.model.options.clone() };
-            let order = Order {
-                chosen: chosen.clone(),
-                options,
-                prefix: Vec::new(),
-                split: Split::Lines,
-                align: false,
-            };
+            let order = Order::new(chosen.clone(), options, Split::Lines);
             let done = app.translate(&order, "text", &[&*ask.text]).await?;
             done.into_iter().flat_map(|done| done.best).map(|best| best.tokens).next().unwrap_or_default()
         }

@@ -3,6 +3,7 @@
 use super::openai::{self, Content, Message, Style};
 use crate::app::App;
 use crate::refusal::Refusal;
+use crate::token::number;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use serde_json::{Value, json};
@@ -15,26 +16,35 @@ impl Style for Chat {
     const WHOLE: &'static str = "chat.completion";
     const CHUNK: &'static str = "chat.completion.chunk";
 
-    fn choice(index: usize, text: &str, finish_reason: &str) -> Value {
+    fn choice(index: usize, text: &str, finish_reason: &str, logprobs: Value) -> Value {
         let message = json!({"role": "assistant", "content": text, "refusal": null});
-        json!({"index": index, "message": message, "logprobs": null, "finish_reason": finish_reason})
+        json!({"index": index, "message": message, "logprobs": logprobs, "finish_reason": finish_reason})
+    }
+
+    fn asks_for_logprobs(value: &Value) -> Option<bool> {
+        value.as_bool()
+    }
+
+    fn logprobs(tokens: &[(String, f32)]) -> Value {
+        let token = |(text, score): &(String, f32)| json!({"token": text, "logprob": number(*score), "bytes": text.as_bytes(), "top_logprobs": []});
+        json!({"content": tokens.iter().map(token).collect::<Vec<_>>(), "refusal": null})
     }
 
     fn opening(index: usize) -> Option<Value> {
-        Some(piece(index, json!({"role": "assistant", "content": ""}), Value::Null))
+        Some(piece(index, json!({"role": "assistant", "content": ""}), Value::Null, Value::Null))
     }
 
     fn delta(index: usize, text: &str) -> Value {
-        piece(index, json!({"content": text}), Value::Null)
+        piece(index, json!({"content": text}), Value::Null, Value::Null)
     }
 
-    fn closing(index: usize, finish_reason: &str) -> Value {
-        piece(index, json!({}), finish_reason.into())
+    fn closing(index: usize, finish_reason: &str, logprobs: Value) -> Value {
+        piece(index, json!({}), finish_reason.into(), logprobs)
     }
 }
 
-fn piece(index: usize, delta: Value, finish_reason: Value) -> Value {
-    json!({"index": index, "delta": delta, "logprobs": null, "finish_reason": finish_reason})
+fn piece(index: usize, delta: Value, finish_reason: Value, logprobs: Value) -> Value {
+    json!({"index": index, "delta": delta, "logprobs": logprobs, "finish_reason": finish_reason})
 }
 
 pub(super) async fn complete(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {

@@ -78,7 +78,7 @@ pub(super) async fn translate(
         Some(source) if is_auto => Some(Detected { confidence: 100.0, language: source.code.clone() }),
         _ => None,
     };
-    let order = Order { chosen, options, prefix: Vec::new(), split: Split::Auto, align: false };
+    let order = Order::new(chosen, options, Split::Auto);
     let texts = match &ask.q {
         OneOrMany::One(text) => std::slice::from_ref(text),
         OneOrMany::Many(texts) => texts,

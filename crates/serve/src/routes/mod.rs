@@ -13,6 +13,7 @@ mod translate;
 use crate::app::App;
 use crate::cors::Origins;
 use crate::finish::{Finish, finish};
+use crate::hosts::Hosts;
 use crate::refusal::Refusal;
 use crate::{openapi, page};
 use axum::Router;
@@ -23,7 +24,7 @@ use axum::routing::{get, post};
 use std::sync::Arc;
 
 /// All of them.
-pub(crate) fn router(app: &Arc<App>, origins: Origins) -> Router {
+pub(crate) fn router(app: &Arc<App>, origins: Origins, hosts: Hosts) -> Router {
     // These are for whoever has a key, if there are keys.
     let guarded = Router::new()
         .route("/v1/models", get(models::list))
@@ -44,7 +45,7 @@ pub(crate) fn router(app: &Arc<App>, origins: Origins) -> Router {
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
         .route("/metrics", get(health::metrics));
-    let finishing = Finish { app: Arc::clone(app), origins };
+    let finishing = Finish { app: Arc::clone(app), origins, hosts };
     guarded
         .merge(open)
         .fallback(|| async { Refusal::no_route() })

@@ -9,7 +9,9 @@ use crate::decode::{Done, Order, Pending};
 use crate::options::{SamplingAsk, SearchAsk};
 use crate::refusal::Refusal;
 use crate::sse::{Events, Gone};
-use attentive_generate::Split;
+use crate::stop::{StopAsk, Stops};
+use attentive_generate::{Codec, Split, Translated};
+use attentive_text::tokenizer::Side;
 use axum::Json;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -33,10 +35,20 @@ pub(super) struct Ask {
     seed: Option<i64>,
     stream: Option<bool>,
     stream_options: Option<StreamOptions>,
-    stop: Option<Value>,
+    stop: Option<StopAsk>,
     logprobs: Option<Value>,
+    top_logprobs: Option<usize>,
     echo: Option<bool>,
     suffix: Option<String>,
+    tools: Option<Value>,
+    tool_choice: Option<Value>,
+    functions: Option<Value>,
+    function_call: Option<Value>,
+    logit_bias: Option<Value>,
+    response_format: Option<Value>,
+    modalities: Option<Value>,
+    presence_penalty: Option<Value>,
+    frequency_penalty: Option<Value>,
 }
 
 /// A message of a chat.
@@ -77,7 +89,13 @@ pub(super) trait Style: Send + Sync + 'static {
     const CHUNK: &'static str;
 
     /// One of the results.
-    fn choice(index: usize, text: &str, finish_reason: &str) -> Value;
+    fn choice(index: usize, text: &str, finish_reason: &str, logprobs: Value) -> Value;
+
+    /// Whether the value of `logprobs` asks for the log-probabilities of tokens; none if it makes no sense here.
+    fn asks_for_logprobs(value: &Value) -> Option<bool>;
+
+    /// The log-probabilities of tokens, each with its text.
+    fn logprobs(tokens: &[(String, f32)]) -> Value;
 
     /// The piece that begins one, if there is any.
     fn opening(index: usize) -> Option<Value>;
@@ -86,24 +104,13 @@ pub(super) trait Style: Send + Sync + 'static {
     fn delta(index: usize, text: &str) -> Value;
 
     /// The piece that ends one.
-    fn closing(index: usize, finish_reason: &str) -> Value;
+    fn closing(index: usize, finish_reason: &str, logprobs: Value) -> Value;
 }
 
 /// Reads a request and refuses what cannot be had.
 pub(super) async fn read(app: &App, request: Request) -> Result<Ask, Refusal> {
     let ask: Ask = json(app, request).await?;
-    let asks = |value: &Option<Value>| {
-        value
-            .as_ref()
-            .is_some_and(|value| !matches!(value, Value::Null | Value::Bool(false)) && *value != json!([]))
-    };
     let refused = [
-        ("stop", asks(&ask.stop), "a translation always ends at its end token"),
-        (
-            "logprobs",
-            asks(&ask.logprobs),
-            "use /v1/translate, which returns the log-probability of every token",
-        ),
         ("echo", ask.echo == Some(true), "a translation does not contain the source text"),
         (
             "suffix",
@@ -115,10 +122,95 @@ pub(super) async fn read(app: &App, request: Request) -> Result<Ask, Refusal> {
             ask.best_of.is_some_and(|best_of| best_of != ask.n.unwrap_or(1)),
             "it must be equal to `n`",
         ),
+        (
+            "top_logprobs",
+            ask.top_logprobs.is_some_and(|count| count > 0),
+            "only the tokens of the answer have log-probabilities",
+        ),
+        ("tools", asks(&ask.tools, &[]), NO_TOOLS),
+        ("tool_choice", asks(&ask.tool_choice, &["none", "auto"]), NO_TOOLS),
+        ("functions", asks(&ask.functions, &[]), NO_TOOLS),
+        ("function_call", asks(&ask.function_call, &["none", "auto"]), NO_TOOLS),
+        ("logit_bias", asks(&ask.logit_bias, &[]), "a translation cannot be biased"),
+        ("response_format", asks_for_other_format(&ask.response_format), "a translation is text"),
+        (
+            "modalities",
+            asks(&ask.modalities, &[]) && ask.modalities != Some(json!(["text"])),
+            "a translation is text",
+        ),
+        ("presence_penalty", asks(&ask.presence_penalty, &[]), "use /v1/translate"),
+        ("frequency_penalty", asks(&ask.frequency_penalty, &[]), "use /v1/translate"),
     ];
     match refused.into_iter().find(|(_, is_asked, _)| *is_asked) {
         Some((field, _, reason)) => Err(Refusal::field(field, format!("not supported: {reason}"))),
         None => Ok(ask),
+    }
+}
+
+const NO_TOOLS: &str = "a translator calls no tools";
+
+/// Whether a value asks for something: neither is it nothing, empty or zero, nor one of the `neutral` words.
+fn asks(value: &Option<Value>, neutral: &[&str]) -> bool {
+    match value {
+        None | Some(Value::Null | Value::Bool(false)) => false,
+        Some(Value::Array(list)) => !list.is_empty(),
+        Some(Value::Object(object)) => !object.is_empty(),
+        Some(Value::String(word)) => !word.is_empty() && !neutral.contains(&&**word),
+        Some(Value::Number(number)) => number.as_f64() != Some(0.0),
+        Some(Value::Bool(true)) => true,
+    }
+}
+
+fn asks_for_other_format(value: &Option<Value>) -> bool {
+    asks(value, &[]) && value.as_ref().is_some_and(|format| format["type"] != "text")
+}
+
+/// What a request wants to know of an answer, and where it is to end.
+#[derive(Debug)]
+struct Wanted {
+    stops: Stops,
+    logprobs: bool,
+}
+
+impl Wanted {
+    fn new<S: Style>(ask: &Ask) -> Result<Wanted, Refusal> {
+        let logprobs = match &ask.logprobs {
+            None | Some(Value::Null) => Some(false),
+            Some(value) => S::asks_for_logprobs(value),
+        };
+        let problem = "not supported: only the tokens of the answer have log-probabilities";
+        let logprobs = logprobs.ok_or_else(|| Refusal::field("logprobs", problem))?;
+        Ok(Wanted { stops: Stops::new(ask.stop.as_ref())?, logprobs })
+    }
+
+    /// A result as it is told: its text, why it ends there, and the log-probabilities of its tokens, if they are wanted.
+    fn result<'a, S: Style>(
+        &self,
+        codec: &Codec,
+        best: &'a Translated,
+        ended: bool,
+    ) -> (&'a str, &'static str, Value) {
+        let cut = self.stops.cut(&best.text);
+        let text = cut.unwrap_or(&best.text);
+        let reason = if ended || cut.is_some() { "stop" } else { "length" };
+        if !self.logprobs {
+            return (text, reason, Value::Null);
+        }
+        let eos = codec.spec().eos;
+        let tokens = best.tokens.iter().zip(&best.token_scores).filter(|(token, _)| **token != eos);
+        let piece =
+            |token| codec.tokenizer().piece(token, Side::Target).unwrap_or_default().replace('▁', " ");
+        let mut tokens: Vec<(String, f32)> = tokens.map(|(&token, &score)| (piece(token), score)).collect();
+        if cut.is_some() {
+            // Those that the text has room for.
+            let mut left = text.len() as isize;
+            tokens.retain(|(token, _)| {
+                let has_room = left > 0;
+                left -= token.len() as isize;
+                has_room
+            });
+        }
+        (text, reason, S::logprobs(&tokens))
     }
 }
 
@@ -129,6 +221,7 @@ pub(super) async fn answer<S: Style>(
     field: &str,
     texts: &[String],
 ) -> Result<Response, Refusal> {
+    let wanted = Wanted::new::<S>(ask)?;
     let chosen = app.model(ask.model.as_deref(), None)?;
     let options =
         search(ask).options(&chosen.model.options, &app.settings.limits).map_err(in_openais_words)?;
@@ -136,15 +229,20 @@ pub(super) async fn answer<S: Style>(
         tracing::info!(?texts, "to be translated");
     }
     let n = options.n_best;
-    let order = Order { chosen, options, prefix: Vec::new(), split: Split::Auto, align: false };
+    let max_tokens = ask.max_completion_tokens.or(ask.max_tokens);
+    let order = Order { max_tokens, ..Order::new(chosen, options, Split::Auto) };
     let name = ask.model.clone().unwrap_or_else(|| order.chosen.model.name.clone());
     let frame = Frame { id: app.answer_id(S::ID), created: now(), model: name };
     if ask.stream == Some(true) {
         app.check(field, texts)?;
-        let pending = app.begin(&order, texts, n == 1)?;
+        let pending = app.begin(&order, texts, n == 1).await?;
         let (events, response) = Events::new();
         let usage = ask.stream_options.as_ref().is_some_and(|options| options.include_usage);
-        tokio::spawn(async move { stream::<S>(&app, &order, &frame, pending, &events, usage).await });
+        tokio::spawn(async move {
+            Stream { app: &app, order: &order, frame: &frame, wanted: &wanted, events: &events }
+                .send::<S>(pending, usage)
+                .await
+        });
         return Ok(response);
     }
     let done = app.translate(&order, field, texts).await?;
@@ -152,7 +250,10 @@ pub(super) async fn answer<S: Style>(
         .iter()
         .flat_map(|done| done.best.iter().zip(&done.ended).take(n))
         .enumerate()
-        .map(|(index, (best, ended))| S::choice(index, &best.text, reason(*ended)))
+        .map(|(index, (best, ended))| {
+            let (text, reason, logprobs) = wanted.result::<S>(&order.chosen.model.codec, best, *ended);
+            S::choice(index, text, reason, logprobs)
+        })
         .collect();
     let mut answer = frame.with(S::WHOLE, choices);
     answer["usage"] = usage(&done);
@@ -210,84 +311,85 @@ impl Frame {
     }
 }
 
-fn reason(ended: bool) -> &'static str {
-    if ended { "stop" } else { "length" }
-}
-
 fn usage(done: &[Done]) -> Value {
     let prompt: usize = done.iter().map(Done::source_tokens).sum();
     let completion: usize = done.iter().map(Done::target_tokens).sum();
     json!({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion})
 }
 
-/// Sends an answer piece by piece, for as long as somebody listens.
-async fn stream<S: Style>(
-    app: &App,
-    order: &Order,
-    frame: &Frame,
-    pending: Vec<Pending>,
-    events: &Events,
-    with_usage: bool,
-) {
-    let sent = async {
-        let mut all = Vec::with_capacity(pending.len());
-        for (number, pending) in pending.into_iter().enumerate() {
-            all.push(stream_one::<S>(app, order, frame, number, pending, events).await?);
-        }
-        if with_usage {
-            let mut last = frame.with(S::CHUNK, Vec::new());
-            last["usage"] = usage(&all);
-            events.data(&last).await?;
-        }
-        events.done().await
-    };
-    tokio::select! {
-        _ = sent => {}
-        () = events.gone() => {}
-    }
+/// An answer that is sent piece by piece.
+struct Stream<'a> {
+    app: &'a App,
+    order: &'a Order,
+    frame: &'a Frame,
+    wanted: &'a Wanted,
+    events: &'a Events,
 }
 
-/// Sends the answer to one text.
-async fn stream_one<S: Style>(
-    app: &App,
-    order: &Order,
-    frame: &Frame,
-    number: usize,
-    mut pending: Pending,
-    events: &Events,
-) -> Result<Done, Gone> {
-    let first = number * order.options.n_best;
-    let chunk = |choice: Value| frame.with(S::CHUNK, vec![choice]);
-    if let Some(opening) = S::opening(first) {
-        events.data(&chunk(opening)).await?;
-    }
-    let mut told = String::new();
-    while let Some((text, settled)) = pending.draft().await {
-        let certain: String = text.chars().take(settled).collect();
-        if let Some(more) = certain.strip_prefix(&told).filter(|more| !more.is_empty()) {
-            events.data(&chunk(S::delta(first, more))).await?;
-            told = certain;
+impl Stream<'_> {
+    /// Sends it, for as long as somebody listens.
+    async fn send<S: Style>(&self, pending: Vec<Pending>, with_usage: bool) {
+        let sent = async {
+            let mut all = Vec::with_capacity(pending.len());
+            for (number, pending) in pending.into_iter().enumerate() {
+                all.push(self.send_one::<S>(number, pending).await?);
+            }
+            if with_usage {
+                let mut last = self.frame.with(S::CHUNK, Vec::new());
+                last["usage"] = usage(&all);
+                self.events.data(&last).await?;
+            }
+            self.events.done().await
+        };
+        tokio::select! {
+            _ = sent => {}
+            () = self.events.gone() => {}
         }
     }
-    let done = match pending.wait(app).await {
-        Ok(done) => done,
-        Err(refusal) => {
-            events.data(&refusal.openai()).await?;
-            return Err(Gone);
-        }
-    };
-    for (rank, (best, ended)) in done.best.iter().zip(&done.ended).take(order.options.n_best).enumerate() {
-        if rank > 0
-            && let Some(opening) = S::opening(first + rank)
-        {
-            events.data(&chunk(opening)).await?;
-        }
-        let rest = best.text.strip_prefix(&told).unwrap_or(&best.text);
-        if !rest.is_empty() {
-            events.data(&chunk(S::delta(first + rank, rest))).await?;
-        }
-        events.data(&chunk(S::closing(first + rank, reason(*ended)))).await?;
-        told.clear();
+
+    async fn chunk<S: Style>(&self, choice: Value) -> Result<(), Gone> {
+        self.events.data(&self.frame.with(S::CHUNK, vec![choice])).await
     }
-    Ok(done)
+
+    /// Sends the answer to one text.
+    async fn send_one<S: Style>(&self, number: usize, mut pending: Pending) -> Result<Done, Gone> {
+        let first = number * self.order.options.n_best;
+        if let Some(opening) = S::opening(first) {
+            self.chunk::<S>(opening).await?;
+        }
+        let stops = &self.wanted.stops;
+        let mut told = String::new();
+        while let Some((text, settled)) = pending.draft().await {
+            let certain: String = text.chars().take(settled).collect();
+            let certain = stops.cut(&certain).unwrap_or_else(|| stops.certain(&certain));
+            if let Some(more) = certain.strip_prefix(&told).filter(|more| !more.is_empty()) {
+                self.chunk::<S>(S::delta(first, more)).await?;
+                told = certain.to_owned();
+            }
+        }
+        let done = match pending.wait(self.app).await {
+            Ok(done) => done,
+            Err(refusal) => {
+                self.events.data(&refusal.openai()).await?;
+                return Err(Gone);
+            }
+        };
+        let best = done.best.iter().zip(&done.ended).take(self.order.options.n_best);
+        for (rank, (best, ended)) in best.enumerate() {
+            if rank > 0
+                && let Some(opening) = S::opening(first + rank)
+            {
+                self.chunk::<S>(opening).await?;
+            }
+            let codec = &self.order.chosen.model.codec;
+            let (text, reason, logprobs) = self.wanted.result::<S>(codec, best, *ended);
+            let rest = text.strip_prefix(&told).unwrap_or(text);
+            if !rest.is_empty() {
+                self.chunk::<S>(S::delta(first + rank, rest)).await?;
+            }
+            self.chunk::<S>(S::closing(first + rank, reason, logprobs)).await?;
+            told.clear();
+        }
+        Ok(done)
+    }
 }

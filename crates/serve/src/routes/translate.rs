@@ -77,8 +77,6 @@ struct Translation {
     source: Vec<Token>,
     /// How many lines and sentences were translated each for itself.
     parts: usize,
-    /// How many tokens were cut off because a sentence was too long.
-    cut: usize,
     hypotheses: Vec<Hypothesis>,
 }
 
@@ -145,7 +143,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
     if app.settings.log_texts {
         tracing::info!(?texts, "to be translated");
     }
-    let order = Order { chosen, options, prefix, split, align: ask.alignments };
+    let order = Order { prefix, align: ask.alignments, ..Order::new(chosen, options, split) };
     if let Some(count) = ask.alternatives {
         let count = within("alternatives", count, limits.results)?;
         let [text] = texts else {
@@ -159,7 +157,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
     }
     if ask.stream {
         app.check("text", texts)?;
-        let pending = app.begin(&order, texts, true)?;
+        let pending = app.begin(&order, texts, true).await?;
         let (events, response) = Events::new();
         tokio::spawn(stream(app, order, pending, events));
         return Ok(response);
@@ -211,7 +209,6 @@ fn answer(model: &Model, done: Vec<Done>, align: bool) -> Answer {
         Translation {
             source: tokens(&model.codec, &source, Side::Source, None),
             parts: done.cut.parts.len(),
-            cut: done.cut.left_out(),
             hypotheses: done.best.into_iter().zip(done.ended).map(hypothesis).collect(),
         }
     };

@@ -107,8 +107,15 @@ fn what_cannot_be_had_is_refused_by_the_name_it_has_here() {
         (400, "temperature", json!({"temperature": -1})),
         (400, "top_p", json!({"temperature": 1, "top_p": 0})),
         (400, "max_tokens", json!({"max_tokens": 0})),
-        (400, "stop", json!({"stop": ["."]})),
+        (400, "stop", json!({"stop": [1]})),
+        (400, "stop", json!({"stop": ["a", "b", "c", "d", "e"]})),
         (400, "logprobs", json!({"logprobs": 3})),
+        (400, "logprobs", json!({"logprobs": "many"})),
+        (400, "top_logprobs", json!({"top_logprobs": 2})),
+        (400, "tools", json!({"tools": [{"type": "function", "function": {"name": "f"}}]})),
+        (400, "logit_bias", json!({"logit_bias": {"50256": -100}})),
+        (400, "response_format", json!({"response_format": {"type": "json_object"}})),
+        (400, "presence_penalty", json!({"presence_penalty": 0.5})),
         (400, "prompt", json!({"prompt": [1, 2, 3]})),
         (400, "prompt", json!({"prompt": null})),
         (400, "stream", json!({"stream": "yes"})),
@@ -126,4 +133,85 @@ fn what_cannot_be_had_is_refused_by_the_name_it_has_here() {
     let message =
         server.post("/v1/chat/completions", &json!({"messages": image})).refused(400, Some("messages"));
     assert!(message.contains("image_url"), "{message}");
+}
+
+#[test]
+fn values_that_ask_for_nothing_are_accepted() {
+    let server = Running::start(Settings::default());
+    let nothing = json!({
+        "model": "numbers", "prompt": "twenty-two", "messages": [{"role": "user", "content": "twenty-two"}],
+        "stop": null, "logprobs": null, "top_logprobs": 0, "tools": [], "tool_choice": "none", "functions": null,
+        "logit_bias": {}, "response_format": {"type": "text"}, "modalities": ["text"], "presence_penalty": 0,
+        "frequency_penalty": 0.0, "suffix": "", "echo": false, "n": 1, "seed": null, "stream": false, "user": "x",
+    });
+    let plain = json!({"prompt": "twenty-two"});
+    let expected = server.post("/v1/completions", &plain).ok()["choices"].clone();
+    assert_eq!(server.post("/v1/completions", &nothing).ok()["choices"], expected);
+    let chat = server.post("/v1/chat/completions", &nothing).ok();
+    assert_eq!(chat["choices"][0]["message"]["content"], expected[0]["text"]);
+}
+
+#[test]
+fn an_answer_ends_before_a_stop_and_a_stream_never_tells_it() {
+    let server = Running::start(Settings::default());
+    for (stop, expected) in [
+        (json!("und"), "zwei"),
+        (json!(["zwanzig", "xyz"]), "zweiund"),
+        (json!(["zwei"]), ""),
+        (json!("nowhere"), "zweiundzwanzig"),
+    ] {
+        let ask = json!({"prompt": "twenty-two", "stop": stop});
+        let choice = server.post("/v1/completions", &ask).ok()["choices"][0].clone();
+        assert_eq!((&choice["text"], &choice["finish_reason"]), (&json!(expected), &json!("stop")));
+        let chunks = data(
+            &server.post("/v1/completions", &json!({"prompt": "twenty-two", "stop": stop, "stream": true})),
+        );
+        let told: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["text"].as_str()).collect();
+        assert_eq!(told, expected);
+    }
+}
+
+#[test]
+fn log_probabilities_are_those_of_our_own_route() {
+    let server = Running::start(Settings::default());
+    let own = server.post("/v1/translate", &json!({"text": "twenty-two"})).ok();
+    let own: Vec<f64> = own["translations"][0]["hypotheses"][0]["tokens"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|token| token["logprob"].as_f64().unwrap())
+        .collect();
+    let completion = server.post("/v1/completions", &json!({"prompt": "twenty-two", "logprobs": 0})).ok();
+    let logprobs = &completion["choices"][0]["logprobs"];
+    let scores =
+        |list: &Value| -> Vec<f64> { list.as_array().unwrap().iter().map(|x| x.as_f64().unwrap()).collect() };
+    // The end token is not part of the answer.
+    assert_eq!(scores(&logprobs["token_logprobs"]), own[..own.len() - 1]);
+    let texts: String =
+        logprobs["tokens"].as_array().unwrap().iter().map(|token| token.as_str().unwrap()).collect();
+    assert_eq!(texts.trim(), "zweiundzwanzig");
+    let messages = json!([{"role": "user", "content": "twenty-two"}]);
+    let chat = server.post("/v1/chat/completions", &json!({"messages": messages, "logprobs": true})).ok();
+    let content = chat["choices"][0]["logprobs"]["content"].as_array().unwrap().clone();
+    let chat: Vec<f64> = content.iter().map(|token| token["logprob"].as_f64().unwrap()).collect();
+    assert_eq!(chat, own[..own.len() - 1]);
+}
+
+#[test]
+fn the_most_tokens_are_those_of_the_whole_answer() {
+    let server = Running::start(Settings::default());
+    let ask = json!({"prompt": "one\ntwo\nthree\nfour", "max_tokens": 3});
+    let answer = server.post("/v1/completions", &ask).ok();
+    assert_eq!(answer["usage"]["completion_tokens"], 3);
+    assert_eq!(answer["choices"][0]["finish_reason"], "length");
+}
+
+#[test]
+fn no_token_of_a_text_without_end_is_lost() {
+    let server = Running::start(Settings::default());
+    let text = "one ".repeat(1250);
+    let answer = server.post("/v1/translate", &json!({"text": text.trim()})).ok();
+    let source = answer["translations"][0]["source"].as_array().unwrap();
+    let words = source.iter().filter_map(|token| token["word"].as_u64()).max();
+    assert_eq!(words, Some(1249));
 }

@@ -139,13 +139,13 @@ fn a_body_that_is_too_large_is_not_read() {
     let server = Running::start(Settings::default());
     // A hundred megabytes are announced; the answer comes before they do.
     let mut client = server.client();
-    let head = "POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 104857600\r\n\r\n";
+    let head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 104857600\r\n\r\n";
     client.0.write_all(head.as_bytes()).unwrap();
     let answer = client.read();
     assert_eq!(answer.status, 413);
     // Nobody knows how large this one will be.
     let mut client = server.client();
-    let head = "POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
+    let head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
     client.0.write_all(head.as_bytes()).unwrap();
     let chunk = [b"10000\r\n".as_slice(), &[b' '; 0x10000], b"\r\n"].concat();
     let written = (0..100).take_while(|_| client.0.write_all(&chunk).is_ok()).count();
@@ -159,11 +159,11 @@ fn the_slow_and_the_silent_are_cut_off_and_the_others_never_notice() {
     let mut silent: Vec<Client> = (0..20).map(|_| server.client()).collect();
     let mut halves: Vec<Client> = (0..10).map(|_| server.client()).collect();
     for half in &mut halves {
-        half.0.write_all(b"POST /translate HTTP/1.1\r\nHost: x\r\nConte").unwrap();
+        half.0.write_all(b"POST /translate HTTP/1.1\r\nHost: localhost\r\nConte").unwrap();
     }
     let mut bodies: Vec<Client> = (0..10).map(|_| server.client()).collect();
     for body in &mut bodies {
-        let head = "POST /translate HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
+        let head = "POST /translate HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{";
         body.0.write_all(head.as_bytes()).unwrap();
     }
     let ask = json!({"q": "twenty-one", "source": "en", "target": "de"});
@@ -185,7 +185,7 @@ fn a_client_that_does_not_read_is_cut_off() {
     let server = Running::start(Settings { limits, ..Settings::default() });
     let mut client = server.client();
     // More requests than answers fit into the buffers between us, and none of the answers is read.
-    let request = "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".repeat(50);
+    let request = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(50);
     let begin = Instant::now();
     while client.0.write_all(request.as_bytes()).is_ok() {
         client.0.set_write_timeout(Some(Duration::from_millis(500))).unwrap();
