@@ -71,3 +71,9 @@ pub(crate) fn between<const MIN: usize, const MAX: usize>(text: &str) -> Result<
     let number = text.parse().ok().filter(|number| (MIN..=MAX).contains(number));
     number.ok_or_else(|| format!("a whole number from {MIN} to {MAX} is needed"))
 }
+
+/// Parses a number that a file of settings can hold.
+pub(crate) fn whole<T: TryFrom<i64>>(text: &str) -> Result<T, String> {
+    let number = text.parse::<i64>().ok().and_then(|number| T::try_from(number).ok());
+    number.ok_or_else(|| format!("a whole number from 0 to {} is needed", i64::MAX))
+}

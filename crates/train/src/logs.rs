@@ -66,32 +66,27 @@ impl Log {
 
     /// Cuts off what lies behind the first `bytes`.
     pub(crate) fn cut(&mut self, bytes: u64) -> Result<(), Error> {
-        let length = self.file.metadata().map_err(Error::file(&self.path))?.len();
-        // A log that somebody has shortened goes on where it ends: it is for people, and no reason to stop.
-        self.bytes = bytes.min(length);
+        let mut kept = std::fs::read(&self.path).map_err(Error::file(&self.path))?;
+        kept.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
+        // A log that somebody has shortened goes on behind its last whole line: it is for people, and no reason to stop.
+        kept.truncate(kept.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1));
+        self.bytes = kept.len() as u64;
         self.end = None;
         self.file.set_len(self.bytes).map_err(Error::file(&self.path))?;
         self.file.seek(SeekFrom::Start(self.bytes)).map_err(Error::file(&self.path))?;
-        let kept = std::fs::read(&self.path).map_err(Error::file(&self.path))?;
         self.events.cut(kept.iter().filter(|&&byte| byte == b'\n').count())
     }
 }
 
-/// Reads all whole lines of a folder's log; none if there is no log.
+/// Reads a folder's log; none if there is no log. Lines that are not whole are passed over: a run may have been killed, or a disk
+/// full, while one was written, and nothing that a run needs is in them.
 pub fn read(folder: &Path) -> Result<Vec<Metric>, Error> {
     let path = folder.join(FILE_NAME);
-    let text = match std::fs::read_to_string(&path) {
+    let bytes = match std::fs::read(&path) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        text => text.map_err(Error::file(&path))?,
+        bytes => bytes.map_err(Error::file(&path))?,
     };
-    let parse = |(number, line): (usize, &str)| {
-        serde_json::from_str(line).map_err(|error| Error::Checkpoint {
-            path: path.clone(),
-            problem: format!("line {}: {error}", number + 1),
-        })
-    };
-    // The last line may be half there, if the run was killed.
-    text.split_inclusive('\n').filter(|line| line.ends_with('\n')).enumerate().map(parse).collect()
+    Ok(bytes.split(|&byte| byte == b'\n').filter_map(|line| serde_json::from_slice(line).ok()).collect())
 }
 
 #[cfg(test)]
@@ -121,6 +116,12 @@ mod tests {
         assert_eq!(read(&folder).unwrap(), [line(1), line(3), Metric::End(end)]);
         log.write(&line(5)).unwrap();
         assert_eq!(read(&folder).unwrap(), [line(1), line(3), line(5)]);
+        // Shortened by somebody, in the middle of a line that the checkpoint counts on.
+        let bytes = log.sync().unwrap();
+        file.set_len(bytes - 5).unwrap();
+        let mut log = Log::open(&folder, bytes).unwrap();
+        log.write(&line(6)).unwrap();
+        assert_eq!(read(&folder).unwrap(), [line(1), line(3), line(6)]);
         std::fs::remove_dir_all(&folder).unwrap();
     }
 }

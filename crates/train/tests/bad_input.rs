@@ -135,3 +135,15 @@ fn every_source_file_needs_its_target_file() {
     let none = CorpusFiles::Pairs { sources: vec![], targets: vec![] };
     refused(&scratch, &none, &["the corpus is empty"]);
 }
+
+#[test]
+fn a_line_that_never_ends_is_named_and_not_read_to_its_end() {
+    let scratch = Scratch::new("endless");
+    let (good, long) =
+        (scratch.write("good", "a\nb\n"), scratch.write("long", "a\n".to_owned() + &"x".repeat(3 << 20)));
+    refused(&scratch, &pair_files(&good, &long), &["long: line 2 is longer than 1 MiB"]);
+    let mut zeros = GzEncoder::new(Vec::new(), Compression::fast());
+    zeros.write_all(&vec![0; 8 << 20]).unwrap();
+    let zeros = scratch.write("zeros.gz", zeros.finish().unwrap());
+    refused(&scratch, &pair_files(&zeros, &good), &["zeros.gz: line 1 is longer than 1 MiB"]);
+}

@@ -136,6 +136,14 @@ fn a_position_of_another_corpus_or_of_other_batches_is_refused() {
         error.contains("a corpus with 51 pairs") && error.contains("this corpus has 50 pairs"),
         "{error}"
     );
+    // As many bytes, but others.
+    let mut other = position.clone();
+    other.corpus.checksum = other.corpus.checksum.map(|checksum| checksum ^ 1);
+    let error = refused(&other, batching);
+    assert!(error.contains("CRC-32") && error.contains("use the same files"), "{error}");
+    // Old checkpoints have no checksum.
+    other.corpus.checksum = None;
+    assert!(corpus.batches_from(&other, batching, encoder(), encoder()).is_ok());
     let error = refused(&position, Batching { seed: 2, ..batching });
     assert!(error.contains("seed: 1") && error.contains("seed: 2"), "{error}");
     for (window, batch) in [(3, 0), (0, 1000)] {

@@ -1,6 +1,6 @@
 //! The settings of a run as flags. What is not given is left to the file and to the defaults of the library.
 
-use crate::options::between;
+use crate::options::{between, whole};
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -27,7 +27,7 @@ pub(super) struct Flags {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     valid_target: Vec<PathBuf>,
     /// Number of training pairs to hold out for validation, without --valid-source [default: chosen]
-    #[arg(long, value_name = "N", help_heading = "Data")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Data")]
     hold_out: Option<usize>,
     /// JSON field of the source in .jsonl files [default: source]
     #[arg(long, value_name = "NAME", help_heading = "Data")]
@@ -36,7 +36,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "NAME", help_heading = "Data")]
     target_field: Option<String>,
     /// Maximum length of a sentence in tokens; longer pairs are skipped [default: 256]
-    #[arg(long, value_name = "N", help_heading = "Data")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Data")]
     longest: Option<usize>,
     /// Maximum ratio of the lengths of source and target; other pairs are skipped [default: 9]
     #[arg(long, value_name = "X", help_heading = "Data")]
@@ -63,19 +63,19 @@ pub(super) struct Flags {
     #[arg(long, value_name = "NAME", value_parser = ["tiny", "small", "base", "big"], help_heading = "Model")]
     preset: Option<String>,
     /// Width of the model [default: the preset's]
-    #[arg(long, value_name = "N", help_heading = "Model")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Model")]
     d_model: Option<usize>,
     /// Number of attention heads [default: the preset's]
-    #[arg(long, value_name = "N", help_heading = "Model")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Model")]
     heads: Option<usize>,
     /// Width of the feed-forward network [default: the preset's]
-    #[arg(long, value_name = "N", help_heading = "Model")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Model")]
     d_ff: Option<usize>,
     /// Number of encoder layers [default: the preset's]
-    #[arg(long, value_name = "N", help_heading = "Model")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Model")]
     encoder_layers: Option<usize>,
     /// Number of decoder layers [default: the preset's]
-    #[arg(long, value_name = "N", help_heading = "Model")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Model")]
     decoder_layers: Option<usize>,
     /// Dropout probability of embeddings and sublayers [default: chosen]
     #[arg(long, value_name = "P", help_heading = "Model")]
@@ -88,23 +88,23 @@ pub(super) struct Flags {
     norm: Option<String>,
 
     /// Tokens per batch, source and target together [default: chosen]
-    #[arg(long, value_name = "N", help_heading = "Optimization")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Optimization")]
     batch_tokens: Option<usize>,
     /// Batches per step: gradients are accumulated over N batches [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Optimization")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Optimization")]
     accumulate: Option<usize>,
     /// Learning rate schedule [default: chosen]
     #[arg(long, value_name = "NAME", help_heading = "Optimization")]
     #[arg(value_parser = ["paper", "noam", "inverse-sqrt", "cosine", "linear", "constant"])]
     schedule: Option<String>,
     /// Step at which a cosine or linear schedule reaches zero and the run ends [default: --steps, or chosen]
-    #[arg(long, value_name = "N", help_heading = "Optimization")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Optimization")]
     schedule_steps: Option<u64>,
     /// Peak learning rate; a factor for the schedules paper and noam [default: chosen]
     #[arg(long, value_name = "X", help_heading = "Optimization")]
     learning_rate: Option<f64>,
     /// Warm-up steps [default: chosen]
-    #[arg(long, value_name = "N", help_heading = "Optimization")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Optimization")]
     warmup: Option<u64>,
     /// β₁ of Adam [default: 0.9]
     #[arg(long, value_name = "X", help_heading = "Optimization")]
@@ -129,11 +129,11 @@ pub(super) struct Flags {
     #[arg(long, value_name = "X", help_heading = "Optimization")]
     ema: Option<f64>,
     /// Number of last checkpoints to average at the end; 0 turns it off [default: 0]
-    #[arg(long, value_name = "N", help_heading = "Optimization")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Optimization")]
     average: Option<usize>,
 
     /// Stop after N steps
-    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Limits and validation")]
     steps: Option<u64>,
     /// Stop after X epochs
     #[arg(long, value_name = "X", help_heading = "Limits and validation")]
@@ -142,32 +142,32 @@ pub(super) struct Flags {
     #[arg(long, value_name = "X", help_heading = "Limits and validation")]
     minutes: Option<f64>,
     /// Stop after N validations without improvement [default: 10 if there is no other limit]
-    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Limits and validation")]
     patience: Option<u64>,
     /// Validation measure that decides which model is best, also for --patience [default: chosen]
     #[arg(long, value_name = "MEASURE", value_parser = ["loss", "bleu", "chrf"], help_heading = "Limits and validation")]
     early_stopping: Option<String>,
     /// Validate every N steps [default: chosen]
-    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Limits and validation")]
     validate_every: Option<u64>,
     /// Number of validation pairs to translate for BLEU and chrF; 0 means none [default: chosen]
-    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Limits and validation")]
     validate_lines: Option<usize>,
     /// Beam size in validation; 1 is greedy search [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Limits and validation")]
     validate_beam: Option<usize>,
     /// Save a checkpoint every N steps [default: --validate-every]
-    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Limits and validation")]
     save_every: Option<u64>,
     /// Number of last checkpoints to keep beside the best [default: 3]
-    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Limits and validation")]
     keep: Option<usize>,
     /// Log every N steps [default: 50]
-    #[arg(long, value_name = "N", help_heading = "Limits and validation")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Limits and validation")]
     log_every: Option<u64>,
 
     /// Random seed of initial weights, order of pairs and dropout [default: 1]
-    #[arg(long, value_name = "N", help_heading = "Compute")]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Compute")]
     seed: Option<u64>,
     /// Precision of matrix products; auto is bf16 on processors with AMX, else f32 [default: auto]
     #[arg(long, value_name = "NAME", value_parser = ["f32", "bf16", "auto"], help_heading = "Compute")]

@@ -161,7 +161,9 @@ fn absurd_sizes_are_told_in_one_sentence() {
 #[test]
 #[cfg(target_os = "linux")]
 fn models_that_no_memory_holds_are_told_in_one_sentence() {
+    run("bench train --d-model 14336").failed(&["GB of memory"]);
     for line in ["--d-model 8000000000000000000", "--layers 1000000000000000000", "--d-ff 1000000000000000"] {
-        run(&format!("bench train {line}")).failed(&["GB of memory"]);
+        run(&format!("bench train {line}")).misused(&[line.split(' ').next().unwrap(), "at most"]);
     }
+    run("bench train --d-model 100000 --layers 1000").misused(&["--d-model", "parameters"]);
 }

@@ -326,9 +326,18 @@ fn settings_that_make_no_sense_are_told_in_one_sentence() {
         ("--ema 1 --steps 1", &["--ema: ", "below 1"]),
         ("--clip -1 --steps 1", &["--clip: ", "0 or above"]),
         ("--hold-out 5 --steps 1", &["--hold-out: ", "files to validate on"]),
+        ("--steps 9000000000000000000", &["--steps: ", "at most"]),
+        ("--batch-tokens 9000000000000000000 --steps 1", &["--batch-tokens: ", "at most"]),
+        ("--longest 9000000000000000000 --steps 1", &["--longest: ", "at most"]),
+        ("--d-ff 9000000000000000000 --steps 1", &["--d-ff: ", "at most"]),
+        ("--keep 9000000000000000000 --steps 1", &["--keep: ", "at most"]),
     ] {
         finish(corpus.train("run", &format!("{more} --quiet"))).misused(words);
         assert!(!corpus.path("run").exists(), "{more}");
+    }
+    for flag in ["--seed", "--keep", "--steps", "--batch-tokens"] {
+        finish(corpus.train("run", &format!("{flag} 9223372036854775808 --quiet")))
+            .refused(&[flag, "9223372036854775807"]);
     }
     finish(corpus.train("run", "--tokenizer nowhere --steps 1 --quiet")).failed(&["nowhere"]);
     let (source, out) = (corpus.path("train.a"), corpus.path("run"));

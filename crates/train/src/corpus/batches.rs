@@ -67,7 +67,7 @@ impl Corpus {
         source: Arc<dyn Encode>,
         target: Arc<dyn Encode>,
     ) -> Result<Batches, Error> {
-        if position.corpus != self.size() {
+        if !position.corpus.fits(&self.size()) {
             return Err(Error::OtherCorpus { saved: position.corpus, found: self.size() });
         }
         if position.batching != batching {

@@ -21,13 +21,24 @@ pub struct Corpus {
     selection: Selection,
 }
 
-/// How large a corpus is, by which it is known again.
+/// How large a corpus is, and what is in it, by which it is known again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CorpusSize {
     /// Pairs.
     pub pairs: u64,
     /// Bytes of all files, unpacked.
     pub bytes: u64,
+    /// A checksum of the contents; old checkpoints have none.
+    #[serde(default)]
+    pub checksum: Option<u32>,
+}
+
+impl CorpusSize {
+    /// Whether both are of one corpus, as far as can be told.
+    pub(super) fn fits(&self, other: &CorpusSize) -> bool {
+        let same = self.checksum.zip(other.checksum).is_none_or(|(own, others)| own == others);
+        (self.pairs, self.bytes) == (other.pairs, other.bytes) && same
+    }
 }
 
 /// Files that hold pairs together.
@@ -81,7 +92,14 @@ impl Corpus {
 
     /// How large it is.
     pub fn size(&self) -> CorpusSize {
-        CorpusSize { pairs: self.len() as u64, bytes: self.parts.iter().map(Part::bytes).sum() }
+        let mut checksum = crc32fast::Hasher::new();
+        let sums = self.parts.iter().flat_map(Part::checksums);
+        sums.for_each(|sum| checksum.update(&sum.to_le_bytes()));
+        CorpusSize {
+            pairs: self.len() as u64,
+            bytes: self.parts.iter().map(Part::bytes).sum(),
+            checksum: Some(checksum.finalize()),
+        }
     }
 
     /// Reads some pairs, given by their numbers in ascending order, and shows them in this order with the
@@ -182,6 +200,14 @@ impl Part {
         }
     }
 
+    /// Of each of its files.
+    fn checksums(&self) -> Vec<u32> {
+        match self {
+            Part::Pair { source, target } => vec![source.checksum(), target.checksum()],
+            Part::Lines { file, .. } => vec![file.checksum()],
+        }
+    }
+
     /// Shows the pairs of some lines, and says whether all were wanted.
     fn read(&self, lines: &[usize], mut show: impl FnMut(usize, &str, &str) -> bool) -> Result<bool, Error> {
         if lines.is_empty() {
@@ -210,6 +236,7 @@ impl Part {
 
 impl fmt::Display for CorpusSize {
     fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{} pairs in {} bytes", self.pairs, self.bytes)
+        write!(f, "{} pairs in {} bytes", self.pairs, self.bytes)?;
+        self.checksum.map_or(Ok(()), |checksum| write!(f, " (CRC-32 {checksum:08x})"))
     }
 }

@@ -11,6 +11,8 @@ const READ_OVER: u64 = 4096;
 const RUN: u64 = 1 << 20;
 /// Bytes that are read at once.
 const BUFFER: usize = 1 << 18;
+/// Bytes of the longest line, what ends it included: what is longer is no sentence, and memory has an end.
+const LONGEST: usize = 1 << 20;
 
 /// An indexed file.
 #[derive(Debug)]
@@ -21,6 +23,8 @@ pub(super) struct TextFile {
     path: PathBuf,
     /// Where each line begins, and the end of the last.
     begins: Vec<u64>,
+    /// CRC-32 of all bytes.
+    checksum: u32,
 }
 
 impl TextFile {
@@ -32,14 +36,20 @@ impl TextFile {
     ) -> Result<TextFile, Error> {
         let failed = |source| Error::File { path: named.to_owned(), source };
         let mut reader = BufReader::with_capacity(BUFFER, File::open(&path).map_err(failed)?);
-        let (mut begins, mut line) = (vec![0], Vec::new());
+        let (mut begins, mut line, mut checksum) = (vec![0], Vec::new(), crc32fast::Hasher::new());
         loop {
             line.clear();
-            let bytes = reader.read_until(b'\n', &mut line).map_err(failed)?;
+            let bytes =
+                reader.by_ref().take(LONGEST as u64 + 1).read_until(b'\n', &mut line).map_err(failed)?;
             if bytes == 0 {
                 break;
             }
             let number = begins.len();
+            if bytes > LONGEST {
+                let problem = "is longer than 1 MiB: a line must be a sentence".to_owned();
+                return Err(Error::Line { path: named.to_owned(), line: number, problem });
+            }
+            checksum.update(&line);
             let text = str::from_utf8(&line)
                 .map_err(|_| Error::Encoding { path: named.to_owned(), line: number })?;
             check(without_end(text)).map_err(|problem| Error::Line {
@@ -50,7 +60,7 @@ impl TextFile {
             begins.push(begins[number - 1] + bytes as u64);
         }
         begins.shrink_to_fit();
-        Ok(TextFile { named: named.to_owned(), path, begins })
+        Ok(TextFile { named: named.to_owned(), path, begins, checksum: checksum.finalize() })
     }
 
     /// What the user named.
@@ -64,6 +74,10 @@ impl TextFile {
 
     pub(super) fn bytes(&self) -> u64 {
         self.begins[self.lines()]
+    }
+
+    pub(super) fn checksum(&self) -> u32 {
+        self.checksum
     }
 
     /// Reads some lines, given by their numbers from zero in ascending order.

@@ -85,24 +85,35 @@ impl Settings {
     }
 
     fn check_numbers(&self) -> Result<(), Error> {
-        let at_least_one = [
-            ("longest", self.longest as u64),
-            ("batch_tokens", self.batch_tokens as u64),
-            ("accumulate", self.accumulate as u64),
-            ("steps", self.steps.unwrap_or(1)),
-            ("schedule_steps", self.schedule_steps.unwrap_or(1)),
-            ("validate_every", self.validate_every),
-            ("validate_beam", self.validate_beam as u64),
-            ("save_every", self.save_every()),
-            ("log_every", self.log_every),
-            ("patience", self.patience.unwrap_or(1)),
-            ("threads", self.threads.unwrap_or(1) as u64),
+        const STEPS: u64 = u32::MAX as u64;
+        let numbers = [
+            ("hold_out", self.hold_out as u64, 0, STEPS),
+            ("longest", self.longest as u64, 1, 1 << 16),
+            ("vocab_size", self.vocab_size as u64, 1, 1 << 24),
+            ("batch_tokens", self.batch_tokens as u64, 1, 1 << 24),
+            ("accumulate", self.accumulate as u64, 1, 1 << 16),
+            ("schedule_steps", self.schedule_steps.unwrap_or(1), 1, STEPS),
+            ("warmup", self.warmup, 0, STEPS),
+            ("average", self.average as u64, 0, 1 << 16),
+            ("steps", self.steps.unwrap_or(1), 1, STEPS),
+            ("patience", self.patience.unwrap_or(1), 1, STEPS),
+            ("validate_every", self.validate_every, 1, STEPS),
+            ("validate_lines", self.validate_lines as u64, 0, STEPS),
+            ("validate_beam", self.validate_beam as u64, 1, 1024),
+            ("save_every", self.save_every(), 1, STEPS),
+            ("keep", self.keep as u64, 0, STEPS),
+            ("log_every", self.log_every, 1, STEPS),
+            // What a file of settings can say.
+            ("seed", self.seed, 0, i64::MAX as u64),
+            ("threads", self.threads.unwrap_or(1) as u64, 1, 1024),
         ];
-        if let Some((name, _)) = at_least_one.into_iter().find(|(_, number)| *number == 0) {
-            return Err(Error::setting(name, "must be at least 1, not 0"));
-        }
-        if u32::try_from(self.steps.unwrap_or(0)).is_err() {
-            return Err(Error::setting("steps", format!("must be at most {}", u32::MAX)));
+        for (name, number, least, most) in numbers {
+            if number < least {
+                return Err(Error::setting(name, format!("must be at least {least}, not {number}")));
+            }
+            if number > most {
+                return Err(Error::setting(name, format!("must be at most {most}, not {number}")));
+            }
         }
         let above_zero = [
             ("learning_rate", self.learning_rate.unwrap_or(1.0)),
