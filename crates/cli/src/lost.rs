@@ -38,7 +38,11 @@ impl Lost {
     }
 
     fn sentence(&self) -> String {
-        let shown: Vec<String> = self.shown.iter().map(|character| format!("`{character}`")).collect();
+        let name = |character: &char| match character {
+            character if character.is_control() => format!("`{}`", character.escape_debug()),
+            character => format!("`{character}`"),
+        };
+        let shown: Vec<String> = self.shown.iter().map(name).collect();
         format!(
             "the tokenizer of the model does not know {} in {}, such as {}: their translation is a guess",
             words::count(self.characters, "character"),
@@ -55,11 +59,11 @@ mod tests {
     #[test]
     fn characters_and_lines_are_counted_and_each_character_is_shown_once() {
         let mut lost = Lost::default();
-        for text in ["ж", "", "жж世"] {
+        for text in ["ж", "", "жж世", "\0"] {
             lost.count(Some(&Translated { lost: text.to_owned(), ..Translated::default() }));
         }
         lost.count(None);
         let sentence = lost.sentence();
-        assert!(sentence.contains("4 characters in 2 lines, such as `ж`, `世`:"), "{sentence}");
+        assert!(sentence.contains("5 characters in 3 lines, such as `ж`, `世`, `\\0`:"), "{sentence}");
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::interrupt;
+use crate::machine;
 use crate::options::{Compute, Decoders, between};
 use crate::precision::DecodingPrecision;
 use crate::{output, words};
@@ -64,6 +65,9 @@ pub(crate) struct Serve {
     /// Maximum time for a request in seconds
     #[arg(long, value_name = "SECONDS", default_value_t = 60, value_parser = between::<1, 86_400>, help_heading = LIMITS)]
     timeout: usize,
+    /// Maximum number of connections from one address; further ones are closed unless one of them is idle [default: no limit]
+    #[arg(long, value_name = "N", value_parser = between::<1, 1_000_000>, help_heading = LIMITS)]
+    per_address: Option<usize>,
     /// Format of the request log on stderr
     #[arg(long, value_enum, default_value = "text", help_heading = LOGS)]
     log: LogFormat,
@@ -145,10 +149,21 @@ impl Serve {
                 beam: self.max_beam,
                 results: self.max_beam,
                 time: Duration::from_secs(self.timeout as u64),
+                connections: connections(),
+                connections_per_address: self.per_address,
                 ..Limits::default()
             },
         })
     }
+}
+
+/// How many connections there may be: each is an open file, and models and logs need some, too.
+fn connections() -> usize {
+    const OTHERS: u64 = 64;
+    let usual = Limits::default().connections;
+    let files = machine::raise_open_files(usual as u64 + OTHERS);
+    let files = files.map_or(usual as u64, |files| files.saturating_sub(OTHERS));
+    usual.min(files.max(1) as usize)
 }
 
 /// `DIR` or `NAME=DIR`; a folder may have `=` in its own name.

@@ -46,7 +46,7 @@ pub struct Options {
 /// The most hypotheses that are followed, or given, for a sentence: each takes memory.
 pub(crate) const MOST_RESULTS: usize = 1024;
 /// The most sentences that are decoded together.
-const MOST_SENTENCES: usize = 1 << 16;
+const MOST_SENTENCES: usize = 1 << 22;
 const MOST_PATIENCE: f32 = 1000.0;
 
 impl Default for Options {

@@ -48,10 +48,7 @@ pub(crate) async fn serve(
             (Arc::clone(&app), router.clone(), closes.clone(), Arc::clone(&seats));
         open.spawn(async move {
             app.metrics.connections.fetch_add(1, Ordering::Relaxed);
-            tokio::select! {
-                () = connection(&app, router, stream, &seat, closes) => {}
-                () = seat.dismissed() => {}
-            }
+            connection(&app, router, stream, &seat, closes).await;
             app.metrics.connections.fetch_sub(1, Ordering::Relaxed);
             seats.free(&seat);
         });
@@ -107,12 +104,12 @@ async fn connection(
     let io = Patient::new(TokioIo::new(stream), patience);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(64 << 10);
-    let seat = Arc::clone(seat);
+    let own = Arc::clone(seat);
     let service = service_fn(move |request: Request<Incoming>| {
-        let (busy, answer) = (seat.begin(), router.clone().oneshot(request));
+        let (busy, answer) = (own.begin(), router.clone().oneshot(request));
         async move {
             let answer = answer.await?;
-            // As long as its body is being sent, too.
+            // Until the last of its body has been handed over, too.
             Ok::<_, Infallible>(answer.map(|body| body.map_frame(move |frame| (&busy, frame).1)))
         }
     });
@@ -123,6 +120,14 @@ async fn connection(
         () = closing(closes) => {
             served.as_mut().graceful_shutdown();
             served.await
+        }
+        () = seat.dismissed() => {
+            // A request that has just come, and what is left of an answer, are not broken off.
+            served.as_mut().graceful_shutdown();
+            match tokio::time::timeout(patience, served).await {
+                Ok(ended) => ended,
+                Err(_) => return,
+            }
         }
     };
     if let Err(error) = ended {

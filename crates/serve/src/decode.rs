@@ -252,7 +252,11 @@ impl Pending {
         let place = draft.place;
         self.drafts[place] = draft;
         // A draft that cannot be read ends them; the answer will say why.
-        draft::written(&self.order.chosen.model.codec, &self.cut, &self.drafts).ok()
+        let codec = &self.order.chosen.model.codec;
+        match self.order.max_tokens {
+            Some(most) => draft::written(codec, &self.cut, &draft::shortened(&self.drafts, most)).ok(),
+            None => draft::written(codec, &self.cut, &self.drafts).ok(),
+        }
     }
 
     /// Waits until it is translated. Whoever stops waiting costs nothing any more.
@@ -262,13 +266,14 @@ impl Pending {
         if !order.prefix.is_empty() {
             decoded = decoded.with_prefix_counted(order.options.penalty);
         }
+        app.metrics.translated(&cut, &decoded);
         if let Some(most) = order.max_tokens {
             decoded.shorten(most);
         }
-        app.metrics.translated(&cut, &decoded);
         aside(move || {
             let best = order.chosen.model.codec.join(&cut, &decoded.parts())?;
-            let ended = (0..best.len()).map(|rank| decoded.ended(rank)).collect();
+            let is_whole = decoded.hypotheses.len() == cut.parts.len();
+            let ended = (0..best.len()).map(|rank| is_whole && decoded.ended(rank)).collect();
             Ok(Done { cut, best, ended })
         })
         .await

@@ -12,6 +12,12 @@ pub(crate) fn written(codec: &Codec, cut: &Cut, drafts: &[Draft]) -> Result<(Str
         let likely = codec.text(&draft.tokens)?;
         let gap = cut.gap(place, &text, &likely);
         text.push_str(gap);
+        if cut.parts[place].wants_alignment() {
+            // Words may be copied into it at the end.
+            let characters = text.chars().count();
+            text.push_str(whole_characters(&likely));
+            return Ok((text, characters));
+        }
         if draft.finished {
             text.push_str(&likely);
             continue;
@@ -25,6 +31,24 @@ pub(crate) fn written(codec: &Codec, cut: &Cut, drafts: &[Draft]) -> Result<(Str
     }
     let characters = text.chars().count();
     Ok((text, characters))
+}
+
+/// The drafts with the first `most` tokens of all of them together, as the answer will have them.
+pub(crate) fn shortened(drafts: &[Draft], most: usize) -> Vec<Draft> {
+    let mut left = most;
+    let mut short = Vec::new();
+    for draft in drafts {
+        let mut draft = draft.clone();
+        draft.tokens.truncate(left);
+        draft.settled = draft.settled.min(left);
+        left -= draft.tokens.len();
+        let goes_on = draft.finished && left > 0;
+        short.push(draft);
+        if !goes_on {
+            break;
+        }
+    }
+    short
 }
 
 /// A text without the half of a character at its end, of which the other bytes are still to come.

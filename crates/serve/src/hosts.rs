@@ -27,14 +27,14 @@ impl Hosts {
         if !loopback && allowed.is_empty() {
             return Hosts::Any;
         }
-        Hosts::Only { loopback, names: allowed.iter().map(|name| name.to_ascii_lowercase()).collect() }
+        Hosts::Only { loopback, names: allowed.iter().map(|host| name(host)).collect() }
     }
 
     /// Refuses a request to another host. One that names none comes from no browser.
     pub fn check(&self, headers: &HeaderMap) -> Result<(), Refusal> {
         let (Hosts::Only { loopback, names }, Some(host)) = (self, headers.get(HOST)) else { return Ok(()) };
         let host = String::from_utf8_lossy(host.as_bytes());
-        let name = without_port(&host).to_ascii_lowercase();
+        let name = name(&host);
         if names.contains(&name) || *loopback && is_loopback(&name) {
             Ok(())
         } else {
@@ -43,16 +43,16 @@ impl Hosts {
     }
 }
 
-/// `name` of `name:port`; brackets are around an address with colons of its own.
-fn without_port(host: &str) -> &str {
-    if let Some(rest) = host.strip_prefix('[') {
-        return rest.split(']').next().unwrap_or_default();
-    }
-    host.split(':').next().unwrap_or_default()
+/// `name` of `Name.:port`; brackets are around an address with colons of its own.
+fn name(host: &str) -> String {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next(),
+        None => host.split(':').next(),
+    };
+    name.unwrap_or_default().trim_end_matches('.').to_ascii_lowercase()
 }
 
 fn is_loopback(name: &str) -> bool {
-    let name = name.strip_suffix('.').unwrap_or(name);
     name == "localhost"
         || name.ends_with(".localhost")
         || name.parse().is_ok_and(|address: IpAddr| address.is_loopback())
@@ -83,7 +83,7 @@ mod tests {
     fn elsewhere_any_name_is_answered_unless_names_are_given() {
         let address = "0.0.0.0:80".parse().unwrap();
         assert!(asked(&Hosts::new(address, &[]), "anything"));
-        let hosts = Hosts::new(address, &["translate.example".to_owned()]);
+        let hosts = Hosts::new(address, &["Translate.example.:8080".to_owned()]);
         assert!(asked(&hosts, "translate.example") && !asked(&hosts, "localhost"));
     }
 }

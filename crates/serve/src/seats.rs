@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
 
-/// How long nothing must have happened on a connection before its seat is given away: what was answered has arrived then.
+/// How long nothing must have happened on a connection before its seat is given away.
 const IDLE: Duration = Duration::from_millis(500);
 
 /// All seats.
@@ -84,7 +84,7 @@ impl Seats {
         Some(seat)
     }
 
-    /// Tells a connection to go; its seat is free.
+    /// Tells a connection to go when it is idle; its seat is free already.
     fn dismiss(&self, seat: &Seat) {
         seat.leave.notify_one();
         self.free(seat);

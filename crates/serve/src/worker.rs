@@ -69,13 +69,17 @@ impl Decoded {
         self
     }
 
-    /// Leaves the first `most` tokens of each translation of the text: what follows is cut off, as if the search had ended there.
+    /// Leaves the first `most` tokens of each translation of the text, and the sentences that the best one has any of: what follows
+    /// is cut off, as if the search had ended there.
     pub fn shorten(&mut self, most: usize) {
         let ranks = self.hypotheses.iter().map(Vec::len).max().unwrap_or(0);
+        for found in &mut self.hypotheses {
+            // A sentence that has fewer takes part with its last.
+            found.extend(found.last().cloned().into_iter().cycle().take(ranks - found.len()));
+        }
         for rank in 0..ranks {
             let mut left = most;
-            for found in &mut self.hypotheses {
-                let Some(one) = found.get_mut(rank) else { continue };
+            for one in self.hypotheses.iter_mut().filter_map(|found| found.get_mut(rank)) {
                 if one.tokens.len() > left {
                     one.tokens.truncate(left);
                     one.token_scores.truncate(left);
@@ -84,6 +88,8 @@ impl Decoded {
                 left -= one.tokens.len();
             }
         }
+        let is_written = |found: &Vec<Hypothesis>| found.first().is_some_and(|one| !one.tokens.is_empty());
+        self.hypotheses.truncate(self.hypotheses.iter().take_while(|found| is_written(found)).count());
     }
 
     /// Whether the translation of this rank came to its end. A sentence that has fewer takes part with its last.

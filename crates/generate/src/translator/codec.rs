@@ -166,7 +166,8 @@ impl Codec {
     }
 
     /// The translations of a text, best first and one at least, of what was written for each of its parts. The second best has
-    /// the second best of each part; a part that has fewer repeats its last. Words are counted over the whole text.
+    /// the second best of each part; a part that has fewer repeats its last. Words are counted over the whole text. Only the
+    /// first parts may have been written.
     pub fn join(&self, cut: &Cut, written: &[WrittenPart]) -> Result<Vec<Translated>, Error> {
         let count = written.iter().map(|part| part.hypotheses.len()).max().unwrap_or(0);
         (0..count.max(1)).map(|rank| self.join_rank(cut, written, rank)).collect()
@@ -198,7 +199,10 @@ impl Codec {
                 whole.token_scores.extend(&hypothesis.token_scores);
             }
         }
-        push(&mut whole, cut.end());
+        // Of a translation that was cut short, the text ends with what there is.
+        if written.len() == cut.parts.len() {
+            push(&mut whole, cut.end());
+        }
         Ok(whole)
     }
 

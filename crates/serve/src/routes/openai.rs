@@ -11,7 +11,6 @@ use crate::refusal::Refusal;
 use crate::sse::{Events, Gone};
 use crate::stop::{StopAsk, Stops};
 use attentive_generate::{Codec, Split, Translated};
-use attentive_text::tokenizer::Side;
 use axum::Json;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -197,10 +196,16 @@ impl Wanted {
             return (text, reason, Value::Null);
         }
         let eos = codec.spec().eos;
-        let tokens = best.tokens.iter().zip(&best.token_scores).filter(|(token, _)| **token != eos);
-        let piece =
-            |token| codec.tokenizer().piece(token, Side::Target).unwrap_or_default().replace('▁', " ");
-        let mut tokens: Vec<(String, f32)> = tokens.map(|(&token, &score)| (piece(token), score)).collect();
+        let scored = best.tokens.iter().zip(&best.token_scores).filter(|(token, _)| **token != eos);
+        let (mut so_far, mut before) = (Vec::new(), String::new());
+        let mut tokens: Vec<(String, f32)> = Vec::new();
+        for (&token, &score) in scored {
+            // What it adds to the text is its own text.
+            so_far.push(token);
+            let text = codec.text(&so_far).unwrap_or_default();
+            tokens.push((text.strip_prefix(&*before).unwrap_or_default().to_owned(), score));
+            before = text;
+        }
         if cut.is_some() {
             // Those that the text has room for.
             let mut left = text.len() as isize;
@@ -361,7 +366,9 @@ impl Stream<'_> {
         let mut told = String::new();
         while let Some((text, settled)) = pending.draft().await {
             let certain: String = text.chars().take(settled).collect();
-            let certain = stops.cut(&certain).unwrap_or_else(|| stops.certain(&certain));
+            // One that is there may be part of a longer one that began before it.
+            let (cut, held) = (stops.cut(&certain).unwrap_or(&certain), stops.certain(&certain));
+            let certain = if cut.len() < held.len() { cut } else { held };
             if let Some(more) = certain.strip_prefix(&told).filter(|more| !more.is_empty()) {
                 self.chunk::<S>(S::delta(first, more)).await?;
                 told = certain.to_owned();
@@ -383,7 +390,8 @@ impl Stream<'_> {
             }
             let codec = &self.order.chosen.model.codec;
             let (text, reason, logprobs) = self.wanted.result::<S>(codec, best, *ended);
-            let rest = text.strip_prefix(&told).unwrap_or(text);
+            // What was told cannot be taken back.
+            let rest = text.strip_prefix(&told).unwrap_or_default();
             if !rest.is_empty() {
                 self.chunk::<S>(S::delta(first + rank, rest)).await?;
             }

@@ -159,6 +159,7 @@ fn an_answer_ends_before_a_stop_and_a_stream_never_tells_it() {
         (json!(["zwanzig", "xyz"]), "zweiund"),
         (json!(["zwei"]), ""),
         (json!("nowhere"), "zweiundzwanzig"),
+        (json!(["undzwanz", "zwan"]), "zwei"),
     ] {
         let ask = json!({"prompt": "twenty-two", "stop": stop});
         let choice = server.post("/v1/completions", &ask).ok()["choices"][0].clone();
@@ -204,6 +205,13 @@ fn the_most_tokens_are_those_of_the_whole_answer() {
     let answer = server.post("/v1/completions", &ask).ok();
     assert_eq!(answer["usage"]["completion_tokens"], 3);
     assert_eq!(answer["choices"][0]["finish_reason"], "length");
+    let whole = answer["choices"][0]["text"].as_str().unwrap();
+    assert!(whole.starts_with("eins") && !whole.ends_with('\n'), "{whole:?}");
+    let mut ask = ask;
+    ask["stream"] = json!(true);
+    let chunks = data(&server.post("/v1/completions", &ask));
+    let told: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["text"].as_str()).collect();
+    assert_eq!(told, whole);
 }
 
 #[test]
@@ -214,4 +222,14 @@ fn no_token_of_a_text_without_end_is_lost() {
     let source = answer["translations"][0]["source"].as_array().unwrap();
     let words = source.iter().filter_map(|token| token["word"].as_u64()).max();
     assert_eq!(words, Some(1249));
+}
+
+#[test]
+fn a_stream_says_nothing_twice_where_words_are_copied() {
+    let server = Running::start(Settings::default());
+    let ask = json!({"prompt": "one 世界 two"});
+    let whole = server.post("/v1/completions", &ask).ok()["choices"][0]["text"].clone();
+    let chunks = data(&server.post("/v1/completions", &json!({"prompt": "one 世界 two", "stream": true})));
+    let told: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["text"].as_str()).collect();
+    assert_eq!(json!(told), whole);
 }

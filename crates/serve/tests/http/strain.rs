@@ -193,3 +193,19 @@ fn a_client_that_does_not_read_is_cut_off() {
     }
     eventually("it is gone", || server.metric("attentive_connections") == 1.0);
 }
+
+#[test]
+fn idle_connections_make_room_for_those_who_ask() {
+    let hour = Duration::from_secs(3600);
+    let few = Limits { connections: 3, patience: hour, ..Limits::default() };
+    let own = Limits { connections_per_address: Some(3), patience: hour, ..Limits::default() };
+    for limits in [few, own] {
+        let server = Running::start(Settings { limits, ..Settings::default() });
+        let idle: Vec<Client> = (0..3).map(|_| server.client()).collect();
+        // Who has just come is not idle yet.
+        std::thread::sleep(Duration::from_secs(1));
+        let ask = json!({"q": "one", "source": "en", "target": "de"});
+        assert_eq!(server.post("/translate", &ask).status, 200);
+        drop(idle);
+    }
+}

@@ -88,8 +88,8 @@ impl Pipeline {
             let mut tokens: Tokens = json.parse()?;
             tokens.with_padding(None);
             tokens.with_truncation(None)?;
-            // Some mistakes are only noticed when it is used.
-            tokens.encode_fast("A text.", true)?;
+            // Some files panic only when they are used. One that does not know these words is none of them.
+            let _ = tokens.encode_fast("A text.", true);
             Ok(tokens)
         };
         let tokens = guarded(read).and_then(|read| read.map_err(|error| error.to_string()));
