@@ -191,9 +191,9 @@ impl<M: Seq2Seq> Generator<M> {
         self.steps(1);
     }
 
-    /// Several steps in a row, `count` of them if there is enough to do and they do not take long, which are less work for several threads than as many
-    /// single ones: each goes on without waiting for the others. One that is through first makes some more, up to as many
-    /// again, until the last one is.
+    /// Several steps in a row: `count` of them, or fewer if there is not enough to do or they take long. They are less work for
+    /// several threads than as many single ones: each goes on without waiting for the others. One that is through first makes
+    /// some more, up to as many again, until the last one is.
     pub fn steps(&mut self, count: usize) {
         let mut on_token = std::mem::replace(&mut self.on_token, Box::new(|_| {}));
         self.run(count, &mut *on_token);

@@ -46,6 +46,7 @@ mod settings;
 mod sse;
 mod standalone;
 mod stop;
+mod texts;
 mod token;
 mod worker;
 

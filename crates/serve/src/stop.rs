@@ -1,27 +1,14 @@
 //! Texts at which an answer ends, as OpenAI's `stop` has them.
 
 use crate::refusal::Refusal;
-use serde::Deserialize;
-
-/// The texts, as a request has them.
-#[derive(Debug, Deserialize)]
-#[serde(untagged, expecting = "must be a text or a list of up to four texts")]
-pub(crate) enum StopAsk {
-    One(String),
-    Many(Vec<String>),
-}
 
 /// The texts; mostly none.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Stops(Vec<String>);
 
 impl Stops {
-    pub fn new(ask: Option<&StopAsk>) -> Result<Stops, Refusal> {
-        let texts = match ask {
-            None => &[],
-            Some(StopAsk::One(text)) => std::slice::from_ref(text),
-            Some(StopAsk::Many(texts)) => &texts[..],
-        };
+    /// At most four, as OpenAI has it; empty ones stop nothing.
+    pub fn new(texts: &[String]) -> Result<Stops, Refusal> {
         if texts.len() > 4 {
             return Err(Refusal::field(
                 "stop",
@@ -50,8 +37,7 @@ mod tests {
     use super::*;
 
     fn stops(texts: &[&str]) -> Stops {
-        let texts = texts.iter().map(|text| (*text).to_owned()).collect();
-        Stops::new(Some(&StopAsk::Many(texts))).unwrap()
+        Stops::new(&texts.iter().map(|text| (*text).to_owned()).collect::<Vec<_>>()).unwrap()
     }
 
     #[test]
@@ -74,7 +60,7 @@ mod tests {
 
     #[test]
     fn five_are_too_many() {
-        let five = StopAsk::Many(vec!["a".to_owned(); 5]);
-        assert_eq!(Stops::new(Some(&five)).unwrap_err().field.as_deref(), Some("stop"));
+        let five = vec!["a".to_owned(); 5];
+        assert_eq!(Stops::new(&five).unwrap_err().field.as_deref(), Some("stop"));
     }
 }

@@ -1,6 +1,5 @@
 //! OpenAI's `POST /v1/completions`: the prompt is the text.
 
-use super::libretranslate::OneOrMany;
 use super::openai::{self, Style};
 use crate::app::App;
 use crate::refusal::Refusal;
@@ -55,11 +54,9 @@ impl Style for Completion {
 }
 
 pub(super) async fn complete(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
-    let mut ask = openai::read(&app, request).await?;
-    let texts = match ask.prompt.take() {
-        Some(OneOrMany::One(text)) => vec![text],
-        Some(OneOrMany::Many(texts)) => texts,
-        None => return Err(Refusal::field("prompt", "is missing: it is the text to translate")),
+    let ask = openai::read(&app, request).await?;
+    let Some(texts) = &ask.prompt else {
+        return Err(Refusal::field("prompt", "is missing: it is the text to translate"));
     };
-    openai::answer::<Completion>(app, &ask, "prompt", &texts).await
+    openai::answer::<Completion>(app, &ask, "prompt", texts.as_slice()).await
 }

@@ -6,6 +6,7 @@ use crate::decode::{Done, Order};
 use crate::document::Format;
 use crate::options::{SearchAsk, within};
 use crate::refusal::Refusal;
+use crate::texts::OneOrMany;
 use attentive_generate::Split;
 use axum::Json;
 use axum::extract::{Request, State};
@@ -22,13 +23,6 @@ pub(super) struct Ask {
     format: Format,
     alternatives: Option<usize>,
     api_key: Option<String>,
-}
-
-#[derive(Debug, Deserialize, Serialize)]
-#[serde(untagged, expecting = "must be a text or a list of texts")]
-pub(super) enum OneOrMany {
-    One(String),
-    Many(Vec<String>),
 }
 
 /// The answer.
@@ -79,10 +73,7 @@ pub(super) async fn translate(
         _ => None,
     };
     let order = Order::new(chosen, options, Split::Auto);
-    let texts = match &ask.q {
-        OneOrMany::One(text) => std::slice::from_ref(text),
-        OneOrMany::Many(texts) => texts,
-    };
+    let texts = ask.q.as_slice();
     if app.settings.log_texts {
         tracing::info!(?texts, "to be translated");
     }

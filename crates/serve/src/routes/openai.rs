@@ -9,7 +9,8 @@ use crate::decode::{Done, Order, Pending};
 use crate::options::{SamplingAsk, SearchAsk};
 use crate::refusal::Refusal;
 use crate::sse::{Events, Gone};
-use crate::stop::{StopAsk, Stops};
+use crate::stop::Stops;
+use crate::texts::OneOrMany;
 use attentive_generate::{Codec, Split, Translated};
 use axum::Json;
 use axum::extract::Request;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 #[derive(Debug, Deserialize)]
 pub(super) struct Ask {
     pub model: Option<String>,
-    pub prompt: Option<super::libretranslate::OneOrMany>,
+    pub prompt: Option<OneOrMany>,
     pub messages: Option<Vec<Message>>,
     n: Option<usize>,
     best_of: Option<usize>,
@@ -34,7 +35,7 @@ pub(super) struct Ask {
     seed: Option<i64>,
     stream: Option<bool>,
     stream_options: Option<StreamOptions>,
-    stop: Option<StopAsk>,
+    stop: Option<OneOrMany>,
     logprobs: Option<Value>,
     top_logprobs: Option<usize>,
     echo: Option<bool>,
@@ -137,8 +138,8 @@ pub(super) async fn read(app: &App, request: Request) -> Result<Ask, Refusal> {
             asks(&ask.modalities, &[]) && ask.modalities != Some(json!(["text"])),
             "a translation is text",
         ),
-        ("presence_penalty", asks(&ask.presence_penalty, &[]), "use /v1/translate"),
-        ("frequency_penalty", asks(&ask.frequency_penalty, &[]), "use /v1/translate"),
+        ("presence_penalty", asks(&ask.presence_penalty, &[]), NO_PENALTIES),
+        ("frequency_penalty", asks(&ask.frequency_penalty, &[]), NO_PENALTIES),
     ];
     match refused.into_iter().find(|(_, is_asked, _)| *is_asked) {
         Some((field, _, reason)) => Err(Refusal::field(field, format!("not supported: {reason}"))),
@@ -147,6 +148,7 @@ pub(super) async fn read(app: &App, request: Request) -> Result<Ask, Refusal> {
 }
 
 const NO_TOOLS: &str = "a translator calls no tools";
+const NO_PENALTIES: &str = "words of a translation may repeat";
 
 /// Whether a value asks for something: neither is it nothing, empty or zero, nor one of the `neutral` words.
 fn asks(value: &Option<Value>, neutral: &[&str]) -> bool {
@@ -179,7 +181,7 @@ impl Wanted {
         };
         let problem = "not supported: only the tokens of the answer have log-probabilities";
         let logprobs = logprobs.ok_or_else(|| Refusal::field("logprobs", problem))?;
-        Ok(Wanted { stops: Stops::new(ask.stop.as_ref())?, logprobs })
+        Ok(Wanted { stops: Stops::new(ask.stop.as_ref().map_or(&[], OneOrMany::as_slice))?, logprobs })
     }
 
     /// A result as it is told: its text, why it ends there, and the log-probabilities of its tokens, if they are wanted.

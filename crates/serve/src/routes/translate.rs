@@ -1,6 +1,5 @@
 //! Our own `POST /v1/translate`: n-best lists, scores, alignments, prefixes, alternatives, and drafts as they are written.
 
-use super::libretranslate::OneOrMany;
 use crate::app::App;
 use crate::body::json;
 use crate::decode::{Done, Order, Pending};
@@ -9,6 +8,7 @@ use crate::model::Model;
 use crate::options::{SamplingAsk, SearchAsk, within};
 use crate::refusal::Refusal;
 use crate::sse::{Events, Gone};
+use crate::texts::OneOrMany;
 use crate::token::{Token, finite, tokens};
 use attentive_generate::Split;
 use attentive_text::tokenizer::Side;
@@ -136,10 +136,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
     // A prefix, and ways to go on behind it, are of a line as a whole.
     let is_whole = !prefix.is_empty() || ask.alternatives.is_some();
     let split = ask.split.unwrap_or(if is_whole { Split::Lines } else { Split::Auto });
-    let texts = match &ask.text {
-        OneOrMany::One(text) => std::slice::from_ref(text),
-        OneOrMany::Many(texts) => texts,
-    };
+    let texts = ask.text.as_slice();
     if app.settings.log_texts {
         tracing::info!(?texts, "to be translated");
     }
