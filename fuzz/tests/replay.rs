@@ -1,0 +1,55 @@
+//! Reads the seeds of every target, and some mutations of them.
+
+use attentive_fuzz::Target;
+use attentive_fuzz::mutate::Draw;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
+
+fn replay(name: &str) {
+    let target = Target::named(name).unwrap();
+    let mut reader = (target.start)();
+    let mut read = |input: &[u8], what: &str| {
+        if catch_unwind(AssertUnwindSafe(|| reader(input))).is_err() {
+            let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{name}-broken"));
+            std::fs::write(&path, input).unwrap();
+            panic!(
+                "{what} breaks the target {name}; the input is in {}: keep it in fuzz/seeds/{name}",
+                path.display()
+            );
+        }
+    };
+    let seeds: Vec<Vec<u8>> = target
+        .seeds()
+        .iter()
+        .map(|path| {
+            let seed = std::fs::read(path).unwrap();
+            read(&seed, &path.display().to_string());
+            seed
+        })
+        .collect();
+    for round in 0..target.mutations {
+        let mut draw = Draw::new(round);
+        let [seed, other] = [round, round / 3 + 1].map(|place| &seeds[place as usize % seeds.len()]);
+        read(&draw.mutate(seed, other), &format!("mutation {round}"));
+    }
+}
+
+macro_rules! targets {
+    ($($name:ident)*) => {
+        $(#[test]
+        fn $name() {
+            replay(stringify!($name));
+        })*
+
+        #[test]
+        fn every_target_is_replayed() {
+            let names: Vec<&str> = attentive_fuzz::TARGETS.iter().map(|target| target.name).collect();
+            assert_eq!(names, [$(stringify!($name)),*]);
+        }
+    };
+}
+
+targets! {
+    safetensors zip pickle sentencepiece tokenizer_json vocab config generation_config train_toml state metrics corpus
+    http html
+}
