@@ -1,5 +1,8 @@
 //! `attentive translate` and `attentive evaluate`.
 
+mod files;
+mod split;
+
 use super::{Outcome, finish, program, run};
 use attentive_text::tokenizer::Side;
 use attentive_text::tokenizer::train::{Kind, Trainer};
@@ -11,6 +14,10 @@ use std::sync::OnceLock;
 /// Text of nineteen letters and the full stop: with spaces and special tokens that makes the 24 tokens of the model.
 const TEXT: &str = "a dog runs on the grass. the old dog sleeps. cats hide in the trees. some children laugh. \
                     a big bear likes fish.\n";
+
+/// Sentences that the splitter tells apart by their capitals. The model cannot read these: they are words of their own, so that
+/// they are copied.
+const SENTENCES: [&str; 4] = ["A dog runs.", "A old dog sleeps.", "A cat hides in the trees.", "A bear."];
 
 /// A folder for the tests of this file.
 pub(super) fn folder() -> &'static Path {
@@ -331,176 +338,11 @@ fn going_on_as_the_translation_does_leaves_it_and_its_score_as_they_were() {
 }
 
 #[test]
-fn a_long_line_is_translated_sentence_by_sentence() {
-    // The model reads 64 tokens, and these are more.
-    let parts = ["a dog runs on the grass.", "the old dog sleeps.", "cats hide in the trees."];
-    let outcome = fed("--beam 1", format!("{}\nfish\n", parts.join(" ")).as_bytes());
-    let expected = fed("--beam 1", format!("{}\nfish\n", parts.join("\n")).as_bytes());
-    let expected = answered(&expected);
-    assert_eq!(answered(&outcome), [expected[..3].join(" "), expected[3].to_owned()]);
-
-    let outcome = fed("--alignments --beam 1", format!("{}\n", parts.join(" ")).as_bytes());
-    let (text, links) = answered(&outcome)[0].split_once(" ||| ").unwrap();
-    let sources: Vec<usize> =
-        links.split(' ').map(|link| link.split_once('-').unwrap().0.parse().unwrap()).collect();
-    assert_eq!(sources.len(), text.split_whitespace().count());
-    // The words of the last sentence are counted on from those before.
-    assert!(
-        sources.iter().any(|word| (10..15).contains(word)) && sources.iter().all(|&word| word < 15),
-        "{links}"
-    );
-}
-
-/// Sentences that the splitter tells apart by their capitals. The model cannot read these: they are words of their own, so that
-/// they are copied.
-const SENTENCES: [&str; 4] = ["A dog runs.", "A old dog sleeps.", "A cat hides in the trees.", "A bear."];
-
-#[test]
-fn a_paragraph_is_translated_sentence_by_sentence_and_its_white_space_stays() {
-    let [one, two, three, four] = SENTENCES;
-    let alone = fed("", format!("{}\n", SENTENCES.join("\n")).as_bytes());
-    let [a, b, c, d] = answered(&alone)[..] else { panic!("{}", alone.stdout) };
-    let input = format!("\t {one}  {two}\u{a0}{three} {four} \r\n\n{two} {one}\n   \n{four}");
-    let expected = format!("\t {a}  {b}\u{a0}{c} {d} \r\n\n{b} {a}\n   \n{d}\n");
-    assert_eq!(fed("", input.as_bytes()).stdout, expected);
-    assert_eq!(fed("--split sentences --batch 1 --threads 1", input.as_bytes()).stdout, expected);
-    let mut argument = translate("");
-    argument.arg(SENTENCES.join(" "));
-    assert_eq!(finish(argument).stdout, format!("{a} {b} {c} {d}\n"));
-    assert!([a, b, c, d].iter().all(|found| found.contains('A')), "{}", alone.stdout);
-}
-
-#[test]
-fn lists_and_scores_of_a_paragraph_are_those_of_its_sentences_joined() {
-    let answers = |input: String| -> Vec<serde_json::Value> {
-        let outcome = fed("--n-best 3 --json --alignments", input.as_bytes());
-        answered(&outcome).iter().map(|line| serde_json::from_str(line).unwrap()).collect()
-    };
-    let alone = answers(format!("{}\n", SENTENCES.join("\n")));
-    let whole = &answers(format!("{}\n", SENTENCES.join(" ")))[0];
-    for rank in 0..3 {
-        let found = &whole["hypotheses"][rank];
-        let of = |line: &serde_json::Value| line["hypotheses"][rank].clone();
-        let texts: Vec<String> =
-            alone.iter().map(|line| of(line)["text"].as_str().unwrap().to_owned()).collect();
-        assert_eq!(found["text"], texts.join(" "));
-        for name in ["tokens", "token_scores"] {
-            let parts = alone.iter().flat_map(|line| of(line)[name].as_array().unwrap().clone());
-            assert_eq!(found[name].as_array().unwrap(), &parts.collect::<Vec<_>>());
-        }
-        let score: f64 = alone.iter().map(|line| of(line)["score"].as_f64().unwrap()).sum();
-        assert!((found["score"].as_f64().unwrap() - score).abs() < 1e-4);
-
-        let (mut links, mut before) = (Vec::new(), [0, 0]);
-        for (line, text) in alone.iter().zip(&texts) {
-            for link in of(line)["alignment"].as_str().unwrap().split_whitespace() {
-                let (source, target) = link.split_once('-').unwrap();
-                let [source, target] = [source, target].map(|word| word.parse::<usize>().unwrap());
-                links.push(format!("{}-{}", before[0] + source, before[1] + target));
-            }
-            before[0] += line["source"].as_str().unwrap().split_whitespace().count();
-            before[1] += text.split_whitespace().count();
-        }
-        assert_eq!(found["alignment"], links.join(" "));
-    }
-    let outcome = fed("--n-best 2 --alignments", format!("  {} \r\n", SENTENCES.join(" ")).as_bytes());
-    assert!(answered(&outcome).iter().all(|line| line.split(" ||| ").all(|field| field == field.trim())));
-}
-
-#[test]
-fn lines_are_read_whole_where_that_is_asked_for_or_the_model_learned_it() {
-    let line = format!("{} {}\n", SENTENCES[0], SENTENCES[1]);
-    let [auto, lines] = ["", "--split lines"].map(|options| fed(options, line.as_bytes()).stdout);
-    assert_ne!(auto, lines);
-    let of_share = |share: &str, options: &str| {
-        let model = folder().join(format!("share-{share}"));
-        make_model(&model);
-        let config = std::fs::read_to_string(model.join("config.json")).unwrap();
-        let key = format!("{{\"attentive_multi_sentence_share\": {share},");
-        std::fs::write(model.join("config.json"), config.replacen('{', &key, 1)).unwrap();
-        let input = file("share", line.as_bytes());
-        run(&format!("translate --model {} --input {} {options}", model.display(), input.display())).stdout
-    };
-    assert_eq!(of_share("0.05", ""), lines);
-    assert_eq!(of_share("0.05", "--split sentences"), auto);
-    assert_eq!(of_share("0.049", ""), auto);
-
-    // A prefix is of a line as a whole.
-    let prefixed = |options: &str| fed(&format!("--prefix a {options}"), line.as_bytes()).stdout;
-    assert_eq!(prefixed(""), prefixed("--split lines"));
-    assert_ne!(prefixed(""), prefixed("--split sentences"));
-    assert_eq!(fed("--alternatives 2", line.as_bytes()).stdout.lines().count(), 2);
-    run("translate --model a --split words").refused(&["--split", "auto", "sentences", "lines"]);
-}
-
-#[test]
-fn alternatives_of_a_line_that_is_too_long_are_refused_not_cut() {
-    let long = ["a dog runs on the grass.", "the old dog sleeps.", "cats hide in the trees."].join(" ");
-    let outcome = fed("--alternatives 2", format!("fish\n{long}\n").as_bytes());
-    assert_eq!(outcome.code, Some(1));
-    assert!(outcome.stderr.contains("the model can read at most 64: split it"), "{}", outcome.stderr);
-}
-
-#[test]
-fn a_sentence_that_is_too_long_is_read_in_pieces_and_none_of_it_is_lost() {
-    let long = ["dog runs on the grass"; 20].join(" ");
-    let outcome =
-        fed("--beam 1 --json", format!("a dog\n{long}\n{}\nfish\n", "grass".repeat(100)).as_bytes());
-    assert_eq!((outcome.code, outcome.stdout.lines().count(), &*outcome.stderr), (Some(0), 4, ""));
-    // The model reads 64 tokens at once: it writes at least as many sentences as there are pieces.
-    let ends = |line: &str| line.matches("\"</s>\"").count();
-    let lines: Vec<usize> = outcome.stdout.lines().map(ends).collect();
-    assert!(lines[0] == 1 && lines[1] >= 2 && lines[2] >= 2 && lines[3] == 1, "{lines:?}");
-}
-
-#[test]
 fn draws_follow_from_the_seed() {
     let draw =
         |options: &str| fed(&format!("--temperature 1.5 --top-k 20 {options}"), lines(5).as_bytes()).stdout;
     assert_eq!(draw("--seed 1"), draw("--seed 1 --batch 2"));
     assert_ne!(draw("--seed 1"), draw("--seed 2"));
-}
-
-#[test]
-fn a_file_is_written_whole_or_not_at_all() {
-    let output = file("kept", b"as it was\n");
-    let broken = file("broken", b"a dog\nbad \xFF\n");
-    let options = format!("--input {} --output {}", broken.display(), output.display());
-    finish(translate(&options)).failed(&["broken", "line 2", "UTF-8"]);
-    assert_eq!(std::fs::read_to_string(&output).unwrap(), "as it was\n");
-    let left = || {
-        std::fs::read_dir(folder()).unwrap().filter(|entry| {
-            let name = entry.as_ref().unwrap().file_name().into_string().unwrap();
-            name.contains("kept") && name.ends_with(".part")
-        })
-    };
-    assert_eq!(left().count(), 0);
-    // What was translated before the broken line has been written where it can be.
-    let outcome = fed("", b"a dog\nbad \xFF\n");
-    assert_eq!((outcome.code, outcome.stdout.lines().count()), (Some(1), 1), "{}", outcome.stderr);
-    outcome.says(&["standard input, line 2", "UTF-8"]);
-}
-
-#[test]
-fn the_advice_about_a_file_in_another_encoding_works() {
-    let latin = file("latin 1", b"caf\xe9 dog\n");
-    let wide: Vec<u8> =
-        [0xfeff].into_iter().chain("a dog\n".encode_utf16()).flat_map(u16::to_le_bytes).collect();
-    for path in [latin, file("wide", &wide)] {
-        let mut program = translate("--input");
-        program.arg(&path);
-        let outcome = finish(program);
-        outcome.failed(&["line 1", "UTF-8"]);
-        let Ok(version) = Command::new("iconv").arg("--version").output() else {
-            println!("skipped: there is no iconv");
-            return;
-        };
-        assert!(version.status.success());
-        let command = outcome.stderr.split('`').nth(1).unwrap();
-        assert!(Command::new("sh").args(["-c", command]).status().unwrap().success(), "{command}");
-        let converted = format!("{}.utf8", path.display());
-        assert!(std::fs::read_to_string(converted).unwrap().ends_with("dog\n"));
-    }
 }
 
 #[test]
@@ -530,34 +372,6 @@ fn an_emoji_comes_through_a_real_model() {
     let found = answered(&outcome);
     assert!(found[0].ends_with(" 😀") && found[1].starts_with("😀 "), "{found:?}");
     assert!(!found[2].contains('😀'), "{found:?}");
-}
-
-#[test]
-#[cfg(unix)]
-fn an_output_that_is_the_input_is_refused_by_whatever_name() {
-    let input = file("precious", b"a dog\n");
-    let link = folder().join("precious-link");
-    std::os::unix::fs::symlink(&input, &link).unwrap();
-    let hard = folder().join("precious-hard");
-    std::fs::hard_link(&input, &hard).unwrap();
-    let other = folder().join("model/..").join(input.file_name().unwrap());
-    for output in [&input, &link, &hard, &other] {
-        let options = format!("--input {} --output {}", input.display(), output.display());
-        finish(translate(&options)).misused(&["--input", "--output", "precious"]);
-        let model = folder().join("model");
-        for (source, reference) in [(&input, &file("else", b"a dog\n")), (&file("else", b"a dog\n"), &input)]
-        {
-            let [model, source, reference, output] =
-                [&model, source, reference, output].map(|path| path.display().to_string());
-            let files = format!("--source {source} --reference {reference} --output {output}");
-            run(&format!("evaluate --model {model} {files}")).misused(&["--output", "precious"]);
-        }
-    }
-    assert_eq!(std::fs::read(&input).unwrap(), b"a dog\n");
-    let model = folder().join("model").display().to_string();
-    run(&format!("convert --model {model} --out {model}/.")).misused(&["--model", "--out"]);
-    // A device is no file that could be lost.
-    assert_eq!(finish(translate("--input /dev/null --output /dev/null")).code, Some(0));
 }
 
 #[test]
@@ -600,93 +414,6 @@ fn a_language_token_that_a_model_of_one_language_reads_as_text_is_warned_about_o
     assert_eq!(outcome.stderr.lines().filter(|line| line.contains("language token")).count(), 1);
     outcome.says(&["2 lines", "`>>de<<`", "remove the token"]);
     finish(translate("--to de fish")).misused(&["--to", "`de`", "one language"]);
-}
-
-#[test]
-#[cfg(unix)]
-fn an_output_that_is_there_keeps_its_kind_and_its_mode() {
-    use std::os::unix::fs::{FileTypeExt, PermissionsExt};
-    let folder = folder().join("outputs");
-    std::fs::create_dir_all(&folder).unwrap();
-    let [real, link, pipe] = ["real.txt", "link.txt", "pipe"].map(|name| folder.join(name));
-    std::fs::write(&real, "old\n").unwrap();
-    std::fs::set_permissions(&real, std::fs::Permissions::from_mode(0o640)).unwrap();
-    std::os::unix::fs::symlink("real.txt", &link).unwrap();
-    let expected = format!("{}\n", answered(&fed("", b"a dog\n"))[0]);
-    let outcome = fed(&format!("--output {}", link.display()), b"a dog\n");
-    assert_eq!((outcome.code, std::fs::read_to_string(&real).unwrap()), (Some(0), expected.clone()));
-    assert!(link.is_symlink());
-    assert_eq!(std::fs::metadata(&real).unwrap().permissions().mode() & 0o777, 0o640);
-
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let reader = std::thread::spawn({
-        let pipe = pipe.clone();
-        move || std::fs::read_to_string(pipe).unwrap()
-    });
-    assert_eq!(fed(&format!("--output {}", pipe.display()), b"a dog\n").code, Some(0));
-    assert_eq!(reader.join().unwrap(), expected);
-    assert!(std::fs::metadata(&pipe).unwrap().file_type().is_fifo());
-}
-
-#[test]
-fn a_reader_that_goes_away_is_no_failure() {
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    let mut program = translate("--beam 1");
-    program.stdin(std::fs::File::open(file("many", lines(100).as_bytes())).unwrap()).stdout(writer);
-    let outcome = finish(program);
-    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn ctrl_c_ends_it_with_a_word_and_leaves_no_half_file() {
-    let output = folder().join("interrupted");
-    let (mut child, mut input, _) = talk(&format!("--output {}", output.display()));
-    input.write_all(b"a dog\n").unwrap();
-    let signal =
-        || assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
-    // Once the file beside is there, the handler is about to be.
-    let beside = || {
-        let names = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name());
-        names.filter(|name| name.to_string_lossy().starts_with(".interrupted")).count()
-    };
-    while beside() == 0 {
-        std::thread::sleep(std::time::Duration::from_millis(5));
-    }
-    std::thread::sleep(std::time::Duration::from_millis(200));
-    signal();
-    let status = child.wait().unwrap();
-    let mut said = String::new();
-    BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
-    assert_eq!((status.code(), said.as_str()), (Some(130), "attentive: interrupted\n"));
-    assert!(!output.exists() && beside() == 0);
-}
-
-#[test]
-#[cfg(target_os = "linux")]
-fn an_endless_stream_needs_no_more_memory_than_its_beginning() {
-    let (mut child, mut input, mut output) = talk("--beam 1 --max-length 2");
-    let status = format!("/proc/{}/status", child.id());
-    let peak = || -> usize {
-        let status = std::fs::read_to_string(&status).unwrap();
-        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
-        line.trim().trim_end_matches(" kB").parse().unwrap()
-    };
-    let writer = std::thread::spawn(move || {
-        let lines = lines(1000);
-        (0..8).for_each(|_| input.write_all(lines.as_bytes()).unwrap());
-        input
-    });
-    let mut read =
-        |count: usize| (0..count).for_each(|_| assert!(output.read_line(&mut String::new()).unwrap() > 0));
-    read(2000);
-    let early = peak();
-    read(6000);
-    let late = peak();
-    drop(writer.join().unwrap());
-    assert!(child.wait().unwrap().success());
-    assert!(late < early + 8 * 1024, "{early} kB became {late} kB");
 }
 
 #[test]

@@ -10,16 +10,11 @@ fn at<T: Real>(m: Matrix<T>, i: usize, j: usize) -> f64 {
 }
 
 /// The product by its definition, of operands rounded to bf16, in double precision.
-fn reference<B: Real, C: Real>(a: Matrix<bf16>, b: Matrix<B>, c: &[C], epilogue: Epilogue) -> Vec<f64> {
+fn reference<B: Real>(a: Matrix<bf16>, b: Matrix<B>) -> Vec<f64> {
     let rows: Vec<Vec<f64>> = (0..a.rows).map(|i| (0..a.cols).map(|k| at(a, i, k)).collect()).collect();
     let columns: Vec<Vec<f64>> = (0..b.cols).map(|j| (0..b.rows).map(|k| at(b, k, j)).collect()).collect();
-    let element = |i: usize, j: usize| {
-        let start = if epilogue.accumulate { c[i * b.cols + j].to_f32() as f64 } else { 0.0 };
-        let sum = start + rows[i].iter().zip(&columns[j]).map(|(a, b)| a * b).sum::<f64>();
-        let sum = sum + epilogue.bias.map_or(0.0, |bias| bias[j] as f64);
-        if epilogue.activation == Some(Activation::Relu) { sum.max(0.0) } else { sum }
-    };
-    (0..c.len()).map(|at| element(at / b.cols, at % b.cols)).collect()
+    let element = |i: usize, j: usize| rows[i].iter().zip(&columns[j]).map(|(a, b)| a * b).sum();
+    (0..a.rows * b.cols).map(|at| element(at / b.cols, at % b.cols)).collect()
 }
 
 /// The last ones have several blocks below each other, and a last one of one tile or of two; one stretch of `k` and more, with many
@@ -53,48 +48,70 @@ const SIZES: [[usize; 3]; 26] = [
     [112, 608, 48],
 ];
 
+/// Holds products of `b` against their definition, which is computed once for all instruction sets, results and epilogues.
+fn products_match<'b, B: Real>([m, k, n]: [usize; 3], b: &'b [B])
+where
+    Right<'b>: From<Matrix<'b, B>>,
+{
+    let a = rounded(1, m * k);
+    for transposed in 0..4 {
+        let a = if transposed & 1 == 0 { Matrix::new(&a, m, k) } else { Matrix::new(&a, k, m).t() };
+        let b = if transposed & 2 == 0 { Matrix::new(b, k, n) } else { Matrix::new(b, n, k).t() };
+        let product = reference(a, b);
+        for isa in Isa::present() {
+            product_matches::<B, f32>(isa, a, b, &product, 0.0);
+            product_matches::<B, bf16>(isa, a, b, &product, 1.0 / 256.0);
+        }
+    }
+}
+
+/// With and without what is added to and what is done at the end.
 fn product_matches<'b, B: Real, C: Real>(
     isa: Isa,
-    [m, k, n]: [usize; 3],
-    b: &'b [B],
+    a: Matrix<bf16>,
+    b: Matrix<'b, B>,
+    product: &[f64],
     tolerance: f64,
-    name: &str,
 ) where
     Right<'b>: From<Matrix<'b, B>>,
 {
-    let (a, bias) = (rounded(1, m * k), normal(3, n));
+    let (m, k, n) = (a.rows, a.cols, b.cols);
+    let (bias, before) = (normal(3, n), normal(4, m * n));
     let cpu = Cpu { isa, threads: Threads::new(2) };
-    for variant in 0..16 {
-        let a = if variant & 1 == 0 { Matrix::new(&a, m, k) } else { Matrix::new(&a, k, m).t() };
-        let b = if variant & 2 == 0 { Matrix::new(b, k, n) } else { Matrix::new(b, n, k).t() };
+    for (accumulate, finish) in [(false, false), (false, true), (true, false), (true, true)] {
         let epilogue = Epilogue {
-            accumulate: variant & 4 != 0,
-            bias: (variant & 8 != 0).then_some(&bias),
-            activation: (variant & 8 != 0).then_some(Activation::Relu),
-            streamed: variant & 4 == 0,
+            accumulate,
+            bias: finish.then_some(&bias),
+            activation: finish.then_some(Activation::Relu),
+            streamed: !accumulate,
         };
         let mut c = Aligned::<C>::zeros(m * n);
-        c.iter_mut().zip(normal(4, m * n)).for_each(|(c, x)| *c = C::from_f32(x));
-        let expected = reference(a, b, &c, epilogue);
+        c.iter_mut().zip(&before).for_each(|(c, x)| *c = C::from_f32(*x));
+        let expected: Vec<f64> = (0..m * n)
+            .map(|i| {
+                let sum = product[i] + if accumulate { c[i].to_f32() as f64 } else { 0.0 };
+                if finish { (sum + bias[i % n] as f64).max(0.0) } else { sum }
+            })
+            .collect();
         gemm_bf16(&cpu, a, b, &mut c, epilogue);
         for (c, expected) in c.iter().zip(&expected) {
             let error = (c.to_f32() as f64 - expected).abs();
             let near = tolerance * expected.abs() + 1e-6 * (k as f64 + 8.0);
-            assert!(error < near, "{isa} {name} {m} {k} {n} {variant}: {} {expected}", c.to_f32());
+            let types = [size_of::<B>(), size_of::<C>()];
+            assert!(
+                error < near,
+                "{isa} {types:?} {m} {k} {n} {accumulate} {finish}: {} {expected}",
+                c.to_f32()
+            );
         }
     }
 }
 
 #[test]
 fn products_match_the_definition_in_every_transposition_and_type_on_every_instruction_set() {
-    for isa in Isa::present() {
-        for size in SIZES {
-            let (wide, narrow) = (normal(2, size[1] * size[2]), rounded(2, size[1] * size[2]));
-            product_matches::<f32, f32>(isa, size, &wide, 0.0, "f32 to f32");
-            product_matches::<f32, bf16>(isa, size, &wide, 1.0 / 256.0, "f32 to bf16");
-            product_matches::<bf16, f32>(isa, size, &narrow, 0.0, "bf16 to f32");
-            product_matches::<bf16, bf16>(isa, size, &narrow, 1.0 / 256.0, "bf16 to bf16");
-        }
+    for size in SIZES {
+        products_match(size, &normal(2, size[1] * size[2]));
+        products_match(size, &rounded(2, size[1] * size[2]));
     }
 }
 
@@ -169,7 +186,7 @@ fn gradients_have_the_same_bits<C: Real>([m, n]: [usize; 2]) {
         let expected = product(1, &a, m, &b, n, false);
         let transposed = product(1, &b, n, &a, m, false);
         assert!((0..m * n).all(|i| expected[i] == transposed[i % n * m + i / n]), "{isa}, {k}");
-        for threads in [1, 2, 3] {
+        for threads in [1, 3] {
             assert!(product(threads, &a, m, &b, n, true) == expected, "{isa}, {k}, {threads} threads");
             assert!(product(threads, &b, n, &a, m, true) == transposed, "{isa}, {k}, {threads} threads");
         }
