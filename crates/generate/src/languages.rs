@@ -84,6 +84,11 @@ pub(crate) fn split_language(text: &str) -> (&str, &str) {
     text.split_at(text.len() - rest.len())
 }
 
+/// The code in the language token that a line begins with, behind white space: `de` of `>>de<< A dog runs.`
+pub fn named_language(line: &str) -> Option<&str> {
+    code_of(line.trim_start())
+}
+
 /// The code in the language token that a text begins with. A token has no space: `>> see << ` is text.
 fn code_of(text: &str) -> Option<&str> {
     let (code, _) = text.strip_prefix(">>")?.split_once("<<")?;

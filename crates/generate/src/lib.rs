@@ -57,7 +57,7 @@ pub use filter::{Banned, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty};
 pub use generator::{Generator, Results};
 pub use hypothesis::Hypothesis;
 pub use inspection::{HeadVectors, Inspection};
-pub use languages::TargetLanguages;
+pub use languages::{TargetLanguages, named_language};
 pub use options::{EarlyStopping, MaxLength, Options};
 pub use penalty::LengthPenalty;
 pub use request::Request;

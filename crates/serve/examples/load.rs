@@ -7,7 +7,8 @@
 //!
 //! Each client keeps a connection open and asks for one sentence after the other, from `--sentences FILE` (a line
 //! each) or of a few that are built in. It ends after `--seconds` or `--requests`, whichever comes first. With `--pid`
-//! it tells how much memory the server has at ten points on the way.
+//! it tells how much memory the server has at ten points on the way. `--idle N` opens N connections more, which ask for nothing
+//! (more than a thousand need `ulimit -n 4096`).
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Write};
@@ -27,6 +28,7 @@ const NUMBERS: [&str; 6] = [
 struct Load {
     address: String,
     clients: usize,
+    idle: usize,
     seconds: f64,
     requests: usize,
     pid: Option<u32>,
@@ -38,13 +40,21 @@ impl Load {
         let mut arguments = std::env::args().skip(1);
         let address = arguments.next().ok_or("an address such as 127.0.0.1:8080 is needed")?;
         let sentences = NUMBERS.map(str::to_owned).into();
-        let mut load =
-            Load { address, clients: 200, seconds: 10.0, requests: usize::MAX, pid: None, sentences };
+        let mut load = Load {
+            address,
+            clients: 200,
+            idle: 0,
+            seconds: 10.0,
+            requests: usize::MAX,
+            pid: None,
+            sentences,
+        };
         while let Some(name) = arguments.next() {
             let value = arguments.next().ok_or(format!("{name} needs a value"))?;
             let wrong = |error: &dyn std::fmt::Display| format!("{name} {value}: {error}");
             match &*name {
                 "--clients" => load.clients = value.parse().map_err(|error| wrong(&error))?,
+                "--idle" => load.idle = value.parse().map_err(|error| wrong(&error))?,
                 "--seconds" => load.seconds = value.parse().map_err(|error| wrong(&error))?,
                 "--requests" => load.requests = value.parse().map_err(|error| wrong(&error))?,
                 "--pid" => load.pid = Some(value.parse().map_err(|error| wrong(&error))?),
@@ -72,6 +82,10 @@ fn main() -> Result<(), String> {
     let load = Load::from_arguments()?;
     let failed = |error: Error| format!("{}: {error}", load.address);
     let before = counters(&load).map_err(failed)?;
+    let idle = (0..load.idle)
+        .map(|_| TcpStream::connect(&load.address))
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(failed)?;
     let begin = Instant::now();
     let asked = AtomicUsize::new(0);
     let seen: Vec<Seen> = std::thread::scope(|scope| {
@@ -91,6 +105,7 @@ fn main() -> Result<(), String> {
         clients.into_iter().map(|client| client.join().unwrap_or_default()).collect()
     });
     let seconds = begin.elapsed().as_secs_f64();
+    drop(idle);
     report(seen, seconds, &before, &counters(&load).map_err(failed)?);
     Ok(())
 }

@@ -7,7 +7,7 @@ use crate::model::Model;
 use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use attentive_generate::{Cut, Split};
+use attentive_generate::{Cut, Split, named_language};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -39,6 +39,17 @@ pub(crate) struct Chosen {
 impl Chosen {
     /// Cuts a text into what the model reads at once, each part with its language.
     pub fn cut(&self, text: &str, split: Split) -> Result<Cut, Refusal> {
+        let languages = &self.model.languages;
+        let unknown = |code: &&str| {
+            languages.are_chosen_by_token && languages.targets.iter().all(|own| own.token != **code)
+        };
+        if let Some(code) = text.lines().filter_map(named_language).find(unknown) {
+            let problem = format!(
+                "a line begins with >>{code}<<, but the model does not translate into this language; its languages are {}",
+                languages.codes()
+            );
+            return Err(Refusal::field("text", problem));
+        }
         let language = self.model.language_token(self.target.as_ref());
         Ok(self.model.codec.cut(text, &language, split)?)
     }
@@ -115,12 +126,14 @@ impl App {
     fn chosen(&self, place: usize, target: Option<&str>) -> Result<Chosen, Refusal> {
         let model = Arc::clone(&self.models()?[place]);
         let languages = &model.languages;
-        let known =
-            || languages.targets.iter().map(|one| format!("`{}`", one.code)).collect::<Vec<_>>().join(", ");
         let target = match target {
             Some(asked) if !languages.targets.is_empty() => {
-                let problem =
-                    || Refusal::field("target", format!("`{}` translates only into {}", model.name, known()));
+                let problem = || {
+                    Refusal::field(
+                        "target",
+                        format!("`{}` translates only into {}", model.name, languages.codes()),
+                    )
+                };
                 Some(languages.target(asked).ok_or_else(problem)?.clone())
             }
             _ => languages.targets.first().cloned(),

@@ -134,6 +134,11 @@ impl Languages {
         source && target.is_none_or(|asked| self.targets.is_empty() || self.target(asked).is_some())
     }
 
+    /// The codes of all targets, for a message.
+    pub fn codes(&self) -> String {
+        self.targets.iter().map(|target| format!("`{}`", target.code)).collect::<Vec<_>>().join(", ")
+    }
+
     /// The target that a client means.
     pub fn target(&self, asked: &str) -> Option<&Language> {
         self.targets.iter().find(|language| language.is(asked))

@@ -108,6 +108,8 @@ impl Codec {
                 return Ok(());
             }
         }
+        let (marker, line) = line.split_at(sentences::marker(line).len());
+        cut.push_space(marker);
         let mut end = 0;
         for sentence in sentences::split(line, self.reading.language.as_deref()) {
             cut.push_space(&line[end..sentence.start]);
@@ -148,7 +150,12 @@ impl Codec {
         let (before, after) = piece.split_at(middle);
         let (whole, rest) = (before.trim_end(), after.trim_start());
         self.cut_piece(cut, language, whole)?;
-        cut.push_space(&piece[whole.len()..piece.len() - rest.len()]);
+        let space = &piece[whole.len()..piece.len() - rest.len()];
+        cut.push_space(space);
+        // Languages without spaces have no words that could go on.
+        if space.is_empty() && sentences::need_space(whole, rest) {
+            cut.go_on_with_word();
+        }
         self.cut_piece(cut, language, rest)
     }
 

@@ -8,8 +8,10 @@ use attentive_text::sentences;
 pub struct Cut {
     /// The parts, in order; none in a text of white space.
     pub parts: Vec<Part>,
-    /// The white space before each part, and behind the last.
+    /// The white space before each part, and behind the last; the mark of a list belongs to it.
     gaps: Vec<String>,
+    /// The places of parts that go on with a word.
+    inside_words: Vec<usize>,
     words: Words,
 }
 
@@ -43,6 +45,11 @@ impl Cut {
         self.words.push(space);
     }
 
+    /// Says that the next part goes on with the word that the last one ends with.
+    pub(super) fn go_on_with_word(&mut self) {
+        self.inside_words.push(self.parts.len());
+    }
+
     /// Adds a part of this text, and counts the words before it.
     pub(super) fn push_part(&mut self, text: &str, part: Part) {
         self.parts.push(Part { words_before: self.words.before(text), ..part });
@@ -56,10 +63,11 @@ impl Cut {
     }
 
     /// What stands between `text`, the translation so far, and `next`, the translation of the part at `place`: the white space
-    /// of the source, or a space where `next` needs one and the language of the source does not.
+    /// of the source, or a space where `next` needs one and the language of the source does not. Pieces of a word have none.
     pub fn gap(&self, place: usize, text: &str, next: &str) -> &str {
         let gap = &*self.gaps[place];
-        if gap.is_empty() && sentences::need_space(text, next) { " " } else { gap }
+        let is_apart = !self.inside_words.contains(&place);
+        if gap.is_empty() && is_apart && sentences::need_space(text, next) { " " } else { gap }
     }
 
     /// The white space behind the last part.
@@ -120,5 +128,8 @@ mod tests {
         assert_eq!(cut.gap(1, "良い。", "はい。"), "");
         assert_eq!(cut.gap(2, "Good. Yes.", "Well."), "\t");
         assert_eq!(cut.parts.iter().map(|part| part.words_before).collect::<Vec<_>>(), [0, 0, 1]);
+        cut.go_on_with_word();
+        cut.push_part("x", Part::default());
+        assert_eq!(cut.gap(3, "Good. Yes.\tWel", "l."), "");
     }
 }

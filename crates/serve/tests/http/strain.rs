@@ -125,13 +125,23 @@ fn bodies_that_make_no_sense_are_refused_and_the_next_is_served() {
             );
         }
     }
-    for text in
-        ["\u{0}", "\u{feff}", "🙂🙂", "\u{202e}", "</s>", "<pad> <unk>", ">>de<<", ">>xx<< one", "a\u{301}"]
-    {
+    for text in ["\u{0}", "\u{feff}", "🙂🙂", "\u{202e}", "</s>", "<pad> <unk>", ">>de<<", "a\u{301}"] {
         let ask = json!({"q": text, "source": "en", "target": "de"});
         assert_eq!(server.post("/translate", &ask).status, 200, "{text:?}");
         assert!(server.post("/v1/attention", &json!({"text": text})).status < 500, "{text:?}");
     }
+}
+
+#[test]
+fn a_language_that_a_text_names_and_the_model_does_not_know_is_refused() {
+    let server = Running::start(Settings::default());
+    let ask = |text: &str| server.post("/translate", &json!({"q": text, "source": "en", "target": "de"}));
+    let refused = ask("one\n >>xx<< two");
+    assert_eq!(refused.status, 400);
+    for word in [">>xx<<", "`de`", "`fr`"] {
+        assert!(refused.text().contains(word), "{}", refused.text());
+    }
+    assert_eq!(ask(">> xx << one").status, 200);
 }
 
 #[test]

@@ -9,11 +9,13 @@
 
 mod before;
 mod language;
+mod marker;
 mod next;
 mod stop;
 
 use before::Word;
 use language::Language;
+pub use marker::marker;
 use next::Next;
 use std::ops::Range;
 use stop::Stop;
