@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use attentive_generate::{
-    AttentionKind, AttentionMatrix, Generator, Look, Options, Seq2Seq, TransformerSteps,
+    AttentionKind, AttentionMatrix, Generator, Look, MaxLength, Options, Seq2Seq, TransformerSteps,
 };
 use attentive_model::families::transformer::Transformer;
 use attentive_text::tokenizer::{Side, Tokenizer};
@@ -11,6 +11,9 @@ use std::path::Path;
 
 /// Sentences that are decoded together.
 const BATCH: usize = 128;
+
+/// No number needs more, and what an untrained model writes has no end of its own.
+const LONGEST: MaxLength = MaxLength::SourceAnd(16);
 
 /// A model with its tokenizer.
 pub(super) struct Translator {
@@ -38,7 +41,7 @@ impl Translator {
     pub(super) fn load(folder: &Path, settings: &Settings) -> Result<Translator, Error> {
         let backend = settings.backend().map_err(attentive_train::Error::from)?;
         let model = Transformer::load_packed(&backend, folder)?;
-        let options = Options { batch: BATCH, ..Options::greedy() };
+        let options = Options { batch: BATCH, max_length: LONGEST, ..Options::greedy() };
         let generator = Generator::new(TransformerSteps::new(&backend, &model), options)?;
         Ok(Translator { model, generator, tokenizer: Tokenizer::load(folder)?.special_tokens_as_text() })
     }
