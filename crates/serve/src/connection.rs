@@ -7,6 +7,7 @@
 
 use crate::app::App;
 use crate::patient::Patient;
+use crate::peer::{Exchange, Peer, Stage};
 use crate::seats::{Seat, Seats};
 use axum::Router;
 use axum::http::Request;
@@ -14,7 +15,7 @@ use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioTimer;
 use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -101,16 +102,20 @@ async fn connection(
 ) {
     let _ = stream.set_nodelay(true);
     let patience = app.settings.limits.patience;
-    let io = Patient::new(TokioIo::new(stream), patience);
+    let stage = Arc::new(Stage::default());
+    let io = Patient::new(Peer::new(stream, Arc::clone(&stage)), patience);
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(patience).max_buf_size(64 << 10);
     let own = Arc::clone(seat);
     let service = service_fn(move |request: Request<Incoming>| {
-        let (busy, answer) = (own.begin(), router.clone().oneshot(request));
+        let (busy, exchange) = (own.begin(), Exchange::begin(&stage));
+        let answer = router.clone().oneshot(request.map(|body| exchange.read(body)));
         async move {
             let answer = answer.await?;
-            // Until the last of its body has been handed over, too.
-            Ok::<_, Infallible>(answer.map(|body| body.map_frame(move |frame| (&busy, frame).1)))
+            exchange.answer();
+            // Both last until the last of the body has been handed over.
+            let lasting = (busy, exchange);
+            Ok::<_, Infallible>(answer.map(|body| body.map_frame(move |frame| (&lasting, frame).1)))
         }
     });
     let served = http.serve_connection(io, service);

@@ -36,6 +36,7 @@ mod openapi;
 mod options;
 pub mod page;
 mod patient;
+mod peer;
 pub mod picture;
 mod queue;
 mod refusal;

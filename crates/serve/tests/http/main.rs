@@ -3,6 +3,7 @@
 mod access;
 mod attention;
 mod client;
+mod half_closed;
 mod leaving;
 mod libretranslate;
 mod openai;

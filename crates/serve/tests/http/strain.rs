@@ -6,11 +6,11 @@ use serde_json::json;
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
-const LONG: &str = "seven hundred and seventy-seven thousand seven hundred and seventy-seven";
+pub const LONG: &str = "seven hundred and seventy-seven thousand seven hundred and seventy-seven";
 
 /// Waits until something is so, for a while.
 #[track_caller]
-fn eventually(what: &str, so: impl Fn() -> bool) {
+pub fn eventually(what: &str, so: impl Fn() -> bool) {
     let begin = Instant::now();
     while !so() {
         assert!(begin.elapsed() < Duration::from_secs(30), "{what}");
@@ -19,7 +19,7 @@ fn eventually(what: &str, so: impl Fn() -> bool) {
 }
 
 /// A request that takes a while: as many tokens as can be, again and again.
-fn slow() -> serde_json::Value {
+pub fn slow() -> serde_json::Value {
     json!({"text": vec![LONG; 40], "min_length": 500, "max_length": 511, "beam": 8, "target": "de"})
 }
 
@@ -60,6 +60,7 @@ fn past_the_queue_there_is_a_refusal_at_once_and_room_again_later() {
     // Whoever goes away makes room.
     first.leave();
     eventually("there is room", || server.metric("attentive_queue_sentences") == 0.0);
+    assert_eq!(server.metric("attentive_sentences_total"), 0.0, "it was computed to its end");
     assert_eq!(server.post("/translate", &json!({"q": "one", "source": "en", "target": "de"})).status, 200);
 }
 
