@@ -1,7 +1,7 @@
 //! Texts on their way to the thread that computes, and back.
 
 use crate::app::{App, Chosen};
-use crate::draft;
+use crate::draft::Writing;
 use crate::refusal::Refusal;
 use crate::worker::{Decode, Decoded, Draft, Inspect, Inspected, Job, Sentence};
 use attentive_generate::{Alternatives, Cut, Hypothesis, Look, Options, Part, Request, Split, Translated};
@@ -43,9 +43,9 @@ pub(crate) struct Pending {
     order: Order,
     cut: Cut,
     reply: oneshot::Receiver<Result<Decoded, Refusal>>,
-    /// How far it is, if somebody watches: what comes, and what has come last of each part.
+    /// The drafts that come, if somebody watches, and what they say so far.
     progress: Option<mpsc::Receiver<Draft>>,
-    drafts: Vec<Draft>,
+    writing: Writing,
     until: Instant,
 }
 
@@ -126,8 +126,8 @@ impl App {
             let model = order.chosen.place;
             let job = Decode { model, sentences, progress: sender, reply, places: own };
             self.queue.push(Job::Decode(job))?;
-            let drafts = vec![Draft::default(); cut.parts.len()];
-            Ok(Pending { order: order.clone(), cut, reply: receiver, progress, drafts, until })
+            let writing = Writing::new(cut.parts.len(), order.max_tokens);
+            Ok(Pending { order: order.clone(), cut, reply: receiver, progress, writing, until })
         };
         cuts.into_iter().enumerate().map(begin).collect()
     }
@@ -246,16 +246,15 @@ impl App {
 }
 
 impl Pending {
-    /// The next draft of the text, and how many of its characters are certain; none when no more will come, or not in time.
-    pub async fn draft(&mut self) -> Option<(String, usize)> {
-        let draft = timeout_at(self.until, self.progress.as_mut()?.recv()).await.ok()??;
-        let place = draft.place;
-        self.drafts[place] = draft;
-        // A draft that cannot be read ends them; the answer will say why.
+    /// The next draft of the text, and how many of its bytes are certain; none when no more will come, or not in time.
+    pub async fn draft(&mut self) -> Option<(&str, usize)> {
         let codec = &self.order.chosen.model.codec;
-        match self.order.max_tokens {
-            Some(most) => draft::written(codec, &self.cut, &draft::shortened(&self.drafts, most)).ok(),
-            None => draft::written(codec, &self.cut, &self.drafts).ok(),
+        loop {
+            let draft = timeout_at(self.until, self.progress.as_mut()?.recv()).await.ok()??;
+            // A draft that cannot be read ends them; the answer will say why.
+            if self.writing.take(codec, &self.cut, draft).ok()? {
+                return Some(self.writing.text());
+            }
         }
     }
 

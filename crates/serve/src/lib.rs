@@ -23,6 +23,7 @@ mod body;
 mod connection;
 mod cors;
 mod decode;
+mod detokenizer;
 mod document;
 mod draft;
 mod error;

@@ -6,6 +6,7 @@
 use crate::app::{App, now};
 use crate::body::json;
 use crate::decode::{Done, Order, Pending};
+use crate::detokenizer::Detokenizer;
 use crate::options::{SamplingAsk, SearchAsk};
 use crate::refusal::Refusal;
 use crate::sse::{Events, Gone};
@@ -199,14 +200,13 @@ impl Wanted {
         }
         let eos = codec.spec().eos;
         let scored = best.tokens.iter().zip(&best.token_scores).filter(|(token, _)| **token != eos);
-        let (mut so_far, mut before) = (Vec::new(), String::new());
+        let mut so_far = Detokenizer::default();
         let mut tokens: Vec<(String, f32)> = Vec::new();
         for (&token, &score) in scored {
-            // What it adds to the text is its own text.
-            so_far.push(token);
-            let text = codec.text(&so_far).unwrap_or_default();
-            tokens.push((text.strip_prefix(&*before).unwrap_or_default().to_owned(), score));
-            before = text;
+            // What it adds to the text is its own text; of the tokens of one character the last adds it.
+            let before = so_far.text().len();
+            let added = so_far.push(codec, token).ok().and_then(|()| so_far.text().get(before..));
+            tokens.push((added.unwrap_or_default().to_owned(), score));
         }
         if cut.is_some() {
             // Those that the text has room for.
@@ -367,13 +367,14 @@ impl Stream<'_> {
         let stops = &self.wanted.stops;
         let mut told = String::new();
         while let Some((text, settled)) = pending.draft().await {
-            let certain: String = text.chars().take(settled).collect();
-            // One that is there may be part of a longer one that began before it.
-            let (cut, held) = (stops.cut(&certain).unwrap_or(&certain), stops.certain(&certain));
-            let certain = if cut.len() < held.len() { cut } else { held };
-            if let Some(more) = certain.strip_prefix(&told).filter(|more| !more.is_empty()) {
+            // What was told cannot be taken back.
+            let Some(fresh) = text[..settled].strip_prefix(&*told) else { continue };
+            // A stop that is there may be part of a longer one that began before it.
+            let (cut, held) = (stops.cut(fresh).unwrap_or(fresh), stops.certain(fresh));
+            let more = if cut.len() < held.len() { cut } else { held };
+            if !more.is_empty() {
                 self.chunk::<S>(S::delta(first, more)).await?;
-                told = certain.to_owned();
+                told.push_str(more);
             }
         }
         let done = match pending.wait(self.app).await {

@@ -100,11 +100,11 @@ struct Usage {
 
 /// A draft of a text, while it is being written.
 #[derive(Debug, Serialize)]
-struct Written {
+struct Written<'a> {
     /// Which of the texts.
     index: usize,
     /// What has been written of it.
-    text: String,
+    text: &'a str,
     /// How many of its characters cannot change any more.
     settled: usize,
 }
@@ -170,6 +170,7 @@ async fn stream(app: Arc<App>, order: Order, pending: Vec<Pending>, events: Even
     for (index, mut pending) in pending.into_iter().enumerate() {
         let told = async {
             while let Some((text, settled)) = pending.draft().await {
+                let settled = text[..settled].chars().count();
                 events.named("written", &Written { index, text, settled }).await?;
             }
             Ok::<(), Gone>(())
