@@ -1,5 +1,6 @@
 //! What all handlers share.
 
+use crate::aside::aside;
 use crate::auth::Keys;
 use crate::languages::Language;
 use crate::metrics::Metrics;
@@ -52,6 +53,12 @@ impl Chosen {
         }
         let language = self.model.language_token(self.target.as_ref());
         Ok(self.model.codec.cut(text, &language, split)?)
+    }
+
+    /// The same, away from the threads that answer connections.
+    pub async fn cut_aside(&self, text: &str, split: Split) -> Result<Cut, Refusal> {
+        let (chosen, text) = (self.clone(), text.to_owned());
+        aside(move || chosen.cut(&text, split)).await
     }
 }
 

@@ -1,9 +1,11 @@
 //! Texts on their way to the thread that computes, and back.
 
 use crate::app::{App, Chosen};
+use crate::aside::aside;
+use crate::decoded::Decoded;
 use crate::draft::Writing;
 use crate::refusal::Refusal;
-use crate::worker::{Decode, Decoded, Draft, Inspect, Inspected, Job, Sentence};
+use crate::worker::{Decode, Draft, Inspect, Inspected, Job, Sentence};
 use attentive_generate::{Alternatives, Cut, Hypothesis, Look, Options, Part, Request, Split, Translated};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -29,13 +31,6 @@ impl Order {
     pub fn new(chosen: Chosen, options: Options, split: Split) -> Order {
         Order { chosen, options, prefix: Vec::new(), split, align: false, max_tokens: None }
     }
-}
-
-/// Does what takes a while away from the threads that answer connections.
-async fn aside<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
-) -> Result<T, Refusal> {
-    tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(Refusal::fault()))
 }
 
 /// A text that is being translated.
@@ -168,7 +163,7 @@ impl App {
         let Order { chosen, options, prefix, split, .. } = order;
         let model = &chosen.model;
         self.check(field, &[text])?;
-        let cut = chosen.cut(text, *split)?;
+        let cut = chosen.cut_aside(text, *split).await?;
         let first = match &cut.parts[..] {
             [] => return Err(Refusal::field(field, "there is nothing to translate")),
             [one] => one,
@@ -207,7 +202,8 @@ impl App {
         let sentence = |request| Sentence { request, options: options.clone(), stream: 0, align: false };
         let sentences = requests.into_iter().map(sentence).collect();
         self.queue.push(Job::Decode(Decode { model, sentences, progress: None, reply, places }))?;
-        Ok(self.answer(receiver, until).await?.hypotheses)
+        let Decoded(found) = self.answer(receiver, until).await?;
+        Ok(found.into_iter().map(|found| found.into_iter().map(|one| one.hypothesis).collect()).collect())
     }
 
     /// Looks into a sentence and its translation.
@@ -261,20 +257,8 @@ impl Pending {
     /// Waits until it is translated. Whoever stops waiting costs nothing any more.
     pub async fn wait(self, app: &App) -> Result<Done, Refusal> {
         let Pending { order, cut, reply, until, .. } = self;
-        let mut decoded = app.answer(reply, until).await?;
-        if !order.prefix.is_empty() {
-            decoded = decoded.with_prefix_counted(order.options.penalty);
-        }
+        let decoded = app.answer(reply, until).await?;
         app.metrics.translated(&cut, &decoded);
-        if let Some(most) = order.max_tokens {
-            decoded.shorten(most);
-        }
-        aside(move || {
-            let best = order.chosen.model.codec.join(&cut, &decoded.parts())?;
-            let is_whole = decoded.hypotheses.len() == cut.parts.len();
-            let ended = (0..best.len()).map(|rank| is_whole && decoded.ended(rank)).collect();
-            Ok(Done { cut, best, ended })
-        })
-        .await
+        aside(move || decoded.finish(&order, cut)).await
     }
 }

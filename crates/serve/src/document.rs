@@ -1,6 +1,7 @@
 //! HTML documents: their sentences are translated like texts, and their tags follow the words that they were around.
 
 use crate::app::App;
+use crate::aside::aside;
 use crate::decode::{Done, Order};
 use crate::refusal::Refusal;
 use attentive_generate::{Cut, Translated};
@@ -40,17 +41,27 @@ impl App {
         documents: &[String],
     ) -> Result<Vec<Done>, Refusal> {
         self.check(field, documents)?;
-        let documents: Vec<Document> = documents.iter().map(|html| Document::parse(html)).collect();
-        let lines: Vec<String> =
-            documents.iter().flat_map(|document| document.blocks().iter().map(Block::line)).collect();
+        let documents: Arc<[String]> = documents.into();
+        let lines = {
+            let documents = Arc::clone(&documents);
+            let lines = |html: &String| Document::parse(html).blocks().iter().map(Block::line).collect();
+            aside(move || Ok(documents.iter().flat_map::<Vec<String>, _>(lines).collect::<Vec<String>>()))
+                .await?
+        };
         // Tags are placed by alignment.
         let order = Order { align: true, ..order.clone() };
-        let mut done = self.all(self.begin(&order, &lines, false).await?).await?.into_iter();
-        let count = order.options.n_best;
-        let whole = |document: &Document| {
-            render(document, &done.by_ref().take(document.blocks().len()).collect::<Vec<_>>(), count)
-        };
-        Ok(documents.iter().map(whole).collect())
+        let done = self.all(self.begin(&order, &lines, false).await?).await?;
+        aside(move || {
+            let mut done = done.into_iter();
+            let whole = |html: &String| {
+                // A document borrows its text, which no thread can take along: it is parsed again.
+                let document = Document::parse(html);
+                let blocks: Vec<Done> = done.by_ref().take(document.blocks().len()).collect();
+                render(&document, &blocks, order.options.n_best)
+            };
+            Ok(documents.iter().map(whole).collect())
+        })
+        .await
     }
 }
 

@@ -17,12 +17,14 @@
 //! ```
 
 mod app;
+mod aside;
 pub mod attention;
 mod auth;
 mod body;
 mod connection;
 mod cors;
 mod decode;
+mod decoded;
 mod detokenizer;
 mod document;
 mod draft;

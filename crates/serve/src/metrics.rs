@@ -1,7 +1,7 @@
 //! Numbers about the server, as Prometheus reads them.
 
+use crate::decoded::Decoded;
 use crate::queue::Queue;
-use crate::worker::Decoded;
 use attentive_generate::Cut;
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -56,8 +56,8 @@ impl Metrics {
     /// A text was translated.
     pub fn translated(&self, cut: &Cut, decoded: &Decoded) {
         add(&self.source_tokens, cut.source_tokens() as u64);
-        let best = decoded.hypotheses.iter().filter_map(|found| found.first());
-        add(&self.target_tokens, best.map(|best| best.tokens.len() as u64).sum());
+        let best = decoded.0.iter().filter_map(|found| found.first());
+        add(&self.target_tokens, best.map(|best| best.hypothesis.tokens.len() as u64).sum());
     }
 
     /// A step of decoding was made, for so many sentences, of which some were finished with it.

@@ -3,12 +3,12 @@
 //! Between two steps of decoding it looks for new jobs, and for clients that have gone away: their sentences are given up.
 
 use crate::app::App;
+use crate::decoded::{Decoded, Found};
 use crate::model::{Model, ModelPlace, Served};
 use crate::queue::Places;
 use crate::refusal::Refusal;
 use attentive_generate::{
-    AttentionMatrix, Generator, HeadVectors, Hypothesis, LengthPenalty, Link, Look, Options, Request,
-    Seq2Seq, WrittenPart,
+    AttentionMatrix, Codec, Generator, HeadVectors, Hypothesis, Look, Options, Request, Seq2Seq,
 };
 use attentive_tensor::Backend;
 use std::collections::HashMap;
@@ -44,65 +44,6 @@ pub(crate) struct Sentence {
     pub stream: u64,
     /// Whether its words are to be aligned.
     pub align: bool,
-}
-
-/// What came of sentences.
-#[derive(Debug, Default)]
-pub(crate) struct Decoded {
-    /// Of each sentence, best first.
-    pub hypotheses: Vec<Vec<Hypothesis>>,
-    /// Of each hypothesis of each sentence; none of a sentence that was not to be aligned.
-    pub links: Vec<Vec<Vec<Link>>>,
-}
-
-impl Decoded {
-    /// Scores of the first sentence, which has the prefix, as if the model had found the prefix; best first.
-    pub fn with_prefix_counted(mut self, penalty: LengthPenalty) -> Decoded {
-        let (Some(found), Some(links)) = (self.hypotheses.first_mut(), self.links.first_mut()) else {
-            return self;
-        };
-        links.resize(found.len(), Vec::new());
-        let scored = found.drain(..).map(|one| one.with_prefix_counted(penalty));
-        let mut scored: Vec<(Hypothesis, Vec<Link>)> = scored.zip(links.drain(..)).collect();
-        scored.sort_by(|(a, _), (b, _)| b.score.total_cmp(&a.score));
-        (*found, *links) = scored.into_iter().unzip();
-        self
-    }
-
-    /// Leaves the first `most` tokens of each translation of the text, and the sentences that the best one has any of: what follows
-    /// is cut off, as if the search had ended there.
-    pub fn shorten(&mut self, most: usize) {
-        let ranks = self.hypotheses.iter().map(Vec::len).max().unwrap_or(0);
-        for found in &mut self.hypotheses {
-            // A sentence that has fewer takes part with its last.
-            found.extend(found.last().cloned().into_iter().cycle().take(ranks - found.len()));
-        }
-        for rank in 0..ranks {
-            let mut left = most;
-            for one in self.hypotheses.iter_mut().filter_map(|found| found.get_mut(rank)) {
-                if one.tokens.len() > left {
-                    one.tokens.truncate(left);
-                    one.token_scores.truncate(left);
-                    one.ended = false;
-                }
-                left -= one.tokens.len();
-            }
-        }
-        let is_written = |found: &Vec<Hypothesis>| found.first().is_some_and(|one| !one.tokens.is_empty());
-        self.hypotheses.truncate(self.hypotheses.iter().take_while(|found| is_written(found)).count());
-    }
-
-    /// Whether the translation of this rank came to its end. A sentence that has fewer takes part with its last.
-    pub fn ended(&self, rank: usize) -> bool {
-        self.hypotheses.iter().all(|found| found.get(rank).or(found.last()).is_none_or(|one| one.ended))
-    }
-
-    /// What was written for each sentence.
-    pub fn parts(&self) -> Vec<WrittenPart<'_>> {
-        let links = |place| self.links.get(place).map_or(&[][..], Vec::as_slice);
-        let hypotheses = self.hypotheses.iter().enumerate();
-        hypotheses.map(|(place, hypotheses)| WrittenPart { hypotheses, links: links(place) }).collect()
-    }
 }
 
 /// What has been written of a sentence.
@@ -224,8 +165,11 @@ struct Desk {
 struct Open {
     job: Decode,
     /// The numbers of its sentences, and what came of each.
-    results: Vec<(u64, Option<Vec<Hypothesis>>)>,
+    results: Vec<(u64, Option<Outcome>)>,
 }
+
+/// The translations of a sentence.
+type Outcome = Result<Vec<Found>, Refusal>;
 
 impl Desk {
     fn decode(&mut self, mut job: Decode) {
@@ -254,6 +198,8 @@ impl Desk {
         self.jobs.insert(first, Open { job, results });
     }
 
+    /// Looks into a sentence. The weights are computed here, not where they are waited for, because the backend computes them, and
+    /// only one thread computes.
     fn inspect(&self, Inspect { source, target, looks, vectors, reply, places, .. }: Inspect) {
         if reply.is_closed() {
             return;
@@ -303,14 +249,15 @@ impl Desk {
                 if result.is_some() {
                     continue;
                 }
-                *result = self.generator.take(*number);
-                let Some(found) = result else { continue };
+                let Some(found) = self.generator.take(*number) else { continue };
                 finished += 1;
                 if let Some(progress) = &open.job.progress {
                     let tokens = found.first().map_or(Vec::new(), |best| best.tokens.clone());
                     let settled = tokens.len();
                     let _ = progress.try_send(Draft { place, tokens, settled, finished: true });
                 }
+                let sentence = &open.job.sentences[place];
+                *result = Some(align(self.generator.model(), &self.model.codec, sentence, found));
             }
             if open.results.iter().all(|(_, result)| result.is_some()) {
                 done.push(*first);
@@ -328,37 +275,35 @@ impl Desk {
         for (number, _) in &results {
             self.sentences.remove(number);
         }
-        let hypotheses: Vec<Vec<Hypothesis>> =
-            results.into_iter().map(|(_, result)| result.unwrap_or_default()).collect();
-        let links = self.align(&job.sentences, &hypotheses);
+        let found = results.into_iter().filter_map(|(_, result)| result).collect::<Result<Vec<_>, _>>();
         // Whoever reads the answer and asks again at once must find the places free.
         drop(job.places);
-        let _ = job.reply.send(links.map(|links| Decoded { hypotheses, links }));
+        let _ = job.reply.send(found.map(Decoded));
     }
+}
 
-    /// The alignments of all hypotheses of the sentences that are to be aligned; none of the others.
-    fn align(
-        &self,
-        sentences: &[Sentence],
-        hypotheses: &[Vec<Hypothesis>],
-    ) -> Result<Vec<Vec<Vec<Link>>>, Refusal> {
-        let (steps, codec) = (self.generator.model(), &self.model.codec);
-        let look = Look::for_alignment(&steps.spec());
-        let of_sentence =
-            |(sentence, found): (&Sentence, &Vec<Hypothesis>)| -> Result<Vec<Vec<Link>>, Refusal> {
-                if !sentence.align {
-                    return Ok(Vec::new());
-                }
-                let source = &sentence.request.source[..];
-                let pairs: Vec<(&[u32], &[u32])> =
-                    found.iter().map(|one| (source, &one.tokens[..])).collect();
-                let matrices = steps.attention(&pairs, look)?;
-                let links =
-                    |(matrix, one): (&AttentionMatrix, &Hypothesis)| codec.align(matrix, source, &one.tokens);
-                Ok(matrices.iter().zip(found).map(links).collect())
-            };
-        sentences.iter().zip(hypotheses).map(of_sentence).collect()
+/// The translations of a sentence, aligned if they are to be.
+///
+/// Only the model knows the weights that alignments are made from, and only this thread has the model. They are computed for each
+/// sentence as soon as it is finished, so that nobody waits for all sentences of a document at once. The alignment itself is made
+/// here too: it takes little time beside the weights, and the weights need much more memory than it.
+fn align(
+    steps: &impl Seq2Seq,
+    codec: &Codec,
+    sentence: &Sentence,
+    hypotheses: Vec<Hypothesis>,
+) -> Result<Vec<Found>, Refusal> {
+    if !sentence.align {
+        return Ok(hypotheses.into_iter().map(Found::new).collect());
     }
+    let source = &sentence.request.source[..];
+    let pairs: Vec<(&[u32], &[u32])> = hypotheses.iter().map(|one| (source, &one.tokens[..])).collect();
+    let matrices = steps.attention(&pairs, Look::for_alignment(&steps.spec()))?;
+    let found = |(hypothesis, matrix): (Hypothesis, AttentionMatrix)| {
+        let links = codec.align(&matrix, source, &hypothesis.tokens);
+        Found { hypothesis, links }
+    };
+    Ok(hypotheses.into_iter().zip(matrices).map(found).collect())
 }
 
 /// How many sentences a second are finished.

@@ -1,13 +1,14 @@
 //! Our own `POST /v1/attention`: who looks at whom, and with which queries, keys and values.
 
 use crate::app::{App, Chosen};
+use crate::aside;
 use crate::attention::{Attention, Kind};
 use crate::body::json;
 use crate::decode::Order;
 use crate::refusal::Refusal;
 use attentive_generate::{AttentionKind, Look, Options, Sizes, Split};
-use axum::Json;
 use axum::extract::{Request, State};
+use axum::response::Response;
 use serde::Deserialize;
 use std::sync::Arc;
 
@@ -40,10 +41,7 @@ struct VectorsAsk {
 /// Weights that one answer may have: as many as a hundred tokens in all heads of a large model.
 const MOST: usize = 4_000_000;
 
-pub(super) async fn attention(
-    State(app): State<Arc<App>>,
-    request: Request,
-) -> Result<Json<Attention>, Refusal> {
+pub(super) async fn attention(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
     let ask: Ask = json(&app, request).await?;
     let chosen = app.model(ask.model.as_deref(), ask.target.as_deref())?;
     let wanted = looks(&ask, &chosen.model.sizes)?;
@@ -51,7 +49,7 @@ pub(super) async fn attention(
     if let Some(asked) = vectors {
         check(asked, &chosen.model.sizes, "vectors")?;
     }
-    let source = source(&app, &chosen, &ask.text)?;
+    let source = source(&app, &chosen, &ask.text).await?;
     let until = app.until();
     let target = target(&app, &chosen, &ask).await?;
     let weights = |look: &Look| match look.kind {
@@ -68,19 +66,22 @@ pub(super) async fn attention(
     }
     let tokens = [source.clone(), target.clone()];
     let seen = app.inspect(chosen.place, tokens, wanted.clone(), vectors, until).await?;
-    let model = &chosen.model;
-    let weights = wanted.into_iter().zip(seen.weights);
-    let attention = Attention::new(&model.name, &model.codec, [&source, &target], weights);
-    Ok(Json(match vectors.zip(seen.vectors) {
-        Some((look, vectors)) => attention.with_vectors(look, vectors),
-        None => attention,
-    }))
+    aside::json(move || {
+        let model = &chosen.model;
+        let weights = wanted.into_iter().zip(seen.weights);
+        let attention = Attention::new(&model.name, &model.codec, [&source, &target], weights);
+        match vectors.zip(seen.vectors) {
+            Some((look, vectors)) => attention.with_vectors(look, vectors),
+            None => attention,
+        }
+    })
+    .await
 }
 
 /// The tokens of the source, which must be one that the model reads at once.
-fn source(app: &App, chosen: &Chosen, text: &str) -> Result<Vec<u32>, Refusal> {
+async fn source(app: &App, chosen: &Chosen, text: &str) -> Result<Vec<u32>, Refusal> {
     app.check("text", &[text])?;
-    let mut cut = chosen.cut(text, Split::Lines)?;
+    let mut cut = chosen.cut_aside(text, Split::Lines).await?;
     match cut.parts.len() {
         0 => Err(Refusal::field("text", "the text is empty")),
         1 => Ok(cut.parts.swap_remove(0).source),

@@ -1,6 +1,7 @@
 //! Our own `POST /v1/translate`: n-best lists, scores, alignments, prefixes, alternatives, and drafts as they are written.
 
 use crate::app::App;
+use crate::aside;
 use crate::body::json;
 use crate::decode::{Done, Order, Pending};
 use crate::document::Format;
@@ -160,7 +161,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
         return Ok(response);
     }
     let done = app.translate_as(ask.format, &order, "text", texts).await?;
-    Ok(Json(answer(&order.chosen.model, done, ask.alignments)).into_response())
+    aside::json(move || answer(&order.chosen.model, done, ask.alignments)).await
 }
 
 /// Writes drafts as they come, and then the answer. A client that has gone is not waited for.

@@ -1,0 +1,127 @@
+//! What the thread that computes has found, on its way to an answer. Nothing here needs the model, so that nothing of it happens on
+//! that thread.
+
+use crate::decode::{Done, Order};
+use crate::refusal::Refusal;
+use attentive_generate::{Codec, Cut, Hypothesis, LengthPenalty, Link, Translated, WrittenPart};
+
+/// What came of the sentences of a text: the translations of each, best first.
+#[derive(Debug, Default)]
+pub(crate) struct Decoded(pub Vec<Vec<Found>>);
+
+/// One translation of a sentence.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub hypothesis: Hypothesis,
+    /// Which word comes from which; none if nobody wants to know.
+    pub links: Vec<Link>,
+}
+
+impl Found {
+    /// A translation without an alignment.
+    pub fn new(hypothesis: Hypothesis) -> Found {
+        Found { hypothesis, links: Vec::new() }
+    }
+}
+
+impl Decoded {
+    /// The translations of the text, as the order wants them.
+    pub fn finish(mut self, order: &Order, cut: Cut) -> Result<Done, Refusal> {
+        let codec = &order.chosen.model.codec;
+        if !order.prefix.is_empty() {
+            self.count_prefix(order.options.penalty);
+        }
+        if let Some(most) = order.max_tokens {
+            self.shorten(most);
+        }
+        let is_whole = self.0.len() == cut.parts.len();
+        let ranks = self.0.iter().map(Vec::len).max().unwrap_or(0).max(1);
+        let ended = (0..ranks).map(|rank| is_whole && self.ended(rank)).collect();
+        Ok(Done { best: self.join(codec, &cut)?, ended, cut })
+    }
+
+    /// Gives the first sentence, which has the prefix, the scores that it would have if the model had found the prefix; best first.
+    fn count_prefix(&mut self, penalty: LengthPenalty) {
+        let Some(first) = self.0.first_mut() else { return };
+        for one in first.iter_mut() {
+            one.hypothesis = one.hypothesis.clone().with_prefix_counted(penalty);
+        }
+        first.sort_by(|a, b| b.hypothesis.score.total_cmp(&a.hypothesis.score));
+    }
+
+    /// Leaves the first `most` tokens of each translation of the text, and the sentences that the best one has any of: what follows
+    /// is cut off, as if the search had ended there.
+    fn shorten(&mut self, most: usize) {
+        let ranks = self.0.iter().map(Vec::len).max().unwrap_or(0);
+        for found in &mut self.0 {
+            // A sentence that has fewer takes part with its last.
+            found.extend(found.last().cloned().into_iter().cycle().take(ranks - found.len()));
+        }
+        for rank in 0..ranks {
+            let mut left = most;
+            for found in self.0.iter_mut().filter_map(|found| found.get_mut(rank)) {
+                let one = &mut found.hypothesis;
+                if one.tokens.len() > left {
+                    one.tokens.truncate(left);
+                    one.token_scores.truncate(left);
+                    one.ended = false;
+                }
+                left -= one.tokens.len();
+            }
+        }
+        let is_written =
+            |found: &Vec<Found>| found.first().is_some_and(|one| !one.hypothesis.tokens.is_empty());
+        self.0.truncate(self.0.iter().take_while(|found| is_written(found)).count());
+    }
+
+    /// Whether the translation of this rank came to its end. A sentence that has fewer takes part with its last.
+    fn ended(&self, rank: usize) -> bool {
+        self.0.iter().all(|found| found.get(rank).or(found.last()).is_none_or(|one| one.hypothesis.ended))
+    }
+
+    fn join(self, codec: &Codec, cut: &Cut) -> Result<Vec<Translated>, Refusal> {
+        type Parts = (Vec<Hypothesis>, Vec<Vec<Link>>);
+        let parts =
+            |found: Vec<Found>| -> Parts { found.into_iter().map(|one| (one.hypothesis, one.links)).unzip() };
+        let parts: Vec<Parts> = self.0.into_iter().map(parts).collect();
+        let written: Vec<WrittenPart<'_>> =
+            parts.iter().map(|(hypotheses, links)| WrittenPart { hypotheses, links }).collect();
+        Ok(codec.join(cut, &written)?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(tokens: &[u32], score: f32, links: &[Link]) -> Found {
+        let (tokens, token_scores) = (tokens.to_vec(), vec![score; tokens.len()]);
+        let hypothesis = Hypothesis { tokens, token_scores, score, ended: true };
+        Found { hypothesis, links: links.to_vec() }
+    }
+
+    fn tokens(decoded: &Decoded, rank: usize) -> Vec<Vec<u32>> {
+        decoded.0.iter().map(|found| found[rank].hypothesis.tokens.clone()).collect()
+    }
+
+    #[test]
+    fn an_alignment_stays_with_its_translation() {
+        let mut decoded = Decoded(vec![vec![found(&[1], -2.0, &[(0, 0)]), found(&[2, 3], -1.0, &[(0, 1)])]]);
+        decoded.count_prefix(LengthPenalty::Power(1.0));
+        assert_eq!((&tokens(&decoded, 0)[0][..], &decoded.0[0][0].links[..]), (&[2, 3][..], &[(0, 1)][..]));
+    }
+
+    #[test]
+    fn a_sentence_that_has_fewer_translations_repeats_its_last_and_how_it_is_aligned() {
+        let first = vec![found(&[1, 2], -1.0, &[(0, 0)])];
+        let second = vec![found(&[3, 4], -1.0, &[]), found(&[5], -2.0, &[])];
+        let mut decoded = Decoded(vec![first, second]);
+        decoded.shorten(3);
+        assert_eq!(tokens(&decoded, 0), [vec![1, 2], vec![3]]);
+        assert_eq!(tokens(&decoded, 1), [vec![1, 2], vec![5]]);
+        assert_eq!((decoded.ended(0), decoded.ended(1)), (false, true));
+        assert_eq!(decoded.0[0][1].links, [(0, 0)]);
+        decoded.shorten(2);
+        assert_eq!(tokens(&decoded, 0), [[1, 2]]);
+    }
+}
