@@ -37,6 +37,11 @@ pub trait Seq2Seq: Send {
     /// had: the same bits come from a pass over all tokens at once, and of that pass every attention can be seen.
     fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error>;
 
+    /// The `count` most probable tokens, 1 at least, in the place of each token of each target, best first, with their
+    /// log-probabilities: `[pair][token][rank]`. The pairs are those of [`Seq2Seq::attention`], and so are the bits: search need
+    /// not carry these tokens along.
+    fn top(&self, pairs: &[(&[u32], &[u32])], count: usize) -> Vec<Vec<Vec<Best>>>;
+
     /// All attentions of a source and what was written for it, to be looked into.
     fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection;
 
@@ -65,6 +70,9 @@ impl<M: Seq2Seq + ?Sized> Seq2Seq for Box<M> {
     }
     fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error> {
         (**self).attention(pairs, look)
+    }
+    fn top(&self, pairs: &[(&[u32], &[u32])], count: usize) -> Vec<Vec<Vec<Best>>> {
+        (**self).top(pairs, count)
     }
     fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection {
         (**self).inspect(source, target)

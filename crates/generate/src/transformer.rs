@@ -7,7 +7,7 @@ use crate::seq2seq::{Row, Seq2Seq, Sizes, Spec};
 use attentive_model::Sequences;
 use attentive_model::families::transformer::{Batch, Transformer};
 use attentive_model::layers::{Branch, BranchCache};
-use attentive_tensor::{AttentionWeights, Backend, Best, Tape, Tensor};
+use attentive_tensor::{AttentionWeights, Backend, Best, Tape, Tensor, Var};
 use std::fmt;
 use std::sync::Arc;
 
@@ -36,17 +36,26 @@ impl TransformerSteps {
 }
 
 impl TransformerSteps {
-    /// All attentions of a pass over pairs, the decoder's only if they are wanted.
-    fn watch(&self, pairs: &[(&[u32], &[u32])], decoder: bool) -> Vec<AttentionWeights> {
-        let backend = &self.backend;
-        let tape = Tape::inference(backend).watching();
+    /// Pairs of a source and a target, for a pass over all of their tokens at once.
+    fn batch(&self, pairs: &[(&[u32], &[u32])]) -> Batch {
         let signed = |tokens: &[u32]| tokens.iter().map(|&token| token as i32).collect::<Vec<i32>>();
         let pairs: Vec<_> = pairs.iter().map(|(source, target)| (signed(source), signed(target))).collect();
-        let batch = Batch::new(&**backend, &pairs, self.model.config().start as i32);
-        let memory = self.model.encode(&tape, &batch.source, &batch.source_sequences);
+        Batch::new(&*self.backend, &pairs, self.model.config().start as i32)
+    }
+
+    /// The hidden states before each token of all targets.
+    fn decode(&self, tape: &Tape, batch: &Batch) -> Var {
+        let memory = self.model.encode(tape, &batch.source, &batch.source_sequences);
+        self.model.decode(tape, &batch.input, &batch.target_sequences, &memory, &batch.source_sequences)
+    }
+
+    /// All attentions of a pass over pairs, the decoder's only if they are wanted.
+    fn watch(&self, pairs: &[(&[u32], &[u32])], decoder: bool) -> Vec<AttentionWeights> {
+        let (tape, batch) = (Tape::inference(&self.backend).watching(), self.batch(pairs));
         if decoder {
-            let (sources, targets) = (&batch.source_sequences, &batch.target_sequences);
-            self.model.decode(&tape, &batch.input, targets, &memory, sources);
+            self.decode(&tape, &batch);
+        } else {
+            self.model.encode(&tape, &batch.source, &batch.source_sequences);
         }
         tape.watched()
     }
@@ -116,6 +125,15 @@ impl Seq2Seq for TransformerSteps {
         let watched = self.watch(pairs, look.kind != AttentionKind::Encoder);
         let attention = &watched[look.place(config.encoder_layers)];
         Ok(AttentionMatrix::of(&*self.backend, attention, look.head))
+    }
+
+    fn top(&self, pairs: &[(&[u32], &[u32])], count: usize) -> Vec<Vec<Vec<Best>>> {
+        let tape = Tape::inference(&self.backend);
+        let hidden = self.decode(&tape, &self.batch(pairs));
+        let best = self.model.best(&tape, &hidden, count, true);
+        let row = |row: &[Best]| row.iter().copied().filter(|best| *best != Best::NONE).collect();
+        let mut rows = best.chunks_exact(count).map(row);
+        pairs.iter().map(|(_, target)| rows.by_ref().take(target.len()).collect()).collect()
     }
 
     fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection {

@@ -7,6 +7,7 @@ use crate::draft::Writing;
 use crate::refusal::Refusal;
 use crate::worker::{Decode, Draft, Inspect, Inspected, Job, Sentence};
 use attentive_generate::{Alternatives, Cut, Hypothesis, Look, Options, Part, Request, Split, Translated};
+use attentive_tensor::Best;
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
@@ -22,6 +23,8 @@ pub(crate) struct Order {
     pub split: Split,
     /// Whether words are to be aligned.
     pub align: bool,
+    /// How many of the most probable tokens are wanted in the place of each token.
+    pub top: usize,
     /// The most tokens of a translation as a whole.
     pub max_tokens: Option<usize>,
 }
@@ -29,7 +32,7 @@ pub(crate) struct Order {
 impl Order {
     /// The texts' translations and nothing more.
     pub fn new(chosen: Chosen, options: Options, split: Split) -> Order {
-        Order { chosen, options, prefix: Vec::new(), split, align: false, max_tokens: None }
+        Order { chosen, options, prefix: Vec::new(), split, align: false, top: 0, max_tokens: None }
     }
 }
 
@@ -55,6 +58,8 @@ pub(crate) struct Done {
     pub best: Vec<Translated>,
     /// Whether each came to its end.
     pub ended: Vec<bool>,
+    /// The most probable tokens in the place of each token of each; none if the order wants none.
+    pub top: Vec<Vec<Vec<Best>>>,
 }
 
 impl Done {
@@ -116,6 +121,7 @@ impl App {
                 options: order.options.clone(),
                 stream: ((number as u64) << 32) | place as u64,
                 align: order.align || part.wants_alignment(),
+                top: order.top,
             };
             let sentences = cut.parts.iter().enumerate().map(sentence).collect();
             let model = order.chosen.place;
@@ -186,7 +192,7 @@ impl App {
         let ended = found.iter().map(|one| one.ended).collect();
         let whole = |one| model.codec.translated(first, one);
         let best = found.into_iter().map(whole).collect::<Result<Vec<_>, _>>()?;
-        Ok(Done { cut, best, ended })
+        Ok(Done { cut, best, ended, top: Vec::new() })
     }
 
     /// Decodes sentences with the same options.
@@ -199,7 +205,8 @@ impl App {
     ) -> Result<Vec<Vec<Hypothesis>>, Refusal> {
         let places = self.queue.enter(requests.len())?;
         let (reply, receiver) = oneshot::channel();
-        let sentence = |request| Sentence { request, options: options.clone(), stream: 0, align: false };
+        let sentence =
+            |request| Sentence { request, options: options.clone(), stream: 0, align: false, top: 0 };
         let sentences = requests.into_iter().map(sentence).collect();
         self.queue.push(Job::Decode(Decode { model, sentences, progress: None, reply, places }))?;
         let Decoded(found) = self.answer(receiver, until).await?;

@@ -4,6 +4,7 @@
 use crate::decode::{Done, Order};
 use crate::refusal::Refusal;
 use attentive_generate::{Codec, Cut, Hypothesis, LengthPenalty, Link, Translated, WrittenPart};
+use attentive_tensor::Best;
 
 /// What came of the sentences of a text: the translations of each, best first.
 #[derive(Debug, Default)]
@@ -15,13 +16,8 @@ pub(crate) struct Found {
     pub hypothesis: Hypothesis,
     /// Which word comes from which; none if nobody wants to know.
     pub links: Vec<Link>,
-}
-
-impl Found {
-    /// A translation without an alignment.
-    pub fn new(hypothesis: Hypothesis) -> Found {
-        Found { hypothesis, links: Vec::new() }
-    }
+    /// The most probable tokens in the place of each of its tokens; none if nobody wants to know.
+    pub top: Vec<Vec<Best>>,
 }
 
 impl Decoded {
@@ -37,7 +33,8 @@ impl Decoded {
         let is_whole = self.0.len() == cut.parts.len();
         let ranks = self.0.iter().map(Vec::len).max().unwrap_or(0).max(1);
         let ended = (0..ranks).map(|rank| is_whole && self.ended(rank)).collect();
-        Ok(Done { best: self.join(codec, &cut)?, ended, cut })
+        let top = (0..ranks).map(|rank| self.top(rank)).collect();
+        Ok(Done { best: self.join(codec, &cut)?, ended, top, cut })
     }
 
     /// Gives the first sentence, which has the prefix, the scores that it would have if the model had found the prefix; best first.
@@ -65,6 +62,7 @@ impl Decoded {
                     one.tokens.truncate(left);
                     one.token_scores.truncate(left);
                     one.ended = false;
+                    found.top.truncate(left);
                 }
                 left -= one.tokens.len();
             }
@@ -74,9 +72,19 @@ impl Decoded {
         self.0.truncate(self.0.iter().take_while(|found| is_written(found)).count());
     }
 
-    /// Whether the translation of this rank came to its end. A sentence that has fewer takes part with its last.
+    /// The translation of each sentence that the one of this rank is made of. A sentence that has fewer takes part with its last.
+    fn rank(&self, rank: usize) -> impl Iterator<Item = &Found> {
+        self.0.iter().filter_map(move |found| found.get(rank).or(found.last()))
+    }
+
+    /// Whether the translation of this rank came to its end.
     fn ended(&self, rank: usize) -> bool {
-        self.0.iter().all(|found| found.get(rank).or(found.last()).is_none_or(|one| one.hypothesis.ended))
+        self.rank(rank).all(|one| one.hypothesis.ended)
+    }
+
+    /// The most probable tokens in the place of each token of the translation of this rank.
+    fn top(&self, rank: usize) -> Vec<Vec<Best>> {
+        self.rank(rank).flat_map(|one| one.top.iter().cloned()).collect()
     }
 
     fn join(self, codec: &Codec, cut: &Cut) -> Result<Vec<Translated>, Refusal> {
@@ -97,7 +105,13 @@ mod tests {
     fn found(tokens: &[u32], score: f32, links: &[Link]) -> Found {
         let (tokens, token_scores) = (tokens.to_vec(), vec![score; tokens.len()]);
         let hypothesis = Hypothesis { tokens, token_scores, score, ended: true };
-        Found { hypothesis, links: links.to_vec() }
+        let top = tokens_in_place(&hypothesis);
+        Found { hypothesis, links: links.to_vec(), top }
+    }
+
+    /// Each token itself, the most probable in its place.
+    fn tokens_in_place(hypothesis: &Hypothesis) -> Vec<Vec<Best>> {
+        hypothesis.tokens.iter().map(|&token| vec![Best { score: 0.0, token }]).collect()
     }
 
     fn tokens(decoded: &Decoded, rank: usize) -> Vec<Vec<u32>> {
@@ -121,6 +135,8 @@ mod tests {
         assert_eq!(tokens(&decoded, 1), [vec![1, 2], vec![5]]);
         assert_eq!((decoded.ended(0), decoded.ended(1)), (false, true));
         assert_eq!(decoded.0[0][1].links, [(0, 0)]);
+        let top: Vec<u32> = decoded.top(1).iter().map(|top| top[0].token).collect();
+        assert_eq!((top, decoded.top(0).len()), (vec![1, 2, 5], 3));
         decoded.shorten(2);
         assert_eq!(tokens(&decoded, 0), [[1, 2]]);
     }

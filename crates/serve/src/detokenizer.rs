@@ -60,6 +60,15 @@ impl Detokenizer {
         Ok(())
     }
 
+    /// What the text would get from one more token, which it does not get.
+    pub fn would_add(&self, codec: &Codec, token: u32) -> Result<String, Error> {
+        let window = &self.tokens[self.window()..];
+        let known = codec.text(window)?;
+        let whole = codec.text(&[window, &[token]].concat())?;
+        let new = whole.strip_prefix(known.trim_end_matches(INCOMPLETE)).unwrap_or_default();
+        Ok(new.trim_end_matches(INCOMPLETE).to_owned())
+    }
+
     /// The first token that a new one is decoded with.
     fn window(&self) -> usize {
         self.marks.iter().rev().nth(1).map_or(0, |mark| mark.tokens)
@@ -124,8 +133,10 @@ pub(crate) mod tests {
             for tokens in [encode(&codec, text), (0..300).map(any).collect()] {
                 let mut text = Detokenizer::default();
                 for (end, &token) in tokens.iter().enumerate() {
+                    let expected = text.text().to_owned() + &text.would_add(&codec, token).unwrap();
                     text.push(&codec, token).unwrap();
                     assert_eq!(text.text(), whole(&codec, &tokens[..=end]), "{model} {end}");
+                    assert_eq!(text.text(), expected, "{model} {end}");
                     let certain = &text.text()[..text.certain(end + 1)];
                     assert!(whole(&codec, &tokens).starts_with(certain), "{model} {end}: {certain}");
                 }

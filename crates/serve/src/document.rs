@@ -72,7 +72,7 @@ fn render(document: &Document, blocks: &[Done], count: usize) -> Done {
     cut.parts = blocks.iter().flat_map(|block| block.cut.parts.iter().cloned()).collect();
     let most = blocks.iter().map(|block| block.best.len()).max().unwrap_or(1).min(count);
     let (best, ended) = (0..most).map(|rank| render_rank(document, blocks, rank)).unzip();
-    Done { cut, best, ended }
+    Done { cut, best, ended, top: Vec::new() }
 }
 
 fn render_rank(document: &Document, blocks: &[Done], rank: usize) -> (Translated, bool) {

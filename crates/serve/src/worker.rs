@@ -44,6 +44,8 @@ pub(crate) struct Sentence {
     pub stream: u64,
     /// Whether its words are to be aligned.
     pub align: bool,
+    /// How many of the most probable tokens are wanted in the place of each token.
+    pub top: usize,
 }
 
 /// What has been written of a sentence.
@@ -174,12 +176,10 @@ type Outcome = Result<Vec<Found>, Refusal>;
 impl Desk {
     fn decode(&mut self, mut job: Decode) {
         let mut results = Vec::with_capacity(job.sentences.len());
-        for Sentence { request, options, stream, align } in std::mem::take(&mut job.sentences) {
-            match self.generator.push_with(request.clone(), options, stream) {
-                Ok(number) => {
-                    job.sentences.push(Sentence { request, options: Options::default(), stream, align });
-                    results.push((number, None));
-                }
+        for sentence in &mut job.sentences {
+            let (request, options) = (sentence.request.clone(), std::mem::take(&mut sentence.options));
+            match self.generator.push_with(request, options, sentence.stream) {
+                Ok(number) => results.push((number, None)),
                 Err(error) => {
                     results.iter().for_each(|(number, _)| self.generator.cancel(*number));
                     let _ = job.reply.send(Err(error.into()));
@@ -257,7 +257,7 @@ impl Desk {
                     let _ = progress.try_send(Draft { place, tokens, settled, finished: true });
                 }
                 let sentence = &open.job.sentences[place];
-                *result = Some(align(self.generator.model(), &self.model.codec, sentence, found));
+                *result = Some(look_back(self.generator.model(), &self.model.codec, sentence, found));
             }
             if open.results.iter().all(|(_, result)| result.is_some()) {
                 done.push(*first);
@@ -282,28 +282,33 @@ impl Desk {
     }
 }
 
-/// The translations of a sentence, aligned if they are to be.
+/// The translations of a sentence, with all else that is wanted of them.
 ///
-/// Only the model knows the weights that alignments are made from, and only this thread has the model. They are computed for each
-/// sentence as soon as it is finished, so that nobody waits for all sentences of a document at once. The alignment itself is made
-/// here too: it takes little time beside the weights, and the weights need much more memory than it.
-fn align(
+/// Only the model knows the weights that alignments are made from, and how probable other tokens were, and only this thread has the
+/// model. Both are computed for each sentence as soon as it is finished, so that nobody waits for all sentences of a document at
+/// once. Alignments are made here too: that takes little time beside the weights, which need much more memory.
+fn look_back(
     steps: &impl Seq2Seq,
     codec: &Codec,
     sentence: &Sentence,
     hypotheses: Vec<Hypothesis>,
 ) -> Result<Vec<Found>, Refusal> {
-    if !sentence.align {
-        return Ok(hypotheses.into_iter().map(Found::new).collect());
-    }
     let source = &sentence.request.source[..];
     let pairs: Vec<(&[u32], &[u32])> = hypotheses.iter().map(|one| (source, &one.tokens[..])).collect();
-    let matrices = steps.attention(&pairs, Look::for_alignment(&steps.spec()))?;
-    let found = |(hypothesis, matrix): (Hypothesis, AttentionMatrix)| {
-        let links = codec.align(&matrix, source, &hypothesis.tokens);
-        Found { hypothesis, links }
-    };
-    Ok(hypotheses.into_iter().zip(matrices).map(found).collect())
+    let mut links = vec![Vec::new(); hypotheses.len()];
+    if sentence.align {
+        let matrices = steps.attention(&pairs, Look::for_alignment(&steps.spec()))?;
+        let align = |(matrix, (source, target)): (&AttentionMatrix, &(&[u32], &[u32]))| {
+            codec.align(matrix, source, target)
+        };
+        links = matrices.iter().zip(&pairs).map(align).collect();
+    }
+    let mut top = vec![Vec::new(); hypotheses.len()];
+    if sentence.top > 0 {
+        top = steps.top(&pairs, sentence.top);
+    }
+    let found = hypotheses.into_iter().zip(links).zip(top);
+    Ok(found.map(|((hypothesis, links), top)| Found { hypothesis, links, top }).collect())
 }
 
 /// How many sentences a second are finished.

@@ -31,6 +31,30 @@ fn scores_are_the_log_probabilities_of_the_model() {
     }
 }
 
+#[test]
+fn the_most_probable_tokens_are_those_that_search_chose_from() {
+    let backend = backend(Precision::F32, 2);
+    for model in models(&backend) {
+        let sources = sources(9, 6, &model);
+        let found = results(&mut generator(&backend, &model, Options::greedy()), sources.clone());
+        let pairs: Vec<(&[u32], &[u32])> =
+            sources.iter().zip(&found).map(|(source, found)| (&source[..], &found[0].tokens[..])).collect();
+        let top = TransformerSteps::new(&backend, &model).top(&pairs, 3);
+        for (found, top) in found.iter().map(|found| &found[0]).zip(&top) {
+            assert_eq!(top.len(), found.tokens.len());
+            for ((token, score), top) in found.tokens.iter().zip(&found.token_scores).zip(top) {
+                assert_eq!((top[0].token, top[0].score.to_bits()), (*token, score.to_bits()));
+                assert!(top.len() == 3 && top.is_sorted_by(|a, b| a.score >= b.score), "{top:?}");
+            }
+        }
+        // The model has no more tokens than these, and pads with one of them.
+        let classes = model.config().vocab_size - 1;
+        let all = TransformerSteps::new(&backend, &model).top(&pairs[..1], classes + 5);
+        let sum: f32 = all[0][0].iter().map(|best| best.score.exp()).sum();
+        assert!(all[0][0].len() == classes && (sum - 1.0).abs() < 1e-4, "{sum}");
+    }
+}
+
 /// The log-probability of each token of a target, computed all at once.
 fn log_probabilities(
     backend: &Arc<dyn Backend>,

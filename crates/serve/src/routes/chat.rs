@@ -1,6 +1,7 @@
 //! OpenAI's `POST /v1/chat/completions`: the last message of the user is the text.
 
-use super::openai::{self, Content, Message, Style};
+use super::logprobs::Scored;
+use super::openai::{self, Ask, Content, Message, Style};
 use crate::app::App;
 use crate::refusal::Refusal;
 use crate::token::number;
@@ -10,6 +11,9 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 
 struct Chat;
+
+/// The most tokens in the place of one, as OpenAI has it.
+const MOST_TOP: usize = 20;
 
 impl Style for Chat {
     const ID: &'static str = "chatcmpl";
@@ -21,12 +25,32 @@ impl Style for Chat {
         json!({"index": index, "message": message, "logprobs": logprobs, "finish_reason": finish_reason})
     }
 
-    fn asks_for_logprobs(value: &Value) -> Option<bool> {
-        value.as_bool()
+    fn top_wanted(ask: &Ask) -> Result<Option<usize>, Refusal> {
+        let is_wanted = match &ask.logprobs {
+            None | Some(Value::Null) => false,
+            Some(value) => {
+                value.as_bool().ok_or_else(|| Refusal::field("logprobs", "must be true or false"))?
+            }
+        };
+        match ask.top_logprobs.unwrap_or(0) {
+            count if count > MOST_TOP => {
+                Err(Refusal::field("top_logprobs", format!("must be at most {MOST_TOP}, not {count}")))
+            }
+            count if count > 0 && !is_wanted => {
+                Err(Refusal::field("top_logprobs", "needs `logprobs` to be true"))
+            }
+            count => Ok(is_wanted.then_some(count)),
+        }
     }
 
-    fn logprobs(tokens: &[(String, f32)]) -> Value {
-        let token = |(text, score): &(String, f32)| json!({"token": text, "logprob": number(*score), "bytes": text.as_bytes(), "top_logprobs": []});
+    fn logprobs(tokens: &[Scored]) -> Value {
+        let one =
+            |text: &str, score| json!({"token": text, "logprob": number(score), "bytes": text.as_bytes()});
+        let token = |token: &Scored| {
+            let mut own = one(&token.text, token.score);
+            own["top_logprobs"] = token.top.iter().map(|(text, score)| one(text, *score)).collect();
+            own
+        };
         json!({"content": tokens.iter().map(token).collect::<Vec<_>>(), "refusal": null})
     }
 

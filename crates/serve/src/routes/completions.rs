@@ -1,15 +1,19 @@
 //! OpenAI's `POST /v1/completions`: the prompt is the text.
 
-use super::openai::{self, Style};
+use super::logprobs::Scored;
+use super::openai::{self, Ask, Style};
 use crate::app::App;
 use crate::refusal::Refusal;
 use crate::token::number;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
 struct Completion;
+
+/// The most tokens in the place of one, as OpenAI has it.
+const MOST_TOP: u64 = 5;
 
 impl Style for Completion {
     const ID: &'static str = "cmpl";
@@ -20,24 +24,31 @@ impl Style for Completion {
         json!({"index": index, "text": text, "logprobs": logprobs, "finish_reason": finish_reason})
     }
 
-    /// How many other tokens are told for each: none is possible.
-    fn asks_for_logprobs(value: &Value) -> Option<bool> {
-        match value {
-            Value::Bool(false) => Some(false),
-            value => (value.as_u64() == Some(0)).then_some(true),
+    fn top_wanted(ask: &Ask) -> Result<Option<usize>, Refusal> {
+        if ask.top_logprobs.is_some_and(|count| count > 0) {
+            return Err(Refusal::field("top_logprobs", "not supported: `logprobs` is the number here"));
+        }
+        match &ask.logprobs {
+            None | Some(Value::Null | Value::Bool(false)) => Ok(None),
+            Some(value) => match value.as_u64() {
+                Some(count) if count <= MOST_TOP => Ok(Some(count as usize)),
+                _ => Err(Refusal::field("logprobs", format!("must be a number from 0 to {MOST_TOP}"))),
+            },
         }
     }
 
-    fn logprobs(tokens: &[(String, f32)]) -> Value {
-        let (texts, scores): (Vec<&str>, Vec<f64>) =
-            tokens.iter().map(|(text, score)| (&text[..], number(*score))).unzip();
+    fn logprobs(tokens: &[Scored]) -> Value {
+        let texts: Vec<&str> = tokens.iter().map(|token| &token.text[..]).collect();
+        let scores: Vec<f64> = tokens.iter().map(|token| number(token.score)).collect();
         let offset = |offset: &mut usize, text: &&str| {
             let begin = *offset;
             *offset += text.chars().count();
             Some(begin)
         };
         let offsets: Vec<usize> = texts.iter().scan(0, offset).collect();
-        json!({"tokens": texts, "token_logprobs": scores, "top_logprobs": null, "text_offset": offsets})
+        let is_asked = tokens.iter().any(|token| !token.top.is_empty());
+        let top = is_asked.then(|| tokens.iter().map(by_text).collect::<Vec<Value>>());
+        json!({"tokens": texts, "token_logprobs": scores, "top_logprobs": top, "text_offset": offsets})
     }
 
     fn opening(_index: usize) -> Option<Value> {
@@ -51,6 +62,17 @@ impl Style for Completion {
     fn closing(index: usize, finish_reason: &str, logprobs: Value) -> Value {
         Completion::choice(index, "", finish_reason, logprobs)
     }
+}
+
+/// A token and the most probable tokens in its place, by their texts. The token itself need not be among these. Of tokens with the
+/// same text, as a word with and without a space has at the beginning, the first is told.
+fn by_text(token: &Scored) -> Value {
+    let mut top = Map::new();
+    top.insert(token.text.clone(), number(token.score).into());
+    for (text, score) in &token.top {
+        top.entry(text).or_insert_with(|| number(*score).into());
+    }
+    Value::Object(top)
 }
 
 pub(super) async fn complete(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {

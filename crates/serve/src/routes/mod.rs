@@ -6,6 +6,7 @@ mod completions;
 mod health;
 mod languages;
 mod libretranslate;
+mod logprobs;
 mod models;
 mod openai;
 mod translate;

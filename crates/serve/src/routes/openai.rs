@@ -3,16 +3,16 @@
 //! Without a temperature, or with 0, the model searches as it wants to, mostly with a beam; with one it draws. A streamed
 //! answer has the same text as one that is not: only what the search cannot change any more is sent.
 
+use super::logprobs::{self, Scored};
 use crate::app::{App, now};
 use crate::body::json;
 use crate::decode::{Done, Order, Pending};
-use crate::detokenizer::Detokenizer;
 use crate::options::{SamplingAsk, SearchAsk};
 use crate::refusal::Refusal;
 use crate::sse::{Events, Gone};
 use crate::stop::Stops;
 use crate::texts::OneOrMany;
-use attentive_generate::{Codec, Split, Translated};
+use attentive_generate::{Codec, Split};
 use axum::Json;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
@@ -37,8 +37,8 @@ pub(super) struct Ask {
     stream: Option<bool>,
     stream_options: Option<StreamOptions>,
     stop: Option<OneOrMany>,
-    logprobs: Option<Value>,
-    top_logprobs: Option<usize>,
+    pub logprobs: Option<Value>,
+    pub top_logprobs: Option<usize>,
     echo: Option<bool>,
     suffix: Option<String>,
     tools: Option<Value>,
@@ -92,11 +92,11 @@ pub(super) trait Style: Send + Sync + 'static {
     /// One of the results.
     fn choice(index: usize, text: &str, finish_reason: &str, logprobs: Value) -> Value;
 
-    /// Whether the value of `logprobs` asks for the log-probabilities of tokens; none if it makes no sense here.
-    fn asks_for_logprobs(value: &Value) -> Option<bool>;
+    /// How many of the most probable tokens are wanted in the place of each token; none if no log-probabilities are wanted.
+    fn top_wanted(ask: &Ask) -> Result<Option<usize>, Refusal>;
 
-    /// The log-probabilities of tokens, each with its text.
-    fn logprobs(tokens: &[(String, f32)]) -> Value;
+    /// The log-probabilities of tokens.
+    fn logprobs(tokens: &[Scored]) -> Value;
 
     /// The piece that begins one, if there is any.
     fn opening(index: usize) -> Option<Value>;
@@ -122,11 +122,6 @@ pub(super) async fn read(app: &App, request: Request) -> Result<Ask, Refusal> {
             "best_of",
             ask.best_of.is_some_and(|best_of| best_of != ask.n.unwrap_or(1)),
             "it must be equal to `n`",
-        ),
-        (
-            "top_logprobs",
-            ask.top_logprobs.is_some_and(|count| count > 0),
-            "only the tokens of the answer have log-probabilities",
         ),
         ("tools", asks(&ask.tools, &[]), NO_TOOLS),
         ("tool_choice", asks(&ask.tool_choice, &["none", "auto"]), NO_TOOLS),
@@ -175,45 +170,27 @@ struct Wanted {
 }
 
 impl Wanted {
-    fn new<S: Style>(ask: &Ask) -> Result<Wanted, Refusal> {
-        let logprobs = match &ask.logprobs {
-            None | Some(Value::Null) => Some(false),
-            Some(value) => S::asks_for_logprobs(value),
-        };
-        let problem = "not supported: only the tokens of the answer have log-probabilities";
-        let logprobs = logprobs.ok_or_else(|| Refusal::field("logprobs", problem))?;
-        Ok(Wanted { stops: Stops::new(ask.stop.as_ref().map_or(&[], OneOrMany::as_slice))?, logprobs })
-    }
-
     /// A result as it is told: its text, why it ends there, and the log-probabilities of its tokens, if they are wanted.
     fn result<'a, S: Style>(
         &self,
         codec: &Codec,
-        best: &'a Translated,
-        ended: bool,
+        done: &'a Done,
+        rank: usize,
     ) -> (&'a str, &'static str, Value) {
+        let best = &done.best[rank];
         let cut = self.stops.cut(&best.text);
         let text = cut.unwrap_or(&best.text);
-        let reason = if ended || cut.is_some() { "stop" } else { "length" };
+        let reason = if done.ended[rank] || cut.is_some() { "stop" } else { "length" };
         if !self.logprobs {
             return (text, reason, Value::Null);
         }
-        let eos = codec.spec().eos;
-        let scored = best.tokens.iter().zip(&best.token_scores).filter(|(token, _)| **token != eos);
-        let mut so_far = Detokenizer::default();
-        let mut tokens: Vec<(String, f32)> = Vec::new();
-        for (&token, &score) in scored {
-            // What it adds to the text is its own text; of the tokens of one character the last adds it.
-            let before = so_far.text().len();
-            let added = so_far.push(codec, token).ok().and_then(|()| so_far.text().get(before..));
-            tokens.push((added.unwrap_or_default().to_owned(), score));
-        }
+        let mut tokens = logprobs::scored(codec, best, done.top.get(rank).map_or(&[], Vec::as_slice));
         if cut.is_some() {
             // Those that the text has room for.
             let mut left = text.len() as isize;
-            tokens.retain(|(token, _)| {
+            tokens.retain(|token| {
                 let has_room = left > 0;
-                left -= token.len() as isize;
+                left -= token.text.len() as isize;
                 has_room
             });
         }
@@ -228,7 +205,9 @@ pub(super) async fn answer<S: Style>(
     field: &str,
     texts: &[String],
 ) -> Result<Response, Refusal> {
-    let wanted = Wanted::new::<S>(ask)?;
+    let top = S::top_wanted(ask)?;
+    let stops = Stops::new(ask.stop.as_ref().map_or(&[], OneOrMany::as_slice))?;
+    let wanted = Wanted { stops, logprobs: top.is_some() };
     let chosen = app.model(ask.model.as_deref(), None)?;
     let options =
         search(ask).options(&chosen.model.options, &app.settings.limits).map_err(in_openais_words)?;
@@ -237,7 +216,7 @@ pub(super) async fn answer<S: Style>(
     }
     let n = options.n_best;
     let max_tokens = ask.max_completion_tokens.or(ask.max_tokens);
-    let order = Order { max_tokens, ..Order::new(chosen, options, Split::Auto) };
+    let order = Order { max_tokens, top: top.unwrap_or(0), ..Order::new(chosen, options, Split::Auto) };
     let name = ask.model.clone().unwrap_or_else(|| order.chosen.model.name.clone());
     let frame = Frame { id: app.answer_id(S::ID), created: now(), model: name };
     if ask.stream == Some(true) {
@@ -255,10 +234,10 @@ pub(super) async fn answer<S: Style>(
     let done = app.translate(&order, field, texts).await?;
     let choices: Vec<Value> = done
         .iter()
-        .flat_map(|done| done.best.iter().zip(&done.ended).take(n))
+        .flat_map(|done| (0..done.best.len().min(n)).map(move |rank| (done, rank)))
         .enumerate()
-        .map(|(index, (best, ended))| {
-            let (text, reason, logprobs) = wanted.result::<S>(&order.chosen.model.codec, best, *ended);
+        .map(|(index, (done, rank))| {
+            let (text, reason, logprobs) = wanted.result::<S>(&order.chosen.model.codec, done, rank);
             S::choice(index, text, reason, logprobs)
         })
         .collect();
@@ -384,15 +363,14 @@ impl Stream<'_> {
                 return Err(Gone);
             }
         };
-        let best = done.best.iter().zip(&done.ended).take(self.order.options.n_best);
-        for (rank, (best, ended)) in best.enumerate() {
+        for rank in 0..done.best.len().min(self.order.options.n_best) {
             if rank > 0
                 && let Some(opening) = S::opening(first + rank)
             {
                 self.chunk::<S>(opening).await?;
             }
             let codec = &self.order.chosen.model.codec;
-            let (text, reason, logprobs) = self.wanted.result::<S>(codec, best, *ended);
+            let (text, reason, logprobs) = self.wanted.result::<S>(codec, &done, rank);
             // What was told cannot be taken back.
             let rest = text.strip_prefix(&told).unwrap_or_default();
             if !rest.is_empty() {

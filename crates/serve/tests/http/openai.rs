@@ -109,7 +109,9 @@ fn what_cannot_be_had_is_refused_by_the_name_it_has_here() {
         (400, "max_tokens", json!({"max_tokens": 0})),
         (400, "stop", json!({"stop": [1]})),
         (400, "stop", json!({"stop": ["a", "b", "c", "d", "e"]})),
-        (400, "logprobs", json!({"logprobs": 3})),
+        (400, "logprobs", json!({"logprobs": 6})),
+        (400, "logprobs", json!({"logprobs": -1})),
+        (400, "logprobs", json!({"logprobs": true})),
         (400, "logprobs", json!({"logprobs": "many"})),
         (400, "top_logprobs", json!({"top_logprobs": 2})),
         (400, "tools", json!({"tools": [{"type": "function", "function": {"name": "f"}}]})),
@@ -128,6 +130,17 @@ fn what_cannot_be_had_is_refused_by_the_name_it_has_here() {
         [json!([]), json!([{"role": "assistant", "content": "one"}]), json!([{"role": "user"}]), json!(null)]
     {
         server.post("/v1/chat/completions", &json!({"messages": messages})).refused(400, Some("messages"));
+    }
+    let one = json!([{"role": "user", "content": "one"}]);
+    for (field, change) in [
+        ("logprobs", json!({"logprobs": 1})),
+        ("top_logprobs", json!({"logprobs": true, "top_logprobs": 21})),
+        ("top_logprobs", json!({"logprobs": true, "top_logprobs": -1})),
+        ("top_logprobs", json!({"top_logprobs": 2})),
+    ] {
+        let mut ask = json!({"messages": one});
+        ask.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
+        server.post("/v1/chat/completions", &ask).refused(400, Some(field));
     }
     let image = json!([{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]);
     let message =
@@ -196,6 +209,46 @@ fn log_probabilities_are_those_of_our_own_route() {
     let content = chat["choices"][0]["logprobs"]["content"].as_array().unwrap().clone();
     let chat: Vec<f64> = content.iter().map(|token| token["logprob"].as_f64().unwrap()).collect();
     assert_eq!(chat, own[..own.len() - 1]);
+}
+
+#[test]
+fn the_most_probable_tokens_are_told_in_the_place_of_each() {
+    let server = Running::start(Settings::default());
+    // Two sentences, of which the second is cut short.
+    let text = "twenty-two\nninety-seven";
+    let ask = json!({"prompt": text, "logprobs": 5, "max_tokens": 7, "n": 2});
+    let answer = server.post("/v1/completions", &ask).ok();
+    for choice in answer["choices"].as_array().unwrap() {
+        let logprobs = &choice["logprobs"];
+        let tokens = logprobs["tokens"].as_array().unwrap();
+        let top = logprobs["top_logprobs"].as_array().unwrap();
+        assert!(!tokens.is_empty() && top.len() == tokens.len(), "{logprobs}");
+        for ((token, score), top) in
+            tokens.iter().zip(logprobs["token_logprobs"].as_array().unwrap()).zip(top)
+        {
+            let top = top.as_object().unwrap();
+            assert!((2..=6).contains(&top.len()), "{top:?}");
+            assert_eq!(&top[token.as_str().unwrap()], score);
+            assert!(top.values().map(|score| score.as_f64().unwrap().exp()).sum::<f64>() < 1.0001);
+        }
+    }
+    let messages = json!([{"role": "user", "content": "twenty-two"}]);
+    let mut ask = json!({"messages": messages, "logprobs": true, "top_logprobs": 20});
+    let chat = server.post("/v1/chat/completions", &ask).ok();
+    let content = chat["choices"][0]["logprobs"]["content"].clone();
+    for token in content.as_array().unwrap() {
+        let top = token["top_logprobs"].as_array().unwrap();
+        let scores: Vec<f64> = top.iter().map(|other| other["logprob"].as_f64().unwrap()).collect();
+        assert!(top.len() == 20 && scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+        // The model is sure of itself: the token that it wrote is the first.
+        assert_eq!((&top[0]["token"], &top[0]["logprob"]), (&token["token"], &token["logprob"]));
+        assert_eq!(top[0]["bytes"], token["bytes"]);
+        // Another language, or the end, may come in any place; each has a name.
+        assert!(top.iter().all(|other| other["token"] != ""), "{top:?}");
+    }
+    ask["stream"] = json!(true);
+    let chunks = data(&server.post("/v1/chat/completions", &ask));
+    assert_eq!(chunks.last().unwrap()["choices"][0]["logprobs"]["content"], content);
 }
 
 #[test]
