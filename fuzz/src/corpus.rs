@@ -10,7 +10,8 @@ pub(crate) fn corpus() -> Reader {
     let scratch = Scratch::new("corpus");
     let fields = FieldNames { source: "en".to_owned(), target: "de".to_owned() };
     Box::new(move |input| {
-        let Some((kind, bytes)) = input.split_first() else { return };
+        let Some((kind, bytes)) = input.split_first() else { return false };
+        let _ = std::fs::remove_dir_all(scratch.path("cache"));
         let pair = |source: &str, target: &str| CorpusFiles::Pairs {
             sources: vec![scratch.write(source, bytes)],
             targets: vec![scratch.write(target, bytes)],
@@ -23,9 +24,9 @@ pub(crate) fn corpus() -> Reader {
             3 => CorpusFiles::Tsv(one("pairs.tsv")),
             _ => CorpusFiles::Jsonl { files: one("pairs.jsonl"), fields: fields.clone() },
         };
-        let Ok(corpus) = Corpus::open(&files, &scratch.path("cache")) else { return };
+        let Ok(corpus) = Corpus::open(&files, &scratch.path("cache")) else { return false };
         let _ = (corpus.size(), corpus.multi_sentence_share(None));
         let all: Vec<u32> = (0..corpus.len() as u32).collect();
-        let _ = corpus.read(&all, |_, _, _| true);
+        corpus.read(&all, |_, _, _| true).is_ok()
     })
 }

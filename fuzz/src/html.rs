@@ -18,5 +18,6 @@ pub(crate) fn html() -> Reader {
             })
             .collect();
         let _ = document.render(turned.iter().map(|(text, links)| (&text[..], &links[..])));
+        !lines.is_empty()
     })
 }

@@ -21,8 +21,8 @@ mod weights;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Reads one input.
-pub type Reader = Box<dyn FnMut(&[u8]) + Send>;
+/// Reads one input; returns whether it accepts it.
+pub type Reader = Box<dyn FnMut(&[u8]) -> bool + Send>;
 
 /// A reader of bytes, by name.
 #[derive(Debug)]

@@ -12,8 +12,8 @@ pub(crate) fn config() -> Reader {
     let backend = CpuBackend::from_env().expect("a backend").shared();
     Box::new(move |input| {
         scratch.write("config.json", input);
-        let _ = Transformer::load(&backend, scratch.folder());
-        let _ = Transformer::load_in_int8(&backend, scratch.folder());
+        let [plain, int8] = [Transformer::load, Transformer::load_in_int8];
+        plain(&backend, scratch.folder()).is_ok() & int8(&backend, scratch.folder()).is_ok()
     })
 }
 
@@ -25,8 +25,6 @@ pub(crate) fn generation_config() -> Reader {
     let spec = TransformerSteps::new(&backend, &model).spec();
     Box::new(move |input| {
         scratch.write("generation_config.json", input);
-        if let Ok(options) = Options::load(scratch.folder(), &spec) {
-            let _ = options.check(&spec);
-        }
+        Options::load(scratch.folder(), &spec).is_ok_and(|options| options.check(&spec).is_ok())
     })
 }

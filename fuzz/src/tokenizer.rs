@@ -22,7 +22,7 @@ pub(crate) fn tokenizer_json() -> Reader {
     let scratch = Scratch::new("tokenizer_json");
     Box::new(move |input| {
         scratch.write("tokenizer.json", input);
-        load(&scratch);
+        load(&scratch)
     })
 }
 
@@ -30,14 +30,15 @@ fn in_folder_of_marian(name: &'static str) -> Reader {
     let scratch = Scratch::copy_of(name, "golden/text/marian");
     Box::new(move |input| {
         scratch.write(name, input);
-        load(&scratch);
+        load(&scratch)
     })
 }
 
-fn load(scratch: &Scratch) {
-    let Ok(tokenizer) = Tokenizer::load(scratch.folder()) else { return };
+fn load(scratch: &Scratch) -> bool {
+    let Ok(tokenizer) = Tokenizer::load(scratch.folder()) else { return false };
     use_all(&tokenizer);
     use_all(&tokenizer.special_tokens_as_text());
+    true
 }
 
 fn use_all(tokenizer: &Tokenizer) {

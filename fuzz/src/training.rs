@@ -3,6 +3,7 @@
 use crate::Reader;
 use crate::scratch::Scratch;
 use attentive_train::{Draft, Run, Settings, logs, settings};
+use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use toml::Table;
 
@@ -10,10 +11,9 @@ use toml::Table;
 pub(crate) fn settings() -> Reader {
     let scratch = Scratch::new("train_toml");
     Box::new(move |input| {
-        let Ok(table) = settings::read(&scratch.write("train.toml", input)) else { return };
-        if let Ok(draft) = Draft::merge(table, Table::new()) {
-            let _ = draft.settings().check();
-        }
+        let table = settings::read(&scratch.write("train.toml", input));
+        let draft = table.and_then(|table| Draft::merge(table, Table::new()));
+        draft.is_ok_and(|draft| draft.settings().check().is_ok())
     })
 }
 
@@ -22,30 +22,38 @@ pub(crate) fn metrics() -> Reader {
     let scratch = Scratch::new("metrics");
     Box::new(move |input| {
         scratch.write("metrics.jsonl", input);
-        let _ = logs::read(scratch.folder());
+        logs::read(scratch.folder()).is_ok_and(|metrics| !metrics.is_empty())
     })
 }
 
-/// `checkpoints/state.safetensors`, from which a run goes on by a step if it can.
+/// `checkpoints/state.safetensors`, from which a run goes on to its end if it can. The seed is of two steps of the same run.
 pub(crate) fn state() -> Reader {
     let scratch = Scratch::new("state");
     let settings = smallest(&scratch);
     let folder = scratch.path("run");
     let mut run = Run::begin(&folder, settings.clone(), &mut |_| {}).expect("a run");
-    run.train(&AtomicBool::new(false), &mut |_| {}).expect("two steps");
+    run.train(&AtomicBool::new(false), &mut |_| {}).expect("some steps");
     drop(run);
-    let state = folder.join("checkpoints/state.safetensors");
+    let checkpoints = folder.join("checkpoints");
+    let files = std::fs::read_dir(&checkpoints)
+        .expect("the folder of a run")
+        .map(|file| file.expect("a file").path());
+    // A state names weights that were kept, and has others removed.
+    let kept: Vec<(PathBuf, Vec<u8>)> =
+        files.map(|path| (path.clone(), std::fs::read(path).expect("a file"))).collect();
     Box::new(move |input| {
-        std::fs::write(&state, input).expect("room for a small file");
+        for (path, bytes) in kept.iter().filter(|(path, _)| !path.exists()) {
+            std::fs::write(path, bytes).expect("room for a small file");
+        }
+        std::fs::write(checkpoints.join("state.safetensors"), input).expect("room for a small file");
         // It holds the scratch folder, too.
         let _ = &scratch;
-        if let Ok(mut run) = Run::resume(&folder, settings.clone(), &mut |_| {}) {
-            let _ = run.train(&AtomicBool::new(true), &mut |_| {});
-        }
+        let run = Run::resume(&folder, settings.clone(), &mut |_| {});
+        run.is_ok_and(|mut run| run.train(&AtomicBool::new(false), &mut |_| {}).is_ok())
     })
 }
 
-/// A run of two steps with a model of some hundred weights.
+/// A run of three steps with a model of some hundred weights.
 fn smallest(scratch: &Scratch) -> Settings {
     let text = "ab cab\nbad ab\ncad add\nadd dab bad\n";
     Settings {
@@ -60,7 +68,8 @@ fn smallest(scratch: &Scratch) -> Settings {
         d_ff: Some(2),
         batch_tokens: 50,
         warmup: 2,
-        steps: Some(2),
+        steps: Some(3),
+        validate_every: 1,
         threads: Some(1),
         ..Settings::default()
     }

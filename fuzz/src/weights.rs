@@ -6,26 +6,24 @@ use attentive_model::checkpoint::Checkpoint;
 
 /// A whole `.safetensors` file.
 pub(crate) fn safetensors() -> Reader {
-    read_as("model.safetensors", <[u8]>::to_vec)
+    read_as("safetensors", "model.safetensors", <[u8]>::to_vec)
 }
 
 /// A whole file of PyTorch, which is a ZIP archive.
 pub(crate) fn zip() -> Reader {
-    read_as("pytorch_model.bin", <[u8]>::to_vec)
+    read_as("zip", "pytorch_model.bin", <[u8]>::to_vec)
 }
 
 /// The pickle in such a file: checksums would keep nearly every mutation from being read.
 pub(crate) fn pickle() -> Reader {
-    read_as("pytorch_model.bin", archive)
+    read_as("pickle", "pytorch_model.bin", archive)
 }
 
-fn read_as(name: &'static str, file: fn(&[u8]) -> Vec<u8>) -> Reader {
-    let scratch = Scratch::new(name);
+fn read_as(target: &str, name: &'static str, file: fn(&[u8]) -> Vec<u8>) -> Reader {
+    let scratch = Scratch::new(target);
     Box::new(move |input| {
-        let Ok(checkpoint) = Checkpoint::open(scratch.write(name, &file(input))) else { return };
-        for name in checkpoint.names() {
-            let _ = checkpoint.stored(&name);
-        }
+        let Ok(checkpoint) = Checkpoint::open(scratch.write(name, &file(input))) else { return false };
+        checkpoint.names().iter().filter(|name| checkpoint.stored(name).is_ok()).count() > 0
     })
 }
 
