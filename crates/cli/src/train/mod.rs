@@ -55,7 +55,7 @@ with its reason and writes it into DIR/train.toml. The rules:
   --hold-out        2 % of the pairs, 50 to 1,000, at most a tenth; none with --valid-source
   --vocab-size      3 · √bytes, at most 32,000, at least twice the number of different characters
   --preset          small; tiny below 10,000 tokens; base from 20 million tokens, with 120 minutes or more or no --minutes;
-                    a smaller preset if fewer than 500 steps fit into --minutes
+                    a smaller preset if neither 4,000 steps nor 20 epochs fit into --minutes
   --batch-tokens    corpus tokens / 150, from 2,048 to 8,192; 16,384 for base and big
   --schedule        cosine, which reaches zero at --schedule-steps; without a limit inverse-sqrt
   --schedule-steps  the steps that fit into --epochs and --minutes; for --minutes a few steps are timed, and at most
