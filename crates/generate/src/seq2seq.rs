@@ -38,7 +38,7 @@ pub trait Seq2Seq: Send {
     fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error>;
 
     /// The `count` most probable tokens, 1 at least, in the place of each token of each target, best first, with their
-    /// log-probabilities: `[pair][token][rank]`. The pairs are those of [`Seq2Seq::attention`], and so are the bits: search need
+    /// log-probabilities, by the model alone: no filter, such as a repetition penalty, has changed them. `[pair][token][rank]`. The pairs are those of [`Seq2Seq::attention`], and so are the bits: search need
     /// not carry these tokens along.
     fn top(&self, pairs: &[(&[u32], &[u32])], count: usize) -> Vec<Vec<Vec<Best>>>;
 

@@ -190,7 +190,11 @@ impl App {
         let second = self.sentences(chosen.place, options, requests, until).await?;
         let found = search.finish(second.into_iter().filter_map(|best| best.into_iter().next()).collect());
         let ended = found.iter().map(|one| one.ended).collect();
-        let whole = |one| model.codec.translated(first, one);
+        let whole = |one| -> Result<Translated, Refusal> {
+            let mut whole = model.codec.translated(first, one)?;
+            whole.text = [cut.gap(0, "", &whole.text), &whole.text, cut.end()].concat();
+            Ok(whole)
+        };
         let best = found.into_iter().map(whole).collect::<Result<Vec<_>, _>>()?;
         Ok(Done { cut, best, ended, top: Vec::new() })
     }

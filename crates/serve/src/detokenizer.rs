@@ -6,6 +6,7 @@
 //! those between the last two: what both have in common is known, and the rest is new.
 
 use attentive_generate::{Codec, Error};
+use attentive_text::tokenizer::Side;
 
 /// What a tokenizer writes for the bytes of half a character.
 const INCOMPLETE: char = char::REPLACEMENT_CHARACTER;
@@ -54,7 +55,7 @@ impl Detokenizer {
         }
         let last = self.marks.last().copied().unwrap_or_default();
         let new = &self.text[last.bytes..];
-        if !new.trim().is_empty() && !new.ends_with(INCOMPLETE) {
+        if !new.trim().is_empty() && !new.ends_with(INCOMPLETE) && !is_byte(codec, token) {
             self.marks.push(Mark { tokens: self.tokens.len(), bytes: self.text.len() });
         }
         Ok(())
@@ -86,11 +87,17 @@ impl Detokenizer {
     }
 }
 
+/// Whether a token is one byte of a character, as `<0xE4>` is. Some tokenizers decode a row of them anew with each that comes.
+fn is_byte(codec: &Codec, token: u32) -> bool {
+    let piece = codec.tokenizer().piece(token, Side::Target);
+    piece.is_some_and(|piece| piece.len() == 6 && piece.starts_with("<0x") && piece.ends_with('>'))
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
     use attentive_generate::{Random, Spec};
-    use attentive_text::tokenizer::{Side, Tokenizer};
+    use attentive_text::tokenizer::Tokenizer;
     use std::path::Path;
     use std::sync::Arc;
 

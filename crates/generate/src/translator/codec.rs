@@ -82,10 +82,10 @@ impl Codec {
         let mut cut = Cut::new();
         for (number, line) in text.split('\n').enumerate() {
             if number > 0 {
-                cut.push_space("\n");
+                cut.push_gap("\n");
             }
             let (before, line) = line.split_at(line.len() - line.trim_start().len());
-            cut.push_space(before);
+            cut.push_gap(before);
             let (named, line) = split_language(line);
             self.cut_line(&mut cut, if named.is_empty() { language } else { named }, line, split)?;
         }
@@ -94,29 +94,31 @@ impl Codec {
 
     /// Adds the parts of a line that begins with no white space.
     fn cut_line(&self, cut: &mut Cut, language: &str, line: &str, split: Split) -> Result<(), Error> {
-        let whole = line.trim_end();
-        let by_sentence = match split {
-            Split::Auto => !self.reading.paragraphs,
+        let reads_sentences = match split {
+            Split::Auto | Split::Whole => !self.reading.paragraphs,
             Split::Sentences => true,
             Split::Lines => false,
         };
+        let marker = if reads_sentences { sentences::marker(line) } else { "" };
+        cut.push_gap(marker);
+        let line = &line[marker.len()..];
+        let whole = line.trim_end();
+        let by_sentence = reads_sentences && split != Split::Whole;
         if !by_sentence && !whole.is_empty() {
             let source = self.encode(&format!("{language}{whole}"))?;
             if source.len() <= self.spec.max_source {
                 cut.push_part(whole, self.part(whole, source));
-                cut.push_space(&line[whole.len()..]);
+                cut.push_gap(&line[whole.len()..]);
                 return Ok(());
             }
         }
-        let (marker, line) = line.split_at(sentences::marker(line).len());
-        cut.push_space(marker);
         let mut end = 0;
         for sentence in sentences::split(line, self.reading.language.as_deref()) {
-            cut.push_space(&line[end..sentence.start]);
+            cut.push_gap(&line[end..sentence.start]);
             end = sentence.end;
             self.cut_sentence(cut, language, &line[sentence])?;
         }
-        cut.push_space(&line[end..]);
+        cut.push_gap(&line[end..]);
         Ok(())
     }
 
@@ -129,7 +131,7 @@ impl Codec {
         }
         let mut end = 0;
         for piece in sentences::split_at_stops(sentence) {
-            cut.push_space(&sentence[end..piece.start]);
+            cut.push_gap(&sentence[end..piece.start]);
             end = piece.end;
             self.cut_piece(cut, language, &sentence[piece])?;
         }
@@ -151,10 +153,10 @@ impl Codec {
         let (whole, rest) = (before.trim_end(), after.trim_start());
         self.cut_piece(cut, language, whole)?;
         let space = &piece[whole.len()..piece.len() - rest.len()];
-        cut.push_space(space);
-        // Languages without spaces have no words that could go on.
+        cut.push_gap(space);
+        // In scripts without spaces the cut is between words.
         if space.is_empty() && sentences::need_space(whole, rest) {
-            cut.go_on_with_word();
+            cut.join_next_without_space();
         }
         self.cut_piece(cut, language, rest)
     }
@@ -195,9 +197,15 @@ impl Codec {
             let links = written.links.get(rank).map_or(&[][..], Vec::as_slice);
             let Copied { text, links, lost } = self.copied(part, hypothesis, links)?;
             let gap = cut.gap(place, &whole.text, &text);
-            push(&mut whole, gap);
+            let marks_before = push(&mut whole, gap);
             let words_before = push(&mut whole, &text);
             let link = |(source, target): &Link| (part.words_before + source, words_before + target);
+            if !links.is_empty() {
+                // The mark of a list stays what it is.
+                let marks = gap.split_whitespace().count();
+                let first = part.words_before - marks;
+                whole.alignment.extend((0..marks).map(|mark| (first + mark, marks_before + mark)));
+            }
             whole.alignment.extend(links.iter().map(link));
             whole.lost.push_str(&lost);
             if let Some(hypothesis) = hypothesis {

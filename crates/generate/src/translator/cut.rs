@@ -1,4 +1,4 @@
-//! A text in parts that a model reads at once, and the white space around them.
+//! A text in parts that a model reads at once, and the gaps between them: white space, and marks such as the bullet of a list.
 
 use super::unknown::{self, UnknownWord};
 use attentive_text::sentences;
@@ -8,10 +8,10 @@ use attentive_text::sentences;
 pub struct Cut {
     /// The parts, in order; none in a text of white space.
     pub parts: Vec<Part>,
-    /// The white space before each part, and behind the last; the mark of a list belongs to it.
+    /// What stands before each part, and behind the last.
     gaps: Vec<String>,
-    /// The places of parts that go on with a word.
-    inside_words: Vec<usize>,
+    /// The places of parts that go on with the word before them.
+    unspaced: Vec<usize>,
     words: Words,
 }
 
@@ -39,15 +39,15 @@ impl Cut {
         Cut { gaps: vec![String::new()], ..Cut::default() }
     }
 
-    /// Adds white space.
-    pub(super) fn push_space(&mut self, space: &str) {
+    /// Adds what is not translated.
+    pub(super) fn push_gap(&mut self, space: &str) {
         self.gaps.last_mut().expect("there is one gap more than parts").push_str(space);
         self.words.push(space);
     }
 
-    /// Says that the next part goes on with the word that the last one ends with.
-    pub(super) fn go_on_with_word(&mut self) {
-        self.inside_words.push(self.parts.len());
+    /// Lets the next part follow the last one without a space: both are of one word.
+    pub(super) fn join_next_without_space(&mut self) {
+        self.unspaced.push(self.parts.len());
     }
 
     /// Adds a part of this text, and counts the words before it.
@@ -62,15 +62,15 @@ impl Cut {
         self.parts.iter().map(|part| part.source.len()).sum()
     }
 
-    /// What stands between `text`, the translation so far, and `next`, the translation of the part at `place`: the white space
+    /// What stands between `text`, the translation so far, and `next`, the translation of the part at `place`: the gap
     /// of the source, or a space where `next` needs one and the language of the source does not. Pieces of a word have none.
     pub fn gap(&self, place: usize, text: &str, next: &str) -> &str {
         let gap = &*self.gaps[place];
-        let is_apart = !self.inside_words.contains(&place);
+        let is_apart = !self.unspaced.contains(&place);
         if gap.is_empty() && is_apart && sentences::need_space(text, next) { " " } else { gap }
     }
 
-    /// The white space behind the last part.
+    /// What stands behind the last part.
     pub fn end(&self) -> &str {
         self.gaps.last().map_or("", String::as_str)
     }
@@ -121,14 +121,14 @@ mod tests {
         let mut cut = Cut::new();
         cut.push_part("好。", Part::default());
         cut.push_part("是。", Part::default());
-        cut.push_space("\t");
+        cut.push_gap("\t");
         cut.push_part("吧。", Part::default());
         assert_eq!(cut.gap(0, "", "Good."), "");
         assert_eq!(cut.gap(1, "Good.", "Yes."), " ");
         assert_eq!(cut.gap(1, "良い。", "はい。"), "");
         assert_eq!(cut.gap(2, "Good. Yes.", "Well."), "\t");
         assert_eq!(cut.parts.iter().map(|part| part.words_before).collect::<Vec<_>>(), [0, 0, 1]);
-        cut.go_on_with_word();
+        cut.join_next_without_space();
         cut.push_part("x", Part::default());
         assert_eq!(cut.gap(3, "Good. Yes.\tWel", "l."), "");
     }

@@ -15,4 +15,8 @@ pub enum Split {
     Sentences,
     /// Lines.
     Lines,
+    /// Lines, without the marks that `Auto` leaves out (see [`marker`](attentive_text::sentences::marker)): of a line with one
+    /// sentence, the model reads what it reads with `Auto`.
+    #[serde(skip)]
+    Whole,
 }

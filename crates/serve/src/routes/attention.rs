@@ -81,7 +81,7 @@ pub(super) async fn attention(State(app): State<Arc<App>>, request: Request) -> 
 /// The tokens of the source, which must be one that the model reads at once.
 async fn source(app: &App, chosen: &Chosen, text: &str) -> Result<Vec<u32>, Refusal> {
     app.check("text", &[text])?;
-    let mut cut = chosen.cut_aside(text, Split::Lines).await?;
+    let mut cut = chosen.cut_aside(text, Split::Whole).await?;
     match cut.parts.len() {
         0 => Err(Refusal::field("text", "the text is empty")),
         1 => Ok(cut.parts.swap_remove(0).source),
@@ -108,7 +108,7 @@ async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, 
         (None, Some(tokens)) => tokens.clone(),
         (None, None) => {
             let options = Options { n_best: 1, ..chosen.model.options.clone() };
-            let order = Order::new(chosen.clone(), options, Split::Lines);
+            let order = Order::new(chosen.clone(), options, Split::Whole);
             let done = app.translate(&order, "text", &[&*ask.text]).await?;
             done.into_iter().flat_map(|done| done.best).map(|best| best.tokens).next().unwrap_or_default()
         }

@@ -1,7 +1,7 @@
 //! The log-probabilities of the tokens of an answer, and of those that were most probable in their places.
 
 use crate::detokenizer::Detokenizer;
-use attentive_generate::{Codec, Translated};
+use attentive_generate::{Codec, Cut, Translated};
 use attentive_tensor::Best;
 use attentive_text::tokenizer::Side;
 
@@ -15,26 +15,38 @@ pub(super) struct Scored {
     pub top: Vec<(String, f32)>,
 }
 
-/// The tokens of an answer without end tokens. `top` has the most probable tokens in the place of each; it is empty if they were not
-/// asked for.
-pub(super) fn scored(codec: &Codec, best: &Translated, top: &[Vec<Best>]) -> Vec<Scored> {
+/// The tokens of an answer without end tokens. What stands before a part of the text belongs to the first token of the part. `top` has
+/// the most probable tokens in the place of each; it is empty if they were not asked for.
+pub(super) fn scored(codec: &Codec, cut: &Cut, best: &Translated, top: &[Vec<Best>]) -> Vec<Scored> {
+    let (mut part, mut gap) = (0, String::new());
     let mut so_far = Detokenizer::default();
-    let mut tokens = Vec::new();
+    let mut begins_part = true;
+    let mut tokens: Vec<Scored> = Vec::new();
     for (place, (&token, &score)) in best.tokens.iter().zip(&best.token_scores).enumerate() {
-        if token == codec.spec().eos {
+        if begins_part && part < cut.parts.len() {
+            let before = tokens.last().map_or("", |token| &token.text);
+            gap.push_str(cut.gap(part, before, &so_far.would_add(codec, token).unwrap_or_default()));
+        }
+        begins_part = token == codec.spec().eos;
+        if begins_part {
+            part += 1;
+            so_far = Detokenizer::default();
             continue;
         }
         let top = top.get(place).map_or(&[][..], Vec::as_slice);
-        let top = top.iter().map(|other| (name(codec, &so_far, other.token), other.score)).collect();
+        let top = top.iter().map(|other| (name(codec, &gap, &so_far, other.token), other.score)).collect();
         let before = so_far.text().len();
         let text = so_far.push(codec, token).ok().and_then(|()| so_far.text().get(before..));
-        tokens.push(Scored { text: text.unwrap_or_default().to_owned(), score, top });
+        let text = std::mem::take(&mut gap) + text.unwrap_or_default();
+        tokens.push(Scored { text, score, top });
     }
     tokens
 }
 
 /// What a token would add to a text, or its piece where it adds nothing that can be seen, such as the end token.
-fn name(codec: &Codec, so_far: &Detokenizer, token: u32) -> String {
-    let text = so_far.would_add(codec, token).unwrap_or_default();
-    if text.is_empty() { codec.tokenizer().piece(token, Side::Target).unwrap_or_default() } else { text }
+fn name(codec: &Codec, gap: &str, so_far: &Detokenizer, token: u32) -> String {
+    match so_far.would_add(codec, token).unwrap_or_default() {
+        text if text.is_empty() => codec.tokenizer().piece(token, Side::Target).unwrap_or_default(),
+        text => format!("{gap}{text}"),
+    }
 }

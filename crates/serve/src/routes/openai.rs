@@ -5,6 +5,7 @@
 
 use super::logprobs::{self, Scored};
 use crate::app::{App, now};
+use crate::aside;
 use crate::body::json;
 use crate::decode::{Done, Order, Pending};
 use crate::options::{SamplingAsk, SearchAsk};
@@ -13,9 +14,8 @@ use crate::sse::{Events, Gone};
 use crate::stop::Stops;
 use crate::texts::OneOrMany;
 use attentive_generate::{Codec, Split};
-use axum::Json;
 use axum::extract::Request;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -184,7 +184,8 @@ impl Wanted {
         if !self.logprobs {
             return (text, reason, Value::Null);
         }
-        let mut tokens = logprobs::scored(codec, best, done.top.get(rank).map_or(&[], Vec::as_slice));
+        let mut tokens =
+            logprobs::scored(codec, &done.cut, best, done.top.get(rank).map_or(&[], Vec::as_slice));
         if cut.is_some() {
             // Those that the text has room for.
             let mut left = text.len() as isize;
@@ -232,18 +233,21 @@ pub(super) async fn answer<S: Style>(
         return Ok(response);
     }
     let done = app.translate(&order, field, texts).await?;
-    let choices: Vec<Value> = done
-        .iter()
-        .flat_map(|done| (0..done.best.len().min(n)).map(move |rank| (done, rank)))
-        .enumerate()
-        .map(|(index, (done, rank))| {
-            let (text, reason, logprobs) = wanted.result::<S>(&order.chosen.model.codec, done, rank);
-            S::choice(index, text, reason, logprobs)
-        })
-        .collect();
-    let mut answer = frame.with(S::WHOLE, choices);
-    answer["usage"] = usage(&done);
-    Ok(Json(answer).into_response())
+    aside::json(move || {
+        let choices: Vec<Value> = done
+            .iter()
+            .flat_map(|done| (0..done.best.len().min(n)).map(move |rank| (done, rank)))
+            .enumerate()
+            .map(|(index, (done, rank))| {
+                let (text, reason, logprobs) = wanted.result::<S>(&order.chosen.model.codec, done, rank);
+                S::choice(index, text, reason, logprobs)
+            })
+            .collect();
+        let mut answer = frame.with(S::WHOLE, choices);
+        answer["usage"] = usage(&done);
+        answer
+    })
+    .await
 }
 
 /// The search that a request asks for.
@@ -370,7 +374,9 @@ impl Stream<'_> {
                 self.chunk::<S>(opening).await?;
             }
             let codec = &self.order.chosen.model.codec;
-            let (text, reason, logprobs) = self.wanted.result::<S>(codec, &done, rank);
+            // Log-probabilities take a while; others go on meanwhile.
+            let result = || self.wanted.result::<S>(codec, &done, rank);
+            let (text, reason, logprobs) = tokio::task::block_in_place(result);
             // What was told cannot be taken back.
             let rest = text.strip_prefix(&told).unwrap_or_default();
             if !rest.is_empty() {

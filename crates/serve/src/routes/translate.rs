@@ -136,7 +136,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
     };
     // A prefix, and ways to go on behind it, are of a line as a whole.
     let is_whole = !prefix.is_empty() || ask.alternatives.is_some();
-    let split = ask.split.unwrap_or(if is_whole { Split::Lines } else { Split::Auto });
+    let split = ask.split.unwrap_or(if is_whole { Split::Whole } else { Split::Auto });
     let texts = ask.text.as_slice();
     if app.settings.log_texts {
         tracing::info!(?texts, "to be translated");

@@ -42,14 +42,16 @@ fn they_get_the_answer_that_all_get() {
 #[test]
 fn several_requests_are_answered_before_the_connection_ends() {
     let server = Running::start(Settings::default());
-    let mut client = server.client();
-    let request = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(5);
-    client.0.write_all(request.as_bytes()).unwrap();
-    client.0.shutdown(Shutdown::Write).unwrap();
-    let mut answers = String::new();
-    client.0.read_to_string(&mut answers).unwrap();
-    assert_eq!(answers.matches("HTTP/1.1 200 OK\r\n").count(), 5);
-    assert_eq!(answers.matches("\"openapi\":").count(), 5);
+    for count in [1, 5] {
+        let mut client = server.client();
+        let request = "GET /openapi.json HTTP/1.1\r\nHost: localhost\r\n\r\n".repeat(count);
+        client.0.write_all(request.as_bytes()).unwrap();
+        client.0.shutdown(Shutdown::Write).unwrap();
+        let mut answers = String::new();
+        client.0.read_to_string(&mut answers).unwrap();
+        assert_eq!(answers.matches("HTTP/1.1 200 OK\r\n").count(), count);
+        assert_eq!(answers.matches("\"openapi\":").count(), count);
+    }
 }
 
 #[test]

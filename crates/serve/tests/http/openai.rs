@@ -286,3 +286,19 @@ fn a_stream_says_nothing_twice_where_words_are_copied() {
     let told: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["text"].as_str()).collect();
     assert_eq!(json!(told), whole);
 }
+
+#[test]
+fn the_texts_of_tokens_are_those_of_the_answer_with_what_stands_between_its_parts() {
+    let server = Running::start(Settings::default());
+    let text = "- twenty-one\n  * seven hundred and one";
+    let ask = json!({"model": "numbers:de", "prompt": text, "logprobs": 0});
+    let choice = &server.post("/v1/completions", &ask).ok()["choices"][0];
+    let tokens = choice["logprobs"]["tokens"].as_array().unwrap();
+    let told: String = tokens.iter().map(|token| token.as_str().unwrap()).collect();
+    assert_eq!((&*told, choice["text"].as_str()), ("- einundzwanzig\n  * siebenhunderteins", Some(&*told)));
+    let offsets = choice["logprobs"]["text_offset"].as_array().unwrap();
+    assert_eq!(
+        offsets.last().unwrap().as_u64(),
+        Some((told.len() - tokens.last().unwrap().as_str().unwrap().len()) as u64)
+    );
+}

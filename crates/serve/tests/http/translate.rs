@@ -248,3 +248,22 @@ fn what_is_wrong_is_refused_by_name() {
     }
     assert_eq!(server.metric("attentive_queue_sentences"), 0.0);
 }
+
+#[test]
+fn what_is_looked_into_is_what_was_translated_also_behind_the_mark_of_a_list() {
+    let server = Running::start(Settings::default());
+    let ask = |path, more: Value| {
+        let mut ask = json!({"text": "- twenty-one", "target": "de"});
+        ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        server.post(path, &ask).ok()
+    };
+    let translation = &ask("/v1/translate", json!({"alignments": true}))["translations"][0];
+    assert_eq!(translation["hypotheses"][0]["text"], "- einundzwanzig");
+    assert!(translation["hypotheses"][0].to_string().contains("[0,0]"), "{translation}");
+    let alternatives = &ask("/v1/translate", json!({"alternatives": 2}))["translations"][0];
+    assert_eq!(alternatives["hypotheses"][0]["text"], "- einundzwanzig");
+    assert_eq!(alternatives["source"], translation["source"]);
+    let pieces = |answer: &Value| answer["source"].to_string();
+    let plain = server.post("/v1/attention", &json!({"text": "twenty-one", "target": "de"})).ok();
+    assert_eq!(pieces(&ask("/v1/attention", json!({}))), pieces(&plain));
+}

@@ -1,7 +1,7 @@
 //! What stands before the first sentence of a line and is no part of it: the bullet of a list, a heading's or a quotation's mark.
 
 /// The marks that a line begins with, with the white space behind them: `- `, `1) `, `## `, `> * `. A number with a dot is none,
-/// because it may belong to the sentence: `5. Mai`.
+/// because it may belong to the sentence: `5. Mai`. (A sentence does not end behind such a number either; see `before.rs`.)
 ///
 /// ```
 /// assert_eq!(attentive_text::sentences::marker("- A dog runs."), "- ");
@@ -11,7 +11,7 @@ pub fn marker(line: &str) -> &str {
     while let Some(behind) = behind_mark(rest) {
         rest = behind;
     }
-    // A row of marks is a text of its own, such as a line to be drawn.
+    // A row of marks is a text of its own, such as a horizontal rule.
     if rest.contains(char::is_alphanumeric) { &line[..line.len() - rest.len()] } else { "" }
 }
 

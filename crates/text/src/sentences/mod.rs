@@ -57,7 +57,7 @@ fn pieces(text: &str, ends: impl Fn(usize, &Stop) -> bool) -> Vec<Range<usize>> 
     pieces
 }
 
-/// Whether a space must stand between two sentences of which nothing else is known: not beside Chinese and Japanese.
+/// Whether a space must stand between two sentences of which nothing else is known: not beside scripts without spaces.
 pub fn need_space(before: &str, after: &str) -> bool {
     let is_spaced = |character: Option<char>| {
         character.is_some_and(|character| !character.is_whitespace() && !stop::is_unspaced(character))

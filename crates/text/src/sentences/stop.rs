@@ -116,7 +116,10 @@ fn last_is_opening(text: &str) -> bool {
 
 /// Letters and punctuation of scripts without spaces: Chinese and Japanese.
 pub(super) fn is_unspaced(character: char) -> bool {
-    is_ideograph(character) || matches!(character, '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ffef}')
+    is_ideograph(character)
+        || matches!(character, '\u{3000}'..='\u{303f}' | '\u{ff00}'..='\u{ffef}')
+        // Thai, Lao, Burmese and Khmer.
+        || matches!(character, '\u{e00}'..='\u{eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}')
 }
 
 /// Letters of scripts without spaces: Chinese and Japanese.
