@@ -152,7 +152,7 @@ impl Draft {
         let (minutes, seconds) =
             self.settings.minutes.zip(pace.seconds).filter(|_| self.is_open("preset"))?;
         let fit = SHARE * 60.0 * minutes / seconds;
-        let needed = (FEWEST_EPOCHS * pace.epoch).min(ENOUGH_STEPS).max(FEWEST);
+        let needed = (FEWEST_EPOCHS * pace.epoch).clamp(FEWEST, ENOUGH_STEPS);
         // Who wants fewer gets them.
         let wanted =
             [self.settings.steps.map(|steps| steps as f64), self.settings.epochs.map(|n| n * pace.epoch)];
