@@ -3,7 +3,9 @@
 
 use crate::decode::{Done, Order};
 use crate::refusal::Refusal;
-use attentive_generate::{Codec, Cut, Hypothesis, LengthPenalty, Link, Translated, WrittenPart};
+use attentive_generate::{
+    Codec, Cut, Hypothesis, LengthPenalty, Link, MaxLength, Options, Translated, WrittenPart,
+};
 use attentive_tensor::Best;
 
 /// What came of the sentences of a text: the translations of each, best first.
@@ -32,7 +34,7 @@ impl Decoded {
         }
         let is_whole = self.0.len() == cut.parts.len();
         let ranks = self.0.iter().map(Vec::len).max().unwrap_or(0).max(1);
-        let ended = (0..ranks).map(|rank| is_whole && self.ended(rank)).collect();
+        let ended = (0..ranks).map(|rank| is_whole && self.ended(rank, &order.options)).collect();
         let top = (0..ranks).map(|rank| self.top(rank)).collect();
         Ok(Done { best: self.join(codec, &cut)?, ended, top, cut })
     }
@@ -78,8 +80,8 @@ impl Decoded {
     }
 
     /// Whether the translation of this rank came to its end.
-    fn ended(&self, rank: usize) -> bool {
-        self.rank(rank).all(|one| one.hypothesis.ended)
+    fn ended(&self, rank: usize, options: &Options) -> bool {
+        self.rank(rank).all(|one| one.hypothesis.ended && !has_forced_end(&one.hypothesis, options))
     }
 
     /// The most probable tokens in the place of each token of the translation of this rank.
@@ -96,6 +98,12 @@ impl Decoded {
             parts.iter().map(|(hypotheses, links)| WrittenPart { hypotheses, links }).collect();
         Ok(codec.join(cut, &written)?)
     }
+}
+
+/// Whether the end token was written because there was room for no other: some models are made to end so, and are then sure of it.
+fn has_forced_end(hypothesis: &Hypothesis, options: &Options) -> bool {
+    let is_full = matches!(options.max_length, MaxLength::Tokens(most) if hypothesis.tokens.len() >= most);
+    options.forced_eos && is_full && hypothesis.token_scores.last() == Some(&0.0)
 }
 
 #[cfg(test)]
@@ -126,6 +134,15 @@ mod tests {
     }
 
     #[test]
+    fn an_end_that_was_forced_is_none() {
+        let options =
+            |most| Options { forced_eos: true, max_length: MaxLength::Tokens(most), ..Options::default() };
+        let decoded = Decoded(vec![vec![found(&[1, 0], 0.0, &[]), found(&[1, 0], -0.5, &[])]]);
+        assert!(!decoded.ended(0, &options(2)) && decoded.ended(1, &options(2)));
+        assert!(decoded.ended(0, &options(3)) && decoded.ended(0, &Options::default()));
+    }
+
+    #[test]
     fn a_sentence_that_has_fewer_translations_repeats_its_last_and_how_it_is_aligned() {
         let first = vec![found(&[1, 2], -1.0, &[(0, 0)])];
         let second = vec![found(&[3, 4], -1.0, &[]), found(&[5], -2.0, &[])];
@@ -133,7 +150,7 @@ mod tests {
         decoded.shorten(3);
         assert_eq!(tokens(&decoded, 0), [vec![1, 2], vec![3]]);
         assert_eq!(tokens(&decoded, 1), [vec![1, 2], vec![5]]);
-        assert_eq!((decoded.ended(0), decoded.ended(1)), (false, true));
+        assert_eq!([0, 1].map(|rank| decoded.ended(rank, &Options::default())), [false, true]);
         assert_eq!(decoded.0[0][1].links, [(0, 0)]);
         let top: Vec<u32> = decoded.top(1).iter().map(|top| top[0].token).collect();
         assert_eq!((top, decoded.top(0).len()), (vec![1, 2, 5], 3));

@@ -51,7 +51,7 @@ pub(crate) async fn finish(State(finish): State<Finish>, request: Request, next:
     }
     let (status, time) = (response.status().as_u16(), begin.elapsed());
     app.metrics.answered(&route, status, time);
-    let milliseconds = time.as_secs_f64() * 1e3;
+    let milliseconds = time.as_micros() as f64 / 1e3;
     match response.extensions().get::<Refusal>() {
         Some(refusal) => {
             tracing::warn!(%method, route, status, milliseconds, field = refusal.field, "refused");

@@ -99,7 +99,8 @@ impl Codec {
             Split::Sentences => true,
             Split::Lines => false,
         };
-        let marker = if reads_sentences { sentences::marker(line) } else { "" };
+        let marker =
+            if reads_sentences { sentences::marker(line, self.reading.language.as_deref()) } else { "" };
         cut.push_gap(marker);
         let line = &line[marker.len()..];
         let whole = line.trim_end();
@@ -116,7 +117,13 @@ impl Codec {
         for sentence in sentences::split(line, self.reading.language.as_deref()) {
             cut.push_gap(&line[end..sentence.start]);
             end = sentence.end;
-            self.cut_sentence(cut, language, &line[sentence])?;
+            let sentence = &line[sentence];
+            // A model would invent something for a row of signs, such as a horizontal rule.
+            if sentence.contains(char::is_alphanumeric) {
+                self.cut_sentence(cut, language, sentence)?;
+            } else {
+                cut.push_gap(sentence);
+            }
         }
         cut.push_gap(&line[end..]);
         Ok(())

@@ -43,8 +43,8 @@ fn the_marks_of_lists_and_headings_stay_as_they_are() {
     let [one, two, ..] = SENTENCES;
     let alone = fed("", format!("{one}\n{two}\n").as_bytes());
     let [a, b] = answered(&alone)[..] else { panic!("{}", alone.stdout) };
-    let listed = fed("", format!("# {one}\n- {two} {one}\n  1) {two}\n").as_bytes());
-    assert_eq!(listed.stdout, format!("# {a}\n- {b} {a}\n  1) {b}\n"));
+    let listed = fed("", format!("# {one}\n- {two} {one}\n  1) {two}\n---\n...\n").as_bytes());
+    assert_eq!(listed.stdout, format!("# {a}\n- {b} {a}\n  1) {b}\n---\n...\n"));
 }
 
 #[test]
