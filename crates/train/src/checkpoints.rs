@@ -105,8 +105,8 @@ impl Checkpoints {
     }
 
     /// Whether there is one to go on from.
-    pub(crate) fn exists(&self) -> bool {
-        self.state_path().exists()
+    pub(crate) fn exists(&self) -> Result<bool, Error> {
+        exists(&self.state_path())
     }
 
     /// The file with the weights of a step.
@@ -181,6 +181,11 @@ impl Checkpoints {
         }
         Ok(())
     }
+}
+
+/// Whether a file is there. That the system cannot tell is a failure: a run that is taken for none would be begun anew.
+pub(crate) fn exists(path: &Path) -> Result<bool, Error> {
+    path.try_exists().map_err(Error::file(path))
 }
 
 /// Removes files in a folder that were not finished when a process was killed.

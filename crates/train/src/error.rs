@@ -1,5 +1,6 @@
 //! What can end a training run, each in one sentence.
 
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 /// Why a run cannot begin or go on.
@@ -89,11 +90,12 @@ pub enum Error {
     },
     /// Something of the run cannot be saved.
     #[error(
-        "cannot save step {step}: {source}; {}: free some disk space, and resume with --resume",
+        "cannot save step {step}: {source}; {}: {}resume with --resume",
         match saved {
             Some(saved) => format!("the checkpoint of step {saved} is intact"),
             None => "there is no checkpoint yet".to_owned(),
-        }
+        },
+        if source.is_full_disk() { "free some disk space, and " } else { "" }
     )]
     Save {
         /// The step that should have been saved.
@@ -129,6 +131,16 @@ pub enum Error {
 impl Error {
     pub(crate) fn setting(name: &'static str, problem: impl Into<String>) -> Error {
         Error::Setting { name, problem: problem.into() }
+    }
+
+    /// Whether more disk space would help.
+    fn is_full_disk(&self) -> bool {
+        match self {
+            Error::File { source, .. } | Error::Model(attentive_model::Error::File { source, .. }) => {
+                matches!(source.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
+            }
+            _ => false,
+        }
     }
 
     /// For `map_err`: a failure of the system with this file.

@@ -14,7 +14,7 @@ use crate::Error;
 use crate::metrics::Metric;
 use prost::Message;
 use std::fs::{File, OpenOptions};
-use std::io::{BufReader, Read, Seek, SeekFrom, Write};
+use std::io::{BufReader, ErrorKind, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -122,8 +122,11 @@ fn end_of_records(file: &File, count: usize) -> std::io::Result<u64> {
     let (mut end, mut data) = (0, Vec::new());
     for _ in 0..count {
         let mut head = [0; 12];
-        if reader.read_exact(&mut head).is_err() || head[8..] != masked(&head[..8]) {
-            break;
+        match reader.read_exact(&mut head) {
+            Ok(()) if head[8..] == masked(&head[..8]) => {}
+            // What cannot be read now is not cut off.
+            Err(error) if error.kind() != ErrorKind::UnexpectedEof => return Err(error),
+            _ => break,
         }
         let length = u64::from_le_bytes(head[..8].try_into().expect("eight bytes"));
         data.clear();

@@ -19,7 +19,11 @@ impl Said {
         let begun = settings::path(&train.out);
         let path = match &train.config {
             Some(config) => Some(config.clone()),
-            None => (train.resume && begun.exists()).then_some(begun),
+            None if train.resume => {
+                let failed = |source| attentive_train::Error::File { path: begun.clone(), source };
+                begun.try_exists().map_err(failed)?.then_some(begun)
+            }
+            None => None,
         };
         let file = path.map(|path| settings::read(&path).map(|table| (path, table))).transpose()?;
         Ok(Said { flags: train.flags.table(), file })

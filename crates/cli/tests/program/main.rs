@@ -2,6 +2,8 @@
 
 mod convert;
 mod demo;
+#[cfg(target_os = "linux")]
+mod faults;
 mod html;
 mod inspect;
 mod kernels;

@@ -7,11 +7,11 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// A folder with a corpus, gone when the test ends.
-struct Corpus(PathBuf);
+pub(super) struct Corpus(PathBuf);
 
 impl Corpus {
     /// Pairs of which something can be learned in a second: the target is the source backwards, in capitals.
-    fn new(name: &str) -> Corpus {
+    pub(super) fn new(name: &str) -> Corpus {
         let folder = std::env::temp_dir().join(format!("attentive-train-{name}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let words = ["ab", "cab", "dabba", "abed", "bead", "cede", "add", "deed", "fab", "face"];
@@ -31,13 +31,13 @@ impl Corpus {
         Corpus(folder)
     }
 
-    fn path(&self, name: &str) -> PathBuf {
+    pub(super) fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
     /// A command that trains a small model in a folder of this one, with these settings unless `more` has
     /// others.
-    fn train(&self, out: &str, more: &str) -> Command {
+    pub(super) fn train(&self, out: &str, more: &str) -> Command {
         let at = |name: &str| self.path(name).display().to_string();
         let (source, target) = (at("train.a"), at("train.b"));
         let (valid_source, valid_target, out) = (at("valid.a"), at("valid.b"), at(out));
@@ -58,7 +58,7 @@ impl Corpus {
 
     /// Trains to the end, and says what came of it.
     #[track_caller]
-    fn trained(&self, out: &str, more: &str) -> Outcome {
+    pub(super) fn trained(&self, out: &str, more: &str) -> Outcome {
         let outcome = finish(self.train(out, more));
         assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
         outcome
@@ -105,7 +105,7 @@ impl std::fmt::Debug for Bits {
     }
 }
 
-fn log_without_times(folder: &Path) -> String {
+pub(super) fn log_without_times(folder: &Path) -> String {
     let text = std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
     let mut kept = String::new();
     for line in text.lines() {

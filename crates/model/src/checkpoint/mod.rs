@@ -14,7 +14,7 @@ mod write;
 mod zip;
 
 pub use stored::{Stored, StoredType};
-pub(crate) use write::{Item, stage_items};
+pub(crate) use write::{Item, if_there, stage_items};
 pub use write::{Staged, stage, stage_tensors};
 
 use crate::error::Error;
@@ -24,7 +24,7 @@ use half::{bf16, f16};
 use safetensors::tensor::Dtype;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -52,12 +52,15 @@ impl Checkpoint {
         }
         let by_torch =
             path.extension().is_some_and(|end| ["bin", "pt", "pth"].iter().any(|known| end == *known));
-        let (entries, notes) = if by_torch {
-            (torch::entries(&mut file).map_err(wrong)?, HashMap::new())
+        let mut watched = Watched { file: &mut file, failure: None };
+        let read = if by_torch {
+            torch::entries(&mut watched).map(|entries| (entries, HashMap::new()))
         } else {
-            let read = header::entries(&mut file);
-            read.map_err(|problem| wrong(format!("not a complete safetensors file: {problem}")))?
+            let read = header::entries(&mut watched);
+            read.map_err(|problem| format!("not a complete safetensors file: {problem}"))
         };
+        let failure = watched.failure;
+        let (entries, notes) = read.map_err(|problem| failure.map_or_else(|| wrong(problem), failed))?;
         Ok(Checkpoint { path, file: Mutex::new(file), entries, notes })
     }
 
@@ -252,6 +255,29 @@ pub(crate) const SCALE: &str = ".scale";
 
 /// Bytes that are read at a time: whole numbers of every type.
 const PIECE: usize = 1 << 16;
+
+/// A file that remembers why it could not be read: that is not the fault of what is in it.
+struct Watched<'a> {
+    file: &'a mut File,
+    failure: Option<std::io::Error>,
+}
+
+impl Read for Watched<'_> {
+    fn read(&mut self, bytes: &mut [u8]) -> std::io::Result<usize> {
+        self.file.read(bytes).map_err(|error| {
+            let kind = error.kind();
+            // What was interrupted is read again.
+            self.failure = (kind != ErrorKind::Interrupted).then_some(error);
+            kind.into()
+        })
+    }
+}
+
+impl Seek for Watched<'_> {
+    fn seek(&mut self, position: SeekFrom) -> std::io::Result<u64> {
+        self.file.seek(position)
+    }
+}
 
 /// Whether a file is what Git leaves in the place of a large one.
 fn is_pointer(file: &mut File) -> bool {

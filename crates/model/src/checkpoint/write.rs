@@ -84,6 +84,15 @@ pub(crate) fn stage_items(
     })
 }
 
+/// What was asked of a file, or none if there is no such file. That the system cannot tell is a failure: a file that is taken for
+/// absent would be left out or replaced.
+pub(crate) fn if_there<T>(asked: std::io::Result<T>) -> std::io::Result<Option<T>> {
+    match asked {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        asked => asked.map(Some),
+    }
+}
+
 /// A file that has reached the disk, whole, under another name, and waits to take the place of the old one:
 /// whatever happens, one of the two is there. Dropped without [`Staged::commit`] it is gone.
 #[derive(Debug)]
@@ -106,9 +115,11 @@ impl Staged {
     ) -> Result<Staged, E> {
         let failed = |source| Error::File { path: path.to_owned(), source };
         // What a link leads to is replaced, not the link.
-        let target = if path.is_symlink() { std::fs::canonicalize(path) } else { Ok(path.to_owned()) };
+        let there = if_there(std::fs::symlink_metadata(path)).map_err(failed)?;
+        let is_link = there.is_some_and(|there| there.is_symlink());
+        let target = if is_link { std::fs::canonicalize(path) } else { Ok(path.to_owned()) };
         let (staged, mut file) = target.and_then(|target| Staged::create(&target)).map_err(failed)?;
-        if let Ok(old) = std::fs::metadata(path) {
+        if let Some(old) = if_there(std::fs::metadata(path)).map_err(failed)? {
             // Who could not read the old one cannot read the new one.
             file.set_permissions(old.permissions()).map_err(failed)?;
         }

@@ -1,12 +1,25 @@
 //! Files, whole: read at once, written beside the old one before they take its place.
 
 use super::error::Error;
-use std::fs::File;
-use std::io::Write;
+use std::fs::{File, Metadata};
+use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 pub(crate) fn read(path: &Path) -> Result<Vec<u8>, Error> {
     std::fs::read(path).map_err(|source| Error::File { path: path.to_owned(), source })
+}
+
+/// What is at a path, or none if nothing is. That the system cannot tell is a failure: what is taken for absent would be left out,
+/// or replaced.
+pub(crate) fn metadata(path: &Path) -> Result<Option<Metadata>, Error> {
+    match std::fs::metadata(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        found => found.map(Some).map_err(|source| Error::File { path: path.to_owned(), source }),
+    }
+}
+
+pub(crate) fn is_file(path: &Path) -> Result<bool, Error> {
+    Ok(metadata(path)?.is_some_and(|found| found.is_file()))
 }
 
 /// Reads a text whose lines are all UTF-8.

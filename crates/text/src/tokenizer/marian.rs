@@ -52,9 +52,9 @@ const SPECIAL: [&str; 3] = [END, UNKNOWN, PAD];
 impl Marian {
     /// Whether a folder looks like one of Marian's, though a file of it may be missing: the pieces of one side alone have other
     /// numbers than those of its vocabulary.
-    pub(crate) fn is_in(folder: &Path) -> bool {
-        let is_there = |name| folder.join(name).is_file();
-        is_there("vocab.json") && (is_there("source.spm") || is_there("target.spm"))
+    pub(crate) fn is_in(folder: &Path) -> Result<bool, Error> {
+        let is_there = |name| files::is_file(&folder.join(name));
+        Ok(is_there("vocab.json")? && (is_there("source.spm")? || is_there("target.spm")?))
     }
 
     pub(crate) fn load(folder: &Path) -> Result<Marian, Error> {
@@ -68,7 +68,7 @@ impl Marian {
         let vocabulary = Arc::new(Vocabulary::load(&folder.join("vocab.json"))?);
         let own = folder.join("target_vocab.json");
         let target_vocabulary =
-            if own.is_file() { Arc::new(Vocabulary::load(&own)?) } else { Arc::clone(&vocabulary) };
+            if files::is_file(&own)? { Arc::new(Vocabulary::load(&own)?) } else { Arc::clone(&vocabulary) };
         Ok(Marian::new(source, target, vocabulary, target_vocabulary))
     }
 

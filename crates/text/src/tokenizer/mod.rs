@@ -82,11 +82,11 @@ impl Tokenizer {
     /// `merges.txt` (GPT-2); `vocab.txt` (BERT).
     pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer, Error> {
         let path = path.as_ref();
-        if matches!(path.try_exists(), Ok(false)) {
+        let Some(found) = files::metadata(path)? else {
             return Err(Error::Format { path: path.to_owned(), problem: MISSING.to_owned() });
-        }
-        let kind = if path.is_dir() { load_folder(path)? } else { load_file(path)? };
-        let folder = if path.is_dir() { path } else { path.parent().unwrap_or(path) };
+        };
+        let kind = if found.is_dir() { load_folder(path)? } else { load_file(path)? };
+        let folder = if found.is_dir() { path } else { path.parent().unwrap_or(path) };
         let vocabulary: &[&'static str] = match &kind {
             Kind::SentencePiece(_) => &[],
             Kind::Marian(_) => &["tokenizer.json"],
@@ -95,7 +95,7 @@ impl Tokenizer {
         let mut beside = Vec::new();
         for &name in ["tokenizer_config.json", "special_tokens_map.json"].iter().chain(vocabulary) {
             let file = folder.join(name);
-            if file.is_file() {
+            if files::is_file(&file)? {
                 beside.push((name, files::read(&file)?));
             }
         }
@@ -124,9 +124,11 @@ impl Tokenizer {
             Kind::Pipeline(pipeline) => vec![("tokenizer.json", pipeline.json()?)],
         };
         files.extend(self.beside.iter().cloned());
-        let is_other = |name: &&str| files.iter().all(|(own, _)| own != name) && folder.join(name).exists();
-        if let Some(other) = FILE_NAMES.iter().find(|name| is_other(name)) {
-            return Err(Error::OtherTokenizer { path: folder.join(other) });
+        for other in FILE_NAMES.iter().filter(|name| files.iter().all(|(own, _)| own != *name)) {
+            let path = folder.join(other);
+            if files::metadata(&path)?.is_some() {
+                return Err(Error::OtherTokenizer { path });
+            }
         }
         files::create_folder(folder)?;
         files::write_all(folder, &files)
@@ -269,19 +271,19 @@ impl Tokenizer {
 fn load_folder(folder: &Path) -> Result<Kind, Error> {
     let [json, vocab, merges, words] =
         ["tokenizer.json", "vocab.json", "merges.txt", "vocab.txt"].map(|name| folder.join(name));
-    if Marian::is_in(folder) {
+    if Marian::is_in(folder)? {
         return Marian::load(folder).map(Kind::Marian);
     }
-    if json.is_file() {
+    if files::is_file(&json)? {
         return Pipeline::load(&json).map(Kind::Pipeline);
     }
     if let [model] = &sentencepiece_files(folder)?[..] {
         return SentencePiece::load(model).map(|model| Kind::SentencePiece(Box::new(model)));
     }
-    if vocab.is_file() && merges.is_file() {
+    if files::is_file(&vocab)? && files::is_file(&merges)? {
         return Pipeline::load_gpt2(&vocab, &merges).map(Kind::Pipeline);
     }
-    if words.is_file() {
+    if files::is_file(&words)? {
         return Pipeline::load_bert(&words).map(Kind::Pipeline);
     }
     Err(Error::NoTokenizer { path: folder.to_owned() })

@@ -318,7 +318,7 @@ impl Names {
     fn load(path: &Path) -> Result<Names, Error> {
         let beside = |name: &str| {
             let path = path.with_file_name(name);
-            if path.is_file() { files::read_json(&path) } else { Ok(Value::Null) }
+            if files::is_file(&path)? { files::read_json(&path) } else { Ok(Value::Null) }
         };
         let (map, config) = (beside("special_tokens_map.json")?, beside("tokenizer_config.json")?);
         // A token stands as it is, or as an object with its text in it.

@@ -17,9 +17,9 @@ const LONGEST: usize = 1 << 20;
 /// An indexed file.
 #[derive(Debug)]
 pub(super) struct TextFile {
-    /// What the user named.
+    /// What the user named: what is wrong in the text is told of it.
     named: PathBuf,
-    /// What is read: the same, or what it was unpacked to.
+    /// What is read: the same, or what it was unpacked to. What the system cannot do is told of it.
     path: PathBuf,
     /// Where each line begins, and the end of the last.
     begins: Vec<u64>,
@@ -34,7 +34,7 @@ impl TextFile {
         path: PathBuf,
         check: impl Fn(&str) -> Result<(), String>,
     ) -> Result<TextFile, Error> {
-        let failed = |source| Error::File { path: named.to_owned(), source };
+        let failed = |source| Error::File { path: path.clone(), source };
         let mut reader = BufReader::with_capacity(BUFFER, File::open(&path).map_err(failed)?);
         let (mut begins, mut line, mut checksum) = (vec![0], Vec::new(), crc32fast::Hasher::new());
         loop {
@@ -108,7 +108,7 @@ impl TextFile {
     }
 
     fn open(&self) -> Result<File, Error> {
-        let failed = |source| Error::File { path: self.named.clone(), source };
+        let failed = |source| Error::File { path: self.path.clone(), source };
         let file = File::open(&self.path).map_err(failed)?;
         if file.metadata().map_err(failed)?.len() != self.bytes() {
             return Err(self.changed());
@@ -117,7 +117,7 @@ impl TextFile {
     }
 
     fn piece(&self, file: &mut File, begin: u64, end: u64) -> Result<String, Error> {
-        let failed = |source| Error::File { path: self.named.clone(), source };
+        let failed = |source| Error::File { path: self.path.clone(), source };
         let mut bytes = vec![0; (end - begin) as usize];
         file.seek(SeekFrom::Start(begin)).map_err(failed)?;
         file.read_exact(&mut bytes).map_err(failed)?;

@@ -29,10 +29,10 @@ impl Run {
         std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
         let lock = Lock::take(folder)?;
         // Settings alone are of a run that failed before it had anything to go on from.
-        if has_run(folder) {
+        if has_run(folder)? {
             return Err(Error::Exists { folder: folder.to_owned() });
         }
-        if model_folder::is_model(folder) {
+        if model_folder::is_model(folder)? {
             return Err(Error::ModelExists { folder: folder.to_owned() });
         }
         let backend = draft.settings().backend()?;
@@ -61,7 +61,7 @@ impl Run {
         watch: &mut dyn FnMut(&Event),
     ) -> Result<Run, Error> {
         let draft = draft.into();
-        if !has_run(folder) {
+        if !has_run(folder)? {
             return Run::begin(folder, draft, watch);
         }
         let settings = draft.into_settings().absolute();
@@ -94,10 +94,10 @@ impl Run {
     /// Refuses a folder in which these settings can neither begin a run nor go on with one, before anything is
     /// computed.
     pub fn refuse_folder(folder: &Path, settings: &Settings) -> Result<(), Error> {
-        if has_run(folder) {
+        if has_run(folder)? {
             return settings.clone().absolute().refuse_changes(&settings::load(folder)?, folder);
         }
-        if model_folder::is_model(folder) {
+        if model_folder::is_model(folder)? {
             return Err(Error::ModelExists { folder: folder.to_owned() });
         }
         Ok(())
@@ -232,6 +232,6 @@ impl State {
 }
 
 /// Whether there is something to go on from.
-fn has_run(folder: &Path) -> bool {
-    settings::path(folder).exists() && Checkpoints::of(folder).exists()
+fn has_run(folder: &Path) -> Result<bool, Error> {
+    Ok(checkpoints::exists(&settings::path(folder))? && Checkpoints::of(folder).exists()?)
 }

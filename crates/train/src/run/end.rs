@@ -29,7 +29,7 @@ impl Run {
     /// of a run that was never put down.
     fn put_down(&mut self) -> Result<Option<ValidationMetric>, Error> {
         self.save_state()?;
-        if !model_folder::is_model(&self.folder) {
+        if !model_folder::is_model(&self.folder)? {
             let path = model_folder::weights(&self.folder);
             let staged = self.learner.judged(|backend, model| model.stage_weights(&**backend, &path));
             staged.and_then(|staged| staged.commit()).map_err(|error| self.unsaved(error.into()))?;

@@ -12,7 +12,7 @@ use super::config_file::{CONFIG, Config, not_marian};
 use super::folder::{Folder, LOGITS_BIAS, WEIGHTS};
 use super::{Transformer, TransformerConfig};
 use crate::builder::Builder;
-use crate::checkpoint::{Checkpoint, Item, SCALE, Staged, Stored, StoredType, stage_items};
+use crate::checkpoint::{Checkpoint, Item, SCALE, Staged, Stored, StoredType, if_there, stage_items};
 use crate::error::Error;
 use crate::layers::PositionKind;
 use attentive_tensor::{Backend, Shape};
@@ -73,7 +73,8 @@ pub fn convert(
     to: &Path,
     conversion: &Conversion,
 ) -> Result<Converted, Error> {
-    if to.join(CONFIG).exists() {
+    let new_config = to.join(CONFIG);
+    if new_config.try_exists().map_err(|source| Error::File { path: new_config.clone(), source })? {
         let problem = "the folder already has a model: choose another folder, or remove the model first";
         return Err(Error::Format { path: to.to_owned(), problem: problem.to_owned() });
     }
@@ -96,17 +97,19 @@ pub fn convert(
 
     let made = !to.exists();
     std::fs::create_dir_all(to).map_err(|source| Error::File { path: to.to_owned(), source })?;
-    let written = work.write(from, to, &pieces, &config);
-    if made && written.is_err() {
-        // It is empty: what was staged is gone.
-        let _ = std::fs::remove_dir(to);
+    let converted = work.write(from, to, &pieces, &config).and_then(|()| {
+        let (tensors, bytes_before) = (pieces.len(), length(folder.checkpoint.path())?);
+        Ok(Converted { tensors, bytes_before, bytes: length(&to.join(WEIGHTS))? })
+    });
+    if converted.is_err() {
+        // Without it the folder is no model, and converting again is not refused.
+        let _ = std::fs::remove_file(new_config);
+        if made {
+            // What was staged is gone. Files that have taken their places already stay, and the folder with them.
+            let _ = std::fs::remove_dir(to);
+        }
     }
-    written?;
-    Ok(Converted {
-        tensors: pieces.len(),
-        bytes_before: length(folder.checkpoint.path())?,
-        bytes: length(&to.join(WEIGHTS))?,
-    })
+    converted
 }
 
 fn length(path: &Path) -> Result<u64, Error> {
@@ -190,10 +193,10 @@ impl Work<'_> {
     ) -> Result<(), Error> {
         let items: Vec<Item> = pieces.iter().map(|piece| piece.item.clone()).collect();
         let mut staged = vec![stage_items(&to.join(WEIGHTS), &items, None, |i| self.bytes(&pieces[i]))?];
-        for name in COPIED.into_iter().filter(|name| from.join(name).is_file()) {
+        for name in COPIED {
             let path = from.join(name);
-            let contents = std::fs::read(&path).map_err(|source| Error::File { path, source })?;
-            staged.push(Staged::new(&to.join(name), &contents)?);
+            let contents = if_there(std::fs::read(&path)).map_err(|source| Error::File { path, source })?;
+            staged.extend(contents.map(|contents| Staged::new(&to.join(name), &contents)).transpose()?);
         }
         // Last, since with it the folder is a model.
         let config = changed_config(from, config, self.stored)?;

@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::layers::{PositionKind, sinusoid};
 use attentive_tensor::{Backend, Shape};
 use std::collections::BTreeSet;
+use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -193,9 +194,13 @@ impl Transformer {
 
     /// The file of a folder's weights, if there is one.
     pub fn weights(folder: &Path) -> Result<Option<Checkpoint>, Error> {
-        let file =
-            [WEIGHTS, TORCH_WEIGHTS].map(|file| folder.join(file)).into_iter().find(|file| file.exists());
-        file.map(Checkpoint::open).transpose()
+        for file in [WEIGHTS, TORCH_WEIGHTS] {
+            match Checkpoint::open(folder.join(file)) {
+                Err(Error::File { source, .. }) if source.kind() == ErrorKind::NotFound => {}
+                opened => return opened.map(Some),
+            }
+        }
+        Ok(None)
     }
 
     /// Writes a model folder; each file is replaced at once or not at all.
