@@ -4,13 +4,13 @@
 //! of them, all together. The second round also searches behind the prefix alone: what it finds is the translation, and stands
 //! among the alternatives as it is, so that choosing the word that is already there changes nothing.
 
+use crate::context::Context;
 use crate::error::Error;
 use crate::generator::Generator;
 use crate::hypothesis::{Hypothesis, best_first};
 use crate::options::{MaxLength, Options};
 use crate::request::Request;
 use crate::rules::Rules;
-use crate::search::Context;
 use crate::seq2seq::{Seq2Seq, Spec};
 use std::sync::Arc;
 

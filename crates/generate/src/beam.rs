@@ -5,10 +5,12 @@
 //! among the finished, of which there are `beam` (times [`patience`](crate::Options::patience)). The first `beam` that do
 //! not end are followed. There are always so many: each hypothesis can end in one way only.
 
+use crate::filter::Change;
 use crate::hypothesis::Hypothesis;
 use crate::options::EarlyStopping;
 use crate::rules::Rules;
-use crate::search::{Next, Path, Scores, Search, Sentence, Written};
+use crate::scores::{Asked, Changed, Scores};
+use crate::search::{Next, Path, Search, Sentence, Written};
 use crate::top::top;
 use attentive_tensor::Best;
 
@@ -21,6 +23,8 @@ pub(crate) struct BeamSearch {
     /// Best first.
     finished: Vec<Hypothesis>,
     n_best: usize,
+    /// What filters change of each path.
+    changes: Vec<Vec<(u32, Change)>>,
     // What is kept from step to step only for its memory.
     spare: Vec<Path>,
     best: Vec<Best>,
@@ -44,6 +48,7 @@ impl BeamSearch {
             rows: vec![Next { parent: 0, token: rules.spec.start }],
             finished: Vec::new(),
             n_best: rules.options.n_best,
+            changes: Vec::new(),
             spare: Vec::new(),
             best: Vec::new(),
             continuations: Vec::new(),
@@ -51,25 +56,22 @@ impl BeamSearch {
     }
 
     /// The best continuations of all hypotheses, best first.
-    fn collect(&mut self, rules: &Rules, scores: &mut Scores) {
-        let (count, width) = (rules.candidates(), rules.spec.vocabulary);
+    fn collect(&mut self, rules: &Rules, scores: &mut [Scores]) {
+        let count = rules.candidates();
         self.continuations.clear();
-        for path in 0..self.paths.len() {
+        for (path, scores) in scores.iter_mut().enumerate() {
             let tokens = &self.paths[path].tokens;
             if self.sentence.must_end(rules, tokens) {
                 self.best.clear();
                 self.best.push(Best { score: 0.0, token: rules.spec.eos });
-            } else if !rules.want_rows() {
-                let best = &scores.best[path * scores.width..][..count];
-                self.best.clear();
-                self.best.extend(best.iter().filter(|best| **best != Best::NONE));
+            } else if scores.row.is_empty() {
+                scores.rank(count, &self.changes[path], Changed::LogProbabilities, &mut self.best);
             } else {
-                let row = &mut scores.rows[path * width..][..width];
                 // What is forbidden has had its share of the probability: the rest is not made to sum to 1 again.
-                let log_sum = top(row, 0, &mut self.best);
-                row.iter_mut().for_each(|x| *x -= log_sum);
-                self.sentence.filter(rules, tokens, row);
-                top(row, count, &mut self.best);
+                let log_sum = top(scores.row, 0, &mut self.best);
+                scores.row.iter_mut().for_each(|x| *x -= log_sum);
+                self.sentence.filter(rules, tokens, scores.row);
+                top(scores.row, count, &mut self.best);
             }
             let before = self.paths[path].sum;
             let continuation =
@@ -139,13 +141,14 @@ impl Search for BeamSearch {
         &self.rows
     }
 
-    fn wants_rows(&self) -> bool {
-        self.paths.first().is_some_and(|path| self.sentence.forces(path))
+    fn ask(&mut self, rules: &Rules, asked: &mut Asked) {
+        self.changes.clear();
+        self.changes.extend(self.paths.iter().map(|path| self.sentence.ask(rules, path, asked)));
     }
 
-    fn advance(&mut self, rules: &Rules, scores: &mut Scores, on_token: &mut dyn FnMut(&Written)) {
+    fn advance(&mut self, rules: &Rules, scores: &mut [Scores], on_token: &mut dyn FnMut(&Written)) {
         if let [path] = &mut self.paths[..]
-            && let Some(token) = self.sentence.force(path, scores.rows)
+            && let Some(token) = self.sentence.force(path, &scores[0])
         {
             self.rows = vec![Next { parent: 0, token }];
             return;

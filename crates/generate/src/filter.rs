@@ -2,12 +2,45 @@
 //!
 //! As in transformers, a beam search filters log-probabilities, and greedy search and sampling filter logits.
 
-use crate::search::Context;
+use crate::context::Context;
 
-/// Changes the scores of the next token.
+/// What becomes of the score of a token.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Change {
+    /// It becomes `-∞`.
+    Forbid,
+    /// It is multiplied by this if it is below zero, and divided by it otherwise: above 1, the token is less probable.
+    Penalise(f32),
+}
+
+impl Change {
+    /// The changed score.
+    pub fn apply(self, score: f32) -> f32 {
+        match self {
+            Change::Forbid => f32::NEG_INFINITY,
+            Change::Penalise(factor) if score < 0.0 => score * factor,
+            Change::Penalise(factor) => score / factor,
+        }
+    }
+}
+
+/// Changes the scores of the next token. One of the two methods must be written: the first by a filter that changes few tokens,
+/// whose logits then stay on the device, the second by any other.
 pub trait Filter: Send + Sync {
+    /// What becomes of the scores of a few tokens, or none if any token may be changed.
+    fn changes(&self, context: &Context) -> Option<Vec<(u32, Change)>> {
+        let _ = context;
+        None
+    }
+
     /// Changes `scores`, one for each token of the vocabulary; `-∞` forbids a token.
-    fn filter(&self, context: &Context, scores: &mut [f32]);
+    fn filter(&self, context: &Context, scores: &mut [f32]) {
+        for (token, change) in self.changes(context).into_iter().flatten() {
+            if let Some(score) = scores.get_mut(token as usize) {
+                *score = change.apply(*score);
+            }
+        }
+    }
 }
 
 /// Makes tokens that were written before less probable, by a factor on their scores (Keskar et al. 2019).
@@ -15,14 +48,12 @@ pub trait Filter: Send + Sync {
 pub struct RepetitionPenalty(pub f32);
 
 impl Filter for RepetitionPenalty {
-    fn filter(&self, context: &Context, scores: &mut [f32]) {
-        for (i, &token) in context.tokens.iter().enumerate() {
-            // Once, however often it was written.
-            if !context.tokens[..i].contains(&token) {
-                let score = &mut scores[token as usize];
-                *score = if *score < 0.0 { *score * self.0 } else { *score / self.0 };
-            }
-        }
+    fn changes(&self, context: &Context) -> Option<Vec<(u32, Change)>> {
+        // Once, however often it was written.
+        let mut tokens = context.tokens.to_vec();
+        tokens.sort_unstable();
+        tokens.dedup();
+        Some(tokens.into_iter().map(|token| (token, Change::Penalise(self.0))).collect())
     }
 }
 
@@ -31,17 +62,14 @@ impl Filter for RepetitionPenalty {
 pub struct NoRepeatNgrams(pub usize);
 
 impl Filter for NoRepeatNgrams {
-    fn filter(&self, context: &Context, scores: &mut [f32]) {
+    fn changes(&self, context: &Context) -> Option<Vec<(u32, Change)>> {
         let tokens = context.tokens;
         if self.0 == 0 || tokens.len() < self.0 {
-            return;
+            return Some(Vec::new());
         }
         let end = &tokens[tokens.len() + 1 - self.0..];
-        for ngram in tokens.windows(self.0) {
-            if ngram.starts_with(end) {
-                scores[ngram[self.0 - 1] as usize] = f32::NEG_INFINITY;
-            }
-        }
+        let repeated = tokens.windows(self.0).filter(|ngram| ngram.starts_with(end));
+        Some(repeated.map(|ngram| (ngram[self.0 - 1], Change::Forbid)).collect())
     }
 }
 
@@ -50,14 +78,12 @@ impl Filter for NoRepeatNgrams {
 pub struct Banned(pub Vec<Vec<u32>>);
 
 impl Filter for Banned {
-    fn filter(&self, context: &Context, scores: &mut [f32]) {
-        for sequence in &self.0 {
-            if let Some((last, before)) = sequence.split_last()
-                && context.tokens.ends_with(before)
-            {
-                scores[*last as usize] = f32::NEG_INFINITY;
-            }
-        }
+    fn changes(&self, context: &Context) -> Option<Vec<(u32, Change)>> {
+        let next = |sequence: &Vec<u32>| {
+            let (last, before) = sequence.split_last()?;
+            context.tokens.ends_with(before).then_some((*last, Change::Forbid))
+        };
+        Some(self.0.iter().filter_map(next).collect())
     }
 }
 
@@ -66,10 +92,9 @@ impl Filter for Banned {
 pub struct MinLength(pub usize);
 
 impl Filter for MinLength {
-    fn filter(&self, context: &Context, scores: &mut [f32]) {
-        if context.tokens.len() < self.0 {
-            scores[context.eos as usize] = f32::NEG_INFINITY;
-        }
+    fn changes(&self, context: &Context) -> Option<Vec<(u32, Change)>> {
+        let too_short = context.tokens.len() < self.0;
+        Some(too_short.then_some((context.eos, Change::Forbid)).into_iter().collect())
     }
 }
 

@@ -213,13 +213,15 @@ impl<M: Seq2Seq> Generator<M> {
             (self.lanes.len(), Mutex::new(&mut self.waiting), Mutex::new(on_token));
         let behind = AtomicUsize::new(lanes);
         let begin = Instant::now();
-        let in_time = || begin.elapsed() < LONGEST;
+        // Whether one more step like those that were made is done in time.
+        let in_time = |made: usize| made == 0 || begin.elapsed() / made as u32 * (made as u32 + 1) < LONGEST;
         self.threads.for_pieces(&mut self.lanes, 1, |_, lane| {
             let mut tell = |written: &Written| lock(&on_token)(written);
             let mut step = || lane[0].step(&waiting, most, lanes, &mut tell);
-            let busy = (0..steps).all(|made| (made == 0 || in_time()) && step());
+            let busy = (0..steps).all(|made| in_time(made) && step());
             behind.fetch_sub(1, Relaxed);
-            let _ = busy && (1..steps).all(|_| behind.load(Relaxed) > 0 && in_time() && step());
+            let _ =
+                busy && (1..steps).all(|more| behind.load(Relaxed) > 0 && in_time(steps + more) && step());
         });
         for lane in 0..self.lanes.len() {
             for (number, results) in std::mem::take(&mut self.lanes[lane].done) {
@@ -287,7 +289,7 @@ pub(crate) const TOGETHER: usize = 32;
 /// The most hypotheses that a copy of a model follows in one step, if not for a single sentence.
 const MOST_BRANCHES: usize = 2048;
 /// How long several steps may take: whoever wants to stop does not wait for the rest.
-const LONGEST: Duration = Duration::from_millis(200);
+const LONGEST: Duration = Duration::from_millis(600);
 
 /// The results of [`Generator::generate`].
 pub struct Results<'a, M, I> {

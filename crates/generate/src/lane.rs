@@ -7,7 +7,8 @@
 use crate::beam::BeamSearch;
 use crate::hypothesis::Hypothesis;
 use crate::rules::Rules;
-use crate::search::{Next, Scores, Search, Sentence, Written};
+use crate::scores::Asked;
+use crate::search::{Next, Search, Sentence, Written};
 use crate::seq2seq::{Row, Seq2Seq};
 use crate::walk::Walk;
 use std::collections::VecDeque;
@@ -29,6 +30,7 @@ pub(crate) struct Lane<M> {
     /// The numbers and results of sentences that are done since they were last taken.
     pub done: Vec<(u64, Vec<Hypothesis>)>,
     rows: Vec<Row>,
+    asked: Asked,
 }
 
 /// A sentence that was read.
@@ -47,7 +49,7 @@ struct Taken {
 impl<M: Seq2Seq> Lane<M> {
     pub fn new(model: M, places: usize) -> Lane<M> {
         let slots = (0..places + places.div_ceil(4)).map(|_| None).collect();
-        Lane { model, slots, places, read: 0, done: Vec::new(), rows: Vec::new() }
+        Lane { model, slots, places, read: 0, done: Vec::new(), rows: Vec::new(), asked: Asked::default() }
     }
 
     /// How many sentences have been read and are not done.
@@ -102,23 +104,29 @@ impl<M: Seq2Seq> Lane<M> {
 
     /// Lets the searches have what the model said.
     fn advance(&mut self, on_token: &mut dyn FnMut(&Written)) {
-        let running = || self.slots.iter().flatten().filter(|running| running.begun);
-        let count = running().map(|it| if it.rules.want_rows() { 0 } else { it.rules.candidates() }).max();
-        let count = count.unwrap_or(0);
-        let wants_rows = running().any(|it| it.rules.want_rows() || it.search.wants_rows());
-        let width = if wants_rows { self.model.spec().vocabulary } else { 0 };
-        let wants_scores = running().any(|it| it.rules.want_scores());
-        let best = if count > 0 { self.model.best(count, wants_scores) } else { Vec::new() };
-        let (mut best, mut logits) = (&best[..], if wants_rows { self.model.logits() } else { &mut [] });
-        let mut free = Vec::new();
+        self.asked.clear();
+        let (mut count, mut wants_scores) = (0, false);
+        for running in self.slots.iter_mut().flatten().filter(|running| running.begun) {
+            running.search.ask(&running.rules, &mut self.asked);
+            count = count.max(running.rules.candidates());
+            // The score of a token of the prefix is told in any case.
+            wants_scores |= running.rules.want_scores() || self.asked.has_lists();
+        }
+        // The logits are computed once: some sentence wants all of them, or nobody does.
+        let width = if self.asked.wants_rows() { self.model.spec().vocabulary } else { 0 };
+        let (found, rows) = if width > 0 {
+            let rows = self.model.logits();
+            (self.asked.find(rows, width, count), rows)
+        } else {
+            (self.model.best(count, wants_scores, self.asked.apart()), &mut [][..])
+        };
+        let mut scores = self.asked.rows(&found, rows, width);
+        let (mut scores, mut free) = (&mut scores[..], Vec::new());
         for (slot, place) in self.slots.iter_mut().enumerate() {
             if let Some(running) = place.as_mut().filter(|running| running.begun) {
-                let rows = running.search.rows().len();
-                let (own_best, other_best) = best.split_at(rows * count);
-                let (own, others) = std::mem::take(&mut logits).split_at_mut(rows * width);
-                (best, logits) = (other_best, others);
-                let mut scores = Scores { best: own_best, width: count, rows: own };
-                running.search.advance(&running.rules, &mut scores, on_token);
+                let (own, others) = std::mem::take(&mut scores).split_at_mut(running.search.rows().len());
+                scores = others;
+                running.search.advance(&running.rules, own, on_token);
                 if let Some(Taken { number, search, .. }) =
                     place.take_if(|running| running.search.rows().is_empty())
                 {

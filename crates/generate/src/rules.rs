@@ -1,7 +1,8 @@
 //! How a sentence is decoded: its options, and what follows from them for each token.
 
+use crate::context::Context;
 use crate::error::Error;
-use crate::filter::{Banned, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty};
+use crate::filter::{Banned, Change, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty};
 use crate::options::Options;
 use crate::sampler::Sampler;
 use crate::seq2seq::Spec;
@@ -27,9 +28,17 @@ impl Rules {
         Ok(Rules { spec, options, filters, stops: Vec::new(), sampler })
     }
 
-    /// Whether tokens are chosen from whole rows, which filters may change and samplers draw from.
-    pub fn want_rows(&self) -> bool {
-        !self.filters.is_empty() || self.sampler.is_some()
+    /// What the filters make of the scores of a few tokens, in their order, or none if any token may be changed. What is never
+    /// written is not among them.
+    pub fn changes(&self, context: &Context) -> Option<Vec<(u32, Change)>> {
+        let mut all = Vec::new();
+        for filter in &self.filters {
+            all.extend(filter.changes(context)?);
+        }
+        let is_written =
+            |token: u32| Some(token) != self.spec.never && (token as usize) < self.spec.vocabulary;
+        all.retain(|(token, _)| is_written(*token));
+        Some(all)
     }
 
     /// Whether it matters how sure the model is.
@@ -37,7 +46,7 @@ impl Rules {
         self.options.scores || self.options.beam > 1 || self.sampler.is_some()
     }
 
-    /// How many tokens of a row may matter otherwise.
+    /// How many of the best tokens of a row may matter.
     pub fn candidates(&self) -> usize {
         if self.options.beam == 1 { 1 } else { 2 * self.options.beam }
     }

@@ -1,22 +1,11 @@
 //! What all searches have in common: one sentence on its way from logits to hypotheses.
 
+use crate::context::Context;
+use crate::filter::Change;
 use crate::hypothesis::Hypothesis;
 use crate::rules::Rules;
-use crate::top::top;
+use crate::scores::{Asked, Scores};
 use attentive_tensor::Best;
-
-/// What filters and stopping rules may look at.
-#[derive(Debug, Clone, Copy)]
-pub struct Context<'a> {
-    /// The number of the sentence, counted from the generator's first.
-    pub sentence: u64,
-    /// Its tokens.
-    pub source: &'a [u32],
-    /// What has been written, the prefix included.
-    pub tokens: &'a [u32],
-    /// The end token.
-    pub eos: u32,
-}
 
 /// A token that was just written; see [`Generator::on_token`](crate::Generator::on_token).
 #[derive(Debug, Clone, Copy)]
@@ -67,26 +56,16 @@ pub(crate) struct Next {
     pub token: u32,
 }
 
-/// What the model says of the rows of one sentence.
-pub(crate) struct Scores<'a> {
-    /// The best tokens of each row with their log-probabilities, if [`Rules::want_scores`], `width` of them, which are
-    /// [`Rules::candidates`] at least, unless [`Rules::want_rows`].
-    pub best: &'a [Best],
-    pub width: usize,
-    /// The logits of each row, where somebody wants them.
-    pub rows: &'a mut [f32],
-}
-
 /// One sentence on its way.
 pub(crate) trait Search: Send {
     /// The rows of the next step; none when it is done.
     fn rows(&self) -> &[Next];
 
-    /// Whether the next [`Search::advance`] cannot do with the best tokens alone, whatever the rules.
-    fn wants_rows(&self) -> bool;
+    /// Says what the next [`Search::advance`] wants to know of each of these rows.
+    fn ask(&mut self, rules: &Rules, asked: &mut Asked);
 
     /// Takes what the model says of these rows.
-    fn advance(&mut self, rules: &Rules, scores: &mut Scores, on_token: &mut dyn FnMut(&Written));
+    fn advance(&mut self, rules: &Rules, scores: &mut [Scores], on_token: &mut dyn FnMut(&Written));
 
     /// What came of it, best first.
     fn results(self: Box<Self>) -> Vec<Hypothesis>;
@@ -122,13 +101,6 @@ impl Path {
         self.sum += candidate.score;
     }
 
-    /// Goes on with the next token of the prefix, which does not.
-    fn push_forced(&mut self, token: u32, row: &[f32]) {
-        let log_sum = top(row, 0, &mut Vec::new());
-        self.tokens.push(token);
-        self.scores.push(row[token as usize] - log_sum);
-    }
-
     /// The result.
     pub fn finish(self, rules: &Rules, sentence: &Sentence) -> Hypothesis {
         let written = self.tokens.len().saturating_sub(sentence.prefix.len());
@@ -139,16 +111,33 @@ impl Path {
 }
 
 impl Sentence {
-    /// Whether a path goes on with the prefix, and wants to know what the model thinks of it.
-    pub fn forces(&self, path: &Path) -> bool {
-        path.tokens.len() < self.prefix.len()
+    /// The next token of the prefix, if a path is not through it yet.
+    pub fn forced(&self, path: &Path) -> Option<u32> {
+        self.prefix.get(path.tokens.len()).copied()
     }
 
-    /// Lets a path go on with the next token of the prefix, if it is not through it yet.
-    pub fn force(&self, path: &mut Path, row: &[f32]) -> Option<u32> {
-        let &token = self.prefix.get(path.tokens.len())?;
-        path.push_forced(token, row);
+    /// Lets a path go on with the next token of the prefix, if it is not through it yet. What the model thinks of it is noted,
+    /// and does not count.
+    pub fn force(&self, path: &mut Path, scores: &Scores) -> Option<u32> {
+        let token = self.forced(path)?;
+        path.tokens.push(token);
+        path.scores.push(scores.one());
         Some(token)
+    }
+
+    /// Asks for what is needed to go on with a path: all logits, or those of the tokens that are changed, which are returned.
+    pub fn ask(&self, rules: &Rules, path: &Path, asked: &mut Asked) -> Vec<(u32, Change)> {
+        if let Some(token) = self.forced(path) {
+            asked.one(token);
+            return Vec::new();
+        }
+        let context = self.context(rules, &path.tokens);
+        let Some(changes) = rules.changes(&context).filter(|_| rules.sampler.is_none()) else {
+            asked.all();
+            return Vec::new();
+        };
+        asked.some(changes.iter().map(|(token, _)| *token));
+        changes
     }
 
     /// Whether a path with its newest token is complete.

@@ -3,7 +3,7 @@
 use crate::attention::{AttentionMatrix, Look};
 use crate::error::Error;
 use crate::inspection::Inspection;
-use attentive_tensor::Best;
+use attentive_tensor::{Best, Found, TokenLists};
 
 /// A model that reads a source and writes a target, one token after the other.
 ///
@@ -22,9 +22,10 @@ pub trait Seq2Seq: Send {
     /// Takes one token for each row and computes the logits of the token after it.
     fn step(&mut self, rows: &[Row]);
 
-    /// The `count` best tokens of each row of the last step, best first, with their log-probabilities or, where these are not
-    /// wanted, with anything that orders them alike; where there are not so many, [`Best::NONE`] fills the row.
-    fn best(&mut self, count: usize, log_probabilities: bool) -> Vec<Best>;
+    /// Of each row of the last step the `count` best tokens, best first, with their logits, and the logarithm of the sum of all
+    /// exponentials if `sums` are wanted; where there are not so many tokens, [`Best::NONE`] fills the row. The logits of the
+    /// tokens in `apart` are told apart, and are in neither.
+    fn best(&mut self, count: usize, sums: bool, apart: TokenLists) -> Found;
 
     /// All logits of the last step: [`Spec::vocabulary`] numbers for each row, one row after the other, for search to change as
     /// it likes. Tokens that are never to be written have `-∞`.
@@ -59,8 +60,8 @@ impl<M: Seq2Seq + ?Sized> Seq2Seq for Box<M> {
     fn step(&mut self, rows: &[Row]) {
         (**self).step(rows);
     }
-    fn best(&mut self, count: usize, log_probabilities: bool) -> Vec<Best> {
-        (**self).best(count, log_probabilities)
+    fn best(&mut self, count: usize, sums: bool, apart: TokenLists) -> Found {
+        (**self).best(count, sums, apart)
     }
     fn logits(&mut self) -> &mut [f32] {
         (**self).logits()

@@ -1,6 +1,6 @@
 //! When a sequence is complete though the model has not said so.
 
-use crate::search::Context;
+use crate::context::Context;
 
 /// Ends sequences.
 pub trait Stop: Send + Sync {

@@ -6,8 +6,8 @@ use crate::inspection::Inspection;
 use crate::seq2seq::{Row, Seq2Seq, Sizes, Spec};
 use attentive_model::Sequences;
 use attentive_model::families::transformer::{Batch, Transformer};
-use attentive_model::layers::{Branch, BranchCache};
-use attentive_tensor::{AttentionWeights, Backend, Best, Tape, Tensor, Var};
+use attentive_model::layers::{Branch, Cache};
+use attentive_tensor::{AttentionWeights, Backend, Best, Found, Tape, Tensor, TokenLists, Var};
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub struct TransformerSteps {
     model: Transformer,
     backend: Arc<dyn Backend>,
-    cache: BranchCache,
+    cache: Cache,
     /// Of the last step.
     hidden: Option<Tensor>,
     /// Its logits, once somebody asked for them.
@@ -28,7 +28,7 @@ impl TransformerSteps {
         TransformerSteps {
             model: model.clone(),
             backend: Arc::clone(backend),
-            cache: BranchCache::default(),
+            cache: Cache::default(),
             hidden: None,
             rows: Vec::new(),
         }
@@ -88,18 +88,17 @@ impl Seq2Seq for TransformerSteps {
     }
 
     fn step(&mut self, rows: &[Row]) {
-        let branches: Vec<Branch> =
-            rows.iter().map(|row| Branch { slot: row.slot, parent: row.parent }).collect();
+        let branches: Vec<Branch> = rows.iter().map(|row| Branch::token(row.slot, row.parent)).collect();
         let tokens: Vec<i32> = rows.iter().map(|row| row.token as i32).collect();
         let (tape, ids) = (Tape::inference(&self.backend), self.backend.upload_i32(&tokens));
-        let hidden = self.model.step_branches(&tape, &ids, &branches, &mut self.cache);
+        let hidden = self.model.step(&tape, &ids, &branches, &mut self.cache);
         self.hidden = Some(hidden.value().clone());
     }
 
-    fn best(&mut self, count: usize, log_probabilities: bool) -> Vec<Best> {
-        let Some(hidden) = &self.hidden else { return Vec::new() };
+    fn best(&mut self, count: usize, sums: bool, apart: TokenLists) -> Found {
+        let hidden = self.hidden.clone().expect("a step was made");
         let tape = Tape::inference(&self.backend);
-        self.model.best(&tape, &tape.constant(hidden.clone()), count, log_probabilities)
+        self.model.find(&tape, &tape.constant(hidden), count, sums, apart)
     }
 
     fn logits(&mut self) -> &mut [f32] {

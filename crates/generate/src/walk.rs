@@ -3,9 +3,11 @@
 //! Greedy search is one walk that takes the best token at each step; sampling is one walk for each result, and they part at
 //! the first token behind the prefix.
 
+use crate::filter::Change;
 use crate::hypothesis::Hypothesis;
 use crate::rules::Rules;
-use crate::search::{Next, Path, Scores, Search, Sentence, Written};
+use crate::scores::{Asked, Changed, Scores};
+use crate::search::{Next, Path, Search, Sentence, Written};
 use crate::top::top;
 use attentive_tensor::Best;
 use attentive_tensor::Random;
@@ -17,6 +19,8 @@ pub(crate) struct Walk {
     paths: Vec<(usize, Path)>,
     rows: Vec<Next>,
     done: Vec<Hypothesis>,
+    /// What filters change of each path.
+    changes: Vec<Vec<(u32, Change)>>,
     /// The best token of a row.
     best: Vec<Best>,
 }
@@ -24,10 +28,17 @@ pub(crate) struct Walk {
 impl Walk {
     pub fn new(rules: &Rules, sentence: Sentence) -> Walk {
         let rows = vec![Next { parent: 0, token: rules.spec.start }];
-        Walk { sentence, paths: vec![(0, Path::default())], rows, done: Vec::new(), best: Vec::new() }
+        Walk {
+            sentence,
+            paths: vec![(0, Path::default())],
+            rows,
+            done: Vec::new(),
+            changes: Vec::new(),
+            best: Vec::new(),
+        }
     }
 
-    /// The next token of a walk, if there is any.
+    /// The next token of a walk from all logits, if there is any.
     fn choose(&mut self, rules: &Rules, walk: usize, tokens: &[u32], row: &mut [f32]) -> Option<Best> {
         self.sentence.filter(rules, tokens, row);
         let log_sum = top(row, 1, &mut self.best);
@@ -76,16 +87,16 @@ impl Search for Walk {
         &self.rows
     }
 
-    fn wants_rows(&self) -> bool {
-        self.paths.first().is_some_and(|(_, path)| self.sentence.forces(path))
+    fn ask(&mut self, rules: &Rules, asked: &mut Asked) {
+        self.changes.clear();
+        self.changes.extend(self.paths.iter().map(|(_, path)| self.sentence.ask(rules, path, asked)));
     }
 
-    fn advance(&mut self, rules: &Rules, scores: &mut Scores, on_token: &mut dyn FnMut(&Written)) {
+    fn advance(&mut self, rules: &Rules, scores: &mut [Scores], on_token: &mut dyn FnMut(&Written)) {
         self.rows.clear();
-        let width = rules.spec.vocabulary;
         let mut paths = std::mem::take(&mut self.paths);
         if let [(_, path)] = &mut paths[..]
-            && let Some(token) = self.sentence.force(path, scores.rows)
+            && let Some(token) = self.sentence.force(path, &scores[0])
         {
             self.rows.push(Next { parent: 0, token });
             self.paths = paths;
@@ -95,12 +106,14 @@ impl Search for Walk {
         let parted = paths[0].1.tokens.len() > self.sentence.prefix.len();
         let draws = if parted || rules.sampler.is_none() { 1 } else { rules.options.n_best };
         for (parent, (walk, path)) in paths.into_iter().enumerate() {
-            if !rules.want_rows() {
-                let best = scores.best[parent * scores.width];
-                self.go_on(rules, (walk, path), parent, (best != Best::NONE).then_some(best), on_token);
+            let scores = &mut scores[parent];
+            if scores.row.is_empty() {
+                scores.rank(1, &self.changes[parent], Changed::Logits, &mut self.best);
+                let best = self.best.first().copied();
+                self.go_on(rules, (walk, path), parent, best, on_token);
                 continue;
             }
-            let row = &mut scores.rows[parent * width..][..width];
+            let row = &mut *scores.row;
             let fresh = if draws > 1 { row.to_vec() } else { Vec::new() };
             for draw in 0..draws {
                 if draw > 0 {

@@ -34,6 +34,40 @@ pub struct Wanted {
     pub never: Option<usize>,
 }
 
+/// Some tokens of each row, in ascending order, whose numbers are told: of most rows apart, so that they are neither among the best nor
+/// in the sum.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TokenLists<'a> {
+    /// The tokens of all rows, one list after the other.
+    pub tokens: &'a [u32],
+    /// Where the list of each row ends; nothing at all where no row has one.
+    pub ends: &'a [u32],
+    /// The rows whose tokens are told but not apart: they count like all others. In ascending order.
+    pub counted: &'a [usize],
+}
+
+impl<'a> TokenLists<'a> {
+    /// No list for any row.
+    pub const NONE: TokenLists<'static> = TokenLists { tokens: &[], ends: &[], counted: &[] };
+
+    /// The places of a row's list among all tokens.
+    pub fn of(self, row: usize) -> std::ops::Range<usize> {
+        let end = |row: usize| self.ends.get(row).map_or(0, |&end| end as usize);
+        if row == 0 { 0..end(0) } else { end(row - 1)..end(row) }
+    }
+}
+
+/// What was found in all rows.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Found {
+    /// The best of each row, one row after the other.
+    pub best: Vec<Best>,
+    /// The logarithm of the sum of each row, if they are wanted.
+    pub log_sums: Vec<f32>,
+    /// The numbers that are told apart.
+    pub apart: Vec<f32>,
+}
+
 /// Columns that are looked at together. The bits of the sums depend on it.
 pub const CHUNK: usize = 256;
 
@@ -128,7 +162,6 @@ struct Add<'a> {
 
 impl Kernel for Add<'_> {
     type Output = ();
-    const GAINS_FROM_AVX512: bool = false;
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {

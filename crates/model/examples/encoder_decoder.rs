@@ -22,10 +22,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tape = Tape::inference(&backend).watching();
     let memory = encoder.forward(&tape, &embedding.forward(&tape, &source), &sentences);
 
-    // The first target token of each, from the start token; the cache would take the next ones.
-    let mut cache = decoder.start(&tape, &memory, &sentences, 20);
+    // The first target token of each, from the start token; a cache would let the next ones follow one by one.
     let x = embedding.forward(&tape, &backend.upload_i32(&[99, 99]));
-    let hidden = decoder.step(&tape, &x, &Sequences::new([1, 1]), &mut cache);
+    let hidden = decoder.forward(&tape, &x, &Sequences::new([1, 1]), &memory, &sentences);
     let logits = backend.download_f32(head.logits(&tape, &hidden).value());
     let best = |row: &[f32]| (0..head.classes()).max_by(|&a, &b| row[a].total_cmp(&row[b]));
     println!("most likely tokens: {:?}", logits.chunks(100).map(best).collect::<Vec<_>>());

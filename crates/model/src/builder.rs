@@ -2,8 +2,7 @@
 
 use crate::checkpoint::{Checkpoint, Stored};
 use crate::error::Error;
-use attentive_tensor::{Backend, Buffer, DType, Parameter, Random, Shape, Tensor};
-use std::borrow::Cow;
+use attentive_tensor::{Backend, Buffer, DType, Form, Parameter, Random, Raw, Role, Shape, Tensor};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -29,19 +28,10 @@ pub struct Builder<'a> {
     backend: Arc<dyn Backend>,
     source: Source<'a>,
     prefix: String,
-    form: Form,
-    /// Which row of what is stored, or drawn, each row of a parameter is, if not the same.
-    rows: Option<Rc<[usize]>>,
+    /// What weights of products are prepared for; none lets them be learned and saved.
+    form: Option<Form>,
+    role: Role,
     made: Rc<RefCell<Vec<Parameter>>>,
-}
-
-/// What becomes of weights that nothing but products takes.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    /// They can be learned and saved.
-    Plain,
-    Packed,
-    Int8,
 }
 
 #[derive(Clone, Copy)]
@@ -72,37 +62,26 @@ impl<'a> Builder<'a> {
             backend: Arc::clone(backend),
             source,
             prefix: String::new(),
-            form: Form::Plain,
-            rows: None,
+            form: None,
+            role: Role::Product,
             made: Rc::default(),
         }
     }
 
-    /// The same builder with the weights of products as the backend multiplies with them ([`Backend::pack`]): for decoding, not
-    /// to be trained or saved.
+    /// The same builder with the weights of products as the backend likes to multiply with them ([`Backend::prepare`]), in its
+    /// precision: for decoding, not to be trained or saved.
     pub fn packed(self) -> Builder<'a> {
-        Builder { form: Form::Packed, ..self }
+        Builder { form: Some(Form::Precise), ..self }
     }
 
     /// The same builder with the weights of products in int8: for decoding, not to be trained or saved.
     pub fn in_int8(self) -> Builder<'a> {
-        Builder { form: Form::Int8, ..self }
+        Builder { form: Some(Form::Int8), ..self }
     }
 
-    /// Whether parameters can be learned and saved: they are neither packed nor in int8.
-    pub(crate) fn is_plain(&self) -> bool {
-        self.form == Form::Plain
-    }
-
-    /// Whether the weights of products are in int8.
-    pub(crate) fn is_int8(&self) -> bool {
-        self.form == Form::Int8
-    }
-
-    /// The same builder with rows of parameters in another order: which row of what is stored each one is. Not to be saved.
-    pub(crate) fn reordered(&self, rows: impl Into<Rc<[usize]>>) -> Builder<'a> {
-        assert!(!self.is_plain(), "rows in another order would be learned and saved so");
-        Builder { rows: Some(rows.into()), ..self.clone() }
+    /// The same builder for weights whose products go to a cache.
+    pub(crate) fn in_role(self, role: Role) -> Builder<'a> {
+        Builder { role, ..self }
     }
 
     /// The backend of the parameters.
@@ -135,30 +114,21 @@ impl<'a> Builder<'a> {
                 }
             }
         };
-        let value = match &self.rows {
-            Some(_) if !matches!(self.source, Source::Shapes) => {
-                self.backend.upload_f32(&self.in_order(&self.backend.download_f32(&value)), shape)
-            }
-            _ => value,
-        };
         let parameter = Parameter::new(name, value);
         self.made.borrow_mut().push(parameter.clone());
         Ok(parameter)
     }
 
-    /// Weights as products take them: `parameter` itself, or its weights packed or in int8 where that is asked for. A
+    /// Weights as products take them: `parameter` itself, or what the backend prepares of it where that is asked for. A
     /// checkpoint that has them in int8 gives them as they are.
     pub fn product_weights(&self, parameter: Parameter) -> Result<Parameter, Error> {
-        let value = parameter.value();
-        let weights = match (self.source, self.form) {
-            (Source::Shapes, _) | (_, Form::Plain) => return Ok(parameter),
-            (_, Form::Packed) => self.backend.pack(&value),
-            (_, Form::Int8) => {
-                let stored = self.stored_int8(parameter.name(), value.shape())?;
-                stored.unwrap_or_else(|| self.backend.quantise(&value))
-            }
+        let Some(form) = self.form.filter(|_| !matches!(self.source, Source::Shapes)) else {
+            return Ok(parameter);
         };
-        Ok(Parameter::new(parameter.name(), weights))
+        let value = parameter.value();
+        let stored = self.stored_int8(parameter.name(), value.shape())?;
+        let prepare = || self.backend.prepare(Raw::Tensor(&value), form, self.role);
+        Ok(Parameter::new(parameter.name(), stored.unwrap_or_else(prepare)))
     }
 
     /// [`Builder::parameter`] for weights that nothing but products takes.
@@ -185,22 +155,15 @@ impl<'a> Builder<'a> {
     /// Weights in int8, where they are asked for and the checkpoint has them: nothing is made of them but their order.
     fn stored_int8(&self, name: &str, shape: Shape) -> Result<Option<Tensor>, Error> {
         match self.source {
-            Source::Checkpoint(checkpoint) if self.form == Form::Int8 && checkpoint.is_int8(name) => {
+            Source::Checkpoint(checkpoint) if self.form == Some(Form::Int8) && checkpoint.is_int8(name) => {
                 let Stored::Int8 { rows, scales } = checkpoint.stored_as(name, shape)? else {
                     return Ok(None);
                 };
-                let (rows, scales) = (self.in_order(&rows), self.in_order(&scales));
-                Ok(Some(self.backend.upload_int8(&rows, &scales, shape)))
+                let raw = Raw::Int8 { rows: &rows, scales: &scales, shape };
+                Ok(Some(self.backend.prepare(raw, Form::Int8, self.role)))
             }
             _ => Ok(None),
         }
-    }
-
-    /// The rows of a matrix, or the numbers of a vector, in the order that is asked for.
-    fn in_order<'n, T: Copy>(&self, numbers: &'n [T]) -> Cow<'n, [T]> {
-        let Some(rows) = &self.rows else { return Cow::Borrowed(numbers) };
-        let width = numbers.len() / rows.len().max(1);
-        Cow::Owned(rows.iter().flat_map(|row| &numbers[row * width..][..width]).copied().collect())
     }
 
     /// Whether first values are random: then a layer may put its own in place.

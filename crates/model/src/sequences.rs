@@ -1,6 +1,6 @@
 //! Where the sequences of a packed batch begin.
 
-use attentive_tensor::{Span, Var};
+use attentive_tensor::{Backend, Layout, Span, Var};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -56,11 +56,11 @@ impl Sequences {
         assert_eq!(shape.rows(), tokens, "{what}: {shape} for sequences of {tokens} tokens");
     }
 
-    /// How attention goes from the queries of each sequence to the keys of its partner in `memory`.
+    /// How attention goes from the queries of each sequence to the keys of its partner in `memory`, for all layers.
     ///
     /// # Panics
     /// If there are not as many sequences in `memory`.
-    pub fn attending(&self, memory: &Sequences) -> Arc<[Span]> {
+    pub fn attending(&self, backend: &dyn Backend, memory: &Sequences) -> Layout {
         assert_eq!(self.len(), memory.len(), "attention: {} sequences to {}", self.len(), memory.len());
         let spans = self.ranges().zip(memory.ranges()).map(|(queries, keys)| Span {
             query: queries.start as u32,
@@ -69,7 +69,7 @@ impl Sequences {
             keys: keys.len() as u32,
             offset: 0,
         });
-        spans.collect()
+        backend.layout(&spans.collect::<Vec<_>>())
     }
 }
 

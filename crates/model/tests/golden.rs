@@ -57,8 +57,12 @@ fn multi_head_attention_is_that_of_pytorch() {
             let config = MultiHeadConfig { causal: case == "causal", ..MultiHeadConfig::new(24, 4).unwrap() };
             let attention = MultiHeadAttention::new(&builder, &config).unwrap();
             let (queries, inputs, spans) = match case {
-                "cross" => (&other, vec![("x", &other), ("memory", &x)], other_lengths.attending(&lengths)),
-                _ => (&x, vec![("x", &x)], lengths.attending(&lengths)),
+                "cross" => (
+                    &other,
+                    vec![("x", &other), ("memory", &x)],
+                    other_lengths.attending(&*backend, &lengths),
+                ),
+                _ => (&x, vec![("x", &x)], lengths.attending(&*backend, &lengths)),
             };
             let names = (case, &*format!("probe.{case}"));
             check_layer(&backend, &golden, names, &builder.parameters(), &inputs, |tape| {
@@ -76,7 +80,7 @@ fn attention_weights_are_those_of_pytorch() {
         let attention = MultiHeadAttention::new(&Builder::checkpoint(&backend, &golden.0), &config).unwrap();
         let tape = Tape::inference(&backend).watching();
         let input = |name| tape.constant(golden.tensor(&*backend, name));
-        let spans = golden.sequences("cross.lengths").attending(&golden.sequences("lengths"));
+        let spans = golden.sequences("cross.lengths").attending(&*backend, &golden.sequences("lengths"));
         attention.forward(&tape, &input("cross.x"), &input("x"), &spans);
         let watched = tape.watched();
         let weights = backend.download_f32(&watched[0].of_heads(&*backend, &[0, 1, 2, 3]));
@@ -118,7 +122,7 @@ fn the_encoder_layer_is_that_of_pytorch() {
             let layer = EncoderLayer::new(&builder, &config).unwrap();
             let x = golden.parameter(&*backend, "x");
             check_layer(&backend, &golden, (case, "probe"), &builder.parameters(), &[("x", &x)], |tape| {
-                layer.forward(tape, &tape.parameter(&x), &lengths.attending(&lengths))
+                layer.forward(tape, &tape.parameter(&x), &lengths.attending(&*backend, &lengths))
             });
         }
     }
@@ -128,8 +132,8 @@ fn the_encoder_layer_is_that_of_pytorch() {
 fn the_decoder_layer_is_that_of_pytorch() {
     let golden = Golden::open("decoder_layer");
     let (lengths, memory_lengths) = (golden.sequences("lengths"), golden.sequences("memory.lengths"));
-    let (own, cross) = (lengths.attending(&lengths), lengths.attending(&memory_lengths));
     for backend in backends() {
+        let [own, cross] = [&lengths, &memory_lengths].map(|keys| lengths.attending(&*backend, keys));
         for (case, config) in layer_cases() {
             let builder = Builder::checkpoint(&backend, &golden.0);
             let layer = DecoderLayer::new(&builder, &config).unwrap();

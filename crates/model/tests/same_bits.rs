@@ -5,7 +5,8 @@ mod common;
 
 use attentive_model::Sequences;
 use attentive_model::families::transformer::{Transformer, TransformerConfig};
-use attentive_tensor::{Adam, AttentionWeights, Backend, Gradients, Isa, Precision, Tape, Var};
+use attentive_model::layers::{Branch, Cache};
+use attentive_tensor::{Adam, Backend, Gradients, Isa, Precision, Tape, Var};
 use common::{adam_rule, backend, backends_in, batch, bits, pairs, random_model, small_config, weights};
 use std::sync::Arc;
 
@@ -105,23 +106,33 @@ fn decode_in_chunks(
     let sources = Sequences::new(pairs.iter().map(|(source, _)| source.len()));
     let source: Vec<i32> = pairs.iter().flat_map(|(source, _)| source.clone()).collect();
     let tape = Tape::inference(backend);
-    let memory = model.encode(&tape, &backend.upload_i32(&source), &sources);
-    let mut cache = model.start(&tape, &memory, &sources, 70);
+    let mut cache = Cache::default();
+    let slots: Vec<usize> = (0..pairs.len()).collect();
+    model.admit(&tape, &backend.upload_i32(&source), &sources, &slots, &mut cache);
     let mut hidden = vec![Vec::new(); pairs.len()];
+    let mut lengths = vec![0; pairs.len()];
+    let mut first = true;
     loop {
         let next = |(i, (_, target)): (usize, &(Vec<i32>, Vec<i32>))| {
-            let done = cache.lengths()[i];
-            target[done..target.len().min(done + chunk(i))].to_vec()
+            target[lengths[i]..target.len().min(lengths[i] + chunk(i))].to_vec()
         };
         let new: Vec<Vec<i32>> = pairs.iter().enumerate().map(next).collect();
         if new.iter().all(Vec::is_empty) {
             return hidden;
         }
+        let branch = |(i, new): (usize, &Vec<i32>)| Branch {
+            slot: i,
+            parent: (!first).then_some(i),
+            tokens: new.len(),
+        };
+        let branches: Vec<Branch> = new.iter().enumerate().map(branch).collect();
+        let y = model.step(&tape, &backend.upload_i32(&new.concat()), &branches, &mut cache);
         let sequences = Sequences::new(new.iter().map(Vec::len));
-        let y = model.step(&tape, &backend.upload_i32(&new.concat()), &sequences, &mut cache);
         for (hidden, rows) in hidden.iter_mut().zip(by_sequence(&**backend, &y, &sequences)) {
             hidden.extend(rows);
         }
+        lengths.iter_mut().zip(&new).for_each(|(length, new)| *length += new.len());
+        first = false;
     }
 }
 
@@ -139,41 +150,5 @@ fn decoding_step_by_step_gives_the_same_bits_as_all_at_once() {
             decode_in_chunks(&backend, &model, &pairs, |i| 1 + 3 * i) == at_once,
             "{name}, chunks that differ"
         );
-    }
-}
-
-/// The weights of one head in each attention that was watched.
-fn weights_seen(tape: &Tape) -> Vec<Vec<u32>> {
-    let backend = &**tape.backend();
-    let weights = |attention: &AttentionWeights| attention.of_heads(backend, &[1]);
-    tape.watched().iter().map(|attention| bits(&backend.download_f32(&weights(attention)))).collect()
-}
-
-#[test]
-fn decoding_step_by_step_can_be_watched_and_looks_where_all_at_once_looks() {
-    for backend in PRECISIONS.into_iter().flat_map(backends_in) {
-        let model = random_model(&backend, &dropping());
-        let (source, target) = pairs(&[(5, 3)], model.config()).remove(0);
-        let sources = Sequences::new([source.len()]);
-        let tape = Tape::inference(&backend).watching();
-        let memory = model.encode(&tape, &backend.upload_i32(&source), &sources);
-        let mut cache = model.start(&tape, &memory, &sources, 9);
-        tape.watched();
-        let one = Sequences::new([1]);
-        for token in &target {
-            model.step(&tape, &backend.upload_i32(&[*token]), &one, &mut cache);
-        }
-        // Self and cross attention of each of two layers take turns. All steps are looked at after the last one.
-        let steps = weights_seen(&tape);
-        model.decode(&tape, &backend.upload_i32(&target), &Sequences::new([3]), &memory, &sources);
-        let at_once = weights_seen(&tape);
-        assert_eq!((steps.len(), at_once.len()), (12, 4));
-        for (i, found) in steps.iter().enumerate() {
-            let (step, attention) = (i / 4, i % 4);
-            let keys = at_once[attention].len() / 3;
-            let expected = &at_once[attention][step * keys..];
-            let seen = if attention % 2 == 0 { step + 1 } else { keys };
-            assert_eq!(found[..], expected[..seen], "{}, step {step}, attention {attention}", backend.name());
-        }
     }
 }

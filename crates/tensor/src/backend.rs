@@ -8,12 +8,14 @@
 //!
 //! A wrong shape is a programmer's mistake: backends panic with the name of the operation and both shapes.
 
+use crate::cache::KeyValueCache;
+use crate::layout::{Layout, Seen};
 use crate::shape::Shape;
 use crate::tensor::{DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::Activation;
 use attentive_kernels::attention::{Attention, KeyLists, Span};
 use attentive_kernels::optimizer::Adam;
-use attentive_kernels::top::{Best, Wanted};
+use attentive_kernels::top::{Found, TokenLists, Wanted};
 use attentive_kernels::{Dropout, Random};
 use std::fmt::Debug;
 use std::time::Duration;
@@ -75,10 +77,50 @@ pub struct ProjectionLoss {
     pub gradients: Option<(Tensor, Tensor)>,
 }
 
+/// Weights before a backend has [prepared](Backend::prepare) them.
+#[derive(Debug, Clone, Copy)]
+pub enum Raw<'a> {
+    /// Numbers `[out, in]`, or a bias `[out]`, in f32.
+    Tensor(&'a Tensor),
+    /// Rows that [`quantise`](crate::quantise) has rounded before.
+    Int8 {
+        /// The integers, `[out, in]`.
+        rows: &'a [i8],
+        /// A scale for each row.
+        scales: &'a [f32],
+        /// Their shape.
+        shape: Shape,
+    },
+}
+
+/// What weights are prepared to be multiplied in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Form {
+    /// The precision of the backend.
+    Precise,
+    /// Int8 with a scale for each output. Activations are then rounded to int8 row by row.
+    Int8,
+}
+
+/// What the products with weights are for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Role {
+    /// Anything.
+    Product,
+    /// The queries of an attention whose keys and values lie in a [cache](Backend::cache), and nothing else.
+    Queries(Attention),
+    /// Its keys.
+    Keys(Attention),
+    /// Its values.
+    Values(Attention),
+}
+
 /// A device that can carry out the operations of a Transformer.
 pub trait Backend: Debug + Send + Sync {
     /// The device and how it computes, for people.
     fn name(&self) -> String;
+    /// The type of activations: what [`Backend::embedding`] gives, and what other input is [cast](Backend::cast) to.
+    fn activations(&self) -> DType;
 
     // Memory.
 
@@ -103,8 +145,8 @@ pub trait Backend: Debug + Send + Sync {
     fn binary(&self, op: Binary, a: &Tensor, b: &Tensor) -> Tensor;
     /// `factor · x`.
     fn scale(&self, x: &Tensor, factor: f32) -> Tensor;
-    /// The same numbers in f32.
-    fn widen(&self, x: &Tensor) -> Tensor;
+    /// The same numbers in f32 or bf16.
+    fn cast(&self, x: &Tensor, to: DType) -> Tensor;
     /// `y += factor · x`.
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32);
     /// `y += share · (x - y)`: a mean that moves along with `x`.
@@ -134,15 +176,14 @@ pub trait Backend: Debug + Send + Sync {
     /// `activation(x · wᵀ + bias)` with `x: [rows, in]`, `w: [out, in]`.
     fn linear(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>, activation: Option<Activation>)
     -> Tensor;
-    /// Weights `[out, in]` in the type and the order in which [`Backend::linear`], [`Backend::logits`] and [`Backend::top_logits`]
-    /// multiply with them, to be used by these and by nothing else: the products are the same to the bit, and take less time
-    /// where there are few rows. There is no way back.
-    fn pack(&self, w: &Tensor) -> Tensor;
-    /// Weights in int8 with a scale for each output, to be used by [`Backend::linear`] and [`Backend::logits`], whose
-    /// activations are then rounded to int8 row by row, and by nothing else. There is no way back.
-    fn quantise(&self, w: &Tensor) -> Tensor;
-    /// The same from weights `[out, in]` that [`quantise`](crate::quantise) has rounded before, with their scales.
-    fn upload_int8(&self, rows: &[i8], scales: &[f32], shape: Shape) -> Tensor;
+    /// Weights in the type and the order in which this device likes to multiply with them, to be used by [`Backend::linear`],
+    /// [`Backend::logits`] and [`Backend::top_logits`] and by nothing else. There is no way back. Products with weights in
+    /// [`Form::Precise`] are the same to the bit, and take less time where there are few rows.
+    ///
+    /// What becomes of a role is for the device to know: queries, keys and values of such products go to attention and to a
+    /// cache, as any others do, or are downloaded, and to nothing else. A bias that goes with such weights is prepared in the
+    /// same role.
+    fn prepare(&self, weights: Raw, form: Form, role: Role) -> Tensor;
     /// `x · wᵀ + bias` in f32, whatever `x` is stored in: rounded logits would make ties that are none.
     fn logits(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Tensor;
     /// `dx = dy · w`.
@@ -178,39 +219,27 @@ pub trait Backend: Debug + Send + Sync {
 
     // Attention over packed sequences.
 
+    /// Who attends to whom, to be used by the attentions of all layers.
+    fn layout(&self, spans: &[Span]) -> Layout;
+    /// Which rows of a cache each query sees, to be used by the caches of all layers.
+    fn seen(&self, lists: KeyLists) -> Seen;
+    /// An empty cache of keys and values.
+    fn cache(&self, rule: &Attention) -> Box<dyn KeyValueCache>;
     /// `softmax(scale · q·kᵀ)·v` for each head of each sequence, and the log of each softmax's denominator. The spans cover
     /// every row of `q`; rows of `k` and `v` may be left out, as the free slots of a cache are.
     fn attention(
         &self,
         rule: &Attention,
-        spans: &[Span],
+        layout: &Layout,
         q: &Tensor,
         k: &Tensor,
         v: &Tensor,
     ) -> (Tensor, Tensor);
-    /// The same for single queries that see all of the rows of `k` and `v` that are listed for them: decoding. Queries and keys
-    /// have their heads side by side. With `scales`, keys and values are in int8, as [`Backend::write_int8_rows`] wrote
-    /// them: the keys with the first and the values with the second column of scales; all are then in the order of
-    /// [`Backend::int8_order`].
-    fn attention_to_lists(
-        &self,
-        rule: &Attention,
-        lists: KeyLists,
-        q: &Tensor,
-        k: &Tensor,
-        v: &Tensor,
-        scales: Option<&Tensor>,
-    ) -> Tensor;
-    /// Which column of heads one after the other each place of a query or a key, and of a value, has for a cache in int8; none if
-    /// such an attention cannot have one.
-    fn int8_order(&self, rule: &Attention) -> Option<[Vec<usize>; 2]>;
-    /// Rows of `heads` heads one after the other, turned: element by element, the heads side by side.
-    fn heads_side_by_side(&self, x: &Tensor, heads: usize) -> Tensor;
     /// The gradients of `q`, `k` and `v`; here the spans cover every row of `k` and `v`, too.
     fn attention_backward(
         &self,
         rule: &Attention,
-        spans: &[Span],
+        layout: &Layout,
         qkv: [&Tensor; 3],
         y_lse: (&Tensor, &Tensor),
         dy: &Tensor,
@@ -220,7 +249,7 @@ pub trait Backend: Debug + Send + Sync {
     fn attention_weights(
         &self,
         rule: &Attention,
-        spans: &[Span],
+        layout: &Layout,
         q: &Tensor,
         k: &Tensor,
         lse: &Tensor,
@@ -242,23 +271,20 @@ pub trait Backend: Debug + Send + Sync {
     );
     /// `y[rows] = x`, for rows that are all different.
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor);
-    /// The same with `y` in int8, each row with a scale of its own, which goes to `column` of `scales: [rows, 2]`.
-    fn write_int8_rows(&self, y: &mut Tensor, scales: &mut Tensor, column: usize, rows: &Tensor, x: &Tensor);
-    /// `y[.., i] = x[.., order[i]]`.
-    fn reorder_columns(&self, x: &Tensor, order: &[usize]) -> Tensor;
 
     // The end of decoding.
 
     /// Of the logits `x · wᵀ + bias`, which never exist as a whole, the greatest of each row, greatest first, and
-    /// `log Σ e^logit` of the whole row, as far as they are wanted: all of the best, row after row, and all of the
-    /// sums. Like [`Backend::download`], this is where the host waits.
+    /// `log Σ e^logit` of the row, as far as they are wanted. The logits of the tokens in `apart` are told apart: they are
+    /// neither among the greatest nor in the sum. Like [`Backend::download`], this is where the host waits.
     fn top_logits(
         &self,
         x: &Tensor,
         w: &Tensor,
         bias: Option<&Tensor>,
         wanted: Wanted,
-    ) -> (Vec<Best>, Vec<f32>);
+        apart: TokenLists,
+    ) -> Found;
 
     // The loss.
 

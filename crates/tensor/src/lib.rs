@@ -24,9 +24,11 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod cache;
 pub mod check;
 mod cpu;
 pub mod kernel_cases;
+mod layout;
 mod ops;
 mod optimizer;
 mod parameter;
@@ -34,21 +36,24 @@ pub mod sealed;
 mod shape;
 mod tape;
 mod tensor;
+mod watched;
 
 pub use attentive_kernels::activation::Activation;
 pub use attentive_kernels::attention::{Attention, KeyLists, Span};
 pub use attentive_kernels::gemm::quantise;
 pub use attentive_kernels::optimizer::Adam as AdamRule;
-pub use attentive_kernels::top::{Best, Wanted, top_of_row};
+pub use attentive_kernels::top::{Best, Found, TokenLists, Wanted, top_of_row};
 pub use attentive_kernels::{Cpu, Dropout, Isa, IsaError, Random, Threads};
-pub use backend::{Backend, Binary, Norm, NormGradients, ProjectionLoss, ProjectionTarget};
+pub use backend::{Backend, Binary, Form, Norm, NormGradients, ProjectionLoss, ProjectionTarget, Raw, Role};
+pub use cache::KeyValueCache;
 pub use cpu::{CpuBackend, Precision};
-pub use ops::attention::AttentionWeights;
+pub use layout::{Layout, Seen};
 pub use optimizer::Adam;
 pub use parameter::{Gradients, Parameter};
 pub use shape::Shape;
 pub use tape::{Tape, Var};
 pub use tensor::{Buffer, DType, Host, HostVec, Tensor};
+pub use watched::AttentionWeights;
 
 /// What can go wrong with tensors through no fault of the programmer.
 #[derive(Debug, thiserror::Error)]

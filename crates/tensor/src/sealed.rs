@@ -4,13 +4,17 @@
 //! counts how often the host asks to see one. A training step that runs on it, and asks for nothing but the loss, runs on
 //! any device.
 
-use crate::backend::{Backend, Binary, Norm, NormGradients, ProjectionLoss, ProjectionTarget};
+use crate::backend::{
+    Backend, Binary, Form, Norm, NormGradients, ProjectionLoss, ProjectionTarget, Raw, Role,
+};
+use crate::cache::KeyValueCache;
+use crate::layout::{Layout, Seen};
 use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::Activation;
 use attentive_kernels::attention::{Attention, KeyLists, Span};
 use attentive_kernels::optimizer::Adam;
-use attentive_kernels::top::{Best, Wanted};
+use attentive_kernels::top::{Found, TokenLists, Wanted};
 use attentive_kernels::{Dropout, Random};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -36,6 +40,31 @@ impl SealedBackend {
     pub fn downloads(&self) -> usize {
         self.downloads.load(Ordering::Relaxed)
     }
+}
+
+/// What the buffer of a layout or of lists holds.
+struct Hidden<T>(T);
+
+/// A cache of the backend that is hidden.
+#[derive(Debug)]
+struct SealedCache(Box<dyn KeyValueCache>);
+
+impl KeyValueCache for SealedCache {
+    fn reserve(&mut self, rows: usize) {
+        self.0.reserve(rows);
+    }
+    fn write(&mut self, rows: &Tensor, keys: &Tensor, values: &Tensor) {
+        self.0.write(&open(rows), &open(keys), &open(values));
+    }
+    fn attend(&self, queries: &Tensor, seen: &Seen) -> Tensor {
+        let Hidden(seen) = seen.buffer().get::<Hidden<Seen>>().expect("lists of the sealed backend");
+        seal(self.0.attend(&open(queries), seen))
+    }
+}
+
+fn open_layout(layout: &Layout) -> &Layout {
+    let Hidden(layout) = layout.buffer().get::<Hidden<Layout>>().expect("a layout of the sealed backend");
+    layout
 }
 
 fn seal(x: Tensor) -> Tensor {
@@ -71,6 +100,9 @@ impl Backend for SealedBackend {
     fn name(&self) -> String {
         format!("sealed {}", self.inner.name())
     }
+    fn activations(&self) -> DType {
+        self.inner.activations()
+    }
     fn zeros(&self, shape: Shape, dtype: DType) -> Tensor {
         seal(self.inner.zeros(shape, dtype))
     }
@@ -99,8 +131,8 @@ impl Backend for SealedBackend {
     fn scale(&self, x: &Tensor, factor: f32) -> Tensor {
         seal(self.inner.scale(&open(x), factor))
     }
-    fn widen(&self, x: &Tensor) -> Tensor {
-        seal(self.inner.widen(&open(x)))
+    fn cast(&self, x: &Tensor, to: DType) -> Tensor {
+        seal(self.inner.cast(&open(x), to))
     }
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32) {
         change(y, |y| self.inner.add_assign(y, &open(x), factor));
@@ -141,14 +173,11 @@ impl Backend for SealedBackend {
     ) -> Tensor {
         seal(self.inner.linear(&open(x), &open(w), bias.map(open).as_ref(), activation))
     }
-    fn pack(&self, w: &Tensor) -> Tensor {
-        seal(self.inner.pack(&open(w)))
-    }
-    fn quantise(&self, w: &Tensor) -> Tensor {
-        seal(self.inner.quantise(&open(w)))
-    }
-    fn upload_int8(&self, rows: &[i8], scales: &[f32], shape: Shape) -> Tensor {
-        seal(self.inner.upload_int8(rows, scales, shape))
+    fn prepare(&self, weights: Raw, form: Form, role: Role) -> Tensor {
+        seal(match weights {
+            Raw::Tensor(weights) => self.inner.prepare(Raw::Tensor(&open(weights)), form, role),
+            Raw::Int8 { .. } => self.inner.prepare(weights, form, role),
+        })
     }
     fn logits(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Tensor {
         seal(self.inner.logits(&open(x), &open(w), bias.map(open).as_ref()))
@@ -190,57 +219,51 @@ impl Backend for SealedBackend {
         let (dz, dr, dgamma, dbeta) = (seal(g.dz), seal(g.dr), seal(g.dgamma), seal(g.dbeta));
         NormGradients { dz, dr, dgamma, dbeta }
     }
+    fn layout(&self, spans: &[Span]) -> Layout {
+        Layout::new(spans, Buffer::new(Hidden(self.inner.layout(spans))))
+    }
+    fn seen(&self, lists: KeyLists) -> Seen {
+        Seen::new(lists.ends.len(), Buffer::new(Hidden(self.inner.seen(lists))))
+    }
+    fn cache(&self, rule: &Attention) -> Box<dyn KeyValueCache> {
+        Box::new(SealedCache(self.inner.cache(rule)))
+    }
     fn attention(
         &self,
         rule: &Attention,
-        spans: &[Span],
+        layout: &Layout,
         q: &Tensor,
         k: &Tensor,
         v: &Tensor,
     ) -> (Tensor, Tensor) {
-        let (y, lse) = self.inner.attention(rule, spans, &open(q), &open(k), &open(v));
+        let (y, lse) = self.inner.attention(rule, open_layout(layout), &open(q), &open(k), &open(v));
         (seal(y), seal(lse))
-    }
-    fn attention_to_lists(
-        &self,
-        rule: &Attention,
-        lists: KeyLists,
-        q: &Tensor,
-        k: &Tensor,
-        v: &Tensor,
-        scales: Option<&Tensor>,
-    ) -> Tensor {
-        let scales = scales.map(open);
-        seal(self.inner.attention_to_lists(rule, lists, &open(q), &open(k), &open(v), scales.as_ref()))
-    }
-    fn int8_order(&self, rule: &Attention) -> Option<[Vec<usize>; 2]> {
-        self.inner.int8_order(rule)
-    }
-    fn heads_side_by_side(&self, x: &Tensor, heads: usize) -> Tensor {
-        seal(self.inner.heads_side_by_side(&open(x), heads))
     }
     fn attention_backward(
         &self,
         rule: &Attention,
-        spans: &[Span],
+        layout: &Layout,
         qkv: [&Tensor; 3],
         (y, lse): (&Tensor, &Tensor),
         dy: &Tensor,
     ) -> [Tensor; 3] {
         let qkv = qkv.map(open);
         let (y, lse) = (open(y), open(lse));
-        self.inner.attention_backward(rule, spans, qkv.each_ref(), (&y, &lse), &open(dy)).map(seal)
+        self.inner
+            .attention_backward(rule, open_layout(layout), qkv.each_ref(), (&y, &lse), &open(dy))
+            .map(seal)
     }
     fn attention_weights(
         &self,
         rule: &Attention,
-        spans: &[Span],
+        layout: &Layout,
         q: &Tensor,
         k: &Tensor,
         lse: &Tensor,
         heads: &[usize],
     ) -> Tensor {
-        seal(self.inner.attention_weights(rule, spans, &open(q), &open(k), &open(lse), heads))
+        let layout = open_layout(layout);
+        seal(self.inner.attention_weights(rule, layout, &open(q), &open(k), &open(lse), heads))
     }
     fn embedding(&self, table: &Tensor, ids: &Tensor, scale: f32) -> Tensor {
         seal(self.inner.embedding(&open(table), &open(ids), scale))
@@ -258,23 +281,16 @@ impl Backend for SealedBackend {
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {
         change(y, |y| self.inner.write_rows(y, &open(rows), &open(x)));
     }
-    fn write_int8_rows(&self, y: &mut Tensor, scales: &mut Tensor, column: usize, rows: &Tensor, x: &Tensor) {
-        change(y, |y| {
-            change(scales, |scales| self.inner.write_int8_rows(y, scales, column, &open(rows), &open(x)));
-        });
-    }
-    fn reorder_columns(&self, x: &Tensor, order: &[usize]) -> Tensor {
-        seal(self.inner.reorder_columns(&open(x), order))
-    }
     fn top_logits(
         &self,
         x: &Tensor,
         w: &Tensor,
         bias: Option<&Tensor>,
         wanted: Wanted,
-    ) -> (Vec<Best>, Vec<f32>) {
+        apart: TokenLists,
+    ) -> Found {
         self.downloads.fetch_add(1, Ordering::Relaxed);
-        self.inner.top_logits(&open(x), &open(w), bias.map(open).as_ref(), wanted)
+        self.inner.top_logits(&open(x), &open(w), bias.map(open).as_ref(), wanted, apart)
     }
     fn projection_loss(
         &self,

@@ -1,10 +1,10 @@
 //! The tape: what was computed, in order, and how gradients flow back through it.
 
 use crate::backend::Backend;
-use crate::ops::attention::AttentionWeights;
 use crate::parameter::{Gradients, Parameter};
 use crate::shape::Shape;
 use crate::tensor::{DType, Tensor};
+use crate::watched::AttentionWeights;
 use attentive_kernels::{Dropout, Random};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -256,7 +256,9 @@ impl Backward {
     /// added to it in f32.
     pub(crate) fn take(&mut self, var: &Var) -> Option<Tensor> {
         let so_far = var.node.and_then(|node| self.slots[node.number].take());
-        so_far.map(|sum| if is_narrow(var, &sum) { self.backend.widen(&sum) } else { self.backend.own(sum) })
+        so_far.map(|sum| {
+            if is_narrow(var, &sum) { self.backend.cast(&sum, DType::F32) } else { self.backend.own(sum) }
+        })
     }
 
     /// [`Backward::take`], or zeros.
@@ -270,7 +272,8 @@ impl Backward {
         assert_eq!(gradient.shape(), var.shape(), "a gradient must have the shape of its variable");
         if let Some(node) = var.node {
             let widened = !node.leaf && is_narrow(var, &gradient);
-            self.slots[node.number] = Some(if widened { self.backend.widen(&gradient) } else { gradient });
+            self.slots[node.number] =
+                Some(if widened { self.backend.cast(&gradient, DType::F32) } else { gradient });
         }
     }
 

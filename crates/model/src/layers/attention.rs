@@ -1,12 +1,10 @@
 //! Scaled dot-product attention and multi-head attention.
 
 use super::Linear;
-use super::cache::{KeysValues, Seen};
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::sequences::Sequences;
-use attentive_tensor::{Attention, KeyLists, Span, Tape, Var};
-use std::sync::Arc;
+use attentive_tensor::{Attention, KeyValueCache, Layout, Role, Seen, Tape, Tensor, Var};
 
 /// `softmax(scale · Q·Kᵀ)·V` of one sequence and one head: each row of `V` counts as much as its key is like the query.
 ///
@@ -45,7 +43,8 @@ pub fn scaled_dot_product_attention(
     let scale = scale.unwrap_or(1.0 / (d_k as f32).sqrt());
     let rule = Attention { heads: 1, d_k, d_v, scale, causal, window: None, dropout: None };
     let [queries, keys] = [q, k].map(|x| Sequences::new([x.shape().rows()]));
-    tape.attention(&rule, 0.0, &queries.attending(&keys), q, k, v)
+    let layout = queries.attending(&**tape.backend(), &keys);
+    tape.attention(&rule, 0.0, &layout, q, k, v)
 }
 
 /// `softmax(Q·Kᵀ)·V`, not scaled: for large d_k the dot products grow, the softmax turns peaky and its gradients vanish.
@@ -105,7 +104,7 @@ impl MultiHeadConfig {
 /// let sequences = Sequences::new([3, 2]); // two sequences, packed one after the other
 /// let tape = Tape::inference(&backend).watching();
 /// let x = tape.constant(backend.upload_f32(&[0.5; 5 * 16], [5, 16]));
-/// let y = attention.forward(&tape, &x, &x, &sequences.attending(&sequences));
+/// let y = attention.forward(&tape, &x, &x, &sequences.attending(&*backend, &sequences));
 /// assert_eq!(y.shape().to_string(), "[5, 16]");
 ///
 /// let weights = tape.watched()[0].matrix(&*backend, 1, 3); // the second sequence, the last head
@@ -120,67 +119,35 @@ pub struct MultiHeadAttention {
     output: Linear,
     rule: Attention,
     dropout: f32,
-    order: Order,
-}
-
-/// The order in which queries, keys and values come out of their products.
-#[derive(Debug, Clone)]
-enum Order {
-    /// Head after head, as they are learned.
-    HeadByHead,
-    /// Queries and keys element by element, the heads side by side, as a cache has them.
-    SideBySide,
-    /// As a cache in int8 has them: which column of heads one after the other each place has.
-    Int8 { keys: Arc<[usize]>, values: Arc<[usize]> },
 }
 
 impl MultiHeadAttention {
     /// An attention with its four projections.
     pub fn new(builder: &Builder, config: &MultiHeadConfig) -> Result<MultiHeadAttention, Error> {
-        MultiHeadAttention::in_order(builder, config, Order::HeadByHead)
+        MultiHeadAttention::in_roles(builder, config, [Role::Product; 3])
     }
 
-    /// An attention of a decoder. If it can do nothing else than decode, because its weights are packed, its projections have
-    /// their rows in the order in which a cache has keys and values, so that nothing is turned at each step.
-    pub(super) fn of_decoder(
-        builder: &Builder,
-        config: &MultiHeadConfig,
-    ) -> Result<MultiHeadAttention, Error> {
-        let int8 = if builder.is_int8() { builder.backend().int8_order(&rule(config)) } else { None };
-        let order = match int8 {
-            _ if builder.is_plain() => Order::HeadByHead,
-            None => Order::SideBySide,
-            Some([keys, values]) => Order::Int8 { keys: keys.into(), values: values.into() },
-        };
-        MultiHeadAttention::in_order(builder, config, order)
+    /// The same for a decoder, whose keys and values lie in a cache: the backend may prepare its projections for that.
+    pub fn cached(builder: &Builder, config: &MultiHeadConfig) -> Result<MultiHeadAttention, Error> {
+        let rule = rule(config);
+        let roles = [Role::Queries(rule), Role::Keys(rule), Role::Values(rule)];
+        MultiHeadAttention::in_roles(builder, config, roles)
     }
 
-    fn in_order(
+    fn in_roles(
         builder: &Builder,
         config: &MultiHeadConfig,
-        order: Order,
+        [query, key, value]: [Role; 3],
     ) -> Result<MultiHeadAttention, Error> {
         let &MultiHeadConfig { d_model, h, d_k, d_v, dropout, .. } = config;
-        let [mut query, mut key, mut value] = ["q_proj", "k_proj", "v_proj"].map(|name| builder.at(name));
-        match &order {
-            Order::HeadByHead => {}
-            Order::SideBySide => {
-                let rows: Vec<usize> = (0..h * d_k).map(|row| row % h * d_k + row / h).collect();
-                (query, key) = (query.reordered(&rows[..]), key.reordered(&rows[..]));
-            }
-            Order::Int8 { keys, values } => {
-                (query, key) = (query.reordered(&keys[..]), key.reordered(&keys[..]));
-                value = value.reordered(&values[..]);
-            }
-        }
+        let project = |name, role, width| Linear::new(&builder.at(name).in_role(role), d_model, width);
         Ok(MultiHeadAttention {
-            query: Linear::new(&query, d_model, h * d_k)?,
-            key: Linear::new(&key, d_model, h * d_k)?,
-            value: Linear::new(&value, d_model, h * d_v)?,
+            query: project("q_proj", query, h * d_k)?,
+            key: project("k_proj", key, h * d_k)?,
+            value: project("v_proj", value, h * d_v)?,
             output: Linear::new(&builder.at("out_proj"), h * d_v, d_model)?,
             rule: rule(config),
             dropout,
-            order,
         })
     }
 
@@ -188,69 +155,29 @@ impl MultiHeadAttention {
     ///
     /// # Shapes
     /// `x: [queries, d_model]`, `memory: [keys, d_model]` to `[queries, d_model]`.
-    pub fn forward(&self, tape: &Tape, x: &Var, memory: &Var, spans: &Arc<[Span]>) -> Var {
-        let (keys, values) = self.keys_values(tape, memory);
-        self.attend(tape, x, &keys, &values, spans)
-    }
-
-    /// The keys and values of `memory`, `[keys, h·d_k]` and `[keys, h·d_v]`, head after head.
-    pub fn keys_values(&self, tape: &Tape, memory: &Var) -> (Var, Var) {
-        let (keys, values) = (self.key.forward(tape, memory), self.value.forward(tape, memory));
-        let values = match &self.order {
-            Order::Int8 { values: order, .. } => tape.reorder_columns(&values, &places(order)),
-            Order::HeadByHead | Order::SideBySide => values,
-        };
-        (self.head_by_head(tape, keys), values)
-    }
-
-    /// Queries or keys as their projection gave them, head after head.
-    fn head_by_head(&self, tape: &Tape, x: Var) -> Var {
-        match &self.order {
-            Order::HeadByHead => x,
-            // Elements and heads change places, as they do on the way there.
-            Order::SideBySide => tape.heads_side_by_side(&x, self.rule.d_k),
-            Order::Int8 { keys, .. } => tape.reorder_columns(&x, &places(keys)),
-        }
-    }
-
-    /// The same as a cache has them whose rows are listed for each query.
-    fn as_listed(&self, tape: &Tape, x: Var) -> Var {
-        match self.order {
-            Order::HeadByHead => tape.heads_side_by_side(&x, self.rule.heads),
-            Order::SideBySide | Order::Int8 { .. } => x,
-        }
-    }
-
-    /// [`MultiHeadAttention::keys_values`] for a cache whose rows are listed for each query.
-    pub(super) fn listed_keys_values(&self, tape: &Tape, memory: &Var) -> (Var, Var) {
-        (self.as_listed(tape, self.key.forward(tape, memory)), self.value.forward(tape, memory))
-    }
-
-    /// Whether a cache should have keys and values in int8: those of weights in int8 are not worth more, and reading them takes as
-    /// long as reading the weights.
-    pub(super) fn is_int8(&self) -> bool {
-        matches!(self.order, Order::Int8 { .. })
-    }
-
-    /// [`MultiHeadAttention::forward`] to keys and values that are there already.
-    pub fn attend(&self, tape: &Tape, x: &Var, keys: &Var, values: &Var, spans: &Arc<[Span]>) -> Var {
-        let queries = self.head_by_head(tape, self.query.forward(tape, x));
-        let heads = tape.attention(&self.rule, self.dropout, spans, &queries, keys, values);
+    pub fn forward(&self, tape: &Tape, x: &Var, memory: &Var, layout: &Layout) -> Var {
+        let [keys, values] = [&self.key, &self.value].map(|projection| projection.forward(tape, memory));
+        let queries = self.query.forward(tape, x);
+        let heads = tape.attention(&self.rule, self.dropout, layout, &queries, &keys, &values);
         self.output.forward(tape, &heads)
     }
 
-    /// The same to those in a cache.
-    pub(super) fn attend_cached(&self, tape: &Tape, x: &Var, cache: &KeysValues, seen: &Seen) -> Var {
-        let (keys, values) = cache.vars(tape);
-        match seen {
-            Seen::Spans(spans) => self.attend(tape, x, &keys, &values, spans),
-            Seen::Lists { rows, ends } => {
-                let queries = self.as_listed(tape, self.query.forward(tape, x));
-                let (lists, keys_values) = (KeyLists { rows, ends }, [&keys, &values]);
-                let heads = tape.attention_to_lists(&self.rule, lists, &queries, keys_values, cache.scales());
-                self.output.forward(tape, &heads)
-            }
-        }
+    /// An empty cache for the keys and values of this attention.
+    pub fn cache(&self, tape: &Tape) -> Box<dyn KeyValueCache> {
+        tape.backend().cache(&self.rule)
+    }
+
+    /// Writes the keys and values of `memory: [keys, d_model]` to rows of a cache.
+    pub fn write(&self, tape: &Tape, memory: &Var, rows: &Tensor, cache: &mut dyn KeyValueCache) {
+        let [keys, values] = [&self.key, &self.value].map(|projection| projection.forward(tape, memory));
+        cache.write(rows, keys.value(), values.value());
+    }
+
+    /// [`MultiHeadAttention::forward`] to keys and values in a cache. There is no way back.
+    pub fn attend(&self, tape: &Tape, x: &Var, cache: &dyn KeyValueCache, seen: &Seen) -> Var {
+        let queries = self.query.forward(tape, x);
+        let heads = tape.constant(cache.attend(queries.value(), seen));
+        self.output.forward(tape, &heads)
     }
 }
 
@@ -258,11 +185,4 @@ impl MultiHeadAttention {
 fn rule(config: &MultiHeadConfig) -> Attention {
     let &MultiHeadConfig { h, d_k, d_v, causal, window, .. } = config;
     Attention { heads: h, d_k, d_v, scale: 1.0 / (d_k as f32).sqrt(), causal, window, dropout: None }
-}
-
-/// Which place each column has, of an order that says which column is in each place.
-fn places(order: &[usize]) -> Vec<usize> {
-    let mut places = vec![0; order.len()];
-    order.iter().enumerate().for_each(|(place, &column)| places[column] = place);
-    places
 }

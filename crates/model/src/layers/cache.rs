@@ -1,37 +1,51 @@
 //! The key/value cache of decoding: what was computed for earlier tokens is not computed again.
 //!
-//! Each sequence has `capacity` rows of its own in every layer's keys and values, so that a new token is written in
-//! place and attention reads a sequence's rows where they lie. Where sequences branch, see
-//! [`BranchCache`](super::BranchCache).
+//! The key and value of a token are written once, in a row of their own, and never moved: hypotheses that share a beginning
+//! share its rows, as those of a beam search do. What tells them apart is an ancestor table, for each hypothesis and position
+//! the row that holds its key and value. A row is free again when no hypothesis that is followed comes from it.
+//!
+//! Sentences come and go: each has a slot while it is decoded, with the keys and values that cross attention sees. A decoder
+//! without cross attention has no use for slots.
 
+use super::rows::{Ranges, Rows};
 use crate::sequences::Sequences;
-use attentive_tensor::{Backend, DType, Span, Tape, Tensor, Var};
-use std::sync::Arc;
+use attentive_tensor::{Backend, KeyLists, KeyValueCache, Seen, Tensor};
+use std::ops::Range;
 
-/// The keys and values of every layer.
-#[derive(Debug)]
+/// How a hypothesis goes on: from which one of the last step, in which slot, by how many tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Branch {
+    /// The slot of its sentence.
+    pub slot: usize,
+    /// The one that it follows, by its number among the branches of the last step; none begins a sentence.
+    pub parent: Option<usize>,
+    /// How many tokens are new: one in the midst of decoding, more of a prompt or a prefix.
+    pub tokens: usize,
+}
+
+impl Branch {
+    /// One more token.
+    pub fn token(slot: usize, parent: Option<usize>) -> Branch {
+        Branch { slot, parent, tokens: 1 }
+    }
+}
+
+/// The keys and values of every layer, and whose they are.
+#[derive(Debug, Default)]
 pub struct Cache {
     layers: Vec<LayerCache>,
-    lengths: Vec<usize>,
-    capacity: usize,
-    memory: Sequences,
+    rows: Rows,
+    /// The ancestor table: for each branch of the last step the rows of its tokens, in order.
+    ancestors: Vec<Vec<u32>>,
+    slots: Vec<Option<Range<u32>>>,
+    memory: Ranges,
 }
 
-/// The keys and values of one layer: of the target so far, and of the encoder's memory.
-#[derive(Debug, Default)]
-pub struct LayerCache {
-    pub(super) own: KeysValues,
-    pub(super) memory: KeysValues,
-}
-
-/// Keys `[rows, h·d_k]` and values `[rows, h·d_v]`, in int8 with scales `[rows, 2]`. They are made when the first ones
-/// are written, and again when `rows` has grown since.
-#[derive(Debug, Default)]
-pub(super) struct KeysValues {
-    tensors: Option<(Tensor, Tensor)>,
-    scales: Option<Tensor>,
-    pub rows: usize,
-    int8: bool,
+/// The keys and values of one layer: of the target so far, and of the encoder's memory where there is one.
+#[derive(Debug)]
+pub(super) struct LayerCache {
+    pub own: Box<dyn KeyValueCache>,
+    pub memory: Option<Box<dyn KeyValueCache>>,
 }
 
 /// Where the tokens of one step stand.
@@ -39,133 +53,111 @@ pub(super) struct Step {
     pub positions: Vec<i32>,
     /// Where their keys and values are written.
     pub rows: Tensor,
+    /// What they see of the target so far.
     pub own: Seen,
-    pub cross: Seen,
-}
-
-/// Which rows of the cache the tokens of a step see.
-pub(super) enum Seen {
-    /// Of each sequence rows that lie one after the other.
-    Spans(Arc<[Span]>),
-    /// Rows that lie anywhere, a list for each token.
-    Lists { rows: Vec<u32>, ends: Vec<u32> },
-}
-
-impl LayerCache {
-    /// An empty one, with keys and values in int8 or as they come.
-    pub(super) fn new(int8: bool) -> LayerCache {
-        let empty = || KeysValues { int8, ..KeysValues::default() };
-        LayerCache { own: empty(), memory: empty() }
-    }
+    /// What they see of the memory.
+    pub cross: Option<Seen>,
 }
 
 impl Cache {
-    pub(super) fn new(
-        memory_keys_values: impl Iterator<Item = (Var, Var)>,
-        memory: &Sequences,
-        capacity: usize,
-    ) -> Cache {
-        let layer = |(keys, values): (Var, Var)| LayerCache {
-            own: KeysValues { rows: memory.len() * capacity, ..KeysValues::default() },
-            memory: KeysValues {
-                tensors: Some((keys.value().clone(), values.value().clone())),
-                rows: memory.tokens(),
-                ..KeysValues::default()
-            },
-        };
-        let layers = memory_keys_values.map(layer).collect();
-        Cache { layers, lengths: vec![0; memory.len()], capacity, memory: memory.clone() }
+    /// The layers, made by `new` the first time.
+    pub(super) fn layers_mut(&mut self, new: impl FnOnce() -> Vec<LayerCache>) -> &mut [LayerCache] {
+        if self.layers.is_empty() {
+            self.layers = new();
+        }
+        for layer in &mut self.layers {
+            layer.own.reserve(self.rows.room());
+            if let Some(memory) = &mut layer.memory {
+                memory.reserve(self.memory.end as usize);
+            }
+        }
+        &mut self.layers
     }
 
-    /// How many tokens of each sequence are in the cache.
-    pub fn lengths(&self) -> &[usize] {
-        &self.lengths
-    }
-
-    pub(super) fn layers_mut(&mut self) -> impl Iterator<Item = &mut LayerCache> {
-        self.layers.iter_mut()
-    }
-
-    /// Makes room for the new tokens of each sequence.
+    /// Makes room for what cross attention sees of further sentences: the rows to write it to.
     ///
     /// # Panics
-    /// If a sequence would outgrow the capacity.
-    pub(super) fn step(&mut self, backend: &dyn Backend, new: &Sequences) -> Step {
-        assert_eq!(
-            new.len(),
-            self.lengths.len(),
-            "cache: {} sequences for {}",
-            new.len(),
-            self.lengths.len()
-        );
-        let (mut positions, mut rows, mut own) = (Vec::new(), Vec::new(), Vec::new());
-        for (i, range) in new.ranges().enumerate() {
-            let (start, length) = (i * self.capacity, self.lengths[i]);
-            let end = length + range.len();
-            assert!(end <= self.capacity, "cache: {end} tokens, but there is room for {}", self.capacity);
-            positions.extend((length..end).map(|position| position as i32));
-            rows.extend((start + length..start + end).map(|row| row as i32));
-            own.push(Span {
-                query: range.start as u32,
-                queries: range.len() as u32,
-                key: start as u32,
-                keys: end as u32,
-                offset: length as u32,
-            });
-            self.lengths[i] = end;
+    /// If a slot is taken.
+    pub(super) fn admit(&mut self, backend: &dyn Backend, slots: &[usize], sequences: &Sequences) -> Tensor {
+        let (count, sources) = (slots.len(), sequences.len());
+        assert_eq!(count, sources, "cache: {count} slots for {sources} sources");
+        let mut rows = Vec::with_capacity(sequences.tokens());
+        for (&slot, range) in slots.iter().zip(sequences.ranges()) {
+            if self.slots.len() <= slot {
+                self.slots.resize(slot + 1, None);
+            }
+            assert!(self.slots[slot].is_none(), "cache: slot {slot} is taken");
+            let range = self.memory.take(range.len() as u32);
+            rows.extend(range.clone().map(|row| row as i32));
+            self.slots[slot] = Some(range);
         }
-        Step {
-            positions,
-            rows: backend.upload_i32(&rows),
-            own: Seen::Spans(own.into()),
-            cross: Seen::Spans(new.attending(&self.memory)),
+        backend.upload_i32(&rows)
+    }
+
+    /// Forgets the sentence in a slot. Its hypotheses must not be followed any more.
+    pub fn release(&mut self, slot: usize) {
+        if let Some(range) = self.slots.get_mut(slot).and_then(Option::take) {
+            self.memory.give_back(range);
         }
+    }
+
+    /// Makes room for the new tokens of each branch, and forgets the hypotheses that none of them follows.
+    pub(super) fn step(&mut self, backend: &dyn Backend, branches: &[Branch], cross: bool) -> Step {
+        let last = std::mem::take(&mut self.ancestors);
+        let (mut positions, mut rows) = (Vec::new(), Vec::new());
+        for branch in branches {
+            let parent = branch.parent.map(|parent| &last[parent]);
+            let mut ancestors = Vec::with_capacity(parent.map_or(0, Vec::len) + branch.tokens);
+            ancestors.extend(parent.into_iter().flatten());
+            if let (Some(&last), 0) = (ancestors.last(), branch.tokens) {
+                self.rows.keep(last);
+            }
+            for token in 0..branch.tokens {
+                let row = match ancestors.last() {
+                    Some(&before) if token > 0 => self.rows.take_next(before),
+                    before => self.rows.take(before.copied()),
+                };
+                positions.push(ancestors.len() as i32);
+                rows.push(row as i32);
+                ancestors.push(row);
+            }
+            self.ancestors.push(ancestors);
+        }
+        for ancestors in last {
+            self.rows.give_back(&ancestors);
+        }
+        let mut own = Lists::default();
+        for (branch, ancestors) in branches.iter().zip(&self.ancestors) {
+            let before = ancestors.len() - branch.tokens;
+            (before..ancestors.len()).for_each(|token| own.push(ancestors[..=token].iter().copied()));
+        }
+        let cross = cross.then(|| {
+            let mut cross = Lists::default();
+            for branch in branches {
+                let slot = self.slots.get(branch.slot).cloned().flatten();
+                let slot = slot.unwrap_or_else(|| panic!("cache: slot {} is empty", branch.slot));
+                (0..branch.tokens).for_each(|_| cross.push(slot.clone()));
+            }
+            cross.seen(backend)
+        });
+        Step { positions, rows: backend.upload_i32(&rows), own: own.seen(backend), cross }
     }
 }
 
-impl KeysValues {
-    pub(super) fn vars(&self, tape: &Tape) -> (Var, Var) {
-        let (keys, values) = self.tensors.as_ref().expect("keys and values were written");
-        (tape.constant(keys.clone()), tape.constant(values.clone()))
+/// The rows that each token sees, one list after the other.
+#[derive(Default)]
+struct Lists {
+    rows: Vec<u32>,
+    ends: Vec<u32>,
+}
+
+impl Lists {
+    fn push(&mut self, list: impl Iterator<Item = u32>) {
+        self.rows.extend(list);
+        self.ends.push(self.rows.len() as u32);
     }
 
-    /// Those of keys and values in int8.
-    pub(super) fn scales(&self) -> Option<&Tensor> {
-        self.scales.as_ref()
-    }
-
-    /// Writes rows, such as those of the newest tokens.
-    pub(super) fn write(&mut self, backend: &dyn Backend, rows: &Tensor, keys: &Tensor, values: &Tensor) {
-        let (old_keys, old_values) = self.tensors.take().unzip();
-        let dtype = if self.int8 { DType::I8 } else { keys.dtype() };
-        let mut all_keys = self.room(backend, old_keys, keys.shape().cols(), dtype);
-        let mut all_values = self.room(backend, old_values, values.shape().cols(), dtype);
-        if self.int8 {
-            let old = self.scales.take();
-            let mut scales = self.room(backend, old, 2, DType::F32);
-            backend.write_int8_rows(&mut all_keys, &mut scales, 0, rows, keys);
-            backend.write_int8_rows(&mut all_values, &mut scales, 1, rows, values);
-            self.scales = Some(scales);
-        } else {
-            backend.write_rows(&mut all_keys, rows, keys);
-            backend.write_rows(&mut all_values, rows, values);
-        }
-        self.tensors = Some((all_keys, all_values));
-    }
-
-    /// A tensor of `rows` rows that begins with the old ones and may be written to.
-    fn room(&self, backend: &dyn Backend, old: Option<Tensor>, width: usize, dtype: DType) -> Tensor {
-        match old {
-            // Who watches the attention of an earlier step still holds its keys.
-            Some(old) if old.shape().rows() == self.rows => backend.own(old),
-            old => {
-                let mut all = backend.zeros([self.rows, width].into(), dtype);
-                if let Some(old) = old {
-                    let rows: Vec<i32> = (0..old.shape().rows() as i32).collect();
-                    backend.write_rows(&mut all, &backend.upload_i32(&rows), &old);
-                }
-                all
-            }
-        }
+    fn seen(&self, backend: &dyn Backend) -> Seen {
+        backend.seen(KeyLists { rows: &self.rows, ends: &self.ends })
     }
 }

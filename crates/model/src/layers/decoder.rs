@@ -1,13 +1,11 @@
 //! The decoder: masked self-attention, attention to the encoder's memory, feed-forward.
 
-use super::branches::{Branch, BranchCache};
-use super::cache::{Cache, LayerCache, Seen, Step};
+use super::cache::{Branch, Cache, LayerCache, Step};
 use super::{FeedForward, LayerNorm, MultiHeadAttention, MultiHeadConfig, Positions, Residual, StackConfig};
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::sequences::Sequences;
-use attentive_tensor::{Span, Tape, Var};
-use std::sync::Arc;
+use attentive_tensor::{Layout, Tape, Var};
 
 /// Masked self-attention, cross attention, feed-forward, each inside a residual connection.
 #[derive(Debug, Clone)]
@@ -26,28 +24,21 @@ impl DecoderLayer {
         let causal = MultiHeadConfig { causal: true, ..config.attention };
         let cross = MultiHeadConfig { causal: false, window: None, ..config.attention };
         Ok(DecoderLayer {
-            own: MultiHeadAttention::of_decoder(&builder.at("self_attn"), &causal)?,
+            own: MultiHeadAttention::cached(&builder.at("self_attn"), &causal)?,
             own_residual: config.residual(&builder.at("self_attn_layer_norm"))?,
-            cross: MultiHeadAttention::of_decoder(&builder.at("encoder_attn"), &cross)?,
+            cross: MultiHeadAttention::cached(&builder.at("encoder_attn"), &cross)?,
             cross_residual: config.residual(&builder.at("encoder_attn_layer_norm"))?,
             feed_forward: config.feed_forward(builder)?,
             feed_forward_residual: config.residual(&builder.at("final_layer_norm"))?,
         })
     }
 
-    /// `[tokens, d_model]` to the same; `spans` leads from it to itself, `cross` to `memory: [keys, d_model]`.
-    pub fn forward(
-        &self,
-        tape: &Tape,
-        x: &Var,
-        spans: &Arc<[Span]>,
-        memory: &Var,
-        cross: &Arc<[Span]>,
-    ) -> Var {
+    /// `[tokens, d_model]` to the same; `own` leads from it to itself, `cross` to `memory: [keys, d_model]`.
+    pub fn forward(&self, tape: &Tape, x: &Var, own: &Layout, memory: &Var, cross: &Layout) -> Var {
         self.sublayers(
             tape,
             x,
-            |x| self.own.forward(tape, x, x, spans),
+            |x| self.own.forward(tape, x, x, own),
             |x| self.cross.forward(tape, x, memory, cross),
         )
     }
@@ -59,14 +50,14 @@ impl DecoderLayer {
             tape,
             x,
             |x| {
-                let (keys, values) = match step.own {
-                    Seen::Spans(_) => self.own.keys_values(tape, x),
-                    Seen::Lists { .. } => self.own.listed_keys_values(tape, x),
-                };
-                own.write(&**tape.backend(), &step.rows, keys.value(), values.value());
-                self.own.attend_cached(tape, x, own, &step.own)
+                self.own.write(tape, x, &step.rows, &mut **own);
+                self.own.attend(tape, x, &**own, &step.own)
             },
-            |x| self.cross.attend_cached(tape, x, memory, &step.cross),
+            |x| {
+                let (memory, seen) =
+                    memory.as_deref().zip(step.cross.as_ref()).expect("sources were admitted");
+                self.cross.attend(tape, x, memory, seen)
+            },
         )
     }
 
@@ -112,64 +103,49 @@ impl Decoder {
     ) -> Var {
         sequences.check("decoder", x);
         memory_sequences.check("memory of the decoder", memory);
-        let (own, cross) = (sequences.attending(sequences), sequences.attending(memory_sequences));
+        let attending = |memory| sequences.attending(&**tape.backend(), memory);
+        let (own, cross) = (attending(sequences), attending(memory_sequences));
         let x = self.enter(tape, x, &sequences.positions());
         let x = self.layers.iter().fold(x, |x, layer| layer.forward(tape, &x, &own, memory, &cross));
         self.leave(tape, x)
     }
 
-    /// A cache for decoding step by step, at most `capacity` tokens a sequence.
-    pub fn start(&self, tape: &Tape, memory: &Var, memory_sequences: &Sequences, capacity: usize) -> Cache {
-        memory_sequences.check("memory of the decoder", memory);
-        let keys_values = |layer: &DecoderLayer| layer.cross.keys_values(tape, memory);
-        Cache::new(self.layers.iter().map(keys_values), memory_sequences, capacity)
-    }
-
-    /// The hidden states of the next tokens, `new` of each sequence, after those in the cache, to which they are
-    /// added: the same bits as from [`Decoder::forward`].
-    pub fn step(&self, tape: &Tape, x: &Var, new: &Sequences, cache: &mut Cache) -> Var {
-        new.check("step of the decoder", x);
-        let step = cache.step(&**tape.backend(), new);
-        self.forward_cached(tape, x, cache.layers_mut(), &step)
-    }
-
-    /// Puts what the encoder made of further sources into slots of a cache that branches.
+    /// Puts what the encoder made of further sources into slots of a cache.
     pub fn admit(
         &self,
         tape: &Tape,
         memory: &Var,
         memory_sequences: &Sequences,
         slots: &[usize],
-        cache: &mut BranchCache,
+        cache: &mut Cache,
     ) {
         memory_sequences.check("memory of the decoder", memory);
-        let int8 = self.layers.first().is_some_and(|layer| layer.cross.is_int8());
-        let rows = cache.admit(&**tape.backend(), slots, memory_sequences, self.layers.len(), int8);
-        for (layer, cache) in self.layers.iter().zip(cache.layers_mut()) {
-            let (keys, values) = layer.cross.listed_keys_values(tape, memory);
-            cache.memory.write(&**tape.backend(), &rows, keys.value(), values.value());
+        let rows = cache.admit(&**tape.backend(), slots, memory_sequences);
+        let caches = cache.layers_mut(|| self.caches(tape));
+        for (layer, cache) in self.layers.iter().zip(caches) {
+            let cache = cache.memory.as_deref_mut().expect("every layer looks at the memory");
+            layer.cross.write(tape, memory, &rows, cache);
         }
     }
 
-    /// [`Decoder::step`] for sequences that branch: the hidden state of one new token for each of `branches`, which go on
-    /// from those of the last step.
-    pub fn step_branches(&self, tape: &Tape, x: &Var, branches: &[Branch], cache: &mut BranchCache) -> Var {
-        assert_eq!(x.shape().rows(), branches.len(), "step of the decoder: {} rows", x.shape().rows());
-        let step = cache.step(&**tape.backend(), branches);
-        self.forward_cached(tape, x, cache.layers_mut(), &step)
+    /// The hidden states of the new tokens of each of `branches`, which go on from those of the last step: the same bits as from
+    /// [`Decoder::forward`].
+    pub fn step(&self, tape: &Tape, x: &Var, branches: &[Branch], cache: &mut Cache) -> Var {
+        let (rows, new) = (x.shape().rows(), branches.iter().map(|branch| branch.tokens).sum::<usize>());
+        assert_eq!(rows, new, "step of the decoder: {rows} rows for {new} tokens");
+        let step = cache.step(&**tape.backend(), branches, true);
+        let x = self.enter(tape, x, &step.positions);
+        let layers = self.layers.iter().zip(cache.layers_mut(|| self.caches(tape)));
+        let x = layers.fold(x, |x, (layer, cache)| layer.forward_cached(tape, &x, cache, &step));
+        self.leave(tape, x)
     }
 
-    fn forward_cached<'a>(
-        &self,
-        tape: &Tape,
-        x: &Var,
-        caches: impl Iterator<Item = &'a mut LayerCache>,
-        step: &Step,
-    ) -> Var {
-        let x = self.enter(tape, x, &step.positions);
-        let layers = self.layers.iter().zip(caches);
-        let x = layers.fold(x, |x, (layer, cache)| layer.forward_cached(tape, &x, cache, step));
-        self.leave(tape, x)
+    fn caches(&self, tape: &Tape) -> Vec<LayerCache> {
+        let cache = |layer: &DecoderLayer| LayerCache {
+            own: layer.own.cache(tape),
+            memory: Some(layer.cross.cache(tape)),
+        };
+        self.layers.iter().map(cache).collect()
     }
 
     fn enter(&self, tape: &Tape, x: &Var, positions: &[i32]) -> Var {

@@ -7,8 +7,7 @@ use super::{
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::sequences::Sequences;
-use attentive_tensor::{Activation, Span, Tape, Var};
-use std::sync::Arc;
+use attentive_tensor::{Activation, Layout, Tape, Var};
 
 /// What an encoder or a decoder is made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -86,9 +85,9 @@ impl EncoderLayer {
         })
     }
 
-    /// `[tokens, d_model]` to `[tokens, d_model]`; `spans` says what attends to what.
-    pub fn forward(&self, tape: &Tape, x: &Var, spans: &Arc<[Span]>) -> Var {
-        let x = self.attention_residual.forward(tape, x, |x| self.attention.forward(tape, x, x, spans));
+    /// `[tokens, d_model]` to `[tokens, d_model]`; `layout` says what attends to what.
+    pub fn forward(&self, tape: &Tape, x: &Var, layout: &Layout) -> Var {
+        let x = self.attention_residual.forward(tape, x, |x| self.attention.forward(tape, x, x, layout));
         self.feed_forward_residual.forward(tape, &x, |x| self.feed_forward.forward(tape, x))
     }
 }
@@ -114,9 +113,9 @@ impl Encoder {
     /// Embedded tokens `[tokens, d_model]` to hidden states of the same shape: the memory of a decoder.
     pub fn forward(&self, tape: &Tape, x: &Var, sequences: &Sequences) -> Var {
         sequences.check("encoder", x);
-        let spans = sequences.attending(sequences);
+        let layout = sequences.attending(&**tape.backend(), sequences);
         let x = tape.dropout(&self.positions.forward(tape, x, &sequences.positions()), self.dropout);
-        let x = self.layers.iter().fold(x, |x, layer| layer.forward(tape, &x, &spans));
+        let x = self.layers.iter().fold(x, |x, layer| layer.forward(tape, &x, &layout));
         self.norm.as_ref().map_or(x.clone(), |norm| norm.forward(tape, &x))
     }
 }

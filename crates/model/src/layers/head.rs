@@ -3,7 +3,7 @@
 use super::{Embedding, EmbeddingConfig, Linear};
 use crate::builder::{Builder, Init};
 use crate::error::Error;
-use attentive_tensor::{Best, Parameter, ProjectionTarget, Tape, Tensor, Var, Wanted};
+use attentive_tensor::{Found, Parameter, ProjectionTarget, Tape, Tensor, TokenLists, Var, Wanted};
 
 /// Logits as dot products with the rows of a table, which is that of an embedding if the two are tied, and a bias that is
 /// not learned, if the model has one.
@@ -58,11 +58,12 @@ impl Head {
         tape.logits(&self.reach(tape, hidden), &tape.parameter(&self.table), bias.as_ref())
     }
 
-    /// The greatest logits of each row, greatest first, and the logarithms of the sums of all exponentials, as far as they are
-    /// wanted; logits never exist as a whole. See [`Backend::top_logits`](attentive_tensor::Backend::top_logits).
-    pub fn best(&self, tape: &Tape, hidden: &Var, wanted: Wanted) -> (Vec<Best>, Vec<f32>) {
+    /// The greatest logits of each row, greatest first, and the logarithms of the sums of exponentials, as far as they are
+    /// wanted, and the logits of the tokens in `apart`; logits never exist as a whole. See
+    /// [`Backend::top_logits`](attentive_tensor::Backend::top_logits).
+    pub fn best(&self, tape: &Tape, hidden: &Var, wanted: Wanted, apart: TokenLists) -> Found {
         let (hidden, table) = (self.reach(tape, hidden), tape.parameter(&self.table));
-        tape.backend().top_logits(hidden.value(), table.value(), self.bias.as_ref(), wanted)
+        tape.backend().top_logits(hidden.value(), table.value(), self.bias.as_ref(), wanted, apart)
     }
 
     /// The mean of the label-smoothed cross-entropy over the target tokens, a scalar; logits never exist as a whole.

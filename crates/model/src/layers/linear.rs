@@ -16,7 +16,7 @@ impl Linear {
     pub fn new(builder: &Builder, inputs: usize, outputs: usize) -> Result<Linear, Error> {
         Ok(Linear {
             weight: builder.product_parameter("weight", [outputs, inputs], Init::Xavier)?,
-            bias: builder.parameter("bias", [outputs], Init::Zeros)?,
+            bias: builder.product_parameter("bias", [outputs], Init::Zeros)?,
         })
     }
 

@@ -5,7 +5,6 @@
 
 mod additive;
 mod attention;
-mod branches;
 mod cache;
 mod decoder;
 mod embedding;
@@ -16,13 +15,13 @@ mod linear;
 mod norm;
 mod position;
 mod residual;
+mod rows;
 
 pub use additive::AdditiveAttention;
 pub use attention::{
     MultiHeadAttention, MultiHeadConfig, dot_product_attention, scaled_dot_product_attention,
 };
-pub use branches::{Branch, BranchCache};
-pub use cache::{Cache, LayerCache};
+pub use cache::{Branch, Cache};
 pub use decoder::{Decoder, DecoderLayer};
 pub use embedding::{Embedding, EmbeddingConfig};
 pub use encoder::{Encoder, EncoderLayer, StackConfig};

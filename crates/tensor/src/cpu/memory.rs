@@ -3,6 +3,7 @@
 //! A training step asks for the same buffers as the step before. They are kept when they are dropped and handed out
 //! again, so that a steady step asks the system for nothing and touches no fresh page.
 
+use super::order::Order;
 use crate::tensor::DType;
 use attentive_kernels::gemm::{BothWays, Int8Rows};
 use attentive_kernels::{Aligned, Element};
@@ -30,6 +31,8 @@ pub(super) struct Memory {
     quantised: OnceLock<Arc<Int8Rows>>,
     /// The same as packed weights, once somebody came back through a product with them.
     packed: OnceLock<BothWays>,
+    /// The order of its columns, if that is not the usual one.
+    order: Option<Order>,
     pool: Arc<Pool>,
 }
 
@@ -86,6 +89,31 @@ impl Memory {
     /// The numbers, if they are of this type.
     pub(super) fn view<T: Number>(&self) -> Option<&[T]> {
         Some(&T::view(self.storage.as_ref()?)?[..self.len])
+    }
+
+    /// The numbers, which must be of this type.
+    pub(super) fn all<T: Number>(&self) -> &[T] {
+        self.view().unwrap_or_else(|| panic!("{:?} expected", T::DTYPE))
+    }
+
+    /// The order of its columns, if that is not the usual one.
+    pub(super) fn order(&self) -> Option<&Order> {
+        self.order.as_ref()
+    }
+
+    pub(super) fn set_order(&mut self, order: Option<Order>) {
+        self.order = order;
+    }
+
+    /// Copies the numbers of another one of the same type to the beginning.
+    pub(super) fn begin_with(&mut self, other: &Memory) {
+        let len = other.len;
+        match (&mut self.storage, &other.storage) {
+            (Some(Storage::F32(to)), Some(Storage::F32(from))) => to[..len].copy_from_slice(&from[..len]),
+            (Some(Storage::Bf16(to)), Some(Storage::Bf16(from))) => to[..len].copy_from_slice(&from[..len]),
+            (Some(Storage::I8(to)), Some(Storage::I8(from))) => to[..len].copy_from_slice(&from[..len]),
+            _ => panic!("numbers of another type"),
+        }
     }
 
     /// The numbers as rows of `width`, quantised by `quantise`, or those that it made before.
@@ -199,6 +227,7 @@ impl Pool {
             len,
             quantised: OnceLock::new(),
             packed: OnceLock::new(),
+            order: None,
             pool: Arc::clone(self),
         }
     }

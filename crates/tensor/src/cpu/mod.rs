@@ -1,7 +1,10 @@
 //! The backend for the processor: each method finds the slices behind its tensors and calls a kernel.
 
+mod cache;
 mod memory;
+mod order;
 mod precision;
+mod prepared;
 mod profile;
 #[cfg(test)]
 mod tests;
@@ -10,42 +13,47 @@ mod view;
 pub use precision::Precision;
 
 use crate::Error;
-use crate::backend::{Backend, Binary, Norm, NormGradients, ProjectionLoss, ProjectionTarget};
+use crate::backend::{
+    Backend, Binary, Form, Norm, NormGradients, ProjectionLoss, ProjectionTarget, Raw, Role,
+};
+use crate::cache::KeyValueCache;
+use crate::layout::{Layout, Seen};
 use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::{self, Activation};
-use attentive_kernels::attention::{self, Attention, Int8Cache, KeyLists, Span};
-use attentive_kernels::gemm::{self, BothWays, Epilogue, Int8Weights, Operand, PackedWeights, Weights};
+use attentive_kernels::attention::{self, Attention, KeyLists, Span};
+use attentive_kernels::gemm::{self, BothWays, Epilogue, Operand, PackedWeights, Weights};
 use attentive_kernels::logits::top_logits;
 use attentive_kernels::optimizer::{self, Adam};
-use attentive_kernels::top::{Best, Wanted};
+use attentive_kernels::top::{Found, TokenLists, Wanted};
 use attentive_kernels::{Cpu, Dropout, Random, elementwise, embedding, norm, projection, softmax};
+use cache::{CpuCache, Lists};
 use half::{bf16, f16};
 use memory::{Memory, Number, Pool};
 use profile::{Profile, Share};
 use std::sync::Arc;
 use std::time::Duration;
 use view::{
-    by_type, covered, data, data_mut, f32s, i32s, learned_mut, linear_shape, matrix, pack, packed, quantised,
-    rows, same_shape, weights,
+    bias_for, by_type, covered, data, data_mut, f32s, i32s, learned_mut, linear_shape, matrix,
+    order_of_outputs, pack, packed, quantised, rows, same_shape, weights,
 };
 
 /// The backend that computes on the processor.
 ///
 /// What a product, a norm or an attention returns has the type of what it was given. Activations get the type of the
-/// backend's precision where they begin: when rows are looked up in a table.
-#[derive(Debug)]
+/// backend's precision where they begin: when rows are looked up in a table, or by a cast. Clones share memory and profile.
+#[derive(Debug, Clone)]
 pub struct CpuBackend {
     cpu: Cpu,
     precision: Precision,
     pool: Arc<Pool>,
-    profile: Profile,
+    profile: Arc<Profile>,
 }
 
 impl CpuBackend {
     /// A backend on the given instruction set and threads, in single precision.
     pub fn new(cpu: Cpu) -> CpuBackend {
-        CpuBackend { cpu, precision: Precision::F32, pool: Arc::default(), profile: Profile::default() }
+        CpuBackend { cpu, precision: Precision::F32, pool: Arc::default(), profile: Arc::default() }
     }
 
     /// The same backend in another precision.
@@ -95,6 +103,10 @@ impl Backend for CpuBackend {
         format!("cpu {} {} × {}", self.cpu.isa, self.precision, self.cpu.threads.count())
     }
 
+    fn activations(&self) -> DType {
+        self.precision.dtype()
+    }
+
     fn zeros(&self, shape: Shape, dtype: DType) -> Tensor {
         self.profile.time(Share::Elementwise, || match dtype {
             DType::F32 => self.build(shape, |x| x.fill(0f32)),
@@ -117,6 +129,7 @@ impl Backend for CpuBackend {
     }
 
     fn download(&self, x: &Tensor) -> HostVec {
+        let x = &self.head_by_head(x);
         match x.dtype() {
             DType::F32 => HostVec::F32(data(x).to_vec()),
             DType::Bf16 => HostVec::Bf16(data(x).to_vec()),
@@ -179,11 +192,17 @@ impl Backend for CpuBackend {
         })
     }
 
-    fn widen(&self, x: &Tensor) -> Tensor {
-        self.profile.time(
-            Share::Elementwise,
-            || by_type!(x, T => self.build(x.shape(), |y| elementwise::widen(&self.cpu, data::<T>(x), y))),
-        )
+    fn cast(&self, x: &Tensor, to: DType) -> Tensor {
+        self.profile.time(Share::Elementwise, || match (x.dtype(), to) {
+            (from, to) if from == to => x.clone(),
+            (DType::Bf16, DType::F32) => {
+                self.build(x.shape(), |y| elementwise::widen(&self.cpu, data::<bf16>(x), y))
+            }
+            (DType::F32, DType::Bf16) => self.build(x.shape(), |y: &mut [bf16]| {
+                y.iter_mut().zip(f32s(x)).for_each(|(y, &x)| *y = bf16::from_f32(x));
+            }),
+            (from, to) => panic!("cast: {from:?} does not become {to:?}"),
+        })
     }
 
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32) {
@@ -275,8 +294,9 @@ impl Backend for CpuBackend {
         activation: Option<Activation>,
     ) -> Tensor {
         let shape = linear_shape("linear", x, w);
-        let epilogue = Epilogue { bias: bias.map(f32s), activation, ..Epilogue::default() };
-        self.profile.time(Share::Product, || {
+        let bias = bias.map(|bias| bias_for(w, bias));
+        let epilogue = Epilogue { bias: bias.as_deref(), activation, ..Epilogue::default() };
+        let y = self.profile.time(Share::Product, || {
             by_type!(x, T => self.build(shape, |y| match weights::<T>(w) {
                 Weights::Int8(w) => {
                     let x = quantised::<T>(&self.cpu, x);
@@ -284,29 +304,12 @@ impl Backend for CpuBackend {
                 }
                 weights => T::times_weights(&self.cpu, matrix(x), weights, y, epilogue),
             }))
-        })
+        });
+        self.ordered(y, order_of_outputs(w).cloned())
     }
 
-    fn pack(&self, w: &Tensor) -> Tensor {
-        let (n, k) = (w.shape().rows(), w.shape().cols());
-        match self.precision {
-            Precision::F32 => {
-                Tensor::new(Buffer::new(f32::pack(&self.cpu, f32s(w), n, k)), w.shape(), DType::F32)
-            }
-            Precision::Bf16 => {
-                Tensor::new(Buffer::new(bf16::pack(&self.cpu, f32s(w), n, k)), w.shape(), DType::Bf16)
-            }
-        }
-    }
-
-    fn quantise(&self, w: &Tensor) -> Tensor {
-        let (n, k) = (w.shape().rows(), w.shape().cols());
-        Tensor::new(Buffer::new(Int8Weights::new(&self.cpu, f32s(w), n, k)), w.shape(), DType::I8)
-    }
-
-    fn upload_int8(&self, rows: &[i8], scales: &[f32], shape: Shape) -> Tensor {
-        let weights = Int8Weights::from_rows(rows, scales, shape.rows(), shape.cols());
-        Tensor::new(Buffer::new(weights), shape, DType::I8)
+    fn prepare(&self, weights: Raw, form: Form, role: Role) -> Tensor {
+        self.prepare_weights(weights, form, role)
     }
 
     fn logits(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Tensor {
@@ -440,15 +443,29 @@ impl Backend for CpuBackend {
         })
     }
 
+    fn layout(&self, spans: &[Span]) -> Layout {
+        // What the host knows of it is in the processor's memory already.
+        Layout::new(spans, Buffer::new(()))
+    }
+
+    fn seen(&self, lists: KeyLists) -> Seen {
+        Lists::seen(lists)
+    }
+
+    fn cache(&self, rule: &Attention) -> Box<dyn KeyValueCache> {
+        Box::new(CpuCache::new(self.clone(), rule))
+    }
+
     fn attention(
         &self,
         rule: &Attention,
-        spans: &[Span],
+        layout: &Layout,
         q: &Tensor,
         k: &Tensor,
         v: &Tensor,
     ) -> (Tensor, Tensor) {
-        let queries = q.shape().rows();
+        let (queries, spans) = (q.shape().rows(), layout.spans());
+        let [q, k, v] = &[q, k, v].map(|x| self.head_by_head(x));
         covered("attention", "queries", q, spans.iter().map(|span| span.queries));
         self.profile.time(Share::Attention, || {
             let shape = Shape::from([queries, rule.heads * rule.d_v]);
@@ -463,51 +480,15 @@ impl Backend for CpuBackend {
         })
     }
 
-    fn attention_to_lists(
-        &self,
-        rule: &Attention,
-        lists: KeyLists,
-        q: &Tensor,
-        k: &Tensor,
-        v: &Tensor,
-        scales: Option<&Tensor>,
-    ) -> Tensor {
-        self.profile.time(Share::Attention, || {
-            by_type!(q, T => self.build([q.shape().rows(), rule.heads * rule.d_v], |y| match scales {
-                Some(scales) => {
-                    let cache = Int8Cache { k: data(k), v: data(v), scales: f32s(scales) };
-                    attention::attention_to_int8_lists(&self.cpu, rule, lists, rows::<T>(q), cache, y);
-                }
-                None => {
-                    let (q, k, v) = (rows::<T>(q), rows(k), rows(v));
-                    attention::attention_to_lists(&self.cpu, rule, lists, q, k, v, y);
-                }
-            }))
-        })
-    }
-
-    fn int8_order(&self, rule: &Attention) -> Option<[Vec<usize>; 2]> {
-        let &Attention { heads, d_k, d_v, .. } = rule;
-        let order = || [attention::key_order(heads, d_k), attention::value_order(heads, d_v)];
-        attention::fits_int8(rule).then(order)
-    }
-
-    fn heads_side_by_side(&self, x: &Tensor, heads: usize) -> Tensor {
-        self.profile.time(Share::Attention, || {
-            by_type!(x, T => self.build(x.shape(), |y| {
-                attention::heads_side_by_side(&self.cpu, data::<T>(x), heads, x.shape().cols(), y);
-            }))
-        })
-    }
-
     fn attention_backward(
         &self,
         rule: &Attention,
-        spans: &[Span],
+        layout: &Layout,
         [q, k, v]: [&Tensor; 3],
         (y, lse): (&Tensor, &Tensor),
         dy: &Tensor,
     ) -> [Tensor; 3] {
+        let spans = layout.spans();
         covered("attention_backward", "queries", q, spans.iter().map(|span| span.queries));
         covered("attention_backward", "keys", k, spans.iter().map(|span| span.keys));
         self.profile.time(Share::Attention, || {
@@ -533,12 +514,14 @@ impl Backend for CpuBackend {
     fn attention_weights(
         &self,
         rule: &Attention,
-        spans: &[Span],
+        layout: &Layout,
         q: &Tensor,
         k: &Tensor,
         lse: &Tensor,
         heads: &[usize],
     ) -> Tensor {
+        let spans = layout.spans();
+        let [q, k] = &[q, k].map(|x| self.head_by_head(x));
         let len: usize = spans.iter().map(|span| span.queries as usize * span.keys as usize).sum();
         self.profile.time(Share::Attention, || {
             self.build([len * heads.len()], |out| {
@@ -589,38 +572,8 @@ impl Backend for CpuBackend {
         let d = y.shape().cols();
         assert_eq!(x.shape().cols(), d, "write_rows: x {} and y {} do not fit", x.shape(), y.shape());
         self.profile.time(Share::Embedding, || {
-            let rows = i32s(rows);
-            match x.dtype() {
-                DType::F32 => embedding::write_rows::<f32>(data(x), d, rows, data_mut(y)),
-                DType::Bf16 => embedding::write_rows::<bf16>(data(x), d, rows, data_mut(y)),
-                DType::F16 => embedding::write_rows::<f16>(data(x), d, rows, data_mut(y)),
-                DType::I8 => embedding::write_rows::<i8>(data(x), d, rows, data_mut(y)),
-                DType::I32 => embedding::write_rows::<i32>(data(x), d, rows, data_mut(y)),
-            }
+            by_type!(x, T => embedding::write_rows::<T>(data(x), d, i32s(rows), data_mut(y)));
         });
-    }
-
-    fn write_int8_rows(&self, y: &mut Tensor, scales: &mut Tensor, column: usize, rows: &Tensor, x: &Tensor) {
-        let d = y.shape().cols();
-        assert_eq!(x.shape().cols(), d, "write_int8_rows: x {} and y {} do not fit", x.shape(), y.shape());
-        self.profile.time(Share::Embedding, || {
-            by_type!(x, T => {
-                let (x, y, scales) = (data::<T>(x), data_mut(y), data_mut(scales));
-                embedding::write_int8_rows(&self.cpu, x, d, i32s(rows), y, scales, column);
-            });
-        });
-    }
-
-    fn reorder_columns(&self, x: &Tensor, order: &[usize]) -> Tensor {
-        let width = x.shape().cols();
-        assert_eq!(order.len(), width, "reorder_columns: {} columns for {}", order.len(), x.shape());
-        self.profile.time(Share::Embedding, || {
-            by_type!(x, T => self.build(x.shape(), |y| {
-                for (x, y) in data::<T>(x).chunks_exact(width).zip(y.chunks_exact_mut(width)) {
-                    y.iter_mut().zip(order).for_each(|(y, &column)| *y = x[column]);
-                }
-            }))
-        })
     }
 
     fn top_logits(
@@ -629,12 +582,13 @@ impl Backend for CpuBackend {
         w: &Tensor,
         bias: Option<&Tensor>,
         wanted: Wanted,
-    ) -> (Vec<Best>, Vec<f32>) {
+        apart: TokenLists,
+    ) -> Found {
         linear_shape("top_logits", x, w);
         let bias = bias.map(f32s);
         self.profile.time(
             Share::Product,
-            || by_type!(x, T => top_logits(&self.cpu, matrix::<T>(x), weights(w), bias, wanted)),
+            || by_type!(x, T => top_logits(&self.cpu, matrix::<T>(x), weights(w), bias, wanted, apart)),
         )
     }
 

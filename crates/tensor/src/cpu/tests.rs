@@ -26,7 +26,7 @@ fn from_the_second_training_step_on_no_memory_is_asked_for() {
         let (table, w) = (weight(1, [50, 16]), weight(2, [16, 16]));
         let mut adam = crate::Adam::new(&*backend, &[table.clone(), w.clone()]);
         let adam_rule = Adam { rate: 1e-3, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
-        let spans: Arc<[Span]> = [span(0, 40, 0, 40), span(40, 7, 40, 7)].into();
+        let layout = backend.layout(&[span(0, 40, 0, 40), span(40, 7, 40, 7)]);
         let mut fresh = Vec::new();
         for step in 0..4 {
             let ids = backend.upload_i32(&(0..47).collect::<Vec<_>>());
@@ -34,7 +34,7 @@ fn from_the_second_training_step_on_no_memory_is_asked_for() {
             let x = tape.embedding(&tape.parameter(&table), &ids, 1.0, None);
             let w = tape.parameter(&w);
             let q = tape.linear(&x, &w, None, Some(Activation::Gelu));
-            let y = tape.residual(&x, &tape.attention(&rule(), 0.1, &spans, &q, &x, &x), 0.1);
+            let y = tape.residual(&x, &tape.attention(&rule(), 0.1, &layout, &q, &x, &x), 0.1);
             let target =
                 ProjectionTarget { tokens: &ids, classes: 50, bias: None, smoothing: 0.1, scale: 0.1 };
             let loss = tape.projection_loss(&y, &tape.parameter(&table), &target);
@@ -124,9 +124,10 @@ fn attend(spans: &[Span], queries: usize, keys: usize, backward: bool) {
     let backend = backend(Precision::F32);
     let zeros = |rows: usize| backend.zeros([rows, 16].into(), DType::F32);
     let (q, k) = (zeros(queries), zeros(keys));
-    let (y, lse) = backend.attention(&rule(), spans, &q, &k, &k);
+    let layout = backend.layout(spans);
+    let (y, lse) = backend.attention(&rule(), &layout, &q, &k, &k);
     if backward {
-        backend.attention_backward(&rule(), spans, [&q, &k, &k], (&y, &lse), &y);
+        backend.attention_backward(&rule(), &layout, [&q, &k, &k], (&y, &lse), &y);
     }
 }
 
@@ -145,4 +146,111 @@ fn a_key_that_no_span_covers_is_a_mistake_on_the_way_back() {
 #[test]
 fn keys_may_lie_in_slots_that_are_not_full() {
     attend(&[span(0, 1, 0, 2), span(1, 1, 10, 3)], 2, 20, false);
+}
+
+/// Projections for a cache, in every form, and the attention that goes with them.
+#[test]
+fn what_is_prepared_for_a_cache_is_the_same_to_everybody_else() {
+    for (precision, form) in
+        [(Precision::F32, Form::Precise), (Precision::Bf16, Form::Precise), (Precision::F32, Form::Int8)]
+    {
+        let backend = backend(precision);
+        let rule =
+            Attention { heads: 4, d_k: 16, d_v: 16, scale: 0.25, causal: true, window: None, dropout: None };
+        let (tokens, width) = (37, 64);
+        let upload = |seed, shape: Shape| backend.upload(Host::F32(&numbers(seed, shape.len())), shape);
+        let x = backend.cast(&upload(1, [tokens, width].into()), backend.activations());
+        let roles = [Role::Queries(rule), Role::Keys(rule), Role::Values(rule)];
+        let project = |cached: bool| {
+            let mut seed = 1;
+            roles.map(|role| {
+                seed += 1;
+                let role = if cached { role } else { Role::Product };
+                let [w, b] = [[width, width].into(), [width].into()]
+                    .map(|shape| backend.prepare(Raw::Tensor(&upload(seed, shape)), form, role));
+                backend.linear(&x, &w, Some(&b), None)
+            })
+        };
+        let (plain, cached) = (project(false), project(true));
+        let layout = backend.layout(&[span(0, 37, 0, 37)]);
+        let attend =
+            |[q, k, v]: &[Tensor; 3]| backend.download(&backend.attention(&rule, &layout, q, k, v).0);
+        for (plain, cached) in plain.iter().zip(&cached) {
+            assert_eq!(backend.download(plain), backend.download(cached), "{precision} {form:?}");
+        }
+        assert_eq!(attend(&plain), attend(&cached), "{precision} {form:?}");
+
+        // Rows in any order, all tokens at once or one after the other, in a cache that grows.
+        let rows: Vec<i32> = (0..tokens as i32).map(|token| (token * 5) % tokens as i32).collect();
+        let lists = |queries: std::ops::Range<usize>| {
+            let (mut seen, mut ends) = (Vec::new(), Vec::new());
+            for query in queries {
+                seen.extend(rows[..=query].iter().map(|&row| row as u32));
+                ends.push(seen.len() as u32);
+            }
+            backend.seen(KeyLists { rows: &seen, ends: &ends })
+        };
+        let upload_rows = |rows: &[i32]| backend.upload(Host::I32(rows), [rows.len()].into());
+        let in_cache = |[q, k, v]: &[Tensor; 3]| {
+            let mut cache = backend.cache(&rule);
+            cache.reserve(tokens);
+            cache.write(&upload_rows(&rows), k, v);
+            backend.download(&cache.attend(q, &lists(0..tokens)))
+        };
+        let at_once = in_cache(&cached);
+        if form == Form::Precise {
+            assert_eq!(at_once, attend(&plain), "{precision}");
+            assert_eq!(at_once, in_cache(&plain), "{precision}");
+        }
+        let mut cache = backend.cache(&rule);
+        let mut one_by_one = Vec::new();
+        for (token, &row) in rows.iter().enumerate() {
+            let x = backend.embedding(&backend.cast(&x, DType::F32), &upload_rows(&[token as i32]), 1.0);
+            let mut seed = 1;
+            let [q, k, v] = roles.map(|role| {
+                seed += 1;
+                let [w, b] = [[width, width].into(), [width].into()]
+                    .map(|shape| backend.prepare(Raw::Tensor(&upload(seed, shape)), form, role));
+                backend.linear(&x, &w, Some(&b), None)
+            });
+            cache.reserve(row as usize + 1);
+            cache.write(&upload_rows(&[row]), &k, &v);
+            let shared =
+                (&*backend as &dyn Backend).download_f32(&cache.attend(&q, &lists(token..token + 1)));
+            one_by_one.extend(shared);
+        }
+        let at_once = match at_once {
+            HostVec::Bf16(numbers) => numbers.into_iter().map(bf16::to_f32).collect(),
+            HostVec::F32(numbers) => numbers,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(one_by_one, at_once, "{precision} {form:?}");
+    }
+}
+
+#[test]
+fn a_window_in_a_cache_lets_a_query_see_the_last_rows_alone() {
+    let backend = backend(Precision::F32);
+    let upload = |seed, rows: usize| backend.upload(Host::F32(&numbers(seed, rows * 16)), [rows, 16].into());
+    let (q, k, v) = (upload(1, 1), upload(2, 6), upload(3, 6));
+    let numbers: Vec<i32> = (0..6).collect();
+    let attend = |window, seen: &[u32]| {
+        let mut cache = backend.cache(&Attention { causal: true, window, ..rule() });
+        cache.reserve(6);
+        cache.write(&backend.upload(Host::I32(&numbers), [6].into()), &k, &v);
+        let lists = KeyLists { rows: seen, ends: &[seen.len() as u32] };
+        backend.download(&cache.attend(&q, &backend.seen(lists)))
+    };
+    assert_eq!(attend(Some(2), &[0, 3, 5, 4]), attend(None, &[5, 4]));
+    assert_ne!(attend(Some(3), &[0, 3, 5, 4]), attend(None, &[5, 4]));
+}
+
+#[test]
+#[should_panic(expected = "has the order of a cache, and is for attention alone")]
+fn what_is_prepared_for_a_cache_goes_to_attention_alone() {
+    let backend = backend(Precision::F32);
+    let w = backend.upload(Host::F32(&numbers(1, 256)), [16, 16].into());
+    let w = backend.prepare(Raw::Tensor(&w), Form::Precise, Role::Keys(rule()));
+    let keys = backend.linear(&backend.zeros([3, 16].into(), DType::F32), &w, None, None);
+    backend.scale(&keys, 2.0);
 }

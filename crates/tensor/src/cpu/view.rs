@@ -1,12 +1,14 @@
 //! What is behind the tensors of the backend for the processor: slices, matrices and rows, and whether they fit together.
 
 use super::memory::{Memory, Number};
+use super::order::Order;
+use super::prepared::Prepared;
 use crate::shape::Shape;
 use crate::tensor::{DType, Tensor};
 use attentive_kernels::attention::Rows;
-use attentive_kernels::gemm::{BothWays, Int8Rows, Int8Weights, Matrix, PackedWeights, Weights};
+use attentive_kernels::gemm::{BothWays, Int8Rows, Matrix, PackedWeights, Weights};
 use attentive_kernels::{Cpu, Real};
-use half::bf16;
+use std::borrow::Cow;
 use std::sync::Arc;
 
 /// Does `$body` with `$type` as the type of the numbers in `$x`, which must be one of those of activations.
@@ -28,13 +30,16 @@ macro_rules! by_type {
 
 pub(super) use by_type;
 
-fn memory(x: &Tensor) -> &Memory {
+/// What is behind a tensor of this backend, in whatever order.
+pub(super) fn memory(x: &Tensor) -> &Memory {
     x.buffer().get().unwrap_or_else(|| panic!("{x:?} is not in the processor's memory"))
 }
 
-/// The numbers of a tensor of this backend.
+/// The numbers of a tensor of this backend, in the usual order.
 pub(super) fn data<T: Number>(x: &Tensor) -> &[T] {
-    memory(x).view().unwrap_or_else(|| panic!("{:?} expected, but the tensor is {x:?}", T::DTYPE))
+    let memory = memory(x);
+    assert!(memory.order().is_none(), "{x:?} has the order of a cache, and is for attention alone");
+    memory.view().unwrap_or_else(|| panic!("{:?} expected, but the tensor is {x:?}", T::DTYPE))
 }
 
 pub(super) fn f32s(x: &Tensor) -> &[f32] {
@@ -90,18 +95,28 @@ pub(super) fn rows<T: Number>(x: &Tensor) -> Rows<'_, T> {
     Rows { data: data(x), stride: x.shape().cols() }
 }
 
-/// Weights `[out, in]` as products with `T` take them: as they are, as [`Backend::pack`](crate::Backend::pack) or
-/// [`Backend::quantise`](crate::Backend::quantise) made them, or packed for both ways.
+/// Weights `[out, in]` as products with `T` take them: as they are, as [`Backend::prepare`](crate::Backend::prepare) made them, or
+/// packed for both ways.
 pub(super) fn weights<T: Number>(w: &Tensor) -> Weights<'_, T> {
-    let int8 = || w.buffer().get::<Int8Weights>().map(Weights::Int8);
-    let packed = w.buffer().get::<PackedWeights<T>>().map(PackedWeights::all);
-    let elsewhere =
-        w.buffer().get::<PackedWeights<f32>>().is_some() || w.buffer().get::<PackedWeights<bf16>>().is_some();
-    assert!(packed.is_some() || !elsewhere, "{w:?} was packed for another precision than {:?}", T::DTYPE);
-    packed.or_else(int8).unwrap_or_else(|| {
-        let learned = self::packed(w).and_then(BothWays::forward);
-        learned.map_or_else(|| Weights::F32(matrix(w).t()), PackedWeights::all)
-    })
+    if let Some(prepared) = w.buffer().get::<Prepared>() {
+        return prepared.weights(w);
+    }
+    let learned = packed(w).and_then(BothWays::forward);
+    learned.map_or_else(|| Weights::F32(matrix(w).t()), PackedWeights::all)
+}
+
+/// The order of what products with these weights give, if it is not the usual one.
+pub(super) fn order_of_outputs(w: &Tensor) -> Option<&Order> {
+    w.buffer().get::<Prepared>()?.order.as_ref()
+}
+
+/// A bias in the order of the outputs that it is added to.
+pub(super) fn bias_for<'a>(w: &Tensor, bias: &'a Tensor) -> Cow<'a, [f32]> {
+    match order_of_outputs(w) {
+        Some(order) if memory(bias).order().is_none() => Cow::Owned(order.arrange(f32s(bias))),
+        Some(_) => Cow::Borrowed(memory(bias).all()),
+        None => Cow::Borrowed(f32s(bias)),
+    }
 }
 
 pub(super) fn linear_shape(op: &str, x: &Tensor, w: &Tensor) -> Shape {

@@ -67,8 +67,9 @@ impl<T: Real> Panels<'_, T> {
                     tiles.multiply_int8(product, || {});
                 },
                 _ => {
-                    for i in 0..rows {
-                        dot_row(s, &left[i * length..][..length], right, i, sums);
+                    // There are whole tiles of rows: some more than are wanted do no harm.
+                    for i in (0..rows).step_by(ROWS) {
+                        dot_rows(s, &left[i * length..][..ROWS * length], right, i, sums);
                     }
                 }
             }
@@ -116,22 +117,43 @@ impl<T: Real> Panels<'_, T> {
     }
 }
 
-/// One row, the `i`th of the block, with a panel, as dot products of four.
+/// Rows that are multiplied together on vectors: what is made of a column is made once for all of them.
+const ROWS: usize = 4;
+/// Vectors of columns that are multiplied together: what is made of a row is made once for both.
+const VECTORS: usize = 2;
+
+/// [`ROWS`] rows of `left`, from the `i`th of the block on, with a panel, as dot products of four.
 #[inline(always)]
-fn dot_row<S: Simd>(s: S, row: &[i8], right: &[i8], i: usize, sums: &mut Sums) {
-    assert!(right.len() == row.len() * PANEL && i < TILE);
-    for column in (0..PANEL).step_by(S::LANES) {
-        let mut sum = s.splat_u(0);
-        for (group, four) in row.chunks_exact(4).enumerate() {
-            let (step, group) = (group / TILE, group % TILE);
-            let four = u32::from_ne_bytes([four[0] as u8, four[1] as u8, four[2] as u8, four[3] as u8]);
-            let tile = (step * 2 + column / TILE) * TILE + group;
-            let at = (tile * TILE + column % TILE) * 4;
-            // Safety: the panel has `length / 64` steps of two tiles, and the columns lie inside a row of one.
-            let columns = unsafe { s.load_u(right.as_ptr().add(at).cast()) };
-            sum = s.dot4(sum, s.splat_u(four), columns);
+fn dot_rows<S: Simd>(s: S, left: &[i8], right: &[i8], i: usize, sums: &mut Sums) {
+    let length = left.len() / ROWS;
+    assert!(right.len() == length * PANEL && i + ROWS <= TILE);
+    let left: [&[i8]; ROWS] = std::array::from_fn(|row| &left[row * length..][..length]);
+    for column in (0..PANEL).step_by(VECTORS * S::LANES) {
+        let mut dots = [[s.splat_u(0); VECTORS]; ROWS];
+        for group in 0..length / 4 {
+            let mut columns = [s.splat_u(0); VECTORS];
+            for v in 0..VECTORS {
+                let column = column + v * S::LANES;
+                let tile = (group / TILE * 2 + column / TILE) * TILE + group % TILE;
+                let at = (tile * TILE + column % TILE) * 4;
+                // Safety: the panel has `length / 64` steps of two tiles, and the columns lie inside a row of one.
+                columns[v] = unsafe { s.load_u(right.as_ptr().add(at).cast()) };
+            }
+            for row in 0..ROWS {
+                let four = &left[row][group * 4..][..4];
+                let four = u32::from_ne_bytes([four[0] as u8, four[1] as u8, four[2] as u8, four[3] as u8]);
+                let four = s.splat_u(four);
+                for v in 0..VECTORS {
+                    dots[row][v] = s.dot4(dots[row][v], four, columns[v]);
+                }
+            }
         }
-        // Safety: LANES sums of a row of a tile.
-        unsafe { s.store_u(sums.0.as_mut_ptr().add(sum_at::<TILE>(i, column)).cast(), sum) }
+        for row in 0..ROWS {
+            for v in 0..VECTORS {
+                let at = sum_at::<TILE>(i + row, column + v * S::LANES);
+                // Safety: LANES sums of a row of a tile.
+                unsafe { s.store_u(sums.0.as_mut_ptr().add(at).cast(), dots[row][v]) }
+            }
+        }
     }
 }

@@ -17,9 +17,9 @@ pub use convert::{Conversion, Converted, Layout, convert};
 
 use crate::builder::Builder;
 use crate::error::Error;
-use crate::layers::{Branch, BranchCache, Cache, Decoder, Embedding, Encoder, Head};
+use crate::layers::{Branch, Cache, Decoder, Embedding, Encoder, Head};
 use crate::sequences::Sequences;
-use attentive_tensor::{Best, Parameter, Tape, Tensor, Var, Wanted};
+use attentive_tensor::{Best, Found, Parameter, Tape, Tensor, TokenLists, Var, Wanted};
 
 /// The model.
 #[derive(Debug, Clone)]
@@ -94,50 +94,41 @@ impl Transformer {
         self.decoder.forward(tape, &x, sequences, memory, memory_sequences)
     }
 
-    /// A cache for decoding step by step, at most `capacity` tokens a sequence.
-    pub fn start(&self, tape: &Tape, memory: &Var, memory_sequences: &Sequences, capacity: usize) -> Cache {
-        self.decoder.start(tape, memory, memory_sequences, capacity)
-    }
-
-    /// The hidden states of the next tokens of each sequence; those before them are in the cache.
-    pub fn step(&self, tape: &Tape, ids: &Tensor, new: &Sequences, cache: &mut Cache) -> Var {
-        self.decoder.step(tape, &self.target.forward(tape, ids), new, cache)
-    }
-
-    /// Encodes further sources, packed, into slots of a cache that branches.
+    /// Encodes further sources, packed, into slots of a cache.
     pub fn admit(
         &self,
         tape: &Tape,
         ids: &Tensor,
         sequences: &Sequences,
         slots: &[usize],
-        cache: &mut BranchCache,
+        cache: &mut Cache,
     ) {
         let memory = self.encode(tape, ids, sequences);
         self.decoder.admit(tape, &memory, sequences, slots, cache);
     }
 
-    /// The hidden states of one new token for each of `branches`, which go on from those of the last step.
-    pub fn step_branches(
-        &self,
-        tape: &Tape,
-        ids: &Tensor,
-        branches: &[Branch],
-        cache: &mut BranchCache,
-    ) -> Var {
-        self.decoder.step_branches(tape, &self.target.forward(tape, ids), branches, cache)
+    /// The hidden states of the new tokens of each of `branches`, which go on from those of the last step.
+    pub fn step(&self, tape: &Tape, ids: &Tensor, branches: &[Branch], cache: &mut Cache) -> Var {
+        self.decoder.step(tape, &self.target.forward(tape, ids), branches, cache)
     }
 
     /// The best tokens after hidden states, `count` for each, best first, with their log-probabilities, or, which is quicker,
     /// with their logits. Padding is never among them.
     pub fn best(&self, tape: &Tape, hidden: &Var, count: usize, log_probabilities: bool) -> Vec<Best> {
-        let wanted = Wanted { count, sums: log_probabilities, never: self.config.pad };
-        let (mut best, log_sums) = self.head.best(tape, hidden, wanted);
+        let Found { mut best, log_sums, .. } =
+            self.find(tape, hidden, count, log_probabilities, TokenLists::NONE);
         for (best, log_sum) in best.chunks_exact_mut(count).zip(log_sums) {
             // What fills a row of too few, or of no numbers at all, stays as it is.
             best.iter_mut().filter(|best| **best != Best::NONE).for_each(|best| best.score -= log_sum);
         }
         best
+    }
+
+    /// The best tokens after hidden states with their logits, `count` for each, the logarithms of the sums of all exponentials if
+    /// they are wanted, and the logits of the tokens in `apart`, which are in neither. Padding is in none of them.
+    pub fn find(&self, tape: &Tape, hidden: &Var, count: usize, sums: bool, apart: TokenLists) -> Found {
+        let wanted = Wanted { count, sums, never: self.config.pad };
+        self.head.best(tape, hidden, wanted, apart)
     }
 
     /// Hidden states to logits, `[tokens, target vocabulary]`.

@@ -1,0 +1,14 @@
+//! What filters and stopping rules may look at.
+
+/// A hypothesis of a sentence.
+#[derive(Debug, Clone, Copy)]
+pub struct Context<'a> {
+    /// The number of the sentence, counted from the generator's first.
+    pub sentence: u64,
+    /// Its tokens.
+    pub source: &'a [u32],
+    /// What has been written, the prefix included.
+    pub tokens: &'a [u32],
+    /// The end token.
+    pub eos: u32,
+}

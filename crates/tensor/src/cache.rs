@@ -1,0 +1,21 @@
+//! Keys and values of earlier tokens, kept by a backend in the order and the type that it likes.
+
+use crate::layout::Seen;
+use crate::tensor::Tensor;
+use std::fmt::Debug;
+
+/// The keys and values of one attention. [`Backend::cache`](crate::Backend::cache) makes an empty one.
+///
+/// A row holds the key and the value of one token. Rows are taken and given back by whoever owns the cache; what a row that is
+/// free holds does not matter.
+pub trait KeyValueCache: Debug + Send {
+    /// Makes room for at least so many rows; those that are there stay as they are.
+    fn reserve(&mut self, rows: usize);
+
+    /// Writes keys `[n, h·d_k]` and values `[n, h·d_v]` to the rows whose numbers are in `rows: [n]`.
+    fn write(&mut self, rows: &Tensor, keys: &Tensor, values: &Tensor);
+
+    /// The attention of queries `[n, h·d_k]`, each to the rows that it sees: `[n, h·d_v]`. One query or all those of a prompt
+    /// get the same bits.
+    fn attend(&self, queries: &Tensor, seen: &Seen) -> Tensor;
+}
