@@ -41,7 +41,7 @@ pub use attentive_kernels::gemm::quantise;
 pub use attentive_kernels::optimizer::Adam as AdamRule;
 pub use attentive_kernels::top::{Best, Wanted, top_of_row};
 pub use attentive_kernels::{Cpu, Dropout, Isa, IsaError, Random, Threads};
-pub use backend::{Backend, Binary, Norm, NormGradients, ProjectionLoss, ProjectionTarget};
+pub use backend::{Backend, Binary, Learned, Norm, NormGradients, ProjectionLoss, ProjectionTarget};
 pub use cpu::{CpuBackend, Precision};
 pub use ops::attention::AttentionWeights;
 pub use optimizer::Adam;

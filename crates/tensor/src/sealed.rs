@@ -4,7 +4,7 @@
 //! counts how often the host asks to see one. A training step that runs on it, and asks for nothing but the loss, runs on
 //! any device.
 
-use crate::backend::{Backend, Binary, Norm, NormGradients, ProjectionLoss, ProjectionTarget};
+use crate::backend::{Backend, Binary, Learned, Norm, NormGradients, ProjectionLoss, ProjectionTarget};
 use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::Activation;
@@ -99,8 +99,8 @@ impl Backend for SealedBackend {
     fn scale(&self, x: &Tensor, factor: f32) -> Tensor {
         seal(self.inner.scale(&open(x), factor))
     }
-    fn widen(&self, x: &Tensor) -> Tensor {
-        seal(self.inner.widen(&open(x)))
+    fn cast(&self, x: &Tensor, to: DType) -> Tensor {
+        seal(self.inner.cast(&open(x), to))
     }
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32) {
         change(y, |y| self.inner.add_assign(y, &open(x), factor));
@@ -125,6 +125,12 @@ impl Backend for SealedBackend {
     }
     fn sum_rows(&self, x: &Tensor, into: Option<Tensor>) -> Tensor {
         seal(self.inner.sum_rows(&open(x), into.map(take)))
+    }
+    fn mean_rows(&self, x: &Tensor, offsets: &Tensor) -> Tensor {
+        seal(self.inner.mean_rows(&open(x), &open(offsets)))
+    }
+    fn mean_rows_backward(&self, dy: &Tensor, offsets: &Tensor, shape: Shape) -> Tensor {
+        seal(self.inner.mean_rows_backward(&open(dy), &open(offsets), shape))
     }
     fn softmax(&self, x: &Tensor) -> Tensor {
         seal(self.inner.softmax(&open(x)))
@@ -280,15 +286,16 @@ impl Backend for SealedBackend {
         &self,
         hidden: &Tensor,
         table: &Tensor,
+        bias: Option<&Tensor>,
         target: &ProjectionTarget,
-        gradient: bool,
+        learned: Learned,
     ) -> ProjectionLoss {
-        let tokens = open(target.tokens);
-        let bias = target.bias.map(open);
-        let target = ProjectionTarget { tokens: &tokens, bias: bias.as_ref(), ..*target };
-        let result = self.inner.projection_loss(&open(hidden), &open(table), &target, gradient);
+        let (tokens, bias) = (open(target.tokens), bias.map(open));
+        let target = ProjectionTarget { tokens: &tokens, ..*target };
+        let (hidden, table) = (open(hidden), open(table));
+        let result = self.inner.projection_loss(&hidden, &table, bias.as_ref(), &target, learned);
         let gradients = result.gradients.map(|(dhidden, dtable)| (seal(dhidden), seal(dtable)));
-        ProjectionLoss { loss: seal(result.loss), gradients }
+        ProjectionLoss { loss: seal(result.loss), gradients, dbias: result.dbias.map(seal) }
     }
     fn squared_norm(&self, tensors: &[&Tensor]) -> Tensor {
         let tensors: Vec<Tensor> = tensors.iter().map(|x| open(x)).collect();

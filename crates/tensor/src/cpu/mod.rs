@@ -10,7 +10,7 @@ mod view;
 pub use precision::Precision;
 
 use crate::Error;
-use crate::backend::{Backend, Binary, Norm, NormGradients, ProjectionLoss, ProjectionTarget};
+use crate::backend::{Backend, Binary, Learned, Norm, NormGradients, ProjectionLoss, ProjectionTarget};
 use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::{self, Activation};
@@ -19,7 +19,7 @@ use attentive_kernels::gemm::{self, BothWays, Epilogue, Int8Weights, Operand, Pa
 use attentive_kernels::logits::top_logits;
 use attentive_kernels::optimizer::{self, Adam};
 use attentive_kernels::top::{Best, Wanted};
-use attentive_kernels::{Cpu, Dropout, Random, elementwise, embedding, norm, projection, softmax};
+use attentive_kernels::{Cpu, Dropout, Random, elementwise, embedding, mean, norm, projection, softmax};
 use half::{bf16, f16};
 use memory::{Memory, Number, Pool};
 use profile::{Profile, Share};
@@ -179,11 +179,18 @@ impl Backend for CpuBackend {
         })
     }
 
-    fn widen(&self, x: &Tensor) -> Tensor {
-        self.profile.time(
-            Share::Elementwise,
-            || by_type!(x, T => self.build(x.shape(), |y| elementwise::widen(&self.cpu, data::<T>(x), y))),
-        )
+    fn cast(&self, x: &Tensor, to: DType) -> Tensor {
+        self.profile.time(Share::Elementwise, || {
+            by_type!(x, T => match to {
+                DType::F32 => {
+                    self.build(x.shape(), |y: &mut [f32]| elementwise::cast(&self.cpu, data::<T>(x), y))
+                }
+                DType::Bf16 => {
+                    self.build(x.shape(), |y: &mut [bf16]| elementwise::cast(&self.cpu, data::<T>(x), y))
+                }
+                _ => panic!("cast: {x:?} to {to:?}"),
+            })
+        })
     }
 
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32) {
@@ -247,6 +254,24 @@ impl Backend for CpuBackend {
             self.accumulate(into, [cols], |y, accumulate| {
                 by_type!(x, T => elementwise::sum_rows(&self.cpu, data::<T>(x), cols, y, accumulate));
             })
+        })
+    }
+
+    fn mean_rows(&self, x: &Tensor, offsets: &Tensor) -> Tensor {
+        let (d, offsets) = (x.shape().cols(), i32s(offsets));
+        self.profile.time(Share::Elementwise, || {
+            by_type!(x, T => self.build([offsets.len().saturating_sub(1), d], |y| {
+                mean::mean_rows(&self.cpu, data::<T>(x), d, offsets, y);
+            }))
+        })
+    }
+
+    fn mean_rows_backward(&self, dy: &Tensor, offsets: &Tensor, shape: Shape) -> Tensor {
+        assert_eq!(dy.shape().cols(), shape.cols(), "mean_rows_backward: dy {} for {shape}", dy.shape());
+        self.profile.time(Share::Elementwise, || {
+            by_type!(dy, T => self.build(shape, |dx| {
+                mean::mean_rows_backward(&self.cpu, data::<T>(dy), shape.cols(), i32s(offsets), dx);
+            }))
         })
     }
 
@@ -642,22 +667,30 @@ impl Backend for CpuBackend {
         &self,
         hidden: &Tensor,
         table: &Tensor,
+        bias: Option<&Tensor>,
         target: &ProjectionTarget,
-        gradient: bool,
+        learned: Learned,
     ) -> ProjectionLoss {
         let (h, t) = (hidden.shape(), table.shape());
         assert_eq!(h.cols(), t.cols(), "projection_loss: hidden {h} and table {t} do not fit");
         let rule = projection::Projection {
             d: h.cols(),
             classes: target.classes,
-            bias: target.bias.map(f32s),
+            bias: bias.map(f32s),
             smoothing: target.smoothing,
             scale: target.scale,
         };
         self.profile.time(Share::Loss, || {
+            let gradient = learned != Learned::Nothing;
             let mut gradients = gradient.then(|| (self.room(hidden), self.room(table)));
+            let bias = bias.filter(|_| learned == Learned::TableAndBias);
+            let mut dbias = bias.map(|bias| self.room(bias));
             let sum = by_type!(hidden, T => {
-                let into = gradients.as_mut().map(|(dh, dt)| (view_mut::<T>(dh), view_mut(dt)));
+                let into = gradients.as_mut().map(|(dh, dt)| projection::Gradients {
+                    hidden: view_mut::<T>(dh),
+                    table: view_mut(dt),
+                    bias: dbias.as_mut().map(view_mut),
+                });
                 if gradient {
                     pack::<T>(&self.cpu, table);
                 }
@@ -666,7 +699,8 @@ impl Backend for CpuBackend {
             });
             let loss = self.build(Shape::SCALAR, |y| y[0] = sum);
             let gradients = gradients.map(|(dh, dt)| (filled(dh, hidden), filled(dt, table)));
-            ProjectionLoss { loss, gradients }
+            let dbias = dbias.zip(bias).map(|(dbias, bias)| filled(dbias, bias));
+            ProjectionLoss { loss, gradients, dbias }
         })
     }
 

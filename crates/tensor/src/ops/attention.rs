@@ -68,18 +68,18 @@ impl Tape {
         [k, v]: [&Var; 2],
         scales: Option<&Tensor>,
     ) -> Var {
-        let (q, k, v) = (q.value(), k.value(), v.value());
-        self.constant(self.backend().attention_to_lists(rule, lists, q, k, v, scales))
+        let y = self.backend().attention_to_lists(rule, lists, q.value(), k.value(), v.value(), scales);
+        self.without_gradient("attention_to_lists", y, &[q, k, v])
     }
 
     /// Rows of heads one after the other, turned: element by element, the heads side by side. There is no way back.
     pub fn heads_side_by_side(&self, x: &Var, heads: usize) -> Var {
-        self.constant(self.backend().heads_side_by_side(x.value(), heads))
+        self.without_gradient("heads_side_by_side", self.backend().heads_side_by_side(x.value(), heads), &[x])
     }
 
     /// `y[.., i] = x[.., order[i]]`. There is no way back.
     pub fn reorder_columns(&self, x: &Var, order: &[usize]) -> Var {
-        self.constant(self.backend().reorder_columns(x.value(), order))
+        self.without_gradient("reorder_columns", self.backend().reorder_columns(x.value(), order), &[x])
     }
 
     /// Attention of each sequence's queries to its keys; `dropout` is the probability that a weight is dropped.

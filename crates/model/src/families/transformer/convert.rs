@@ -8,12 +8,15 @@
 //! biases are few and matter. Tables of learned positions, which are never multiplied, stay in f32 where
 //! matrices become int8.
 
-use super::config_file::{CONFIG, Config, not_marian};
-use super::folder::{Folder, LOGITS_BIAS, WEIGHTS};
+use super::config_file::{Config, not_marian};
+use super::folder::{Folder, LOGITS_BIAS};
 use super::{Transformer, TransformerConfig};
 use crate::builder::Builder;
-use crate::checkpoint::{Checkpoint, Item, SCALE, Staged, Stored, StoredType, if_there, stage_items};
+use crate::checkpoint::{
+    Checkpoint, Item, SCALE, Staged, Stored, StoredType, WEIGHTS, if_there, stage_items,
+};
 use crate::error::Error;
+use crate::families::CONFIG;
 use crate::layers::PositionKind;
 use attentive_tensor::{Backend, Shape};
 use half::bf16;
