@@ -27,13 +27,17 @@ from transformers.utils import logging
 GOLDEN = Path(__file__).resolve().parent
 FOLDERS = GOLDEN / "bert"
 
+# Of the classes of `sequence`.
+NAMES = ["bad", "fair", "good"]
+
 # The class of each folder, and what differs from `plain` below.
 CASES = {
     "hidden": (BertModel, {}),
     "masked": (BertForMaskedLM, {"hidden_act": "gelu_new"}),
     "sequence": (
         BertForSequenceClassification,
-        {"hidden_act": "relu", "id2label": {0: "bad", 1: "fair", 2: "good"}, "classifier_dropout": 0.2},
+        {"hidden_act": "relu", "id2label": dict(enumerate(NAMES)), "classifier_dropout": 0.2}
+        | {"label2id": {name: number for number, name in enumerate(NAMES)}},
     ),
     "token": (BertForTokenClassification, {"hidden_act": "quick_gelu", "num_labels": 5, "layer_norm_eps": 1e-3}),
 }
