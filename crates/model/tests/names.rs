@@ -31,12 +31,15 @@ static NAMES: Names = Names {
 
 const D: usize = 6;
 
+/// Names and shapes.
+type Tensors = Vec<(&'static str, Vec<usize>)>;
+
 fn backend() -> Arc<dyn Backend> {
     backends().last().expect("an instruction set")
 }
 
 /// The tensors of a file of one layer.
-fn stored() -> Vec<(&'static str, Vec<usize>)> {
+fn stored() -> Tensors {
     vec![
         ("transformer.wte.weight", vec![7, D]),
         ("transformer.h.0.attn.c_attn.weight", vec![D, 3 * D]),
@@ -171,7 +174,7 @@ fn what_is_left_over_is_listed() {
 #[test]
 fn what_cannot_be_read_is_named_as_in_the_file() {
     let (backend, scratch) = (backend(), Scratch::new("names-wrong"));
-    let sentence = |change: &dyn Fn(&mut Vec<(&str, Vec<usize>)>)| {
+    let sentence = |change: &dyn Fn(&mut Tensors)| {
         let mut tensors = stored();
         change(&mut tensors);
         let path = write(&scratch, &*backend, &tensors);

@@ -182,9 +182,14 @@ impl Checkpoint {
         self.notes.get(key).map(String::as_str)
     }
 
-    /// The file.
+    /// The file, or the index of several.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The files that have the numbers.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|part| &*part.path)
     }
 
     /// What the file calls a tensor, or should call it.

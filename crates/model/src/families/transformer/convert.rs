@@ -101,8 +101,8 @@ pub fn convert(
     let made = !to.exists();
     std::fs::create_dir_all(to).map_err(|source| Error::File { path: to.to_owned(), source })?;
     let converted = work.write(from, to, &pieces, &config).and_then(|()| {
-        let (tensors, bytes_before) = (pieces.len(), length(folder.checkpoint.path())?);
-        Ok(Converted { tensors, bytes_before, bytes: length(&to.join(WEIGHTS))? })
+        let bytes_before = folder.checkpoint.files().map(length).sum::<Result<u64, Error>>()?;
+        Ok(Converted { tensors: pieces.len(), bytes_before, bytes: length(&to.join(WEIGHTS))? })
     });
     if converted.is_err() {
         // Without it the folder is no model, and converting again is not refused.
