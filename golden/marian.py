@@ -41,6 +41,7 @@ CASES = {
     },
     "half": {"activation_function": "swish", "tie_word_embeddings": False, "dtype": torch.float16},
     "brain": {"dtype": torch.bfloat16},
+    "uneven": {"decoder_attention_heads": 2, "decoder_ffn_dim": 28},
 }
 
 # Some tokens of the reference checkpoint.

@@ -36,7 +36,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 14] = [
+pub const TARGETS: [Target; 16] = [
     Target { name: "safetensors", start: weights::safetensors, mutations: 4000 },
     Target { name: "zip", start: weights::zip, mutations: 4000 },
     Target { name: "pickle", start: weights::pickle, mutations: 4000 },
@@ -44,6 +44,8 @@ pub const TARGETS: [Target; 14] = [
     Target { name: "tokenizer_json", start: tokenizer::tokenizer_json, mutations: 1000 },
     Target { name: "vocab", start: tokenizer::vocab, mutations: 1000 },
     Target { name: "config", start: model::config, mutations: 1000 },
+    Target { name: "bert_config", start: model::bert_config, mutations: 1000 },
+    Target { name: "index", start: weights::index, mutations: 2000 },
     Target { name: "generation_config", start: model::generation_config, mutations: 4000 },
     Target { name: "train_toml", start: training::settings, mutations: 2000 },
     Target { name: "state", start: training::state, mutations: 200 },

@@ -3,6 +3,7 @@
 use crate::Reader;
 use crate::scratch::Scratch;
 use attentive_generate::{Options, Seq2Seq, TransformerSteps};
+use attentive_model::families::bert::{Bert, Task};
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::CpuBackend;
 
@@ -14,6 +15,17 @@ pub(crate) fn config() -> Reader {
         scratch.write("config.json", input);
         let [plain, int8] = [Transformer::load, Transformer::load_in_int8];
         plain(&backend, scratch.folder()).is_ok() & int8(&backend, scratch.folder()).is_ok()
+    })
+}
+
+/// `config.json` of a BERT.
+pub(crate) fn bert_config() -> Reader {
+    let scratch = Scratch::copy_of("bert_config", "golden/bert/sequence");
+    let backend = CpuBackend::from_env().expect("a backend").shared();
+    Box::new(move |input| {
+        scratch.write("config.json", input);
+        let task = Task::of(scratch.folder()).unwrap_or(Task::SequenceClassification);
+        Bert::load(&backend, scratch.folder(), task).is_ok()
     })
 }
 

@@ -19,6 +19,21 @@ pub(crate) fn pickle() -> Reader {
     read_as("pickle", "pytorch_model.bin", archive)
 }
 
+/// `model.safetensors.index.json`, beside files of the same model.
+pub(crate) fn index() -> Reader {
+    let scratch = Scratch::new("index");
+    let weights = std::fs::read(crate::repository("golden/marian/separate/model.safetensors"));
+    let weights = weights.expect("a file of the repository");
+    for part in ["model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors"] {
+        scratch.write(part, &weights);
+    }
+    Box::new(move |input| {
+        scratch.write("model.safetensors.index.json", input);
+        let Ok(Some(checkpoint)) = Checkpoint::find(scratch.folder()) else { return false };
+        checkpoint.names().iter().filter(|name| checkpoint.stored(name).is_ok()).count() > 0
+    })
+}
+
 fn read_as(target: &str, name: &'static str, file: fn(&[u8]) -> Vec<u8>) -> Reader {
     let scratch = Scratch::new(target);
     Box::new(move |input| {

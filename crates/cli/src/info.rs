@@ -201,5 +201,8 @@ fn activation(activation: Activation) -> &'static str {
         Activation::GeluTanh => "GELU (tanh)",
         Activation::Silu => "SiLU",
         Activation::Tanh => "tanh",
+        Activation::Sigmoid => "sigmoid",
+        Activation::QuickGelu => "GELU (quick)",
+        Activation::ReluSquared => "ReLU²",
     }
 }

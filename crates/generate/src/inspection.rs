@@ -50,9 +50,10 @@ impl Inspection {
         }
     }
 
-    /// How many heads each has.
-    pub fn heads(&self) -> usize {
-        self.attentions.first().map_or(0, AttentionWeights::heads)
+    /// How many heads each of this kind has.
+    pub fn heads(&self, kind: AttentionKind) -> usize {
+        let first = Look { kind, layer: 0, head: None }.place(self.encoder_layers);
+        self.attentions.get(first).map_or(0, AttentionWeights::heads)
     }
 
     /// The weights of a head, or the mean of all.
@@ -82,14 +83,15 @@ impl Inspection {
 
     fn attention(&self, look: Look) -> Result<&AttentionWeights, Error> {
         let layers = [AttentionKind::Encoder, AttentionKind::Decoder].map(|kind| self.layers(kind));
-        look.check(layers, self.heads())?;
+        look.check(layers, self.heads(look.kind))?;
         Ok(&self.attentions[look.place(self.encoder_layers)])
     }
 }
 
 impl fmt::Debug for Inspection {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let layers = [AttentionKind::Encoder, AttentionKind::Decoder].map(|kind| self.layers(kind));
-        f.debug_struct("Inspection").field("layers", &layers).field("heads", &self.heads()).finish()
+        let kinds = [AttentionKind::Encoder, AttentionKind::Decoder];
+        let (layers, heads) = (kinds.map(|kind| self.layers(kind)), kinds.map(|kind| self.heads(kind)));
+        f.debug_struct("Inspection").field("layers", &layers).field("heads", &heads).finish()
     }
 }

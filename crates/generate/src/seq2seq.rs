@@ -1,6 +1,6 @@
 //! The one thing that search knows of a model: it goes on from where it was, one token for each row.
 
-use crate::attention::{AttentionMatrix, Look};
+use crate::attention::{AttentionKind, AttentionMatrix, Look};
 use crate::error::Error;
 use crate::inspection::Inspection;
 use attentive_tensor::{Best, Found, TokenLists};
@@ -122,6 +122,8 @@ pub struct Sizes {
     pub d_model: usize,
     /// The number of heads.
     pub h: usize,
+    /// The number of heads of the decoder, which may be another.
+    pub decoder_h: usize,
     /// The width between the two products of the feed-forward network.
     pub d_ff: usize,
     /// N of the encoder.
@@ -130,4 +132,11 @@ pub struct Sizes {
     pub decoder_layers: usize,
     /// How many numbers were learned.
     pub parameters: usize,
+}
+
+impl Sizes {
+    /// How many heads an attention has.
+    pub fn heads(&self, kind: AttentionKind) -> usize {
+        if kind == AttentionKind::Encoder { self.h } else { self.decoder_h }
+    }
 }

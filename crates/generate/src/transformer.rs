@@ -120,7 +120,7 @@ impl Seq2Seq for TransformerSteps {
 
     fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error> {
         let config = self.model.config();
-        look.check([config.encoder_layers, config.decoder_layers], config.h)?;
+        look.check([config.encoder_layers, config.decoder_layers], self.sizes().heads(look.kind))?;
         let watched = self.watch(pairs, look.kind != AttentionKind::Encoder);
         let attention = &watched[look.place(config.encoder_layers)];
         Ok(AttentionMatrix::of(&*self.backend, attention, look.head))
@@ -145,6 +145,7 @@ impl Seq2Seq for TransformerSteps {
         Sizes {
             d_model: config.d_model,
             h: config.h,
+            decoder_h: config.decoder_heads(),
             d_ff: config.d_ff,
             encoder_layers: config.encoder_layers,
             decoder_layers: config.decoder_layers,

@@ -21,9 +21,31 @@ pub enum Activation {
     Silu,
     /// `tanh x`.
     Tanh,
+    /// `1 / (1 + e^-x)`.
+    Sigmoid,
+    /// GELU by its approximation `x / (1 + e^(-1.702 x))`.
+    QuickGelu,
+    /// `max(0, x)²`.
+    ReluSquared,
+}
+
+impl Activation {
+    /// All of them.
+    pub const ALL: [Activation; 8] = [
+        Activation::Relu,
+        Activation::Gelu,
+        Activation::GeluTanh,
+        Activation::Silu,
+        Activation::Tanh,
+        Activation::Sigmoid,
+        Activation::QuickGelu,
+        Activation::ReluSquared,
+    ];
 }
 
 const CUBIC: f32 = 0.044_715;
+/// How steep the logistic function in [`Activation::QuickGelu`] is.
+const QUICK: f32 = 1.702;
 /// √(2/π).
 const ROOT: f32 = 0.797_884_6;
 
@@ -39,6 +61,12 @@ impl Activation {
             Activation::GeluTanh => s.fma(half, bent_tanh(s, x), half),
             Activation::Silu => s.mul(x, sigmoid(s, x)),
             Activation::Tanh => tanh(s, x),
+            Activation::Sigmoid => sigmoid(s, x),
+            Activation::QuickGelu => s.mul(x, sigmoid(s, s.mul(x, s.splat(QUICK)))),
+            Activation::ReluSquared => {
+                let relu = s.max(s.splat(0.0), x);
+                s.mul(relu, relu)
+            }
         }
     }
 
@@ -72,6 +100,16 @@ impl Activation {
                 let t = tanh(s, x);
                 s.sub(one, s.mul(t, t))
             }
+            Activation::Sigmoid => {
+                let y = sigmoid(s, x);
+                s.mul(y, s.sub(one, y))
+            }
+            Activation::QuickGelu => {
+                let steep = s.mul(x, s.splat(QUICK));
+                let sigmoid = sigmoid(s, steep);
+                s.mul(sigmoid, s.fma(steep, s.sub(one, sigmoid), one))
+            }
+            Activation::ReluSquared => s.mul(s.splat(2.0), s.max(s.splat(0.0), x)),
         }
     }
 }
@@ -126,8 +164,7 @@ mod tests {
     use crate::testing::{self, LENGTHS, bits, check, cpus, gradient, normals, stored, wide, written};
     use half::bf16;
 
-    const ALL: [Activation; 5] =
-        [Activation::Relu, Activation::Gelu, Activation::GeluTanh, Activation::Silu, Activation::Tanh];
+    const ALL: [Activation; 8] = Activation::ALL;
 
     fn reference(activation: Activation, x: f64) -> f64 {
         match activation {
@@ -138,6 +175,9 @@ mod tests {
             }
             Activation::Silu => x / (1.0 + (-x).exp()),
             Activation::Tanh => x.tanh(),
+            Activation::Sigmoid => 1.0 / (1.0 + (-x).exp()),
+            Activation::QuickGelu => x / (1.0 + (-1.702 * x).exp()),
+            Activation::ReluSquared => x.max(0.0).powi(2),
         }
     }
 
@@ -161,7 +201,8 @@ mod tests {
         test::<bf16>();
     }
 
-    /// torch.nn.functional.{relu, gelu, gelu(approximate="tanh"), silu, tanh}(torch.tensor([-1., 1.])).
+    /// torch.nn.functional.{relu, gelu, gelu(approximate="tanh"), silu, tanh, sigmoid}(torch.tensor([-1., 1.])), and of
+    /// transformers.activations.ACT2FN `quick_gelu` and `relu2`.
     #[test]
     fn known_values_are_those_of_pytorch() {
         let known = [
@@ -170,6 +211,9 @@ mod tests {
             [-0.158_808_01, 0.841_191_99],
             [-0.268_941_42, 0.731_058_58],
             [-0.761_594_16, 0.761_594_16],
+            [0.268_941_42, 0.731_058_58],
+            [-0.154_204_23, 0.845_795_75],
+            [0.0, 1.0],
         ];
         for (activation, expected) in ALL.into_iter().zip(known) {
             check(&expected, 5e-7, |cpu| written(2, |y| activate(cpu, activation, &[-1.0, 1.0], y)));
@@ -179,7 +223,9 @@ mod tests {
     #[test]
     fn large_inputs_saturate() {
         for cpu in cpus() {
-            for activation in [Activation::Gelu, Activation::GeluTanh, Activation::Silu] {
+            for activation in
+                [Activation::Gelu, Activation::GeluTanh, Activation::Silu, Activation::QuickGelu]
+            {
                 let x = [-1e4, -100.0, 100.0, 1e4];
                 let y = written(4, |y| activate(&cpu, activation, &x, y));
                 assert!(y[..2].iter().all(|y| y.abs() < 1e-30), "{activation:?}: {y:?}");

@@ -18,11 +18,11 @@ pub fn mul<T: Real>(cpu: &Cpu, a: &[T], b: &[T], y: &mut [T]) {
     map(cpu, "mul", Mul, [a, b], y);
 }
 
-/// `y = x` in f32, which is exact.
-pub fn widen<T: Real>(cpu: &Cpu, x: &[T], y: &mut [f32]) {
-    assert_same_length("widen", x, y);
+/// `y = x` in another type: exact in a wider one, rounded to the nearest in a narrower one.
+pub fn cast<A: Real, B: Real>(cpu: &Cpu, x: &[A], y: &mut [B]) {
+    assert_same_length("cast", x, y);
     cpu.threads.for_pieces(y, PIECE, |i, y| {
-        cpu.isa.dispatch(Widen { x: &x[i * PIECE..][..y.len()], y });
+        cpu.isa.dispatch(Cast { x: &x[i * PIECE..][..y.len()], y });
     });
 }
 
@@ -132,12 +132,12 @@ impl Map<2> for AddDropout {
     }
 }
 
-struct Widen<'a, T> {
-    x: &'a [T],
-    y: &'a mut [f32],
+struct Cast<'a, A, B> {
+    x: &'a [A],
+    y: &'a mut [B],
 }
 
-impl<T: Real> Kernel for Widen<'_, T> {
+impl<A: Real, B: Real> Kernel for Cast<'_, A, B> {
     type Output = ();
     const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
@@ -273,7 +273,8 @@ mod tests {
                 check(&from_indices(len, |i| wx[i] * -1.7), 1e-6, |cpu| {
                     written(len, |y| scale(cpu, &x, -1.7, y))
                 });
-                check(&wx, 0.0, |cpu| written(len, |y| widen(cpu, &x, y)));
+                check(&wx, 0.0, |cpu| written(len, |y: &mut [f32]| cast(cpu, &x, y)));
+                check(&wx, 0.0, |cpu| written(len, |y: &mut [bf16]| cast(cpu, &x, y)));
                 check(&from_indices(len, |i| wx[i] + 0.3 * wr[i]), 1e-6, |cpu| {
                     let mut y = x.clone();
                     add_assign(cpu, &mut y, &r, 0.3);

@@ -21,6 +21,7 @@ pub mod limits;
 pub mod logits;
 pub mod loss;
 mod math;
+pub mod mean;
 pub mod norm;
 pub mod optimizer;
 mod pass;

@@ -2,10 +2,12 @@
 //!
 //! Logits are `hidden · tableᵀ + bias`: for each slice of tokens they are computed, turned into losses and, in place, into
 //! their own gradient, which goes into the hidden rows and into the table; then the next slice takes their memory.
-//! The size of a slice cannot be seen in losses and hidden rows. In f32 on vectors the table's gradient goes on from slice to slice
-//! as one chain of sums, so that it cannot be seen there either; on tiles and in bf16 each slice is a sum of its own, added in f32.
+//! The size of a slice cannot be seen in losses, hidden rows and the bias. In f32 on vectors the table's gradient goes on from
+//! slice to slice as one chain of sums, so that it cannot be seen there either; on tiles and in bf16 each slice is a sum of its own,
+//! added in f32.
 
 use crate::Cpu;
+use crate::elementwise::sum_rows;
 use crate::gemm::{BothWays, Epilogue, Matrix, Operand, Weights};
 use crate::loss::cross_entropy;
 use crate::scratch::Scratch;
@@ -21,7 +23,7 @@ pub struct Projection<'a> {
     pub d: usize,
     /// How many rows of the table, from the first, are classes.
     pub classes: usize,
-    /// What is added to the logits, a number for each class at least; it is not learned.
+    /// What is added to the logits, a number for each class at least.
     pub bias: Option<&'a [f32]>,
     /// ε of label smoothing.
     pub smoothing: f32,
@@ -29,17 +31,28 @@ pub struct Projection<'a> {
     pub scale: f32,
 }
 
+/// The memory for the gradients of a projection with loss.
+#[derive(Debug)]
+pub struct Gradients<'a, T> {
+    /// Of the hidden rows, `[tokens, d]`.
+    pub hidden: &'a mut [T],
+    /// Of the table, `[rows, d]`.
+    pub table: &'a mut [f32],
+    /// Of the bias, `[rows]`, where it is learned.
+    pub bias: Option<&'a mut [f32]>,
+}
+
 /// `scale · Σ` of the label-smoothed cross-entropy of each row of logits `hidden · tableᵀ + bias`.
 ///
 /// `hidden: [tokens, d]`, `table: [rows, d]`, which may be packed as well, `targets: [tokens]` (negative: left out).
-/// `gradients`, the memory for `dhidden` and `dtable`, is overwritten; rows of the table that are no class get zeros.
+/// The memory for `gradients` is overwritten; rows of the table, and of the bias, that are no class get zeros.
 pub fn projection_loss<T: Operand>(
     cpu: &Cpu,
     rule: &Projection,
     hidden: &[T],
     (table, packed): (&[f32], Option<&BothWays>),
     targets: &[i32],
-    gradients: Option<(&mut [T], &mut [f32])>,
+    gradients: Option<Gradients<T>>,
 ) -> f32 {
     let slice = (SLICE / rule.classes.max(1)).clamp(1, targets.len().max(1));
     in_slices(cpu, rule, slice, hidden, (table, packed), targets, gradients)
@@ -53,7 +66,7 @@ fn in_slices<T: Operand>(
     hidden: &[T],
     (table, packed): (&[f32], Option<&BothWays>),
     targets: &[i32],
-    mut gradients: Option<(&mut [T], &mut [f32])>,
+    mut gradients: Option<Gradients<T>>,
 ) -> f32 {
     let &Projection { d, classes, bias, smoothing, scale } = rule;
     let tokens = targets.len();
@@ -65,9 +78,13 @@ fn in_slices<T: Operand>(
     // On the way back classes are what is summed over.
     let back = packed.and_then(BothWays::back).map_or(Weights::F32(table), |packed| packed.first(classes));
     let shifted = Epilogue { bias: bias.map(|bias| &bias[..classes]), ..Epilogue::default() };
-    if let Some((_, dtable)) = &mut gradients {
+    if let Some(gradients) = &mut gradients {
         // The first slice overwrites the classes; what no slice reaches is zero.
-        dtable[if tokens == 0 { 0 } else { classes * d }..].fill(0.0);
+        let reached = if tokens == 0 { 0 } else { classes };
+        gradients.table[reached * d..].fill(0.0);
+        if let Some(dbias) = &mut gradients.bias {
+            dbias[reached..].fill(0.0);
+        }
     }
     let mut logits = Scratch::<T>::take(slice * classes);
     let mut losses = Scratch::<f32>::take(tokens);
@@ -79,7 +96,10 @@ fn in_slices<T: Operand>(
         T::times_weights(cpu, hidden, forward.clone(), logits, shifted);
         let (targets, losses) = (&targets[start..start + rows], &mut losses[start..start + rows]);
         cross_entropy(cpu, logits, classes, targets, smoothing, scale, losses, gradients.is_some());
-        if let Some((dhidden, dtable)) = &mut gradients {
+        if let Some(Gradients { hidden: dhidden, table: dtable, bias: dbias }) = &mut gradients {
+            if let Some(dbias) = dbias {
+                sum_rows(cpu, logits, classes, &mut dbias[..classes], start > 0);
+            }
             let dlogits = Matrix::new(logits, rows, classes);
             T::back_through_weights(cpu, dlogits, back.clone(), &mut dhidden[here], Epilogue::default());
             T::times_activations_in_f32(cpu, dlogits.t(), hidden, &mut dtable[..classes * d], start > 0);
@@ -96,15 +116,11 @@ mod tests {
     use half::bf16;
 
     /// Loss and gradients by their definitions, in double precision.
-    fn reference(
-        rule: &Projection,
-        hidden: &[f64],
-        table: &[f64],
-        targets: &[i32],
-    ) -> (f64, Vec<f64>, Vec<f64>) {
+    fn reference(rule: &Projection, hidden: &[f64], table: &[f64], targets: &[i32]) -> (f64, [Vec<f64>; 3]) {
         let &Projection { d, classes, bias, smoothing, scale } = rule;
         let (smoothing, scale) = (smoothing as f64, scale as f64);
         let (mut loss, mut dhidden, mut dtable) = (0.0, vec![0.0; hidden.len()], vec![0.0; table.len()]);
+        let mut dbias = vec![0.0; table.len() / d];
         for (t, &target) in targets.iter().enumerate().filter(|(_, target)| **target >= 0) {
             let at = |c: usize, j: usize| (t * d + j, c * d + j);
             let shift = |c: usize| bias.map_or(0.0, |bias| bias[c] as f64);
@@ -117,13 +133,14 @@ mod tests {
                 let wanted = hit + smoothing / classes as f64;
                 loss -= scale * wanted * (logit - denominator);
                 let gradient = scale * ((logit - denominator).exp() - wanted);
+                dbias[c] += gradient;
                 for j in 0..d {
                     dhidden[at(c, j).0] += gradient * table[at(c, j).1];
                     dtable[at(c, j).1] += gradient * hidden[at(c, j).0];
                 }
             }
         }
-        (loss, dhidden, dtable)
+        (loss, [dhidden, dtable, dbias])
     }
 
     fn greatest_error<T: Real>(a: &[T], b: &[f64]) -> f64 {
@@ -150,25 +167,32 @@ mod tests {
                 let bias = normal(3, rows);
                 let bias = (d != 33).then_some(&bias[..]);
                 let rule = Projection { d, classes, bias, smoothing: 0.1, scale: 0.3 };
-                let (loss, dhidden, dtable) = reference(&rule, &wide(&hidden), &wide(&table), &targets);
+                let (loss, [dhidden, dtable, dbias]) =
+                    reference(&rule, &wide(&hidden), &wide(&table), &targets);
                 for isa in Isa::present() {
                     let cpu = Cpu { isa, threads: Threads::new(2) };
                     let mut dh = vec![T::from_f32(f32::NAN); hidden.len()];
-                    let mut dt = vec![f32::NAN; table.len()];
-                    let gradients = Some((&mut dh[..], &mut dt[..]));
+                    let (mut dt, mut db) = (vec![f32::NAN; table.len()], vec![f32::NAN; rows]);
+                    let gradients = Some(Gradients { hidden: &mut dh, table: &mut dt, bias: Some(&mut db) });
                     let with = projection_loss(&cpu, &rule, &hidden, (&table, None), &targets, gradients);
                     let without = projection_loss(&cpu, &rule, &hidden, (&table, None), &targets, None);
                     assert_eq!(with, without, "{isa} {tokens}");
                     // To the bit, whether or not all rows are classes.
                     let (mut packed_dh, mut packed_dt) = (dh.clone(), dt.clone());
-                    let gradients = Some((&mut packed_dh[..], &mut packed_dt[..]));
+                    let gradients =
+                        Some(Gradients { hidden: &mut packed_dh, table: &mut packed_dt, bias: None });
                     let packed = BothWays::new(&cpu, &table, rows, d);
                     let loss_packed =
                         projection_loss(&cpu, &rule, &hidden, (&table, Some(&packed)), &targets, gradients);
                     assert_eq!((with, bits(&dh)), (loss_packed, bits(&packed_dh)), "{isa} {tokens}");
                     assert_eq!(bits(&dt), bits(&packed_dt), "{isa} {tokens}");
                     let loss_error = (with as f64 - loss).abs() / (1.0 + loss.abs());
-                    let errors = [loss_error, greatest_error(&dh, &dhidden), greatest_error(&dt, &dtable)];
+                    let errors = [
+                        loss_error,
+                        greatest_error(&dh, &dhidden),
+                        greatest_error(&dt, &dtable),
+                        greatest_error(&db, &dbias),
+                    ];
                     assert!(errors.iter().all(|e| *e < tolerance), "{isa} {tokens} {d} {rows}: {errors:?}");
                 }
             }
@@ -188,15 +212,15 @@ mod tests {
                 let cpu = Cpu { isa, threads: Threads::new(2) };
                 let run = |slice| {
                     let mut dh = vec![T::from_f32(f32::NAN); hidden.len()];
-                    let mut dt = vec![f32::NAN; table.len()];
-                    let gradients = Some((&mut dh[..], &mut dt[..]));
+                    let (mut dt, mut db) = (vec![f32::NAN; table.len()], vec![f32::NAN; classes]);
+                    let gradients = Some(Gradients { hidden: &mut dh, table: &mut dt, bias: Some(&mut db) });
                     let loss = in_slices(&cpu, &rule, slice, &hidden, (&table, None), &targets, gradients);
-                    (loss.to_bits(), bits(&dh), dt)
+                    (loss.to_bits(), bits(&dh), dt, bits(&db))
                 };
                 let whole = run(tokens);
                 for slice in [1, 2, 17, 33, 66] {
-                    let (loss, dh, dt) = run(slice);
-                    assert!(loss == whole.0 && dh == whole.1, "{isa}, slices of {slice}");
+                    let (loss, dh, dt, db) = run(slice);
+                    assert!(loss == whole.0 && dh == whole.1 && db == whole.3, "{isa}, slices of {slice}");
                     if T::EXACT && isa.amx().is_none() {
                         assert_eq!(bits(&dt), bits(&whole.2), "{isa}, slices of {slice}");
                     }

@@ -1,7 +1,7 @@
 //! Builds a small encoder-decoder from the parts and runs it: `cargo run -p attentive-model --example encoder_decoder`
 
 use attentive_model::layers::{
-    Decoder, Embedding, EmbeddingConfig, Encoder, Head, MultiHeadConfig, StackConfig,
+    Decoder, Embedding, EmbeddingConfig, Encoder, Head, MultiHeadConfig, PositionKind, Positions, StackConfig,
 };
 use attentive_model::{Builder, Sequences};
 use attentive_tensor::{CpuBackend, Tape};
@@ -13,14 +13,17 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let tokens = EmbeddingConfig { vocab_size: 100, d_emb: 64, d_model: 64, padding: Some(99), scaled: true };
     let stack = StackConfig::new(2, MultiHeadConfig::new(64, 4)?, 256);
     let embedding = Embedding::new(&builder.at("shared"), &tokens)?;
+    // The paper's sinusoids have nothing to learn: encoder and decoder may share them.
+    let positions = Positions::new(&builder, PositionKind::Interleaved, 512, 64)?;
     let encoder = Encoder::new(&builder.at("encoder"), &stack)?;
-    let decoder = Decoder::new(&builder.at("decoder"), &stack)?;
+    let decoder = Decoder::new(&builder.at("decoder"), &stack, positions.clone())?;
     let head = Head::tied(&builder.at("head"), &embedding, &tokens)?;
 
     // Two source sentences of five and three tokens, packed one after the other: no padding.
     let (source, sentences) = (backend.upload_i32(&[11, 12, 13, 14, 0, 21, 22, 0]), Sequences::new([5, 3]));
     let tape = Tape::inference(&backend).watching();
-    let memory = encoder.forward(&tape, &embedding.forward(&tape, &source), &sentences);
+    let x = positions.forward(&tape, &embedding.forward(&tape, &source), &sentences.positions());
+    let memory = encoder.forward(&tape, &x, &sentences.attending(&*backend, &sentences));
 
     // The first target token of each, from the start token; a cache would let the next ones follow one by one.
     let x = embedding.forward(&tape, &backend.upload_i32(&[99, 99]));

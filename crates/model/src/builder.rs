@@ -20,6 +20,16 @@ pub enum Init {
     Ones,
 }
 
+impl Init {
+    /// The same for numbers that are not random, N(0, deviation) for those that are.
+    fn with_deviation(self, deviation: f32) -> Init {
+        match self {
+            Init::Xavier | Init::Normal(_) => Init::Normal(deviation),
+            Init::Zeros | Init::Ones => self,
+        }
+    }
+}
+
 /// Makes the parameters of layers and keeps a list of them.
 ///
 /// A layer asks for its parameters by their last name; [`Builder::at`] puts the names of the layers before it.
@@ -31,6 +41,8 @@ pub struct Builder<'a> {
     /// What weights of products are prepared for; none lets them be learned and saved.
     form: Option<Form>,
     role: Role,
+    /// The standard deviation of all random matrices, where it is not that of each layer.
+    deviation: Option<f32>,
     made: Rc<RefCell<Vec<Parameter>>>,
 }
 
@@ -64,6 +76,7 @@ impl<'a> Builder<'a> {
             prefix: String::new(),
             form: None,
             role: Role::Product,
+            deviation: None,
             made: Rc::default(),
         }
     }
@@ -82,6 +95,24 @@ impl<'a> Builder<'a> {
     /// The same builder for weights whose products go to a cache.
     pub(crate) fn in_role(self, role: Role) -> Builder<'a> {
         Builder { role, ..self }
+    }
+
+    /// The same builder with random first values, whatever the checkpoint has: for parts that are to be learned anew.
+    pub fn fresh(&self, seed: u64) -> Builder<'a> {
+        Builder { source: Source::Random(Random::new(seed)), ..self.clone() }
+    }
+
+    /// The same builder whose random matrices are all drawn from N(0, deviation), as BERT has it.
+    pub fn with_deviation(&self, deviation: f32) -> Builder<'a> {
+        Builder { deviation: Some(deviation), ..self.clone() }
+    }
+
+    /// Whether the parameter called `name` here can be had: random ones always, those of a checkpoint if it has them.
+    pub fn has(&self, name: &str) -> bool {
+        match self.source {
+            Source::Checkpoint(checkpoint) => checkpoint.has(&format!("{}{name}", self.prefix)),
+            Source::Random(_) | Source::Shapes => true,
+        }
     }
 
     /// The backend of the parameters.
@@ -103,7 +134,7 @@ impl<'a> Builder<'a> {
             Source::Shapes => without_memory(shape),
             Source::Random(random) => {
                 let random = random.split(number);
-                match init {
+                match self.deviation.map_or(init, |deviation| init.with_deviation(deviation)) {
                     Init::Xavier => {
                         let bound = (6.0 / (shape.rows() + shape.cols()) as f32).sqrt();
                         self.backend.uniform(shape, bound, random)

@@ -52,6 +52,17 @@ pub enum Error {
 }
 
 impl Error {
+    /// The same mistake of a configuration with its field called as in a file: `words` has our name and theirs.
+    pub(crate) fn in_words(self, words: &[(&'static str, &'static str)]) -> Error {
+        match self {
+            Error::Config { field, problem } => {
+                let word = words.iter().find(|(ours, _)| *ours == field).map_or(field, |(_, theirs)| theirs);
+                Error::Config { field: word, problem }
+            }
+            other => other,
+        }
+    }
+
     pub(crate) fn config(field: &'static str, problem: impl Into<String>) -> Error {
         Error::Config { field, problem: problem.into() }
     }

@@ -10,6 +10,8 @@ pub mod checkpoint;
 mod error;
 pub mod families;
 pub mod layers;
+mod limits;
+pub mod names;
 mod sequences;
 
 pub use builder::{Builder, Init};

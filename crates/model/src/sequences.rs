@@ -42,6 +42,11 @@ impl Sequences {
         self.offsets.windows(2).map(|pair| pair[0] as usize..pair[1] as usize)
     }
 
+    /// The first row of each sequence, and the end of the last: one more than there are sequences.
+    pub fn offsets(&self) -> Vec<i32> {
+        self.offsets.iter().map(|&row| row as i32).collect()
+    }
+
     /// The place of each token in its sequence, counted from zero.
     pub fn positions(&self) -> Vec<i32> {
         self.ranges().flat_map(|range| 0..range.len() as i32).collect()

@@ -64,7 +64,8 @@ fn what_is_saved_comes_back_to_the_same_bits() {
     };
     let untied = TransformerConfig { tied_output: false, ..small_config() };
     let apart = TransformerConfig { shared_embeddings: false, ..small_config() };
-    for config in own_configs().into_iter().chain([plain, separate, untied, apart]) {
+    let uneven = TransformerConfig { decoder_h: Some(4), decoder_d_ff: Some(50), ..small_config() };
+    for config in own_configs().into_iter().chain([plain, separate, untied, apart, uneven]) {
         let model = random_model(&backend, &config);
         model.save(&*backend, scratch.path()).unwrap();
         let loaded = Transformer::load(&backend, scratch.path()).unwrap();
@@ -249,16 +250,14 @@ fn a_layer_too_many_is_named() {
     );
 }
 
+/// `tests/bert.rs` has more of them.
 #[test]
-fn weights_in_several_files_and_pointers_to_weights_are_named() {
+fn a_bad_index_and_pointers_to_weights_are_named() {
     let parts = sentence("parts", |folder| {
         fs::remove_file(folder.join(WEIGHTS)).unwrap();
         fs::write(folder.join("model.safetensors.index.json"), "{}").unwrap();
     });
-    assert_eq!(
-        parts,
-        "model.safetensors.index.json: weights in several files are not supported: save them as one model.safetensors"
-    );
+    assert_eq!(parts, "model.safetensors.index.json: missing field `weight_map` at line 1 column 2");
     let pointer = sentence("pointer", |folder| {
         fs::write(folder.join(WEIGHTS), "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 5\n")
             .unwrap();
@@ -279,12 +278,13 @@ fn a_broken_config_is_told_with_its_file_and_field() {
         (
             "activation_function",
             json!("softplus"),
-            "activation_function: `softplus` is not supported; supported are relu, gelu, gelu_new, swish, silu, tanh",
+            "activation_function: `softplus` is not supported; supported are relu, gelu, gelu_new, swish, silu, tanh, sigmoid, \
+             quick_gelu, relu2, gelu_python, gelu_pytorch_tanh, gelu_fast, gelu_accurate, gelu_python_tanh",
         ),
         (
             "model_type",
             json!("bart"),
-            "the model type `bart` is not supported, only `marian` and `attentive-transformer`",
+            "the model type `bart` is not supported, only `marian`, `attentive-transformer` and `bert`",
         ),
         (
             "positions",
@@ -293,8 +293,8 @@ fn a_broken_config_is_told_with_its_file_and_field() {
         ),
         (
             "decoder_attention_heads",
-            json!(4),
-            "decoder_attention_heads: 4 differs from 3, the value of the encoder, which is not supported",
+            json!(5),
+            "decoder_attention_heads: d_model 36 is not divisible by 5 heads: choose another number of heads, or set d_k and d_v",
         ),
         (
             "is_encoder_decoder",

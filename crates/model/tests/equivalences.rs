@@ -4,7 +4,7 @@ mod common;
 
 use attentive_model::families::transformer::{Batch, Transformer, TransformerConfig};
 use attentive_model::layers::{
-    EncoderLayer, MultiHeadAttention, MultiHeadConfig, NormPlacement, PositionKind, StackConfig,
+    EPSILON, EncoderLayer, MultiHeadAttention, MultiHeadConfig, NormPlacement, PositionKind, StackConfig,
     scaled_dot_product_attention,
 };
 use attentive_model::{Builder, Sequences};
@@ -22,8 +22,7 @@ fn stack(norm: NormPlacement) -> StackConfig {
         d_ff: 40,
         activation: Activation::Relu,
         norm,
-        positions: PositionKind::Interleaved,
-        max_positions: 1,
+        epsilon: EPSILON,
         dropout: 0.0,
     }
 }

@@ -5,7 +5,7 @@ mod common;
 use attentive_model::Builder;
 use attentive_model::families::transformer::{Batch, Transformer};
 use attentive_model::layers::{
-    DecoderLayer, EncoderLayer, MultiHeadAttention, MultiHeadConfig, NormPlacement, PositionKind, StackConfig,
+    DecoderLayer, EPSILON, EncoderLayer, MultiHeadAttention, MultiHeadConfig, NormPlacement, StackConfig,
 };
 use attentive_tensor::{Activation, Adam, Backend, Gradients, HostVec, Parameter, Precision, Tape, Var};
 use common::{
@@ -102,8 +102,7 @@ fn layer_cases() -> [(&'static str, StackConfig); 2] {
         d_ff: 40,
         activation,
         norm,
-        positions: PositionKind::Halves,
-        max_positions: 1,
+        epsilon: EPSILON,
         dropout: 0.0,
     };
     [

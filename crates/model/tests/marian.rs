@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// PyTorch in f32 comes within 3e-7.
 const LIMIT: f64 = 1e-5;
 
-const CASES: [&str; 5] = ["tied", "separate", "untied", "half", "brain"];
+const CASES: [&str; 6] = ["tied", "separate", "untied", "half", "brain", "uneven"];
 
 fn folder(case: &str) -> PathBuf {
     golden("marian").join(case)
@@ -54,6 +54,8 @@ fn what_the_configurations_ask_for_is_in_the_models() {
     assert_eq!((separate.shared_embeddings, separate.tied_output), (false, true));
     assert!(!separate.scaled_embeddings && config("tied").scaled_embeddings);
     assert_eq!((config("untied").shared_embeddings, config("untied").tied_output), (false, false));
+    let uneven = config("uneven");
+    assert_eq!((uneven.h, uneven.decoder_heads(), uneven.decoder_d_ff), (3, 2, Some(28)));
     // transformers has a table for each here, although they are called shared.
     let backend = backends().next().expect("an instruction set");
     assert!(config("half").shared_embeddings && !load(&backend, &folder("half")).config().shared_embeddings);

@@ -2,6 +2,8 @@
 
 mod common;
 
+use attentive_model::Builder;
+use attentive_model::families::bert::{self, Bert, BertConfig, Task};
 use attentive_model::families::transformer::TransformerConfig;
 use attentive_tensor::sealed::SealedBackend;
 use attentive_tensor::{Adam, Backend, Gradients, Precision, Tape, Tensor};
@@ -40,5 +42,46 @@ fn a_training_step_never_asks_a_device_for_its_numbers() {
         let expected = backend.download_f32(&two_steps(&backend));
         assert!(expected[0].is_finite());
         assert_eq!(bits(&found), bits(&expected), "{}", backend.name());
+    }
+}
+
+/// A step of a small BERT for each of its tasks, and the loss after it.
+fn steps_of_bert(backend: &Arc<dyn Backend>) -> Vec<Tensor> {
+    let config =
+        BertConfig { d_model: 36, h: 3, d_ff: 70, layers: 2, max_positions: 20, ..BertConfig::base(50) };
+    let texts: [&[i32]; 3] = [&[5, 6, 7, 8, 9], &[10], &[11, 12, 13]];
+    let batch = bert::Batch::new(&**backend, &texts);
+    let cases = [
+        (Task::MaskedLm, vec![-1, 40, -1, -1, 3, -1, 7, 8, -1]),
+        (Task::SequenceClassification, vec![1, 0, -1]),
+        (Task::TokenClassification, vec![0, 1, 1, 0, 0, -1, -1, 1, 0]),
+    ];
+    let step = |(task, labels): (Task, Vec<i32>)| {
+        let model = Bert::new(&Builder::random(backend, 1), &config, task).unwrap();
+        let mut adam = Adam::new(&**backend, model.parameters());
+        let loss = |seed| {
+            let tape = Tape::training(backend, seed);
+            let loss = model.loss(&tape, &batch, &labels).unwrap();
+            (tape, loss)
+        };
+        let (tape, first) = loss(1);
+        let mut gradients = Gradients::default();
+        tape.backward(&first, &mut gradients);
+        adam.step(&**backend, &adam_rule(1e-2), Some(0.5), &gradients);
+        loss(2).1.value().clone()
+    };
+    cases.into_iter().map(step).collect()
+}
+
+#[test]
+fn a_training_step_of_bert_never_asks_a_device_for_its_numbers() {
+    for backend in [Precision::F32, Precision::Bf16].into_iter().flat_map(backends_in) {
+        let sealed = Arc::new(SealedBackend::new(Arc::clone(&backend)));
+        let found = steps_of_bert(&(Arc::clone(&sealed) as Arc<dyn Backend>));
+        assert_eq!(sealed.downloads(), 0);
+        for (found, expected) in found.iter().zip(steps_of_bert(&backend)) {
+            let found = (&*sealed as &dyn Backend).download_f32(found);
+            assert_eq!(bits(&found), bits(&backend.download_f32(&expected)), "{}", backend.name());
+        }
     }
 }

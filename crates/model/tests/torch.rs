@@ -168,8 +168,8 @@ fn config(folder: &Path, from: &str, to: &str) {
 #[test]
 fn a_file_that_does_not_belong_to_its_configuration_is_told_with_both_shapes() {
     assert_eq!(
-        sentence("width", |folder| config(folder, "\"encoder_ffn_dim\": 20", "\"encoder_ffn_dim\": 24")),
-        "config.json: decoder_ffn_dim: 20 differs from 24, the value of the encoder, which is not supported"
+        sentence("width", |folder| config(folder, "\"decoder_ffn_dim\": 20", "\"decoder_ffn_dim\": 24")),
+        "pytorch_model.bin: `model.decoder.layers.0.fc1.weight` has shape [20, 12], but the model needs [24, 12]"
     );
     assert_eq!(
         sentence("both", |folder| config(folder, "_ffn_dim\": 20", "_ffn_dim\": 24")),

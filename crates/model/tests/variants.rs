@@ -74,6 +74,10 @@ fn variants() -> Vec<(&'static str, TransformerConfig)> {
         ("gelu_tanh", TransformerConfig { activation: Activation::GeluTanh, ..base.clone() }),
         ("silu", TransformerConfig { activation: Activation::Silu, ..base.clone() }),
         ("no padding", TransformerConfig { pad: None, ..base.clone() }),
+        (
+            "heads and d_ff of its own in the decoder",
+            TransformerConfig { decoder_h: Some(4), decoder_d_ff: Some(30), ..base.clone() },
+        ),
         ("deeper encoder", TransformerConfig { encoder_layers: 3, decoder_layers: 1, ..base.clone() }),
         ("dropout", TransformerConfig { dropout: 0.1, attention_dropout: 0.1, ..base }),
     ]

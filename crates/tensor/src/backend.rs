@@ -60,12 +60,21 @@ pub struct ProjectionTarget<'a> {
     pub tokens: &'a Tensor,
     /// How many rows of the table are classes: all, or all but a padding row at the end.
     pub classes: usize,
-    /// What is added to the logits and not learned, `[rows of the table]`.
-    pub bias: Option<&'a Tensor>,
     /// ε of label smoothing.
     pub smoothing: f32,
     /// What the sum of the rows' losses is multiplied by: one over the number of tokens makes it their mean.
     pub scale: f32,
+}
+
+/// Which gradients are computed along with a loss.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Learned {
+    /// None.
+    Nothing,
+    /// Those of the hidden rows and of the table.
+    Table,
+    /// That of the bias, too.
+    TableAndBias,
 }
 
 /// A loss and the gradients that were computed along with it.
@@ -75,6 +84,8 @@ pub struct ProjectionLoss {
     pub loss: Tensor,
     /// The gradients of the hidden rows and of the table, if they were asked for.
     pub gradients: Option<(Tensor, Tensor)>,
+    /// The gradient of the bias, if it was asked for and there is one.
+    pub dbias: Option<Tensor>,
 }
 
 /// Weights before a backend has [prepared](Backend::prepare) them.
@@ -145,7 +156,7 @@ pub trait Backend: Debug + Send + Sync {
     fn binary(&self, op: Binary, a: &Tensor, b: &Tensor) -> Tensor;
     /// `factor · x`.
     fn scale(&self, x: &Tensor, factor: f32) -> Tensor;
-    /// The same numbers in f32 or bf16.
+    /// The same numbers in f32 or bf16, rounded to the nearest.
     fn cast(&self, x: &Tensor, to: DType) -> Tensor;
     /// `y += factor · x`.
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32);
@@ -166,6 +177,10 @@ pub trait Backend: Debug + Send + Sync {
     fn sum(&self, x: &Tensor) -> Tensor;
     /// The sum of all rows, `[cols]`.
     fn sum_rows(&self, x: &Tensor, into: Option<Tensor>) -> Tensor;
+    /// The mean of the rows of each sequence, `[sequences, cols]`; those of sequence `s` are `offsets[s]..offsets[s + 1]`, of `i32`.
+    fn mean_rows(&self, x: &Tensor, offsets: &Tensor) -> Tensor;
+    /// The gradient of [`Backend::mean_rows`], of the shape of `x`.
+    fn mean_rows_backward(&self, dy: &Tensor, offsets: &Tensor, shape: Shape) -> Tensor;
     /// Softmax over each row.
     fn softmax(&self, x: &Tensor) -> Tensor;
     /// The gradient of softmax from its output.
@@ -288,14 +303,15 @@ pub trait Backend: Debug + Send + Sync {
 
     // The loss.
 
-    /// Label-smoothed cross-entropy of the logits `hidden · tableᵀ + bias`, which never exist as a whole, and its gradients if
-    /// they are wanted.
+    /// Label-smoothed cross-entropy of the logits `hidden · tableᵀ + bias`, which never exist as a whole, and its gradients as far
+    /// as they are wanted. `bias: [rows of the table]`.
     fn projection_loss(
         &self,
         hidden: &Tensor,
         table: &Tensor,
+        bias: Option<&Tensor>,
         target: &ProjectionTarget,
-        gradient: bool,
+        learned: Learned,
     ) -> ProjectionLoss;
 
     // The optimizer.

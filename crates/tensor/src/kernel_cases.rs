@@ -14,7 +14,7 @@ use attentive_kernels::gemm::{
 use attentive_kernels::loss::cross_entropy;
 use attentive_kernels::norm::{residual_layer_norm, residual_layer_norm_backward};
 use attentive_kernels::optimizer::{Adam, adam, squared_norm};
-use attentive_kernels::projection::{Projection, projection_loss};
+use attentive_kernels::projection::{Gradients, Projection, projection_loss};
 use attentive_kernels::softmax::{softmax, softmax_backward};
 use attentive_kernels::{Aligned, Cpu, Dropout, Random, Real};
 use half::bf16;
@@ -317,7 +317,7 @@ fn losses<T: Operand>(bench: &mut dyn Stopwatch) {
     // Logits, and the gradients of both operands: three products.
     let work = Work::Product(6 * TOKENS * D_MODEL * VOCAB, operands::<T>()[2]);
     bench.measure("projection loss", format!("{TOKENS}×{D_MODEL}×{VOCAB}"), work, &mut |cpu| {
-        let gradients = Some((&mut dhidden[..], &mut dtable[..]));
+        let gradients = Some(Gradients { hidden: &mut dhidden, table: &mut dtable, bias: None });
         let table = (&table[..], packed.as_ref());
         black_box(projection_loss(cpu, &rule, &hidden, table, &targets, gradients));
     });

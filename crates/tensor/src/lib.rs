@@ -44,7 +44,9 @@ pub use attentive_kernels::gemm::quantise;
 pub use attentive_kernels::optimizer::Adam as AdamRule;
 pub use attentive_kernels::top::{Best, Found, TokenLists, Wanted, top_of_row};
 pub use attentive_kernels::{Cpu, Dropout, Isa, IsaError, Random, Threads};
-pub use backend::{Backend, Binary, Form, Norm, NormGradients, ProjectionLoss, ProjectionTarget, Raw, Role};
+pub use backend::{
+    Backend, Binary, Form, Learned, Norm, NormGradients, ProjectionLoss, ProjectionTarget, Raw, Role,
+};
 pub use cache::KeyValueCache;
 pub use cpu::{CpuBackend, Precision};
 pub use layout::{Layout, Seen};

@@ -5,7 +5,7 @@
 //! any device.
 
 use crate::backend::{
-    Backend, Binary, Form, Norm, NormGradients, ProjectionLoss, ProjectionTarget, Raw, Role,
+    Backend, Binary, Form, Learned, Norm, NormGradients, ProjectionLoss, ProjectionTarget, Raw, Role,
 };
 use crate::cache::KeyValueCache;
 use crate::layout::{Layout, Seen};
@@ -158,6 +158,12 @@ impl Backend for SealedBackend {
     fn sum_rows(&self, x: &Tensor, into: Option<Tensor>) -> Tensor {
         seal(self.inner.sum_rows(&open(x), into.map(take)))
     }
+    fn mean_rows(&self, x: &Tensor, offsets: &Tensor) -> Tensor {
+        seal(self.inner.mean_rows(&open(x), &open(offsets)))
+    }
+    fn mean_rows_backward(&self, dy: &Tensor, offsets: &Tensor, shape: Shape) -> Tensor {
+        seal(self.inner.mean_rows_backward(&open(dy), &open(offsets), shape))
+    }
     fn softmax(&self, x: &Tensor) -> Tensor {
         seal(self.inner.softmax(&open(x)))
     }
@@ -296,15 +302,16 @@ impl Backend for SealedBackend {
         &self,
         hidden: &Tensor,
         table: &Tensor,
+        bias: Option<&Tensor>,
         target: &ProjectionTarget,
-        gradient: bool,
+        learned: Learned,
     ) -> ProjectionLoss {
-        let tokens = open(target.tokens);
-        let bias = target.bias.map(open);
-        let target = ProjectionTarget { tokens: &tokens, bias: bias.as_ref(), ..*target };
-        let result = self.inner.projection_loss(&open(hidden), &open(table), &target, gradient);
+        let (tokens, bias) = (open(target.tokens), bias.map(open));
+        let target = ProjectionTarget { tokens: &tokens, ..*target };
+        let (hidden, table) = (open(hidden), open(table));
+        let result = self.inner.projection_loss(&hidden, &table, bias.as_ref(), &target, learned);
         let gradients = result.gradients.map(|(dhidden, dtable)| (seal(dhidden), seal(dtable)));
-        ProjectionLoss { loss: seal(result.loss), gradients }
+        ProjectionLoss { loss: seal(result.loss), gradients, dbias: result.dbias.map(seal) }
     }
     fn squared_norm(&self, tensors: &[&Tensor]) -> Tensor {
         let tensors: Vec<Tensor> = tensors.iter().map(|x| open(x)).collect();

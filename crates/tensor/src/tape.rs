@@ -160,6 +160,18 @@ impl Tape {
         if wanted == 0 { self.constant(value) } else { self.node(value, Some(Box::new(backward))) }
     }
 
+    /// The result of an operation that has no gradient.
+    ///
+    /// # Panics
+    /// If a gradient is to reach any of `inputs`: it would vanish without a word.
+    pub(crate) fn without_gradient(&self, op: &str, value: Tensor, inputs: &[&Var]) -> Var {
+        assert!(
+            !inputs.iter().any(|input| input.wants_gradient()),
+            "{op}: there is no gradient of it, but one is to reach an input; use an inference tape"
+        );
+        self.constant(value)
+    }
+
     /// The next dropout of this pass, or none where nothing is to be dropped.
     pub(crate) fn draw(&self, p: f32) -> Option<Dropout> {
         let random = self.random.filter(|_| p > 0.0)?;
@@ -272,8 +284,8 @@ impl Backward {
         assert_eq!(gradient.shape(), var.shape(), "a gradient must have the shape of its variable");
         if let Some(node) = var.node {
             let widened = !node.leaf && is_narrow(var, &gradient);
-            self.slots[node.number] =
-                Some(if widened { self.backend.cast(&gradient, DType::F32) } else { gradient });
+            let gradient = if widened { self.backend.cast(&gradient, DType::F32) } else { gradient };
+            self.slots[node.number] = Some(gradient);
         }
     }
 

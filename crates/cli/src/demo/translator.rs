@@ -72,7 +72,7 @@ impl Translator {
         let written = found.into_iter().next().map(|best| best.tokens).unwrap_or_default();
         let mut best: Option<(f32, usize, usize, AttentionMatrix)> = None;
         for layer in 0..self.model.config().decoder_layers {
-            for head in 0..self.model.config().h {
+            for head in 0..self.model.config().decoder_heads() {
                 let look = Look { kind: AttentionKind::Cross, layer, head: Some(head) };
                 let mut found = self.generator.model().attention(&[(&read, &written)], look)?;
                 let weights = found.swap_remove(0);

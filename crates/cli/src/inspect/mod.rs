@@ -158,22 +158,25 @@ impl Inspect {
             let problem = format!("there is no layer {layer}; the model has layers 1 to {most}");
             return Err(Error::Flag { option: "layer", problem });
         }
+        let most = kinds.iter().map(|&kind| sizes.heads(kind)).min().unwrap_or(0);
         if let Some(Head::Number(head)) = self.head
-            && head > sizes.h
+            && head > most
         {
-            let problem = format!("there is no head {head}; the model has heads 1 to {}", sizes.h);
+            let problem = format!("there is no head {head}; the model has heads 1 to {most}");
             return Err(Error::Flag { option: "head", problem });
         }
-        let heads: Vec<Option<usize>> = match self.head {
-            None => (0..sizes.h).map(Some).chain([None]).collect(),
-            Some(Head::Mean) => vec![None],
-            Some(Head::Number(head)) => vec![Some(head - 1)],
+        let heads = |kind| -> Vec<Option<usize>> {
+            match self.head {
+                None => (0..sizes.heads(kind)).map(Some).chain([None]).collect(),
+                Some(Head::Mean) => vec![None],
+                Some(Head::Number(head)) => vec![Some(head - 1)],
+            }
         };
         let layers = |kind| match self.layer {
             Some(layer) => layer - 1..layer,
             None => 0..layers_of(kind),
         };
-        let of_layer = |kind, layer| heads.iter().map(move |&head| Look { kind, layer, head });
+        let of_layer = |kind, layer| heads(kind).into_iter().map(move |head| Look { kind, layer, head });
         let looks =
             kinds.into_iter().flat_map(|kind| layers(kind).flat_map(move |layer| of_layer(kind, layer)));
         Ok(looks.collect())

@@ -28,7 +28,8 @@ pub(super) fn entries(file: &mut (impl Read + Seek)) -> Result<(Entries, Notes),
     let entry = |info: &TensorInfo| {
         let (from, to) = info.data_offsets;
         let start = start.saturating_add(from as u64);
-        Entry { dtype: info.dtype, shape: info.shape.clone(), start, length: to - from, strides: None }
+        let (dtype, shape) = (info.dtype, info.shape.clone());
+        Entry { file: 0, dtype, shape, start, length: to - from, strides: None }
     };
     let tensors = metadata.tensors();
     let entries: BTreeMap<_, _> = tensors.iter().map(|(name, info)| (name.clone(), entry(info))).collect();

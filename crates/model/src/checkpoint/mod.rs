@@ -6,6 +6,7 @@
 
 mod bytes;
 mod entry;
+mod folder;
 mod header;
 mod pickle;
 mod stored;
@@ -13,13 +14,15 @@ mod torch;
 mod write;
 mod zip;
 
+pub(crate) use entry::Entry;
+pub(crate) use folder::WEIGHTS;
 pub use stored::{Stored, StoredType};
 pub(crate) use write::{Item, if_there, stage_items};
 pub use write::{Staged, stage, stage_tensors};
 
 use crate::error::Error;
+use crate::names::Names;
 use attentive_tensor::{Backend, Shape, Tensor};
-use entry::Entry;
 use half::{bf16, f16};
 use safetensors::tensor::Dtype;
 use std::collections::{BTreeMap, HashMap};
@@ -28,13 +31,22 @@ use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// A file of named tensors. What is in it is known; numbers are read when they are asked for.
+/// Named tensors in a file, or in several with an index. What is in it is known; numbers are read when they are asked for.
 #[derive(Debug)]
 pub struct Checkpoint {
     path: PathBuf,
-    file: Mutex<File>,
+    files: Vec<Part>,
     entries: BTreeMap<String, Entry>,
     notes: HashMap<String, String>,
+    /// What the file calls tensors that were given other names, and the table that did.
+    named: Option<(&'static Names, BTreeMap<String, String>)>,
+}
+
+/// A file with some of the tensors.
+#[derive(Debug)]
+struct Part {
+    path: PathBuf,
+    file: Mutex<File>,
 }
 
 impl Checkpoint {
@@ -61,7 +73,8 @@ impl Checkpoint {
         };
         let failure = watched.failure;
         let (entries, notes) = read.map_err(|problem| failure.map_or_else(|| wrong(problem), failed))?;
-        Ok(Checkpoint { path, file: Mutex::new(file), entries, notes })
+        let files = vec![Part { path: path.clone(), file: Mutex::new(file) }];
+        Ok(Checkpoint { path, files, entries, notes, named: None })
     }
 
     /// The names of all tensors, sorted.
@@ -140,8 +153,9 @@ impl Checkpoint {
 
     /// Names a tensor that is not there or has another shape.
     pub fn check(&self, name: &str, expected: Shape) -> Result<(), Error> {
-        let (path, name) = (self.path.clone(), name.to_owned());
-        match self.entries.get(&name).map(|entry| &entry.shape[..]) {
+        let (path, found) = (self.path.clone(), self.entries.get(name));
+        let name = self.stored_name(name);
+        match found.map(|entry| &entry.shape[..]) {
             None => Err(Error::Missing { path, name }),
             Some(found) if *found == expected[..] => Ok(()),
             Some(found) => {
@@ -154,7 +168,7 @@ impl Checkpoint {
     /// [`Checkpoint::stored`] of a tensor that must be there and have this shape.
     pub fn stored_as(&self, name: &str, expected: Shape) -> Result<Stored, Error> {
         self.check(name, expected)?;
-        let missing = || Error::Missing { path: self.path.clone(), name: name.to_owned() };
+        let missing = || Error::Missing { path: self.path.clone(), name: self.stored_name(name) };
         Ok(self.stored(name)?.ok_or_else(missing)?.0)
     }
 
@@ -168,9 +182,40 @@ impl Checkpoint {
         self.notes.get(key).map(String::as_str)
     }
 
-    /// The file.
+    /// The file, or the index of several.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// The files that have the numbers.
+    pub(crate) fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|part| &*part.path)
+    }
+
+    /// What the file calls a tensor, or should call it.
+    pub fn stored_name(&self, name: &str) -> String {
+        let Some((names, stored)) = &self.named else { return name.to_owned() };
+        let expected = || {
+            let full = names.stored(name).0;
+            let prefixed = stored.values().any(|name| name.starts_with(names.prefix));
+            full.strip_prefix(names.prefix).filter(|_| !prefixed).unwrap_or(&full).to_owned()
+        };
+        stored.get(name).cloned().unwrap_or_else(expected)
+    }
+
+    /// The tensors by name, to be given others.
+    pub(crate) fn entries(&self) -> &BTreeMap<String, Entry> {
+        &self.entries
+    }
+
+    /// The same tensors under names of a table: `stored` says what the file calls them.
+    pub(crate) fn with_names(
+        self,
+        names: &'static Names,
+        entries: BTreeMap<String, Entry>,
+        stored: BTreeMap<String, String>,
+    ) -> Checkpoint {
+        Checkpoint { entries, named: Some((names, stored)), ..self }
     }
 
     /// Gives a tensor another name.
@@ -203,8 +248,9 @@ impl Checkpoint {
         let (mut numbers, mut finite) = (Vec::with_capacity(entry.length / N), true);
         let mut bytes = vec![0; entry.length.min(PIECE)];
         // A thread that panicked in between has left behind a position, and that is set anew.
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let failed = |source| Error::File { path: self.path.clone(), source };
+        let Part { path, file } = &self.files[entry.file];
+        let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
+        let failed = |source| Error::File { path: path.clone(), source };
         file.seek(SeekFrom::Start(entry.start)).map_err(failed)?;
         for start in (0..entry.length).step_by(PIECE) {
             let bytes = &mut bytes[..PIECE.min(entry.length - start)];
@@ -240,7 +286,7 @@ impl Checkpoint {
     }
 
     fn unreadable(&self, name: &str, problem: String) -> Error {
-        Error::Format { path: self.path.clone(), problem: format!("`{name}` {problem}") }
+        Error::Format { path: self.path.clone(), problem: format!("`{}` {problem}", self.stored_name(name)) }
     }
 }
 

@@ -112,6 +112,7 @@ fn place(tensor: &Tensor, storage: &zip::Entry) -> Result<Entry, String> {
     }
     let strides = tensor.strides.iter().map(whole).collect::<Result<Vec<_>, _>>()?;
     Ok(Entry {
+        file: 0,
         dtype: tensor.dtype,
         shape: tensor.shape.iter().map(whole).collect::<Result<_, _>>()?,
         start: storage.start + tensor.offset * size,

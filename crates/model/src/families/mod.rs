@@ -1,3 +1,162 @@
 //! Models composed from the layers. A family is a configuration, wiring and a map of weight names.
+//!
+//! This is the registry: `config.json` of a folder says which family reads it.
 
+pub mod bert;
 pub mod transformer;
+
+use crate::error::Error;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+
+/// The file that says what a model folder holds.
+pub(crate) const CONFIG: &str = "config.json";
+/// What is said of a folder without it: most often the folder itself is misspelt.
+const NO_CONFIG: &str =
+    "no such file; a model is a folder with config.json and model.safetensors or pytorch_model.bin";
+
+pub(crate) const MARIAN: &str = "marian";
+/// A Transformer that Marian's code cannot compute.
+pub(crate) const ATTENTIVE: &str = "attentive-transformer";
+pub(crate) const BERT: &str = "bert";
+
+/// The families of models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// The original Transformer: [`transformer::Transformer`].
+    Transformer,
+    /// An encoder with heads: [`bert::Bert`].
+    Bert,
+}
+
+/// Each family, with the `model_type`s and the beginning of the `architectures` that it reads.
+const FAMILIES: [(Family, &[&str], &str); 2] =
+    [(Family::Transformer, &[MARIAN, ATTENTIVE], "Marian"), (Family::Bert, &[BERT], "Bert")];
+
+impl Family {
+    /// The family that reads a folder, as its `config.json` says. A type that no family reads is refused together with those that
+    /// can be read.
+    pub fn of(folder: &Path) -> Result<Family, Error> {
+        ConfigFile::open(folder)?.family()
+    }
+
+    /// The `model_type`s that it reads.
+    pub fn types(self) -> &'static [&'static str] {
+        FAMILIES.iter().find(|(family, ..)| *family == self).map_or(&[], |(_, types, _)| types)
+    }
+
+    fn of_type(model_type: &str) -> Option<Family> {
+        FAMILIES.iter().find(|(_, types, _)| types.contains(&model_type)).map(|(family, ..)| *family)
+    }
+
+    fn of_architecture(architecture: &str) -> Option<Family> {
+        // Bert of BertForMaskedLM, Marian of MarianMTModel.
+        let stem = architecture.split("For").next().unwrap_or_default();
+        let stem = ["Model", "MT"].iter().fold(stem, |stem, end| stem.strip_suffix(end).unwrap_or(stem));
+        FAMILIES.iter().find(|(_, _, name)| *name == stem).map(|(family, ..)| *family)
+    }
+}
+
+/// `` `a`, `b` and `c` ``
+fn listed(names: &[&str]) -> String {
+    let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
+    match &quoted[..] {
+        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        _ => quoted.concat(),
+    }
+}
+
+/// What every `config.json` has.
+#[derive(Debug, Deserialize)]
+struct Common {
+    model_type: Option<String>,
+    #[serde(default)]
+    architectures: Option<Vec<String>>,
+}
+
+/// The `config.json` of a folder, of any family.
+pub(crate) struct ConfigFile {
+    path: PathBuf,
+    text: String,
+    common: Common,
+}
+
+impl ConfigFile {
+    /// Reads the file.
+    pub fn open(folder: &Path) -> Result<ConfigFile, Error> {
+        let path = folder.join(CONFIG);
+        let text = std::fs::read_to_string(&path).map_err(|source| match source.kind() {
+            ErrorKind::NotFound => Error::Format { path: path.clone(), problem: NO_CONFIG.to_owned() },
+            _ => Error::File { path: path.clone(), source },
+        })?;
+        let common = parse(&path, &text)?;
+        Ok(ConfigFile { path, text, common })
+    }
+
+    /// The family that reads the folder.
+    fn family(&self) -> Result<Family, Error> {
+        let (model_type, architecture) = (self.common.model_type.as_deref(), self.architectures().first());
+        let by_name = || architecture.and_then(|name| Family::of_architecture(name));
+        model_type.map_or_else(by_name, Family::of_type).ok_or_else(|| {
+            let known: Vec<&str> = FAMILIES.iter().flat_map(|(_, types, _)| *types).copied().collect();
+            let problem = match model_type.or(architecture.map(String::as_str)) {
+                Some(found) => format!("the model type `{found}` is not supported, only {}", listed(&known)),
+                None => format!("there is no model_type; supported are {}", listed(&known)),
+            };
+            Error::Format { path: self.path.clone(), problem }
+        })
+    }
+
+    /// The classes of transformers that the folder was saved from.
+    pub fn architectures(&self) -> &[String] {
+        self.common.architectures.as_deref().unwrap_or_default()
+    }
+
+    /// Reads the fields of a family. A file of another family lacks some of them; to name these would mislead.
+    pub fn read_as<T: DeserializeOwned>(&self, family: Family) -> Result<T, Error> {
+        if self.common.model_type.is_some() || !self.architectures().is_empty() {
+            let found = self.family()?;
+            if found != family {
+                let found = self.common.model_type.as_deref().unwrap_or(found.types()[0]);
+                let problem = format!(
+                    "this is a model of type `{found}`, but {} is needed here",
+                    one_of(family.types())
+                );
+                return Err(Error::Format { path: self.path.clone(), problem });
+            }
+        }
+        parse(&self.path, &self.text)
+    }
+}
+
+/// `` `a` or `b` ``
+fn one_of(names: &[&str]) -> String {
+    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")
+}
+
+fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
+    serde_json::from_str(text)
+        .map_err(|error| Error::Format { path: path.to_owned(), problem: error.to_string() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn architectures_lead_to_their_families() {
+        for (name, family) in [
+            ("MarianMTModel", Some(Family::Transformer)),
+            ("MarianModel", Some(Family::Transformer)),
+            ("BertModel", Some(Family::Bert)),
+            ("BertForMaskedLM", Some(Family::Bert)),
+            ("RobertaForMaskedLM", None),
+            ("Model", None),
+            ("", None),
+        ] {
+            assert_eq!(Family::of_architecture(name), family, "{name}");
+        }
+    }
+}

@@ -84,9 +84,8 @@ pub struct Decoder {
 }
 
 impl Decoder {
-    /// The whole stack.
-    pub fn new(builder: &Builder, config: &StackConfig) -> Result<Decoder, Error> {
-        let positions = config.positions(builder)?;
+    /// The whole stack, behind these positions.
+    pub fn new(builder: &Builder, config: &StackConfig, positions: Positions) -> Result<Decoder, Error> {
         let layer = |n| DecoderLayer::new(&builder.at(format_args!("layers.{n}")), config);
         let layers = (0..config.layers).map(layer).collect::<Result<_, _>>()?;
         Ok(Decoder { positions, layers, norm: config.final_norm(builder)?, dropout: config.dropout })

@@ -1,12 +1,9 @@
 //! The encoder: a stack of self-attention and feed-forward layers.
 
-use super::{
-    FeedForward, LayerNorm, MultiHeadAttention, MultiHeadConfig, NormPlacement, PositionKind, Positions,
-    Residual,
-};
+use super::norm::EPSILON;
+use super::{FeedForward, LayerNorm, MultiHeadAttention, MultiHeadConfig, NormPlacement, Residual};
 use crate::builder::Builder;
 use crate::error::Error;
-use crate::sequences::Sequences;
 use attentive_tensor::{Activation, Layout, Tape, Var};
 
 /// What an encoder or a decoder is made of.
@@ -22,16 +19,14 @@ pub struct StackConfig {
     pub activation: Activation,
     /// Where norms stand.
     pub norm: NormPlacement,
-    /// The kind of positions.
-    pub positions: PositionKind,
-    /// How many positions there are.
-    pub max_positions: usize,
-    /// Dropout of the embedded input and of each sublayer's output.
+    /// What norms add to the variance.
+    pub epsilon: f32,
+    /// Dropout of each sublayer's output, and of the embedded input of a decoder.
     pub dropout: f32,
 }
 
 impl StackConfig {
-    /// A stack as in the paper: ReLU, norms after the residual, sinusoids for 512 positions, dropout 0.1.
+    /// A stack as in the paper: ReLU, norms after the residual, dropout 0.1.
     pub fn new(layers: usize, attention: MultiHeadConfig, d_ff: usize) -> StackConfig {
         StackConfig {
             layers,
@@ -39,28 +34,26 @@ impl StackConfig {
             d_ff,
             activation: Activation::Relu,
             norm: NormPlacement::Post,
-            positions: PositionKind::Interleaved,
-            max_positions: 512,
+            epsilon: EPSILON,
             dropout: 0.1,
         }
     }
 
+    fn layer_norm(&self, builder: &Builder) -> Result<LayerNorm, Error> {
+        LayerNorm::new(builder, self.attention.d_model, self.epsilon)
+    }
+
     pub(super) fn residual(&self, builder: &Builder) -> Result<Residual, Error> {
-        Residual::new(builder, self.attention.d_model, self.norm, self.dropout)
+        Ok(Residual::new(self.layer_norm(builder)?, self.norm, self.dropout))
     }
 
     pub(super) fn feed_forward(&self, builder: &Builder) -> Result<FeedForward, Error> {
         FeedForward::new(builder, self.attention.d_model, self.d_ff, self.activation)
     }
 
-    pub(super) fn positions(&self, builder: &Builder) -> Result<Positions, Error> {
-        let builder = builder.at("embed_positions");
-        Positions::new(&builder, self.positions, self.max_positions, self.attention.d_model)
-    }
-
-    /// The norm at the end of a stack, which only pre-norm needs.
-    pub(super) fn final_norm(&self, builder: &Builder) -> Result<Option<LayerNorm>, Error> {
-        let norm = || LayerNorm::new(&builder.at("layer_norm"), self.attention.d_model);
+    /// The norm behind a stack, which only pre-norm needs.
+    pub fn final_norm(&self, builder: &Builder) -> Result<Option<LayerNorm>, Error> {
+        let norm = || self.layer_norm(&builder.at("layer_norm"));
         (self.norm == NormPlacement::Pre).then(norm).transpose()
     }
 }
@@ -92,30 +85,27 @@ impl EncoderLayer {
     }
 }
 
-/// Positions, N layers and, for pre-norm, a norm at the end.
+/// N layers, one on top of the other. What is before them (embeddings, positions) and behind them (a norm for pre-norm) is the
+/// family's own affair.
 #[derive(Debug, Clone)]
 pub struct Encoder {
-    positions: Positions,
     layers: Vec<EncoderLayer>,
-    norm: Option<LayerNorm>,
-    dropout: f32,
 }
 
 impl Encoder {
     /// The whole stack.
     pub fn new(builder: &Builder, config: &StackConfig) -> Result<Encoder, Error> {
-        let positions = config.positions(builder)?;
         let layer = |n| EncoderLayer::new(&builder.at(format_args!("layers.{n}")), config);
-        let layers = (0..config.layers).map(layer).collect::<Result<_, _>>()?;
-        Ok(Encoder { positions, layers, norm: config.final_norm(builder)?, dropout: config.dropout })
+        Ok(Encoder { layers: (0..config.layers).map(layer).collect::<Result<_, _>>()? })
     }
 
-    /// Embedded tokens `[tokens, d_model]` to hidden states of the same shape: the memory of a decoder.
-    pub fn forward(&self, tape: &Tape, x: &Var, sequences: &Sequences) -> Var {
-        sequences.check("encoder", x);
-        let layout = sequences.attending(&**tape.backend(), sequences);
-        let x = tape.dropout(&self.positions.forward(tape, x, &sequences.positions()), self.dropout);
-        let x = self.layers.iter().fold(x, |x, layer| layer.forward(tape, &x, &layout));
-        self.norm.as_ref().map_or(x.clone(), |norm| norm.forward(tape, &x))
+    /// Hidden states `[tokens, d_model]` to hidden states of the same shape; `layout` says what attends to what.
+    pub fn forward(&self, tape: &Tape, x: &Var, layout: &Layout) -> Var {
+        self.layers.iter().fold(x.clone(), |x, layer| layer.forward(tape, &x, layout))
+    }
+
+    /// The layers, the one nearest to the embeddings first.
+    pub fn layers(&self) -> &[EncoderLayer] {
+        &self.layers
     }
 }

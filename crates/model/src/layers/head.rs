@@ -1,18 +1,34 @@
-//! The output: from the last hidden state to tokens, with the table of the embedding or one of its own.
+//! The output: from the last hidden state to classes, such as tokens, with the table of the embedding or one of its own.
 
 use super::{Embedding, EmbeddingConfig, Linear};
 use crate::builder::{Builder, Init};
 use crate::error::Error;
 use attentive_tensor::{Found, Parameter, ProjectionTarget, Tape, Tensor, TokenLists, Var, Wanted};
 
-/// Logits as dot products with the rows of a table, which is that of an embedding if the two are tied, and a bias that is
-/// not learned, if the model has one.
+/// Logits as dot products with the rows of a table, which is that of an embedding if the two are tied, and a bias if the model has
+/// one.
 #[derive(Debug, Clone)]
 pub struct Head {
     table: Parameter,
-    bias: Option<Tensor>,
+    bias: Option<Bias>,
     dense: Option<Linear>,
     classes: usize,
+}
+
+/// What is added to the logits, a number for each row of the table.
+#[derive(Debug, Clone)]
+enum Bias {
+    Fixed(Tensor),
+    Learned(Parameter),
+}
+
+impl Bias {
+    fn var(&self, tape: &Tape) -> Var {
+        match self {
+            Bias::Fixed(bias) => tape.constant(bias.clone()),
+            Bias::Learned(bias) => tape.parameter(bias),
+        }
+    }
 }
 
 impl Head {
@@ -28,6 +44,12 @@ impl Head {
         Head::new(builder, builder.product_parameter("weight", [vocab_size, d_emb], init)?, config)
     }
 
+    /// An output of `classes` classes with a table and a learned bias of its own.
+    pub fn classifier(builder: &Builder, d_model: usize, classes: usize) -> Result<Head, Error> {
+        let table = builder.product_parameter("weight", [classes, d_model], Init::Xavier)?;
+        Head { table, bias: None, dense: None, classes }.with_learned_bias(builder)
+    }
+
     fn new(builder: &Builder, table: Parameter, config: &EmbeddingConfig) -> Result<Head, Error> {
         let &EmbeddingConfig { vocab_size, d_emb, d_model, padding, .. } = config;
         let dense =
@@ -36,14 +58,23 @@ impl Head {
         Ok(Head { table, bias: None, dense, classes })
     }
 
-    /// The same output with this added to the logits, `[vocab_size]`.
+    /// The same output with this added to the logits, `[vocab_size]`; it is not learned.
     pub fn with_bias(self, bias: Tensor) -> Head {
-        Head { bias: Some(bias), ..self }
+        Head { bias: Some(Bias::Fixed(bias)), ..self }
+    }
+
+    /// The same output with a bias that is learned: a number for each row of the table, zeros at first.
+    pub fn with_learned_bias(self, builder: &Builder) -> Result<Head, Error> {
+        let bias = builder.parameter("bias", [self.table.value().shape().rows()], Init::Zeros)?;
+        Ok(Head { bias: Some(Bias::Learned(bias)), ..self })
     }
 
     /// What is added to the logits.
-    pub fn bias(&self) -> Option<&Tensor> {
-        self.bias.as_ref()
+    pub fn bias(&self) -> Option<Tensor> {
+        self.bias.as_ref().map(|bias| match bias {
+            Bias::Fixed(bias) => bias.clone(),
+            Bias::Learned(bias) => bias.value(),
+        })
     }
 
     /// How many tokens are told apart: the first ones of the vocabulary.
@@ -54,7 +85,7 @@ impl Head {
     /// `[tokens, d_model]` to `[tokens, vocab_size]` in f32; only the first [`Head::classes`] columns are classes. They are
     /// to be read: what is learned from goes through [`Head::loss`].
     pub fn logits(&self, tape: &Tape, hidden: &Var) -> Var {
-        let bias = self.bias.clone().map(|bias| tape.constant(bias));
+        let bias = self.bias.as_ref().map(|bias| bias.var(tape));
         tape.logits(&self.reach(tape, hidden), &tape.parameter(&self.table), bias.as_ref())
     }
 
@@ -63,7 +94,7 @@ impl Head {
     /// [`Backend::top_logits`](attentive_tensor::Backend::top_logits).
     pub fn best(&self, tape: &Tape, hidden: &Var, wanted: Wanted, apart: TokenLists) -> Found {
         let (hidden, table) = (self.reach(tape, hidden), tape.parameter(&self.table));
-        tape.backend().top_logits(hidden.value(), table.value(), self.bias.as_ref(), wanted, apart)
+        tape.backend().top_logits(hidden.value(), table.value(), self.bias().as_ref(), wanted, apart)
     }
 
     /// The mean of the label-smoothed cross-entropy over the target tokens, a scalar; logits never exist as a whole.
@@ -71,7 +102,7 @@ impl Head {
         self.partial_loss(tape, hidden, targets, smoothing, targets.shape().len())
     }
 
-    /// What these target tokens add to the mean over `of` tokens, of which they are a part.
+    /// What these target tokens add to the mean over `of` tokens, of which they are a part; those that are negative add nothing.
     pub fn partial_loss(
         &self,
         tape: &Tape,
@@ -81,9 +112,10 @@ impl Head {
         of: usize,
     ) -> Var {
         let scale = 1.0 / of.max(1) as f32;
-        let (classes, bias) = (self.classes, self.bias.as_ref());
-        let target = ProjectionTarget { tokens: targets, classes, bias, smoothing, scale };
-        tape.projection_loss(&self.reach(tape, hidden), &tape.parameter(&self.table), &target)
+        let target = ProjectionTarget { tokens: targets, classes: self.classes, smoothing, scale };
+        let bias = self.bias.as_ref().map(|bias| bias.var(tape));
+        let (hidden, table) = (self.reach(tape, hidden), tape.parameter(&self.table));
+        tape.projection_loss(&hidden, &table, bias.as_ref(), &target)
     }
 
     /// The hidden state in the width of the table.

@@ -3,6 +3,7 @@
 //! Every layer is a struct with its parameters, made by a [`Builder`](crate::Builder), and a `forward` that puts
 //! operations on a [`Tape`](attentive_tensor::Tape). Shapes are those of a packed batch: `[tokens, d]`.
 
+mod activation;
 mod additive;
 mod attention;
 mod cache;
@@ -17,6 +18,7 @@ mod position;
 mod residual;
 mod rows;
 
+pub use activation::{activation_named, name_of_activation};
 pub use additive::AdditiveAttention;
 pub use attention::{
     MultiHeadAttention, MultiHeadConfig, dot_product_attention, scaled_dot_product_attention,
@@ -28,6 +30,6 @@ pub use encoder::{Encoder, EncoderLayer, StackConfig};
 pub use feed_forward::FeedForward;
 pub use head::Head;
 pub use linear::Linear;
-pub use norm::LayerNorm;
+pub use norm::{EPSILON, LayerNorm};
 pub use position::{PositionKind, Positions, sinusoid};
 pub use residual::{NormPlacement, Residual};

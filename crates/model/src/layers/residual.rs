@@ -1,8 +1,6 @@
 //! The residual connection around a sublayer, with its norm.
 
 use super::LayerNorm;
-use crate::builder::Builder;
-use crate::error::Error;
 use attentive_tensor::{Tape, Var};
 
 /// Where the norm stands.
@@ -24,14 +22,9 @@ pub struct Residual {
 }
 
 impl Residual {
-    /// A connection around a sublayer of width `d_model`.
-    pub fn new(
-        builder: &Builder,
-        d_model: usize,
-        placement: NormPlacement,
-        dropout: f32,
-    ) -> Result<Self, Error> {
-        Ok(Residual { norm: LayerNorm::new(builder, d_model)?, placement, dropout })
+    /// A connection around a sublayer, with its norm.
+    pub fn new(norm: LayerNorm, placement: NormPlacement, dropout: f32) -> Residual {
+        Residual { norm, placement, dropout }
     }
 
     /// `x` and what `sublayer` makes of it, `[tokens, d_model]`.

@@ -133,14 +133,15 @@ async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, 
 /// The attentions that are asked for, layer by layer; in each the heads, and then their mean.
 fn looks(ask: &Ask, sizes: &Sizes) -> Result<Vec<Look>, Refusal> {
     let kinds = ask.kinds.clone().unwrap_or_else(|| vec![Kind::Encoder, Kind::Decoder, Kind::Cross]);
-    let heads = ask.heads.clone().unwrap_or_else(|| (0..sizes.h).map(Some).chain([None]).collect());
     let mut looks = Vec::new();
     for (place, &kind) in kinds.iter().enumerate() {
         if kinds[..place].contains(&kind) {
             return Err(Refusal::field("kinds", "a kind can be requested only once"));
         }
+        let count = sizes.heads(kind.into());
+        let heads = ask.heads.clone().unwrap_or_else(|| (0..count).map(Some).chain([None]).collect());
         let layers = ask.layers.clone().unwrap_or_else(|| (0..layer_count(kind, sizes)).collect());
-        if layers.len() > layer_count(kind, sizes) || heads.len() > sizes.h + 1 {
+        if layers.len() > layer_count(kind, sizes) || heads.len() > count + 1 {
             return Err(Refusal::field(
                 "layers",
                 "there are more layers or heads in the request than in the model",
@@ -173,9 +174,10 @@ fn check(look: Look, sizes: &Sizes, inside: &str) -> Result<(), Refusal> {
             format!("there is no layer {}; the model has {layers} layers, counted from 0", look.layer);
         return Err(Refusal::field(field("layer", "layers"), problem));
     }
-    match look.head.filter(|head| *head >= sizes.h) {
+    let heads = sizes.heads(look.kind);
+    match look.head.filter(|head| *head >= heads) {
         Some(head) => {
-            let problem = format!("there is no head {head}; the model has {} heads, counted from 0", sizes.h);
+            let problem = format!("there is no head {head}; the model has {heads} heads, counted from 0");
             Err(Refusal::field(field("head", "heads"), problem))
         }
         None => Ok(()),

@@ -14,7 +14,7 @@ pub use precision::Precision;
 
 use crate::Error;
 use crate::backend::{
-    Backend, Binary, Form, Norm, NormGradients, ProjectionLoss, ProjectionTarget, Raw, Role,
+    Backend, Binary, Form, Learned, Norm, NormGradients, ProjectionLoss, ProjectionTarget, Raw, Role,
 };
 use crate::cache::KeyValueCache;
 use crate::layout::{Layout, Seen};
@@ -26,7 +26,7 @@ use attentive_kernels::gemm::{self, BothWays, Epilogue, Operand, PackedWeights, 
 use attentive_kernels::logits::top_logits;
 use attentive_kernels::optimizer::{self, Adam};
 use attentive_kernels::top::{Found, TokenLists, Wanted};
-use attentive_kernels::{Cpu, Dropout, Random, elementwise, embedding, norm, projection, softmax};
+use attentive_kernels::{Cpu, Dropout, Random, elementwise, embedding, mean, norm, projection, softmax};
 use cache::{CpuCache, Lists};
 use half::{bf16, f16};
 use memory::{Memory, Number, Pool};
@@ -193,15 +193,19 @@ impl Backend for CpuBackend {
     }
 
     fn cast(&self, x: &Tensor, to: DType) -> Tensor {
-        self.profile.time(Share::Elementwise, || match (x.dtype(), to) {
-            (from, to) if from == to => x.clone(),
-            (DType::Bf16, DType::F32) => {
-                self.build(x.shape(), |y| elementwise::widen(&self.cpu, data::<bf16>(x), y))
-            }
-            (DType::F32, DType::Bf16) => self.build(x.shape(), |y: &mut [bf16]| {
-                y.iter_mut().zip(f32s(x)).for_each(|(y, &x)| *y = bf16::from_f32(x));
-            }),
-            (from, to) => panic!("cast: {from:?} does not become {to:?}"),
+        if x.dtype() == to {
+            return x.clone();
+        }
+        self.profile.time(Share::Elementwise, || {
+            by_type!(x, T => match to {
+                DType::F32 => {
+                    self.build(x.shape(), |y: &mut [f32]| elementwise::cast(&self.cpu, data::<T>(x), y))
+                }
+                DType::Bf16 => {
+                    self.build(x.shape(), |y: &mut [bf16]| elementwise::cast(&self.cpu, data::<T>(x), y))
+                }
+                _ => panic!("cast: {x:?} to {to:?}"),
+            })
         })
     }
 
@@ -266,6 +270,24 @@ impl Backend for CpuBackend {
             self.accumulate(into, [cols], |y, accumulate| {
                 by_type!(x, T => elementwise::sum_rows(&self.cpu, data::<T>(x), cols, y, accumulate));
             })
+        })
+    }
+
+    fn mean_rows(&self, x: &Tensor, offsets: &Tensor) -> Tensor {
+        let (d, offsets) = (x.shape().cols(), i32s(offsets));
+        self.profile.time(Share::Elementwise, || {
+            by_type!(x, T => self.build([offsets.len().saturating_sub(1), d], |y| {
+                mean::mean_rows(&self.cpu, data::<T>(x), d, offsets, y);
+            }))
+        })
+    }
+
+    fn mean_rows_backward(&self, dy: &Tensor, offsets: &Tensor, shape: Shape) -> Tensor {
+        assert_eq!(dy.shape().cols(), shape.cols(), "mean_rows_backward: dy {} for {shape}", dy.shape());
+        self.profile.time(Share::Elementwise, || {
+            by_type!(dy, T => self.build(shape, |dx| {
+                mean::mean_rows_backward(&self.cpu, data::<T>(dy), shape.cols(), i32s(offsets), dx);
+            }))
         })
     }
 
@@ -596,22 +618,30 @@ impl Backend for CpuBackend {
         &self,
         hidden: &Tensor,
         table: &Tensor,
+        bias: Option<&Tensor>,
         target: &ProjectionTarget,
-        gradient: bool,
+        learned: Learned,
     ) -> ProjectionLoss {
         let (h, t) = (hidden.shape(), table.shape());
         assert_eq!(h.cols(), t.cols(), "projection_loss: hidden {h} and table {t} do not fit");
         let rule = projection::Projection {
             d: h.cols(),
             classes: target.classes,
-            bias: target.bias.map(f32s),
+            bias: bias.map(f32s),
             smoothing: target.smoothing,
             scale: target.scale,
         };
         self.profile.time(Share::Loss, || {
+            let gradient = learned != Learned::Nothing;
             let mut gradients = gradient.then(|| (self.room(hidden), self.room(table)));
+            let bias = bias.filter(|_| learned == Learned::TableAndBias);
+            let mut dbias = bias.map(|bias| self.room(bias));
             let sum = by_type!(hidden, T => {
-                let into = gradients.as_mut().map(|(dh, dt)| (view_mut::<T>(dh), view_mut(dt)));
+                let into = gradients.as_mut().map(|(dh, dt)| projection::Gradients {
+                    hidden: view_mut::<T>(dh),
+                    table: view_mut(dt),
+                    bias: dbias.as_mut().map(view_mut),
+                });
                 if gradient {
                     pack::<T>(&self.cpu, table);
                 }
@@ -620,7 +650,8 @@ impl Backend for CpuBackend {
             });
             let loss = self.build(Shape::SCALAR, |y| y[0] = sum);
             let gradients = gradients.map(|(dh, dt)| (filled(dh, hidden), filled(dt, table)));
-            ProjectionLoss { loss, gradients }
+            let dbias = dbias.zip(bias).map(|(dbias, bias)| filled(dbias, bias));
+            ProjectionLoss { loss, gradients, dbias }
         })
     }
 

@@ -35,9 +35,8 @@ fn from_the_second_training_step_on_no_memory_is_asked_for() {
             let w = tape.parameter(&w);
             let q = tape.linear(&x, &w, None, Some(Activation::Gelu));
             let y = tape.residual(&x, &tape.attention(&rule(), 0.1, &layout, &q, &x, &x), 0.1);
-            let target =
-                ProjectionTarget { tokens: &ids, classes: 50, bias: None, smoothing: 0.1, scale: 0.1 };
-            let loss = tape.projection_loss(&y, &tape.parameter(&table), &target);
+            let target = ProjectionTarget { tokens: &ids, classes: 50, smoothing: 0.1, scale: 0.1 };
+            let loss = tape.projection_loss(&y, &tape.parameter(&table), None, &target);
             let mut gradients = Gradients::default();
             tape.backward(&loss, &mut gradients);
             drop((x, w, q, y));

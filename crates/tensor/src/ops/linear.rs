@@ -27,8 +27,13 @@ impl Tape {
 impl Tape {
     /// `x · wᵀ + bias` in f32, to be read and not learned from: the way back goes through
     /// [`Tape::projection_loss`](Tape::projection_loss).
+    ///
+    /// # Panics
+    /// If a gradient is to reach an input.
     pub fn logits(&self, x: &Var, w: &Var, bias: Option<&Var>) -> Var {
-        self.constant(self.backend().logits(x.value(), w.value(), bias.map(Var::value)))
+        let logits = self.backend().logits(x.value(), w.value(), bias.map(Var::value));
+        let inputs: Vec<&Var> = [x, w].into_iter().chain(bias).collect();
+        self.without_gradient("logits", logits, &inputs)
     }
 }
 
@@ -65,11 +70,21 @@ mod tests {
         check_gradients("linear without bias", &[&[1, 9], &[4, 9]], |tape, v| {
             tape.linear(&v[0], &v[1], None, None)
         });
-        for activation in [Activation::Relu, Activation::Gelu, Activation::GeluTanh, Activation::Silu] {
+        for activation in Activation::ALL {
             check_gradients(&format!("linear {activation:?}"), &[&[6, 8], &[5, 8], &[5]], |tape, v| {
                 tape.linear(&v[0], &v[1], Some(&v[2]), Some(activation))
             });
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "logits: there is no gradient of it, but one is to reach an input")]
+    fn logits_are_not_learned_from() {
+        let backend = crate::check::backend();
+        let tape = Tape::training(&backend, 0);
+        let x = tape.constant(backend.upload_f32(&[1.0, 2.0], [1, 2]));
+        let w = tape.leaf(backend.upload_f32(&[3.0, 4.0], [1, 2]));
+        tape.logits(&x, &w, None);
     }
 
     #[test]

@@ -1,26 +1,40 @@
 //! The output projection and its loss, as one operation.
 //!
-//! Logits are `hidden · tableᵀ`, and a bias that is not learned where a model has one. Loss and gradients are computed
+//! Logits are `hidden · tableᵀ + bias`, where a model has a bias, learned or not. Loss and gradients are computed
 //! together, some tokens at a time, on the way forward; the way back only hands the gradients on. A matrix of tokens ×
 //! vocabulary never exists.
 
-use crate::backend::{Binary, ProjectionTarget};
+use crate::backend::{Binary, Learned, ProjectionTarget};
 use crate::tape::{Tape, Var};
 
 impl Tape {
-    /// The label-smoothed cross-entropy of `hidden · tableᵀ`, a scalar; `hidden: [tokens, d]`, `table: [vocabulary, d]`.
-    pub fn projection_loss(&self, hidden: &Var, table: &Var, target: &ProjectionTarget) -> Var {
-        let gradient = self.is_training() && (hidden.wants_gradient() || table.wants_gradient());
-        let result = self.backend().projection_loss(hidden.value(), table.value(), target, gradient);
-        let Some((mut dhidden, mut dtable)) = result.gradients else { return self.constant(result.loss) };
-        let (hidden_var, table_var) = (hidden.clone(), table.clone());
-        self.record(result.loss, &[hidden, table], move |back, dy| {
-            if !back.is_one(&dy) {
-                dhidden = back.backend.binary(Binary::Mul, &dhidden, &dy);
-                dtable = back.backend.binary(Binary::Mul, &dtable, &dy);
+    /// The label-smoothed cross-entropy of `hidden · tableᵀ + bias`, a scalar: `hidden: [tokens, d]`, `table: [vocabulary, d]`,
+    /// `bias: [vocabulary]`.
+    pub fn projection_loss(
+        &self,
+        hidden: &Var,
+        table: &Var,
+        bias: Option<&Var>,
+        target: &ProjectionTarget,
+    ) -> Var {
+        let inputs: Vec<&Var> = [hidden, table].into_iter().chain(bias).collect();
+        let wanted = self.is_training() && inputs.iter().any(|input| input.wants_gradient());
+        let learned = match wanted {
+            false => Learned::Nothing,
+            true if bias.is_some_and(Var::wants_gradient) => Learned::TableAndBias,
+            true => Learned::Table,
+        };
+        let (x, w) = (hidden.value(), table.value());
+        let result = self.backend().projection_loss(x, w, bias.map(Var::value), target, learned);
+        let Some((dhidden, dtable)) = result.gradients else { return self.constant(result.loss) };
+        let computed = [(hidden.clone(), dhidden), (table.clone(), dtable)];
+        let computed: Vec<_> = computed.into_iter().chain(bias.cloned().zip(result.dbias)).collect();
+        self.record(result.loss, &inputs, move |back, dy| {
+            let one = back.is_one(&dy);
+            for (var, gradient) in computed {
+                let gradient = if one { gradient } else { back.backend.binary(Binary::Mul, &gradient, &dy) };
+                back.add(&var, gradient);
             }
-            back.add(&hidden_var, dhidden);
-            back.add(&table_var, dtable);
         })
     }
 }
@@ -36,10 +50,16 @@ mod tests {
             check_gradients(&format!("loss {smoothing} {classes}"), &[&[5, 6], &[11, 6]], |tape, v| {
                 let tokens = tape.backend().upload_i32(&[3, 0, -1, 9, 3]);
                 let bias: [f32; 11] = std::array::from_fn(|class| 0.1 * class as f32);
-                let bias = tape.backend().upload_f32(&bias, [11]);
+                let bias = tape.constant(tape.backend().upload_f32(&bias, [11]));
                 let bias = (classes == 10).then_some(&bias);
-                let target = ProjectionTarget { tokens: &tokens, classes, bias, smoothing, scale: 0.25 };
-                tape.projection_loss(&v[0], &v[1], &target)
+                let target = ProjectionTarget { tokens: &tokens, classes, smoothing, scale: 0.25 };
+                tape.projection_loss(&v[0], &v[1], bias, &target)
+            });
+            let shapes: [&[usize]; 3] = [&[5, 6], &[11, 6], &[11]];
+            check_gradients(&format!("loss {smoothing} {classes}, a learned bias"), &shapes, |tape, v| {
+                let tokens = tape.backend().upload_i32(&[3, 0, -1, 9, 3]);
+                let target = ProjectionTarget { tokens: &tokens, classes, smoothing, scale: 0.25 };
+                tape.projection_loss(&v[0], &v[1], Some(&v[2]), &target)
             });
         }
     }
@@ -51,9 +71,8 @@ mod tests {
         let hidden = tape.constant(backend.upload_f32(&[0.0; 12], [4, 3]));
         let table = tape.constant(backend.upload_f32(&[1.0; 30], [10, 3]));
         let tokens = backend.upload_i32(&[1, 2, 3, 4]);
-        let target =
-            ProjectionTarget { tokens: &tokens, classes: 10, bias: None, smoothing: 0.1, scale: 0.25 };
-        let loss = backend.download_f32(tape.projection_loss(&hidden, &table, &target).value())[0];
+        let target = ProjectionTarget { tokens: &tokens, classes: 10, smoothing: 0.1, scale: 0.25 };
+        let loss = backend.download_f32(tape.projection_loss(&hidden, &table, None, &target).value())[0];
         assert!((loss - 10f32.ln()).abs() < 1e-6, "{loss}");
     }
 }

@@ -7,5 +7,6 @@ pub(crate) mod embedding;
 pub(crate) mod linear;
 pub(crate) mod loss;
 pub(crate) mod matmul;
+pub(crate) mod mean;
 pub(crate) mod norm;
 pub(crate) mod softmax;

@@ -1,7 +1,11 @@
 //! The sizes of a Transformer, in the paper's letters.
 
+use crate::builder::Builder;
 use crate::error::Error;
-use crate::layers::{EmbeddingConfig, MultiHeadConfig, NormPlacement, PositionKind, StackConfig};
+use crate::layers::{
+    EPSILON, EmbeddingConfig, MultiHeadConfig, NormPlacement, PositionKind, Positions, StackConfig,
+};
+use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
 use attentive_tensor::Activation;
 
 /// Everything that table 3 of the paper varies, and a little more.
@@ -23,12 +27,16 @@ pub struct TransformerConfig {
     pub d_emb: Option<usize>,
     /// The number of heads.
     pub h: usize,
+    /// The number of heads of the decoder where it is not [`TransformerConfig::h`].
+    pub decoder_h: Option<usize>,
     /// The width of queries and keys in each head; `d_model / h` if none is given.
     pub d_k: Option<usize>,
     /// The width of values in each head; `d_model / h` if none is given.
     pub d_v: Option<usize>,
     /// The width between the two products of the feed-forward network.
     pub d_ff: usize,
+    /// That of the decoder where it is not [`TransformerConfig::d_ff`].
+    pub decoder_d_ff: Option<usize>,
     /// N of the encoder.
     pub encoder_layers: usize,
     /// N of the decoder.
@@ -61,13 +69,8 @@ const PRESETS: [(&str, usize, usize, usize, usize, f32); 4] = [
     ("big", 1024, 16, 4096, 6, 0.3),
 ];
 
-/// What is larger than this is a mistake in a file, or an attempt to use up the memory. The largest models that were
-/// trained are well below.
-const MOST_TOKENS: usize = 1 << 24;
+/// Sinusoids take memory only as far as they are used.
 const MOST_POSITIONS: usize = 1 << 30;
-const WIDEST: usize = 1 << 18;
-const MOST_LAYERS: usize = 1 << 10;
-const MOST_PARAMETERS: u64 = 1 << 34;
 
 impl TransformerConfig {
     /// The sizes called `tiny`, `small`, `base` (the paper's) or `big` (the paper's), with a vocabulary laid out as
@@ -88,9 +91,11 @@ impl TransformerConfig {
             d_model,
             d_emb: None,
             h,
+            decoder_h: None,
             d_k: None,
             d_v: None,
             d_ff,
+            decoder_d_ff: None,
             encoder_layers: n,
             decoder_layers: n,
             dropout,
@@ -114,26 +119,18 @@ impl TransformerConfig {
             ("d_model", self.d_model, WIDEST),
             ("d_emb", self.d_emb.unwrap_or(1), WIDEST),
             ("h", self.h, WIDEST),
+            ("decoder_h", self.decoder_heads(), WIDEST),
             ("d_k", self.d_k.unwrap_or(1), WIDEST),
             ("d_v", self.d_v.unwrap_or(1), WIDEST),
             ("d_ff", self.d_ff, WIDEST),
+            ("decoder_d_ff", self.decoder_d_ff.unwrap_or(1), WIDEST),
             ("encoder_layers", self.encoder_layers, MOST_LAYERS),
             ("decoder_layers", self.decoder_layers, MOST_LAYERS),
             ("max_positions", self.max_positions, MOST_POSITIONS),
         ];
-        for (field, size, most) in sizes {
-            if size == 0 {
-                return Err(Error::config(field, "must be at least 1, not 0"));
-            }
-            if size > most {
-                return Err(Error::config(field, format!("must be at most {most}, not {size}")));
-            }
-        }
-        for (field, p) in [("dropout", self.dropout), ("attention_dropout", self.attention_dropout)] {
-            if !(0.0..1.0).contains(&p) {
-                return Err(Error::config(field, format!("must be from 0 to below 1, not {p}")));
-            }
-        }
+        sizes.into_iter().try_for_each(|(field, size, most)| limits::check_size(field, size, most))?;
+        limits::check_dropout("dropout", self.dropout)?;
+        limits::check_dropout("attention_dropout", self.attention_dropout)?;
         let (source, target) = (self.vocab_size, self.target_vocabulary());
         if self.shared_embeddings && source != target {
             let problem =
@@ -151,16 +148,9 @@ impl TransformerConfig {
                 return Err(Error::config(field, problem));
             }
         }
-        self.attention()?;
-        match self.parameters_of_matrices() {
-            ..=MOST_PARAMETERS => Ok(()),
-            parameters => {
-                let problem = format!(
-                    "the model would have {parameters} parameters; at most {MOST_PARAMETERS} are supported"
-                );
-                Err(Error::config("d_model", problem))
-            }
-        }
+        self.attention(self.h)?;
+        self.attention(self.decoder_heads()).map_err(|error| error.in_words(&[("h", "decoder_h")]))?;
+        limits::check_parameters(self.parameters_of_matrices())
     }
 
     /// How many parameters there are at least: those of embeddings, projections and feed-forward networks.
@@ -168,17 +158,21 @@ impl TransformerConfig {
         let wide = |size: usize| size as u64;
         let product = |factors: &[u64]| factors.iter().fold(1, |a: u64, &b| a.saturating_mul(b));
         let d = wide(self.d_model);
-        let head = |size: Option<usize>| size.map_or(d / wide(self.h), wide);
-        let heads = head(self.d_k).saturating_add(head(self.d_v));
-        let attention = product(&[2, d, wide(self.h), heads]);
-        let feed_forward = product(&[2, d, wide(self.d_ff)]);
-        let layers = [(self.encoder_layers, 1), (self.decoder_layers, 2)];
+        let attention = |h: usize| {
+            let head = |size: Option<usize>| size.map_or(d / wide(h), wide);
+            product(&[2, d, wide(h), head(self.d_k).saturating_add(head(self.d_v))])
+        };
+        let feed_forward = |d_ff: usize| product(&[2, d, wide(d_ff)]);
+        let encoder = attention(self.h).saturating_add(feed_forward(self.d_ff));
+        let decoder = attention(self.decoder_heads())
+            .saturating_mul(2)
+            .saturating_add(feed_forward(self.decoder_d_ff.unwrap_or(self.d_ff)));
+        let layers = [(self.encoder_layers, encoder), (self.decoder_layers, decoder)];
         let tables = if self.shared_embeddings { 1 } else { 2 };
         let table = product(&[tables, wide(self.vocab_size), self.d_emb.map_or(d, wide)]);
-        layers.into_iter().fold(table, |sum, (layers, attentions)| {
-            let layer = attention.saturating_mul(attentions).saturating_add(feed_forward);
-            sum.saturating_add(layer.saturating_mul(wide(layers)))
-        })
+        layers
+            .into_iter()
+            .fold(table, |sum, (layers, layer)| sum.saturating_add(layer.saturating_mul(wide(layers))))
     }
 
     /// How many tokens the target can have: the width of the logits.
@@ -186,8 +180,13 @@ impl TransformerConfig {
         self.target_vocab_size.unwrap_or(self.vocab_size)
     }
 
-    fn attention(&self) -> Result<MultiHeadConfig, Error> {
-        let (d_model, h) = (self.d_model, self.h);
+    /// How many heads the decoder has.
+    pub fn decoder_heads(&self) -> usize {
+        self.decoder_h.unwrap_or(self.h)
+    }
+
+    fn attention(&self, h: usize) -> Result<MultiHeadConfig, Error> {
+        let d_model = self.d_model;
         let config = match (self.d_k, self.d_v) {
             (Some(d_k), Some(d_v)) => {
                 MultiHeadConfig { d_model, h, d_k, d_v, causal: false, window: None, dropout: 0.0 }
@@ -214,16 +213,29 @@ impl TransformerConfig {
         EmbeddingConfig { vocab_size: self.target_vocabulary(), ..self.source_embedding() }
     }
 
-    pub(super) fn stack(&self, layers: usize) -> Result<StackConfig, Error> {
+    pub(super) fn encoder_stack(&self) -> Result<StackConfig, Error> {
         Ok(StackConfig {
-            layers,
-            attention: self.attention()?,
+            layers: self.encoder_layers,
+            attention: self.attention(self.h)?,
             d_ff: self.d_ff,
             activation: self.activation,
             norm: self.norm,
-            positions: self.positions,
-            max_positions: self.max_positions,
+            epsilon: EPSILON,
             dropout: self.dropout,
         })
+    }
+
+    pub(super) fn decoder_stack(&self) -> Result<StackConfig, Error> {
+        Ok(StackConfig {
+            layers: self.decoder_layers,
+            attention: self.attention(self.decoder_heads())?,
+            d_ff: self.decoder_d_ff.unwrap_or(self.d_ff),
+            ..self.encoder_stack()?
+        })
+    }
+
+    /// The positions of the encoder or the decoder that `builder` is inside of.
+    pub(super) fn positions(&self, builder: &Builder) -> Result<Positions, Error> {
+        Positions::new(&builder.at("embed_positions"), self.positions, self.max_positions, self.d_model)
     }
 }

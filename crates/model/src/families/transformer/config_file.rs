@@ -3,18 +3,10 @@
 use super::{Transformer, TransformerConfig};
 use crate::checkpoint::{Staged, StoredType};
 use crate::error::Error;
-use crate::layers::{NormPlacement, PositionKind};
-use attentive_tensor::Activation;
+use crate::families::{ATTENTIVE, CONFIG, ConfigFile, Family, MARIAN};
+use crate::layers::{NormPlacement, PositionKind, activation_named, name_of_activation};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::io::ErrorKind;
 use std::path::Path;
-
-/// Its name.
-pub(super) const CONFIG: &str = "config.json";
-/// What is said of a folder without it: most often the folder itself is misspelt.
-const NO_CONFIG: &str =
-    "no such file; a model is a folder with config.json and model.safetensors or pytorch_model.bin";
 
 /// `config.json`. Fields that Marian does not have are left out where Marian needs none. What is missing is
 /// what transformers' `MarianConfig` takes for it, but a missing size or token is a mistake. What only
@@ -100,16 +92,6 @@ fn a_tenth() -> f32 {
     0.1
 }
 
-const MARIAN: &str = "marian";
-const OWN: &str = "attentive-transformer";
-const ACTIVATIONS: [(&str, Activation); 6] = [
-    ("relu", Activation::Relu),
-    ("gelu", Activation::Gelu),
-    ("gelu_new", Activation::GeluTanh),
-    ("swish", Activation::Silu),
-    ("silu", Activation::Silu),
-    ("tanh", Activation::Tanh),
-];
 const POSITIONS: [(&str, PositionKind); 3] = [
     ("halves", PositionKind::Halves),
     ("interleaved", PositionKind::Interleaved),
@@ -136,28 +118,25 @@ fn name_of<T: Copy + PartialEq>(list: &[(&'static str, T)], value: T) -> String 
 
 /// A mistake in a field of [`TransformerConfig`], by the name that it has in the file.
 fn in_marians_words(error: Error) -> Error {
-    const WORDS: [(&str, &str); 7] = [
+    const WORDS: [(&str, &str); 9] = [
         ("target_vocab_size", "decoder_vocab_size"),
         ("h", "encoder_attention_heads"),
+        ("decoder_h", "decoder_attention_heads"),
         ("d_ff", "encoder_ffn_dim"),
+        ("decoder_d_ff", "decoder_ffn_dim"),
         ("max_positions", "max_position_embeddings"),
         ("pad", "pad_token_id"),
         ("eos", "eos_token_id"),
         ("start", "decoder_start_token_id"),
     ];
-    match error {
-        Error::Config { field, problem } => {
-            let word = WORDS.iter().find(|(ours, _)| *ours == field).map_or(field, |(_, theirs)| theirs);
-            Error::Config { field: word, problem }
-        }
-        other => other,
-    }
+    error.in_words(&WORDS)
 }
 
 /// Why Marian's code cannot compute such a model, whatever the order of its width; none if it can.
 pub(super) fn not_marian(config: &TransformerConfig) -> Option<&'static str> {
-    let (d_model, h) = (config.d_model, config.h);
-    let shared = |d: Option<usize>| d.is_none_or(|d| d * h == d_model);
+    let d_model = config.d_model;
+    let shared = |d: Option<usize>, h: usize| d.is_none_or(|d| d * h == d_model);
+    let divided = |h: usize| d_model.is_multiple_of(h) && shared(config.d_k, h) && shared(config.d_v, h);
     let reasons = [
         (config.norm == NormPlacement::Pre, "it has pre-norm, and Marian has post-norm"),
         (
@@ -165,7 +144,7 @@ pub(super) fn not_marian(config: &TransformerConfig) -> Option<&'static str> {
             "its positional encodings are learned, and Marian's are sinusoids",
         ),
         (
-            !(d_model.is_multiple_of(h) && shared(config.d_k) && shared(config.d_v)),
+            !(divided(config.h) && divided(config.decoder_heads())),
             "the width of its heads is not d_model / h, as Marian needs",
         ),
         (
@@ -185,7 +164,7 @@ impl Config {
         let own = |value| if plain { None } else { value };
         let int8 = Quantization { quant_method: INT8.to_owned(), version: Some(INT8_VERSION) };
         Config {
-            model_type: if plain { MARIAN } else { OWN }.to_owned(),
+            model_type: if plain { MARIAN } else { ATTENTIVE }.to_owned(),
             architectures: if plain { vec!["MarianMTModel".to_owned()] } else { Vec::new() },
             vocab_size: config.vocab_size,
             decoder_vocab_size: Some(config.target_vocabulary()),
@@ -196,10 +175,10 @@ impl Config {
             encoder_layers: config.encoder_layers,
             decoder_layers: config.decoder_layers,
             encoder_attention_heads: config.h,
-            decoder_attention_heads: config.h,
+            decoder_attention_heads: config.decoder_heads(),
             encoder_ffn_dim: config.d_ff,
-            decoder_ffn_dim: config.d_ff,
-            activation_function: name_of(&ACTIVATIONS, config.activation),
+            decoder_ffn_dim: config.decoder_d_ff.unwrap_or(config.d_ff),
+            activation_function: name_of_activation(config.activation).to_owned(),
             dropout: config.dropout,
             attention_dropout: config.attention_dropout,
             normalize_before: config.norm == NormPlacement::Pre,
@@ -224,20 +203,7 @@ impl Config {
 
     /// Reads the file of a folder.
     pub(super) fn load(folder: &Path) -> Result<Config, Error> {
-        let path = folder.join(CONFIG);
-        let text = std::fs::read_to_string(&path).map_err(|source| match source.kind() {
-            ErrorKind::NotFound => Error::Format { path: path.clone(), problem: NO_CONFIG.to_owned() },
-            _ => Error::File { path: path.clone(), source },
-        })?;
-        let wrong = |problem: String| Error::Format { path: path.clone(), problem };
-        let file: Value = serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
-        // Files of other families lack fields that this one has; to name these would mislead.
-        match file["model_type"].as_str() {
-            Some(family) if ![MARIAN, OWN].contains(&family) => {
-                Err(wrong(format!("the model type `{family}` is not supported, only `{MARIAN}` and `{OWN}`")))
-            }
-            _ => serde_json::from_str(&text).map_err(|error| wrong(error.to_string())),
-        }
+        ConfigFile::open(folder)?.read_as(Family::Transformer)
     }
 
     fn stage(&self, folder: &Path) -> Result<Staged, Error> {
@@ -258,14 +224,16 @@ impl Config {
             d_model: self.d_model,
             d_emb: self.d_emb,
             h: self.encoder_attention_heads,
+            decoder_h: Some(self.decoder_attention_heads).filter(|&h| h != self.encoder_attention_heads),
             d_k: self.d_k,
             d_v: self.d_v,
             d_ff: self.encoder_ffn_dim,
+            decoder_d_ff: Some(self.decoder_ffn_dim).filter(|&d_ff| d_ff != self.encoder_ffn_dim),
             encoder_layers: self.encoder_layers,
             decoder_layers: self.decoder_layers,
             dropout: self.dropout,
             attention_dropout: self.attention_dropout,
-            activation: look_up(&ACTIVATIONS, "activation_function", &self.activation_function)?,
+            activation: activation_named("activation_function", &self.activation_function)?,
             norm: if self.normalize_before { NormPlacement::Pre } else { NormPlacement::Post },
             positions: look_up(&POSITIONS, "positions", positions)?,
             max_positions: self.max_position_embeddings,
@@ -279,18 +247,6 @@ impl Config {
 
     /// Names what the file asks for and we do not have.
     fn refuse(&self) -> Result<(), Error> {
-        let same = [
-            ("decoder_attention_heads", self.encoder_attention_heads, self.decoder_attention_heads),
-            ("decoder_ffn_dim", self.encoder_ffn_dim, self.decoder_ffn_dim),
-        ];
-        for (field, encoder, decoder) in same {
-            if encoder != decoder {
-                let problem = format!(
-                    "{decoder} differs from {encoder}, the value of the encoder, which is not supported"
-                );
-                return Err(Error::config(field, problem));
-            }
-        }
         let marian = self.model_type == MARIAN;
         let flags = [
             ("is_encoder_decoder", self.is_encoder_decoder, true),

@@ -8,12 +8,15 @@
 //! biases are few and matter. Tables of learned positions, which are never multiplied, stay in f32 where
 //! matrices become int8.
 
-use super::config_file::{CONFIG, Config, not_marian};
-use super::folder::{Folder, LOGITS_BIAS, WEIGHTS};
+use super::config_file::{Config, not_marian};
+use super::folder::{Folder, LOGITS_BIAS};
 use super::{Transformer, TransformerConfig};
 use crate::builder::Builder;
-use crate::checkpoint::{Checkpoint, Item, SCALE, Staged, Stored, StoredType, if_there, stage_items};
+use crate::checkpoint::{
+    Checkpoint, Item, SCALE, Staged, Stored, StoredType, WEIGHTS, if_there, stage_items,
+};
 use crate::error::Error;
+use crate::families::CONFIG;
 use crate::layers::PositionKind;
 use attentive_tensor::{Backend, Shape};
 use half::bf16;
@@ -98,8 +101,8 @@ pub fn convert(
     let made = !to.exists();
     std::fs::create_dir_all(to).map_err(|source| Error::File { path: to.to_owned(), source })?;
     let converted = work.write(from, to, &pieces, &config).and_then(|()| {
-        let (tensors, bytes_before) = (pieces.len(), length(folder.checkpoint.path())?);
-        Ok(Converted { tensors, bytes_before, bytes: length(&to.join(WEIGHTS))? })
+        let bytes_before = folder.checkpoint.files().map(length).sum::<Result<u64, Error>>()?;
+        Ok(Converted { tensors: pieces.len(), bytes_before, bytes: length(&to.join(WEIGHTS))? })
     });
     if converted.is_err() {
         // Without it the folder is no model, and converting again is not refused.

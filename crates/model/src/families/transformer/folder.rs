@@ -1,20 +1,16 @@
 //! A Transformer as a folder: `config.json` in Marian's words, weights with Marian's names in
 //! `model.safetensors` or, as others wrote them, in `pytorch_model.bin`.
 
-use super::config_file::CONFIG;
 use super::{Transformer, TransformerConfig};
 use crate::builder::Builder;
-use crate::checkpoint::{self, Checkpoint, SCALE, Staged};
+use crate::checkpoint::{self, Checkpoint, SCALE, Staged, WEIGHTS};
 use crate::error::Error;
+use crate::families::CONFIG;
 use crate::layers::{PositionKind, sinusoid};
 use attentive_tensor::{Backend, Shape};
 use std::collections::BTreeSet;
-use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
-
-pub(super) const WEIGHTS: &str = "model.safetensors";
-const TORCH_WEIGHTS: &str = "pytorch_model.bin";
 
 /// Marian adds this to the logits; on padding it keeps the token from ever being produced.
 pub(super) const LOGITS_BIAS: &str = "final_logits_bias";
@@ -38,7 +34,7 @@ impl Folder {
     /// Opens a folder. All that can be told without reading the weights is checked.
     pub fn open(folder: &Path) -> Result<Folder, Error> {
         let mut config = TransformerConfig::load(folder)?;
-        let mut checkpoint = open_weights(folder)?;
+        let mut checkpoint = Checkpoint::of_folder(folder)?;
         // Without tied weights, newer versions of transformers do not share tables either, whatever they call
         // them.
         if !config.tied_output && checkpoint.has(SOURCE) && checkpoint.has(TARGET) {
@@ -94,20 +90,6 @@ impl Folder {
         }
         Ok(model)
     }
-}
-
-fn open_weights(folder: &Path) -> Result<Checkpoint, Error> {
-    if let Some(weights) = Transformer::weights(folder)? {
-        return Ok(weights);
-    }
-    let parts = [WEIGHTS, TORCH_WEIGHTS].map(|file| folder.join(format!("{file}.index.json")));
-    let (path, problem) = match parts.into_iter().find(|index| index.exists()) {
-        Some(index) => {
-            (index, format!("weights in several files are not supported: save them as one {WEIGHTS}"))
-        }
-        None => (folder.join(WEIGHTS), format!("there is neither this file nor {TORCH_WEIGHTS}")),
-    };
-    Err(Error::Format { path, problem })
 }
 
 /// The names of each table, that of the model first.
@@ -192,15 +174,9 @@ impl Transformer {
         Ok(model)
     }
 
-    /// The file of a folder's weights, if there is one.
+    /// The weights of a folder, if there are any.
     pub fn weights(folder: &Path) -> Result<Option<Checkpoint>, Error> {
-        for file in [WEIGHTS, TORCH_WEIGHTS] {
-            match Checkpoint::open(folder.join(file)) {
-                Err(Error::File { source, .. }) if source.kind() == ErrorKind::NotFound => {}
-                opened => return opened.map(Some),
-            }
-        }
-        Ok(None)
+        Checkpoint::find(folder)
     }
 
     /// Writes a model folder; each file is replaced at once or not at all.
@@ -216,7 +192,7 @@ impl Transformer {
     /// Writes the weights as a folder's `model.safetensors` has them, to a file of any name.
     pub fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {
         let vocab_size = self.config().target_vocabulary();
-        let mut bias = self.head.bias().map_or(vec![0.0; vocab_size], |bias| backend.download_f32(bias));
+        let mut bias = self.head.bias().map_or(vec![0.0; vocab_size], |bias| backend.download_f32(&bias));
         if let Some(pad) = self.config().pad {
             bias[pad] = NEVER;
         }

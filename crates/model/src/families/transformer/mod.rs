@@ -17,7 +17,7 @@ pub use convert::{Conversion, Converted, Layout, convert};
 
 use crate::builder::Builder;
 use crate::error::Error;
-use crate::layers::{Branch, Cache, Decoder, Embedding, Encoder, Head};
+use crate::layers::{Branch, Cache, Decoder, Embedding, Encoder, Head, LayerNorm, Positions};
 use crate::sequences::Sequences;
 use attentive_tensor::{Best, Found, Parameter, Tape, Tensor, TokenLists, Var, Wanted};
 
@@ -27,7 +27,10 @@ pub struct Transformer {
     config: TransformerConfig,
     source: Embedding,
     target: Embedding,
+    source_positions: Positions,
     encoder: Encoder,
+    /// Behind the encoder, if its layers have pre-norm.
+    encoder_norm: Option<LayerNorm>,
     decoder: Decoder,
     head: Head,
     parameters: Vec<Parameter>,
@@ -46,10 +49,15 @@ impl Transformer {
             let source = embedding("encoder.embed_tokens", config.source_embedding())?;
             (source, embedding("decoder.embed_tokens", config.target_embedding())?)
         };
+        let (encoder, decoder) = (model.at("encoder"), model.at("decoder"));
+        let (encoder_stack, decoder_stack) = (config.encoder_stack()?, config.decoder_stack()?);
+        // Random first values follow from the order in which parameters are asked for.
         Ok(Transformer {
             config: config.clone(),
-            encoder: Encoder::new(&model.at("encoder"), &config.stack(config.encoder_layers)?)?,
-            decoder: Decoder::new(&model.at("decoder"), &config.stack(config.decoder_layers)?)?,
+            source_positions: config.positions(&encoder)?,
+            encoder: Encoder::new(&encoder, &encoder_stack)?,
+            encoder_norm: encoder_stack.final_norm(&encoder)?,
+            decoder: Decoder::new(&decoder, &decoder_stack, config.positions(&decoder)?)?,
             head: if config.tied_output {
                 Head::tied(&model.at("head"), &target, &config.target_embedding())?
             } else {
@@ -78,7 +86,12 @@ impl Transformer {
 
     /// Source tokens to the memory that the decoder looks at, `[tokens, d_model]`.
     pub fn encode(&self, tape: &Tape, ids: &Tensor, sequences: &Sequences) -> Var {
-        self.encoder.forward(tape, &self.source.forward(tape, ids), sequences)
+        let x = self.source.forward(tape, ids);
+        sequences.check("encoder", &x);
+        let x = self.source_positions.forward(tape, &x, &sequences.positions());
+        let x = tape.dropout(&x, self.config.dropout);
+        let x = self.encoder.forward(tape, &x, &sequences.attending(&**tape.backend(), sequences));
+        self.encoder_norm.as_ref().map_or(x.clone(), |norm| norm.forward(tape, &x))
     }
 
     /// Target tokens so far, all at once, to hidden states, `[tokens, d_model]`.

@@ -1,0 +1,364 @@
+//! The sizes of a BERT, and its `config.json`.
+
+use super::Task;
+use crate::checkpoint::Staged;
+use crate::error::Error;
+use crate::families::{BERT, CONFIG, ConfigFile, Family};
+use crate::layers::{
+    EmbeddingConfig, MultiHeadConfig, NormPlacement, StackConfig, activation_named, name_of_activation,
+};
+use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
+use attentive_tensor::Activation;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What a BERT is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BertConfig {
+    /// The number of tokens.
+    pub vocab_size: usize,
+    /// The width of the model.
+    pub d_model: usize,
+    /// The number of heads of each attention.
+    pub h: usize,
+    /// The width between the two products of the feed-forward network.
+    pub d_ff: usize,
+    /// N, the number of layers.
+    pub layers: usize,
+    /// The function in the feed-forward network, and in the head of masked language models.
+    pub activation: Activation,
+    /// What norms add to the variance.
+    pub epsilon: f32,
+    /// The longest sequence there are positions for.
+    pub max_positions: usize,
+    /// How many kinds of tokens there are: those of the first text, those of the second.
+    pub token_types: usize,
+    /// Dropout of the embedded input and of each sublayer's output.
+    pub dropout: f32,
+    /// Dropout of attention weights.
+    pub attention_dropout: f32,
+    /// Dropout before a classifier; [`BertConfig::dropout`] if none is given.
+    pub classifier_dropout: Option<f32>,
+    /// The standard deviation of random first values.
+    pub deviation: f32,
+    /// The token of padding, which takes no gradient.
+    pub pad: Option<usize>,
+    /// Whether the head of a masked language model has the table of the embeddings; no other head can be loaded.
+    pub tied_output: bool,
+    /// The names of the classes, in order.
+    pub labels: Vec<String>,
+    /// What the classes of a text are, where the configuration says so.
+    pub problem: Option<Problem>,
+}
+
+/// What the classes of a text are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Problem {
+    /// A text has a number for each class.
+    #[serde(rename = "regression")]
+    Regression,
+    /// A text has one class.
+    #[serde(rename = "single_label_classification")]
+    SingleLabel,
+    /// A text has any of the classes.
+    #[serde(rename = "multi_label_classification")]
+    MultiLabel,
+}
+
+/// `config.json`. What is missing is what transformers' `BertConfig` takes for it, but a missing size is a mistake.
+#[derive(Debug, Serialize, Deserialize)]
+struct Config {
+    #[serde(default)]
+    model_type: String,
+    #[serde(default)]
+    architectures: Option<Vec<String>>,
+    vocab_size: usize,
+    hidden_size: usize,
+    num_hidden_layers: usize,
+    num_attention_heads: usize,
+    intermediate_size: usize,
+    #[serde(default = "gelu")]
+    hidden_act: String,
+    #[serde(default = "a_tenth")]
+    hidden_dropout_prob: f32,
+    #[serde(default = "a_tenth")]
+    attention_probs_dropout_prob: f32,
+    #[serde(default)]
+    classifier_dropout: Option<f32>,
+    max_position_embeddings: usize,
+    #[serde(default = "two")]
+    type_vocab_size: usize,
+    #[serde(default = "deviation")]
+    initializer_range: f32,
+    #[serde(default = "epsilon")]
+    layer_norm_eps: f32,
+    #[serde(default = "first")]
+    pad_token_id: Option<usize>,
+    #[serde(default)]
+    position_embedding_type: Option<String>,
+    #[serde(default)]
+    is_decoder: bool,
+    #[serde(default)]
+    add_cross_attention: bool,
+    #[serde(default = "yes")]
+    tie_word_embeddings: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    num_labels: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    id2label: Option<BTreeMap<usize, String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    label2id: Option<BTreeMap<String, usize>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    problem_type: Option<Problem>,
+    #[serde(skip_deserializing)]
+    dtype: Option<&'static str>,
+}
+
+fn gelu() -> String {
+    "gelu".to_owned()
+}
+
+fn a_tenth() -> f32 {
+    0.1
+}
+
+fn two() -> usize {
+    2
+}
+
+fn first() -> Option<usize> {
+    Some(0)
+}
+
+fn deviation() -> f32 {
+    0.02
+}
+
+fn epsilon() -> f32 {
+    1e-12
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What transformers takes where a configuration names no classes.
+fn default_labels(count: usize) -> Vec<String> {
+    (0..count).map(|i| format!("LABEL_{i}")).collect()
+}
+
+impl Config {
+    /// What the file asks for, or the first thing in it that cannot be had.
+    fn read(&self) -> Result<BertConfig, Error> {
+        if let Some(kind) = self.position_embedding_type.as_deref().filter(|kind| *kind != "absolute") {
+            let problem = format!("`{kind}` is not supported, only absolute");
+            return Err(Error::config("position_embedding_type", problem));
+        }
+        let flags = [("is_decoder", self.is_decoder), ("add_cross_attention", self.add_cross_attention)];
+        if let Some((field, _)) = flags.into_iter().find(|(_, asked)| *asked) {
+            return Err(Error::config(field, "true is not supported for this model type, only false"));
+        }
+        let config = BertConfig {
+            vocab_size: self.vocab_size,
+            d_model: self.hidden_size,
+            h: self.num_attention_heads,
+            d_ff: self.intermediate_size,
+            layers: self.num_hidden_layers,
+            activation: activation_named("hidden_act", &self.hidden_act)?,
+            epsilon: self.layer_norm_eps,
+            max_positions: self.max_position_embeddings,
+            token_types: self.type_vocab_size,
+            dropout: self.hidden_dropout_prob,
+            attention_dropout: self.attention_probs_dropout_prob,
+            classifier_dropout: self.classifier_dropout,
+            deviation: self.initializer_range,
+            pad: self.pad_token_id,
+            tied_output: self.tie_word_embeddings,
+            labels: self.labels()?,
+            problem: self.problem_type,
+        };
+        config.check().map_err(in_their_words)?;
+        Ok(config)
+    }
+
+    /// The names of the classes: two without a name where the file says nothing, as in transformers.
+    fn labels(&self) -> Result<Vec<String>, Error> {
+        let Some(names) = &self.id2label else {
+            let count = self.num_labels.unwrap_or(2);
+            // Before so many names are made.
+            limits::check_size("num_labels", count, WIDEST)?;
+            return Ok(default_labels(count));
+        };
+        if !names.keys().copied().eq(0..names.len()) {
+            let problem = "must have a name for each class, counted from 0 without gaps";
+            return Err(Error::config("id2label", problem));
+        }
+        if self.num_labels.is_some_and(|count| count != names.len()) {
+            let problem = format!("{} classes have names in id2label", names.len());
+            return Err(Error::config("num_labels", problem));
+        }
+        Ok(names.values().cloned().collect())
+    }
+
+    /// The file of a model for a task.
+    fn of(config: &BertConfig, task: Task) -> Config {
+        let labels = task.has_labels().then_some(&config.labels);
+        Config {
+            model_type: BERT.to_owned(),
+            architectures: Some(vec![task.architecture().to_owned()]),
+            vocab_size: config.vocab_size,
+            hidden_size: config.d_model,
+            num_hidden_layers: config.layers,
+            num_attention_heads: config.h,
+            intermediate_size: config.d_ff,
+            hidden_act: name_of_activation(config.activation).to_owned(),
+            hidden_dropout_prob: config.dropout,
+            attention_probs_dropout_prob: config.attention_dropout,
+            classifier_dropout: config.classifier_dropout,
+            max_position_embeddings: config.max_positions,
+            type_vocab_size: config.token_types,
+            initializer_range: config.deviation,
+            layer_norm_eps: config.epsilon,
+            pad_token_id: config.pad,
+            position_embedding_type: Some("absolute".to_owned()),
+            is_decoder: false,
+            add_cross_attention: false,
+            tie_word_embeddings: config.tied_output,
+            // transformers counts id2label.
+            num_labels: None,
+            id2label: labels.map(|labels| labels.iter().cloned().enumerate().collect()),
+            label2id: labels.map(|labels| labels.iter().cloned().zip(0..).collect()),
+            problem_type: config.problem.filter(|_| labels.is_some()),
+            dtype: Some("float32"),
+        }
+    }
+}
+
+/// A mistake in a field of [`BertConfig`], by the name that it has in the file.
+fn in_their_words(error: Error) -> Error {
+    const WORDS: [(&str, &str); 14] = [
+        ("d_model", "hidden_size"),
+        ("h", "num_attention_heads"),
+        ("d_ff", "intermediate_size"),
+        ("layers", "num_hidden_layers"),
+        ("epsilon", "layer_norm_eps"),
+        ("max_positions", "max_position_embeddings"),
+        ("token_types", "type_vocab_size"),
+        ("dropout", "hidden_dropout_prob"),
+        ("attention_dropout", "attention_probs_dropout_prob"),
+        ("deviation", "initializer_range"),
+        ("pad", "pad_token_id"),
+        ("tied_output", "tie_word_embeddings"),
+        ("labels", "id2label"),
+        ("problem", "problem_type"),
+    ];
+    error.in_words(&WORDS)
+}
+
+impl BertConfig {
+    /// BERT base: 12 layers of width 768 with 12 heads, 110 million parameters with its 30 522 tokens; two classes without names.
+    pub fn base(vocab_size: usize) -> BertConfig {
+        BertConfig {
+            vocab_size,
+            d_model: 768,
+            h: 12,
+            d_ff: 3072,
+            layers: 12,
+            activation: Activation::Gelu,
+            epsilon: epsilon(),
+            max_positions: 512,
+            token_types: 2,
+            dropout: 0.1,
+            attention_dropout: 0.1,
+            classifier_dropout: None,
+            deviation: deviation(),
+            pad: Some(0),
+            tied_output: true,
+            labels: default_labels(2),
+            problem: None,
+        }
+    }
+
+    /// Reads the `config.json` of a folder.
+    pub fn load(folder: &Path) -> Result<BertConfig, Error> {
+        let file: Config = ConfigFile::open(folder)?.read_as(Family::Bert)?;
+        file.read().map_err(|error| Error::Format { path: folder.join(CONFIG), problem: error.to_string() })
+    }
+
+    /// Writes the `config.json` of a folder, of a model for a task, beside the old one.
+    pub fn stage(&self, folder: &Path, task: Task) -> Result<Staged, Error> {
+        let text = serde_json::to_string_pretty(&Config::of(self, task)).expect("a plain structure") + "\n";
+        Staged::new(&folder.join(CONFIG), text.as_bytes())
+    }
+
+    /// Whether such a model can be.
+    pub fn check(&self) -> Result<(), Error> {
+        let sizes = [
+            ("vocab_size", self.vocab_size, MOST_TOKENS),
+            ("d_model", self.d_model, WIDEST),
+            ("h", self.h, WIDEST),
+            ("d_ff", self.d_ff, WIDEST),
+            ("layers", self.layers, MOST_LAYERS),
+            ("max_positions", self.max_positions, MOST_TOKENS),
+            ("token_types", self.token_types, WIDEST),
+            ("labels", self.labels.len(), WIDEST),
+        ];
+        sizes.into_iter().try_for_each(|(field, size, most)| limits::check_size(field, size, most))?;
+        let classifier = ("classifier_dropout", self.classifier_dropout.unwrap_or(0.0));
+        for (field, p) in
+            [("dropout", self.dropout), ("attention_dropout", self.attention_dropout), classifier]
+        {
+            limits::check_dropout(field, p)?;
+        }
+        for (field, number) in [("epsilon", self.epsilon), ("deviation", self.deviation)] {
+            if !(number.is_finite() && number >= 0.0) {
+                return Err(Error::config(field, format!("must be at least 0, not {number}")));
+            }
+        }
+        if let Some(pad) = self.pad.filter(|&pad| pad >= self.vocab_size) {
+            let problem = format!("token {pad} must be below vocab_size {}", self.vocab_size);
+            return Err(Error::config("pad", problem));
+        }
+        self.stack()?;
+        let wide = |size: usize| size as u64;
+        let (d, layers) = (wide(self.d_model), wide(self.layers));
+        let tables = [self.vocab_size, self.max_positions, self.token_types].map(wide).iter().sum::<u64>();
+        let layer = d.saturating_mul(4 * d + 2 * wide(self.d_ff));
+        limits::check_parameters(tables.saturating_mul(d).saturating_add(layers.saturating_mul(layer)))
+    }
+
+    /// The number of classes.
+    pub fn classes(&self) -> usize {
+        self.labels.len()
+    }
+
+    /// What the classes of a text are: as transformers tells it, a single class means a number.
+    pub fn problem(&self) -> Problem {
+        let one = if self.classes() == 1 { Problem::Regression } else { Problem::SingleLabel };
+        self.problem.unwrap_or(one)
+    }
+
+    pub(super) fn embedding(&self) -> EmbeddingConfig {
+        EmbeddingConfig {
+            vocab_size: self.vocab_size,
+            d_emb: self.d_model,
+            d_model: self.d_model,
+            padding: self.pad,
+            scaled: false,
+        }
+    }
+
+    pub(super) fn stack(&self) -> Result<StackConfig, Error> {
+        let attention = MultiHeadConfig::new(self.d_model, self.h)?;
+        Ok(StackConfig {
+            layers: self.layers,
+            attention: MultiHeadConfig { dropout: self.attention_dropout, ..attention },
+            d_ff: self.d_ff,
+            activation: self.activation,
+            norm: NormPlacement::Post,
+            epsilon: self.epsilon,
+            dropout: self.dropout,
+        })
+    }
+}

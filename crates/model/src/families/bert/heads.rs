@@ -1,0 +1,131 @@
+//! The heads of a BERT: what is made of its hidden states.
+
+use super::{Batch, Bert, BertConfig, Problem, Task};
+use crate::builder::Builder;
+use crate::error::Error;
+use crate::layers::{Embedding, EmbeddingConfig, Head, LayerNorm, Linear};
+use crate::sequences::Sequences;
+use attentive_tensor::{Activation, Tape, Var};
+
+/// The head of a task, if it has one.
+#[derive(Debug, Clone)]
+pub(super) enum Output {
+    None,
+    MaskedLm(MaskedLm),
+    Classes(Head),
+}
+
+impl Output {
+    /// The head of a task with the parameters that `builder` gives it; `tokens` is the table that a masked language model shares.
+    pub fn new(
+        builder: &Builder,
+        config: &BertConfig,
+        task: Task,
+        tokens: &Embedding,
+    ) -> Result<Output, Error> {
+        let classes = || Head::classifier(&builder.at("classifier"), config.d_model, config.classes());
+        Ok(match task {
+            Task::Hidden => Output::None,
+            Task::MaskedLm => Output::MaskedLm(MaskedLm::new(&builder.at("masked_lm"), config, tokens)?),
+            Task::SequenceClassification | Task::TokenClassification => Output::Classes(classes()?),
+        })
+    }
+}
+
+/// `logits = norm(activation(W·x + b))·tableᵀ + bias`: tokens from hidden states, with the table of the embeddings and a bias that is
+/// learned.
+#[derive(Debug, Clone)]
+pub(super) struct MaskedLm {
+    dense: Linear,
+    activation: Activation,
+    norm: LayerNorm,
+    head: Head,
+}
+
+impl MaskedLm {
+    fn new(builder: &Builder, config: &BertConfig, tokens: &Embedding) -> Result<MaskedLm, Error> {
+        let d = config.d_model;
+        // Every token can stand behind a mask, padding too: a bias has a number for each.
+        let table = EmbeddingConfig { padding: None, ..config.embedding() };
+        Ok(MaskedLm {
+            dense: Linear::new(&builder.at("dense"), d, d)?,
+            activation: config.activation,
+            norm: LayerNorm::new(&builder.at("norm"), d, config.epsilon)?,
+            head: Head::tied(builder, tokens, &table)?.with_learned_bias(builder)?,
+        })
+    }
+
+    /// Hidden states as the table of tokens expects them, `[rows, d_model]`.
+    fn transform(&self, tape: &Tape, hidden: &Var) -> Var {
+        self.norm.forward(tape, &self.dense.forward_with(tape, hidden, Some(self.activation)))
+    }
+}
+
+impl Bert {
+    /// Logits from the hidden states of all tokens: `[tokens, vocab_size]` of a masked language model, `[sequences, classes]` of
+    /// texts, `[tokens, classes]` of tokens. They are to be read: what is learned from goes through [`Bert::loss`].
+    pub fn logits(&self, tape: &Tape, hidden: &Var, sequences: &Sequences) -> Result<Var, Error> {
+        match &self.output {
+            Output::None => Err(no_head()),
+            Output::MaskedLm(masked) => Ok(masked.head.logits(tape, &masked.transform(tape, hidden))),
+            Output::Classes(head) => Ok(head.logits(tape, &self.features(tape, hidden, sequences)?)),
+        }
+    }
+
+    /// [`Bert::logits`] of some rows of the hidden states alone, such as those of masks.
+    pub fn logits_of_rows(&self, tape: &Tape, hidden: &Var, rows: &[i32]) -> Result<Var, Error> {
+        let rows = tape.embedding(hidden, &tape.backend().upload_i32(rows), 1.0, None);
+        match &self.output {
+            Output::MaskedLm(masked) => Ok(masked.head.logits(tape, &masked.transform(tape, &rows))),
+            Output::Classes(head) if self.task == Task::TokenClassification => Ok(head.logits(tape, &rows)),
+            _ => Err(no_head()),
+        }
+    }
+
+    /// What a classifier sees: a row for each text, or for each token.
+    fn features(&self, tape: &Tape, hidden: &Var, sequences: &Sequences) -> Result<Var, Error> {
+        let features = match self.task {
+            Task::SequenceClassification => self.pooled(tape, hidden, sequences).ok_or_else(no_head)?,
+            _ => hidden.clone(),
+        };
+        Ok(tape.dropout(&features, self.config.classifier_dropout.unwrap_or(self.config.dropout)))
+    }
+
+    /// The cross-entropy of a batch, the mean over its labels: a label for each text where texts are classified, and else for each
+    /// token. A negative label leaves its text or token out.
+    pub fn loss(&self, tape: &Tape, batch: &Batch, labels: &[i32]) -> Result<Var, Error> {
+        self.partial_loss(tape, batch, labels, labels.iter().filter(|label| **label >= 0).count())
+    }
+
+    /// What a batch adds to the mean over the `of` labels of several batches: their gradients add up to the one that a single
+    /// batch of all of them would have.
+    pub fn partial_loss(&self, tape: &Tape, batch: &Batch, labels: &[i32], of: usize) -> Result<Var, Error> {
+        if self.task == Task::SequenceClassification && self.config.problem() != Problem::SingleLabel {
+            let problem = "only single_label_classification, with two classes at least, can be learned";
+            return Err(Error::config("problem_type", problem));
+        }
+        let hidden = self.encode(tape, batch);
+        match &self.output {
+            Output::None => Err(no_head()),
+            Output::MaskedLm(masked) => {
+                // The others would be computed for nothing: there are as many logits as tokens in the vocabulary.
+                let rows = |wanted: fn(usize, i32) -> i32| {
+                    let labelled = labels.iter().enumerate().filter(|(_, label)| **label >= 0);
+                    let rows: Vec<i32> = labelled.map(|(row, &label)| wanted(row, label)).collect();
+                    tape.backend().upload_i32(&rows)
+                };
+                let hidden = tape.embedding(&hidden, &rows(|row, _| row as i32), 1.0, None);
+                let transformed = masked.transform(tape, &hidden);
+                Ok(masked.head.partial_loss(tape, &transformed, &rows(|_, label| label), 0.0, of))
+            }
+            Output::Classes(head) => {
+                let features = self.features(tape, &hidden, &batch.sequences)?;
+                Ok(head.partial_loss(tape, &features, &tape.backend().upload_i32(labels), 0.0, of))
+            }
+        }
+    }
+}
+
+fn no_head() -> Error {
+    Error::config("architectures", "the model has no head for this task")
+}
