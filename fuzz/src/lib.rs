@@ -36,13 +36,14 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 16] = [
+pub const TARGETS: [Target; 17] = [
     Target { name: "safetensors", start: weights::safetensors, mutations: 4000 },
     Target { name: "zip", start: weights::zip, mutations: 4000 },
     Target { name: "pickle", start: weights::pickle, mutations: 4000 },
     Target { name: "sentencepiece", start: tokenizer::sentencepiece, mutations: 1000 },
     Target { name: "tokenizer_json", start: tokenizer::tokenizer_json, mutations: 1000 },
     Target { name: "vocab", start: tokenizer::vocab, mutations: 1000 },
+    Target { name: "vocab_txt", start: tokenizer::vocab_txt, mutations: 1000 },
     Target { name: "config", start: model::config, mutations: 1000 },
     Target { name: "bert_config", start: model::bert_config, mutations: 1000 },
     Target { name: "index", start: weights::index, mutations: 2000 },

@@ -2,10 +2,15 @@
 
 use crate::Reader;
 use crate::scratch::Scratch;
-use attentive_text::tokenizer::{Side, Tokenizer};
+use attentive_text::tokenizer::{Input, Side, Tokenizer};
 
-const TEXTS: [&str; 5] =
-    ["", "A dog runs.", "  ein  Löwe 狮子 e\u{301}\u{fb01}", "\0<pad></s><unk>\u{7}", ">>de<< ab\n\tab"];
+const TEXTS: [&str; 5] = [
+    "",
+    "A dog runs.",
+    "  ein  Löwe 狮子 e\u{301}\u{fb01}",
+    "\0<pad></s><unk>[MASK][SEP]\u{7}",
+    ">>de<< ab\n\tab",
+];
 
 /// `source.spm`, with a vocabulary and the other model as they should be.
 pub(crate) fn sentencepiece() -> Reader {
@@ -26,6 +31,21 @@ pub(crate) fn tokenizer_json() -> Reader {
     })
 }
 
+/// BERT's `vocab.txt`. If the first line is an object, it is `tokenizer_config.json`.
+pub(crate) fn vocab_txt() -> Reader {
+    let scratch = Scratch::new("vocab_txt");
+    Box::new(move |input| {
+        let end = input.iter().position(|&byte| byte == b'\n').unwrap_or(input.len());
+        let (config, vocab) = match input {
+            [b'{', ..] => (&input[..end], &input[(end + 1).min(input.len())..]),
+            _ => (&b"{}"[..], input),
+        };
+        scratch.write("tokenizer_config.json", config);
+        scratch.write("vocab.txt", vocab);
+        load(&scratch)
+    })
+}
+
 fn in_folder_of_marian(name: &'static str) -> Reader {
     let scratch = Scratch::copy_of(name, "golden/text/marian");
     Box::new(move |input| {
@@ -38,6 +58,9 @@ fn load(scratch: &Scratch) -> bool {
     let Ok(tokenizer) = Tokenizer::load(scratch.folder()) else { return false };
     use_all(&tokenizer);
     use_all(&tokenizer.special_tokens_as_text());
+    if let Ok(tokenizer) = Tokenizer::load(scratch.folder()) {
+        let _ = tokenizer.special_tokens_but_mask_as_text().map(|tokenizer| use_all(&tokenizer));
+    }
     true
 }
 
@@ -49,7 +72,14 @@ fn use_all(tokenizer: &Tokenizer) {
                 let _ = tokenizer.decode(&ids);
             }
         }
-        let _ = tokenizer.vocabulary_size(side);
+        let inputs = [Input::Text(TEXTS[2]), Input::Pair(TEXTS[1], TEXTS[3]), Input::Words(&TEXTS)];
+        for (input, limit) in inputs.into_iter().flat_map(|input| [(input, None), (input, Some(5))]) {
+            if let Ok(encoding) = tokenizer.encode_input(input, limit) {
+                assert!(limit.is_none_or(|limit| encoding.len() <= limit), "the limit is kept");
+                let _ = (encoding.first_of_words(3), encoding.special_tokens_mask());
+            }
+        }
+        let _ = (tokenizer.vocabulary_size(side), tokenizer.mask());
         for id in [0, 1, 7, u32::MAX] {
             let _ = (tokenizer.piece(id, side), tokenizer.decode(&[id, id]));
         }

@@ -46,6 +46,6 @@ macro_rules! targets {
 }
 
 targets! {
-    safetensors zip pickle sentencepiece tokenizer_json vocab config bert_config index generation_config train_toml
-    state metrics corpus http html
+    safetensors zip pickle sentencepiece tokenizer_json vocab vocab_txt config bert_config index generation_config
+    train_toml state metrics corpus http html
 }

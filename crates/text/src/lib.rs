@@ -1,4 +1,4 @@
-//! Text to tokens and back, sentences of text and of HTML, and scores of text. This crate knows no tensor.
+//! Text to tokens and back, sentences of text and of HTML, and scores of text, classes and tags. This crate knows no tensor.
 
 pub mod encoding;
 pub mod html;

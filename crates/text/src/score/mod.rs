@@ -1,4 +1,7 @@
-//! How good a translation is: BLEU, chrF, chrF++ and TER, equal to sacreBLEU's.
+//! How good an answer is. Translations: BLEU, chrF, chrF++ and TER, equal to sacreBLEU's. Classes: accuracy, precision, recall and F1
+//! ([`ClassScores`]), equal to scikit-learn's. Tags: the F1 of spans ([`SpanScores`]), equal to seqeval's.
+//!
+//! # Translations
 //!
 //! Every score is made in two steps, as in sacreBLEU: [`Counts`] of each segment (a line of the hypothesis
 //! with its references), and a formula over the sum of them. The counts can be summed over other choices of
@@ -18,17 +21,21 @@
 pub mod bleu;
 pub mod bootstrap;
 pub mod chrf;
+mod classes;
 mod edit_distance;
 mod lines;
 mod ngrams;
 mod segments;
 mod signature;
+mod spans;
 pub mod ter;
 pub mod tokenize;
 
+pub use classes::{ClassScores, Measures, Tallies, Tally};
 pub use lines::Lines;
 pub use segments::{Counted, Counts, Segments};
 pub use signature::{Resampling, Signatures};
+pub use spans::{Span, SpanScores, spans};
 pub use tokenize::Tokenize;
 
 use std::path::PathBuf;

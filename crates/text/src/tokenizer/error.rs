@@ -60,6 +60,22 @@ pub enum Error {
     /// A text that the tokenizer cannot express, or ids that it cannot join.
     #[error("the tokenizer failed: {0}")]
     Pipeline(String),
+    /// A tokenizer that does not say which tokens stand around a text.
+    #[error("{kind} has no template for one or two texts: an encoder needs tokenizer.json or vocab.txt")]
+    NoTemplate {
+        /// What it is.
+        kind: &'static str,
+    },
+    /// A limit that the template fills.
+    #[error(
+        "{limit} tokens leave no room for text: the special tokens around it are {template} already; allow more tokens"
+    )]
+    Limit {
+        /// How many tokens there may be.
+        limit: usize,
+        /// How many the template has.
+        template: usize,
+    },
     /// Nothing to learn pieces from.
     #[error("there are no words in {0} to train a tokenizer on")]
     Empty(String),

@@ -13,17 +13,37 @@
 //! assert_eq!(tokenizer.decode(&ids)?, "A dog runs.");
 //! # Ok::<(), attentive_text::tokenizer::Error>(())
 //! ```
+//!
+//! An encoder such as BERT needs more than ids. [`Tokenizer::encode_input`] takes one text, two, or words that are split already,
+//! and gives token types as well, and for each token the text, the word and the bytes that it comes from.
+//!
+//! ```no_run
+//! use attentive_text::tokenizer::{Input, Tokenizer};
+//!
+//! let tokenizer = Tokenizer::load("all-MiniLM-L6-v2")?;
+//! let (premise, hypothesis) = ("A dog runs.", "An animal moves.");
+//! let encoding = tokenizer.encode_input(Input::Pair(premise, hypothesis), Some(512))?;
+//! let first = encoding.sources[1].expect("behind [CLS]");
+//! assert_eq!(&premise[first.begin..first.end], "A");
+//! assert_eq!(encoding.cut, [0, 0]);
+//! # Ok::<(), attentive_text::tokenizer::Error>(())
+//! ```
 
+mod bert;
+mod bounds;
+mod encoding;
 mod error;
 mod files;
 mod guard;
 mod marian;
+mod names;
 mod pipeline;
 mod sentencepiece;
 mod special;
 pub mod train;
 mod words;
 
+pub use encoding::{Encoding, Input, Source};
 pub use error::Error;
 pub use guard::panic_is_caught;
 pub use special::Special;
@@ -114,6 +134,16 @@ impl Tokenizer {
         self
     }
 
+    /// Reads special tokens that are written in a text as text, all but the mask (`[MASK]`): whoever writes that asks what belongs
+    /// there.
+    pub fn special_tokens_but_mask_as_text(mut self) -> Result<Tokenizer, Error> {
+        match &mut self.kind {
+            Kind::Pipeline(pipeline) => pipeline.read_special_but_mask_as_text()?,
+            Kind::SentencePiece(_) | Kind::Marian(_) => return Ok(self.special_tokens_as_text()),
+        }
+        Ok(self)
+    }
+
     /// Saves it into a folder, under the names that [`Tokenizer::load`] looks for. A tokenizer with the same
     /// files is replaced; one with others is refused, because they would be taken for this one's.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<(), Error> {
@@ -139,6 +169,17 @@ impl Tokenizer {
     /// SentencePiece and GPT-2.
     pub fn encode(&self, text: &str, side: Side) -> Result<Vec<u32>, Error> {
         self.encode_skipping(text, side, None)
+    }
+
+    /// The tokens of one text, two texts or a list of words, with token types and where each comes from, in the template of the
+    /// tokenizer. If there are more than `limit`, tokens at the end of the longer text are cut off, and counted in
+    /// [`Encoding::cut`]; if the template alone fills the limit, that is an error. SentencePiece models and Marian folders have no
+    /// template, which is an error too.
+    pub fn encode_input(&self, input: Input<'_>, limit: Option<usize>) -> Result<Encoding, Error> {
+        match &self.kind {
+            Kind::Pipeline(pipeline) => pipeline.encode_input(input, limit),
+            Kind::SentencePiece(_) | Kind::Marian(_) => Err(Error::NoTemplate { kind: self.description() }),
+        }
     }
 
     /// What [`Tokenizer::encode`] gives if `skip`, asked at each merge, skips some: BPE-dropout, by which a model
@@ -246,6 +287,14 @@ impl Tokenizer {
             Kind::SentencePiece(model) => model.special(),
             Kind::Marian(marian) => marian.vocabulary(side).special(),
             Kind::Pipeline(pipeline) => pipeline.special(),
+        }
+    }
+
+    /// The id of the mask, `[MASK]` for BERT, if there is one.
+    pub fn mask(&self) -> Option<u32> {
+        match &self.kind {
+            Kind::Pipeline(pipeline) => pipeline.mask(),
+            Kind::SentencePiece(_) | Kind::Marian(_) => None,
         }
     }
 

@@ -7,12 +7,15 @@
 //!
 //! A file may be anybody's. What the crate would panic on, or take all memory for, is an error here.
 
+use super::bert::{self, added};
+use super::bounds::refuse_bombs;
+use super::encoding::{Encoding, Input, Source};
 use super::error::Error;
 use super::files;
 use super::guard::guarded;
 use super::marian;
+use super::names::Names;
 use super::special::Special;
-use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::path::Path;
@@ -23,8 +26,11 @@ use tokenizers::Tokenizer as Tokens;
 pub(crate) struct Pipeline {
     tokens: Box<Tokens>,
     special: Special,
+    mask: Option<u32>,
     /// How many ids there are, those included that no token has.
     size: usize,
+    /// Whether a text that is too long loses its beginning.
+    cuts_left: bool,
     /// Tokens that no text has, if those that are written in a text are to be text.
     never_text: Option<HashSet<u32>>,
 }
@@ -74,11 +80,11 @@ impl Pipeline {
     pub(crate) fn load_bert(vocab: &Path) -> Result<Pipeline, Error> {
         let names = Names::load(vocab)?;
         let text = files::read_text(vocab)?;
-        let vocabulary: Value =
-            text.lines().zip(0u32..).map(|(token, id)| (token.to_owned(), json!(id))).collect();
         let lowercase = names.flag("do_lower_case", true);
-        let json = bert(&vocabulary, &names, lowercase).map_err(|problem| Error::format(vocab, problem))?;
-        Pipeline::new(&json.to_string(), &names).map_err(|problem| Error::format(vocab, problem))
+        let json = bert::vocabulary(&text, MOST_IDS)
+            .and_then(|vocabulary| bert::pipeline(&vocabulary, &names, lowercase));
+        let pipeline = json.and_then(|json| Pipeline::new(&json.to_string(), &names));
+        pipeline.map_err(|problem| Error::format(vocab, problem))
     }
 
     /// The pipeline of a `tokenizer.json`.
@@ -88,6 +94,9 @@ impl Pipeline {
             let mut tokens: Tokens = json.parse()?;
             tokens.with_padding(None);
             tokens.with_truncation(None)?;
+            if let Some(normalizer) = bert::normalizer(tokens.get_normalizer(), names) {
+                tokens.with_normalizer(Some(normalizer))?;
+            }
             // Some files panic only when they are used. One that does not know these words is none of them.
             let _ = tokens.encode_fast("A text.", true);
             Ok(tokens)
@@ -105,7 +114,9 @@ impl Pipeline {
             pad: id(&names.pad, &["<pad>", "[PAD]"]),
             unk: id(&names.unk, &["<unk>", "[UNK]"]),
         };
-        Ok(Pipeline { tokens: Box::new(tokens), special, size, never_text: None })
+        let mask = id(&names.mask, &["[MASK]", "<mask>"]);
+        let cuts_left = names.config["truncation_side"] == "left";
+        Ok(Pipeline { tokens: Box::new(tokens), special, mask, size, cuts_left, never_text: None })
     }
 
     /// Reads special tokens that are written in a text as text.
@@ -118,6 +129,31 @@ impl Pipeline {
         self.never_text = Some(never.collect());
     }
 
+    /// Reads special tokens that are written in a text as text, but the mask as the mask.
+    pub(crate) fn read_special_but_mask_as_text(&mut self) -> Result<(), Error> {
+        if let Some(mask) = self.mask {
+            // The crate reads all special tokens as text or none. A mask that is not special to it is found in any case.
+            let wrong = |error: serde_json::Error| Error::Pipeline(error.to_string());
+            let mut json: Value = serde_json::from_slice(&self.json()?).map_err(wrong)?;
+            let content = self.piece(mask).unwrap_or_default();
+            let token = json!({"id": mask, "content": content, "single_word": false, "lstrip": false, "rstrip": false,
+                               "normalized": false, "special": false});
+            if let Some(added) = json["added_tokens"].as_array_mut() {
+                match added.iter_mut().find(|token| token["id"] == mask) {
+                    Some(token) => token["special"] = json!(false),
+                    None => added.push(token),
+                }
+            }
+            let tokens = guarded(|| json.to_string().parse::<Tokens>()).map_err(Error::Pipeline)?;
+            *self.tokens = tokens.map_err(|error| Error::Pipeline(error.to_string()))?;
+        }
+        self.read_special_as_text();
+        if let (Some(never), Some(mask)) = (&mut self.never_text, self.mask) {
+            never.remove(&mask);
+        }
+        Ok(())
+    }
+
     /// Its `tokenizer.json`.
     pub(crate) fn json(&self) -> Result<Vec<u8>, Error> {
         Ok(self.call(|tokens| tokens.to_string(true))?.into_bytes())
@@ -125,6 +161,10 @@ impl Pipeline {
 
     pub(crate) fn special(&self) -> Special {
         self.special
+    }
+
+    pub(crate) fn mask(&self) -> Option<u32> {
+        self.mask
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -168,6 +208,42 @@ impl Pipeline {
         Ok(ids)
     }
 
+    /// The tokens of an input, at most `limit`.
+    pub(crate) fn encode_input(&self, input: Input<'_>, limit: Option<usize>) -> Result<Encoding, Error> {
+        let (encoded, texts) = self.call(|tokens| {
+            let encoded = match input {
+                Input::Text(text) => tokens.encode(text, true),
+                Input::Pair(first, second) => tokens.encode((first, second), true),
+                Input::Words(words) => tokens.encode(words, true),
+            }?;
+            let texts = encoded.get_sequence_ids();
+            Ok((encoded, texts))
+        })?;
+        let mut encoding = Encoding::default();
+        let (ids, types) = (encoded.get_ids().iter(), encoded.get_type_ids());
+        let (words, spans) = (encoded.get_word_ids(), encoded.get_offsets());
+        let places = encoded.get_special_tokens_mask().iter().zip(texts).zip(words).zip(spans);
+        for ((&id, &type_id), (((&special, text), word), &(begin, end))) in ids.zip(types).zip(places) {
+            let (text, word) = (text.unwrap_or(0).min(1), word.unwrap_or(0) as usize);
+            let source = (special == 0).then(|| {
+                let (begin, end) = within(input, text, word, begin, end);
+                Source { text, word, begin, end }
+            });
+            let never = self.never_text.as_ref().filter(|never| source.is_some() && never.contains(&id));
+            match never.and_then(|_| self.piece(id)) {
+                Some(piece) => {
+                    let characters = piece.chars().filter_map(|c| self.character(c));
+                    characters.for_each(|id| encoding.push(id, type_id, source));
+                }
+                None => encoding.push(id, type_id, source),
+            }
+        }
+        match limit {
+            Some(limit) => encoding.cut_to(limit, self.cuts_left),
+            None => Ok(encoding),
+        }
+    }
+
     /// The token that is a character, or the unknown one, if there is one.
     fn character(&self, character: char) -> Option<u32> {
         self.id(character.encode_utf8(&mut [0; 4])).or(self.special.unk)
@@ -180,7 +256,9 @@ impl Pipeline {
 
     /// The text of ids; special tokens are left out.
     pub(crate) fn decode(&self, ids: &[u32]) -> Result<String, Error> {
-        self.call(|tokens| tokens.decode(ids, true))
+        // A mask that is no special token to the crate is one all the same.
+        let ids: Vec<u32> = ids.iter().copied().filter(|&id| Some(id) != self.mask).collect();
+        self.call(|tokens| tokens.decode(&ids, true))
     }
 
     /// What a method of the crate gives, or why it does not.
@@ -190,10 +268,19 @@ impl Pipeline {
     }
 }
 
+/// The bytes of a text that a token comes from, which must be whole characters: callers cut the text there.
+fn within(input: Input<'_>, text: usize, word: usize, begin: usize, end: usize) -> (usize, usize) {
+    let text = match input {
+        Input::Text(first) => first,
+        Input::Pair(first, second) => [first, second][text],
+        Input::Words(words) => words.get(word).copied().unwrap_or_default(),
+    };
+    let begin = text.floor_char_boundary(begin);
+    (begin, text.ceil_char_boundary(end.max(begin)))
+}
+
 /// The most ids that a vocabulary may have: a model has a row for each.
 const MOST_IDS: u32 = 1 << 24;
-/// The most bytes that each match in a text may become.
-const LONGEST_REPLACEMENT: usize = 4096;
 
 /// One more than the greatest id.
 fn size(tokens: &Tokens) -> Result<usize, String> {
@@ -207,131 +294,5 @@ fn size(tokens: &Tokens) -> Result<usize, String> {
             Err(format!("the token `{token}` has the id {id}; ids must be below {MOST_IDS}"))
         }
         greatest => Ok(greatest.map_or(0, |(_, id)| id as usize + 1)),
-    }
-}
-
-/// Refuses parts for which the crate would ask for more memory than a machine has.
-fn refuse_bombs(json: &str) -> Result<(), String> {
-    /// All but the model, which is as large as it is.
-    #[derive(Deserialize)]
-    #[serde(default)]
-    #[derive(Default)]
-    struct Parts {
-        normalizer: Value,
-        pre_tokenizer: Value,
-        decoder: Value,
-    }
-    let parts: Parts = serde_json::from_str(json).map_err(|error| format!("not a tokenizer: {error}"))?;
-    let mut rest = vec![&parts.normalizer, &parts.pre_tokenizer, &parts.decoder];
-    while let Some(part) = rest.pop() {
-        match part {
-            Value::Array(list) => rest.extend(list),
-            Value::Object(object) => {
-                let text = |key: &str| object.get(key).and_then(Value::as_str);
-                if text("precompiled_charsmap").is_some_and(claims_too_much) {
-                    return Err("`precompiled_charsmap` is cut off".to_owned());
-                }
-                for key in ["content", "prepend", "replacement"] {
-                    if text(key).is_some_and(|text| text.len() > LONGEST_REPLACEMENT) {
-                        return Err(format!("`{key}` is longer than {LONGEST_REPLACEMENT} bytes"));
-                    }
-                }
-                rest.extend(object.values());
-            }
-            _ => {}
-        }
-    }
-    Ok(())
-}
-
-/// Whether a table of SentencePiece says that it is longer than it is. Its first four bytes, here six letters of base64, are the
-/// length of its trie.
-fn claims_too_much(base64: &str) -> bool {
-    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let value = |letter: &u8| letters.iter().position(|known| known == letter).map(|at| at as u64);
-    let bits = base64.as_bytes().iter().take(6).try_fold(0, |bits, letter| Some(bits << 6 | value(letter)?));
-    // What is no base64, or too short, the crate refuses itself.
-    let Some(bits) = bits.filter(|_| base64.len() >= 6) else { return false };
-    let length = ((bits >> 4) as u32).swap_bytes() as usize;
-    length > base64.len() / 4 * 3
-}
-
-/// BERT's pipeline over a vocabulary, as JSON.
-pub(crate) fn bert(vocabulary: &Value, names: &Names, lowercase: bool) -> Result<Value, String> {
-    let name = |name: &Option<String>, usual: &str| name.clone().unwrap_or_else(|| usual.to_owned());
-    let (unk, cls, sep) = (name(&names.unk, "[UNK]"), name(&names.cls, "[CLS]"), name(&names.sep, "[SEP]"));
-    let (pad, mask) = (name(&names.pad, "[PAD]"), name(&names.mask, "[MASK]"));
-    let id = |token: &str| vocabulary[token].as_u64().ok_or_else(|| format!("`{token}` is missing"));
-    let (cls_id, sep_id) = (id(&cls)?, id(&sep)?);
-    id(&unk)?;
-    Ok(json!({
-        "version": "1.0",
-        "added_tokens": added(vocabulary, &[&pad, &unk, &cls, &sep, &mask]),
-        "normalizer": {
-            "type": "BertNormalizer",
-            "clean_text": true,
-            "handle_chinese_chars": names.flag("tokenize_chinese_chars", true),
-            "strip_accents": names.config["strip_accents"],
-            "lowercase": lowercase,
-        },
-        "pre_tokenizer": {"type": "BertPreTokenizer"},
-        "post_processor": {"type": "BertProcessing", "sep": [sep, sep_id], "cls": [cls, cls_id]},
-        "decoder": {"type": "WordPiece", "prefix": "##", "cleanup": true},
-        "model": {
-            "type": "WordPiece",
-            "unk_token": unk,
-            "continuing_subword_prefix": "##",
-            "max_input_chars_per_word": 100,
-            "vocab": vocabulary,
-        },
-    }))
-}
-
-/// Special tokens as `tokenizer.json` lists them, those that the vocabulary has.
-pub(crate) fn added(vocabulary: &Value, tokens: &[&str]) -> Vec<Value> {
-    let present = tokens.iter().filter_map(|token| Some((token, vocabulary.get(token)?)));
-    let mut added: Vec<Value> = present
-        .map(|(token, id)| {
-            json!({"id": id, "content": token, "single_word": false, "lstrip": false, "rstrip": false,
-                   "normalized": false, "special": true})
-        })
-        .collect();
-    added.sort_by_key(|token| token["id"].as_u64());
-    added
-}
-
-/// What the files beside a tokenizer say about it: `special_tokens_map.json` and `tokenizer_config.json`.
-#[derive(Debug, Default)]
-pub(crate) struct Names {
-    bos: Option<String>,
-    eos: Option<String>,
-    pad: Option<String>,
-    unk: Option<String>,
-    cls: Option<String>,
-    sep: Option<String>,
-    mask: Option<String>,
-    config: Value,
-}
-
-impl Names {
-    /// Reads the files beside `path`, if they are there.
-    fn load(path: &Path) -> Result<Names, Error> {
-        let beside = |name: &str| {
-            let path = path.with_file_name(name);
-            if files::is_file(&path)? { files::read_json(&path) } else { Ok(Value::Null) }
-        };
-        let (map, config) = (beside("special_tokens_map.json")?, beside("tokenizer_config.json")?);
-        // A token stands as it is, or as an object with its text in it.
-        let text = |value: &Value| value.as_str().or_else(|| value["content"].as_str()).map(str::to_owned);
-        let name = |key: &str| text(&config[key]).or_else(|| text(&map[key]));
-        let [bos, eos, pad, unk] = ["bos_token", "eos_token", "pad_token", "unk_token"].map(name);
-        let [cls, sep, mask] = ["cls_token", "sep_token", "mask_token"].map(name);
-        // BERT's texts begin with one and end with the other.
-        let (bos, eos) = (bos.or_else(|| cls.clone()), eos.or_else(|| sep.clone()));
-        Ok(Names { bos, eos, pad, unk, cls, sep, mask, config })
-    }
-
-    fn flag(&self, key: &str, usual: bool) -> bool {
-        self.config[key].as_bool().unwrap_or(usual)
     }
 }

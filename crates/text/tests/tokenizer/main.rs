@@ -1,5 +1,6 @@
 //! Tokenizers beside the libraries that they come from.
 
+mod encoder;
 mod golden;
 mod multi30k;
 mod train;

@@ -38,7 +38,7 @@ fn every_line_of_multi30k_is_as_in_the_libraries() {
 }
 
 /// The checksum of zlib.
-fn crc32(bytes: &[u8]) -> u32 {
+pub(super) fn crc32(bytes: &[u8]) -> u32 {
     let shift = |sum: u32| if sum & 1 == 0 { sum >> 1 } else { sum >> 1 ^ 0xEDB8_8320 };
     !bytes.iter().fold(!0, |sum, &byte| (0..8).fold(sum ^ u32::from(byte), |sum, _| shift(sum)))
 }

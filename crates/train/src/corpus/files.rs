@@ -37,12 +37,7 @@ impl CorpusFiles {
     /// Checks that all files are files, and that sources and targets belong together, before anything is
     /// read.
     pub(super) fn check(&self) -> Result<(), Error> {
-        for path in self.paths() {
-            let failed = |source| Error::File { path: path.to_owned(), source };
-            if std::fs::metadata(path).map_err(failed)?.is_dir() {
-                return Err(Error::Directory { path: path.to_owned() });
-            }
-        }
+        check_paths(self.paths())?;
         let CorpusFiles::Pairs { sources, targets } = self else { return Ok(()) };
         if sources.len() != targets.len() {
             return Err(Error::FileCounts { sources: sources.len(), targets: targets.len() });
@@ -56,4 +51,15 @@ impl CorpusFiles {
             None => Ok(()),
         }
     }
+}
+
+/// Checks that all files are there and no folders.
+pub(super) fn check_paths<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), Error> {
+    for path in paths {
+        let failed = |source| Error::File { path: path.to_owned(), source };
+        if std::fs::metadata(path).map_err(failed)?.is_dir() {
+            return Err(Error::Directory { path: path.to_owned() });
+        }
+    }
+    Ok(())
 }

@@ -1,4 +1,4 @@
-//! Pairs of sentences from files, in batches for training.
+//! What is learned from: pairs of sentences from files, in batches for training, and texts with labels.
 //!
 //! ```text
 //! files ─► index of lines ─► shuffled numbers ─► window of pairs ─► tokens ─► by length ─► batches
@@ -13,6 +13,8 @@
 //!
 //! Everything follows from the seed: the same files and settings give the same batches, and a saved
 //! [`Position`] goes on with exactly the batches that would have come next.
+//!
+//! Texts with labels and sentences with tags are smaller things, and are read whole: see [`labelled`].
 
 mod batches;
 mod encode;
@@ -21,6 +23,7 @@ mod fields;
 mod files;
 mod filter;
 mod held_out;
+pub mod labelled;
 mod pairs;
 mod sentences;
 mod shuffle;

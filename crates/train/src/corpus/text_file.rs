@@ -34,31 +34,13 @@ impl TextFile {
         path: PathBuf,
         check: impl Fn(&str) -> Result<(), String>,
     ) -> Result<TextFile, Error> {
-        let failed = |source| Error::File { path: path.clone(), source };
-        let mut reader = BufReader::with_capacity(BUFFER, File::open(&path).map_err(failed)?);
-        let (mut begins, mut line, mut checksum) = (vec![0], Vec::new(), crc32fast::Hasher::new());
-        loop {
-            line.clear();
-            let bytes =
-                reader.by_ref().take(LONGEST as u64 + 1).read_until(b'\n', &mut line).map_err(failed)?;
-            if bytes == 0 {
-                break;
-            }
-            let number = begins.len();
-            if bytes > LONGEST {
-                let problem = "is longer than 1 MiB: a line must be a sentence".to_owned();
-                return Err(Error::Line { path: named.to_owned(), line: number, problem });
-            }
-            checksum.update(&line);
-            let text = str::from_utf8(&line)
-                .map_err(|_| Error::Encoding { path: named.to_owned(), line: number })?;
-            check(without_end(text)).map_err(|problem| Error::Line {
-                path: named.to_owned(),
-                line: number,
-                problem,
-            })?;
-            begins.push(begins[number - 1] + bytes as u64);
-        }
+        let (mut begins, mut checksum) = (vec![0], crc32fast::Hasher::new());
+        each_line(named, &path, |number, bytes, line| {
+            checksum.update(bytes);
+            check(line).map_err(|problem| Error::Line { path: named.to_owned(), line: number, problem })?;
+            begins.push(begins[number - 1] + bytes.len() as u64);
+            Ok(())
+        })?;
         begins.shrink_to_fit();
         Ok(TextFile { named: named.to_owned(), path, begins, checksum: checksum.finalize() })
     }
@@ -139,6 +121,33 @@ impl Texts {
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
         self.ranges.iter().map(|range| &self.text[range.clone()])
     }
+}
+
+/// Shows each line of a file: its number from one, its bytes, and its text without what ends it. A line that is too long or not
+/// UTF-8 is an error of the file that the user `named`.
+pub(super) fn each_line(
+    named: &Path,
+    path: &Path,
+    mut show: impl FnMut(usize, &[u8], &str) -> Result<(), Error>,
+) -> Result<(), Error> {
+    let failed = |source| Error::File { path: path.to_owned(), source };
+    let mut reader = BufReader::with_capacity(BUFFER, File::open(path).map_err(failed)?);
+    let mut line = Vec::new();
+    for number in 1.. {
+        line.clear();
+        let bytes = reader.by_ref().take(LONGEST as u64 + 1).read_until(b'\n', &mut line).map_err(failed)?;
+        if bytes == 0 {
+            break;
+        }
+        if bytes > LONGEST {
+            let problem = "is longer than 1 MiB: a line must be a sentence".to_owned();
+            return Err(Error::Line { path: named.to_owned(), line: number, problem });
+        }
+        let text =
+            str::from_utf8(&line).map_err(|_| Error::Encoding { path: named.to_owned(), line: number })?;
+        show(number, &line, without_end(text))?;
+    }
+    Ok(())
 }
 
 /// A line without what ends it, on any system.

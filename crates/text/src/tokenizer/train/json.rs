@@ -5,7 +5,7 @@
 //! that ways which cost the same are told apart otherwise; on such text, and only there, ids can differ. Merges
 //! are pairs here and pieces there: for each piece all pairs that make it are listed.
 
-use super::super::pipeline::added;
+use super::super::bert::added;
 use super::super::sentencepiece::SPACE;
 use super::Kind;
 use super::model::Model;

@@ -3,8 +3,10 @@
 //!
 //! The result is BERT's: `vocab.txt` and a `tokenizer.json`, cased, with BERT's five special tokens first.
 
+use super::super::bert;
 use super::super::error::Error;
-use super::super::pipeline::{Names, Pipeline, bert};
+use super::super::names::Names;
+use super::super::pipeline::Pipeline;
 use super::super::{Kind, Tokenizer};
 use super::bpe::Bpe;
 use super::words;
@@ -36,7 +38,7 @@ pub(super) fn train(words: &[(String, u64)], size: usize, coverage: f64) -> Resu
     let tokens: Vec<String> = SPECIAL.map(str::to_owned).into_iter().chain(alphabet).chain(merged).collect();
     let vocabulary: Value = tokens.iter().zip(0u32..).map(|(token, id)| (token.clone(), json!(id))).collect();
     let names = Names::default();
-    let json = bert(&vocabulary, &names, false).expect("special tokens are there");
+    let json = bert::pipeline(&vocabulary, &names, false).expect("special tokens are there");
     let pipeline = Pipeline::new(&json.to_string(), &names).map_err(Error::Pipeline)?;
     let config = json!({"tokenizer_class": "BertTokenizer", "do_lower_case": false});
     let beside = vec![
