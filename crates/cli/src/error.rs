@@ -37,6 +37,12 @@ pub(crate) enum Error {
     /// Nothing can be generated.
     #[error(transparent)]
     Generate(attentive_generate::Error),
+    /// A model cannot do what is asked, or not with this text.
+    #[error(transparent)]
+    Tasks(#[from] attentive_tasks::Error),
+    /// A text makes no sense.
+    #[error("text {text} {problem}")]
+    Text { text: usize, problem: String },
     /// A flag makes no sense with the others, or with the model.
     #[error("--{}: {problem}", option.replace('_', "-"))]
     Flag { option: &'static str, problem: String },

@@ -3,11 +3,14 @@
 //! Here arguments become calls of the library and results become text; one file for each command.
 
 mod bench;
+mod classify;
 mod convert;
 mod decoding;
 mod demo;
+mod embed;
 mod error;
 mod evaluate;
+mod fill_mask;
 mod heatmap;
 mod html;
 mod info;
@@ -22,7 +25,9 @@ mod precision;
 mod score;
 mod serve;
 mod split;
+mod tag;
 mod terminal;
+mod texts;
 mod tokenize;
 mod train;
 mod translate;
@@ -45,6 +50,14 @@ enum Command {
     Train(Box<train::Train>),
     /// Translate text, line by line
     Translate(Box<translate::Translate>),
+    /// Turn texts into vectors, or rank texts by their similarity to one
+    Embed(Box<embed::Embed>),
+    /// Find words for the masks of a text
+    FillMask(Box<fill_mask::FillMask>),
+    /// Label texts, or pairs of texts
+    Classify(Box<classify::Classify>),
+    /// Find the entities in texts
+    Tag(Box<tag::Tag>),
     /// Serve models over HTTP, with a web page that shows attention
     Serve(Box<serve::Serve>),
     /// Draw the attention weights of a translation
@@ -69,6 +82,10 @@ Examples:
   attentive demo                            train a small model that translates numbers
   attentive train --source train.en --target train.de --out en-de --minutes 60
   attentive translate --model en-de < text.en
+  attentive embed --model all-MiniLM-L6-v2 --input texts.txt --similar \"a running dog\"
+  attentive fill-mask --model bert-base-uncased \"The capital of France is [MASK].\"
+  attentive classify --model sentiment \"A wonderful film.\"
+  attentive tag --model ner \"Ada Lovelace lived in London.\"
   attentive serve                           start a server and a web page at http://127.0.0.1:8080
   attentive inspect --model en-de Hello --out attention.html
   attentive evaluate --model en-de --source test.en --reference test.de
@@ -115,6 +132,10 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Train(train) => train::run(train),
         Command::Info(info) => info::run(info),
         Command::Translate(translate) => translate::run(translate),
+        Command::Embed(embed) => embed::run(embed),
+        Command::FillMask(fill) => fill_mask::run(fill),
+        Command::Classify(classify) => classify::run(classify),
+        Command::Tag(tag) => tag::run(tag),
         Command::Evaluate(evaluate) => evaluate::run(evaluate),
         Command::Serve(serve) => serve::run(serve),
         Command::Inspect(inspect) => inspect::run(inspect),

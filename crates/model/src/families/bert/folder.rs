@@ -56,6 +56,13 @@ impl Bert {
         Ok(folder.with_unused(Bert::new(&builder, &folder.config, task)?))
     }
 
+    /// [`Bert::load_packed`] with the weights of products in int8.
+    pub fn load_in_int8(backend: &Arc<dyn Backend>, folder: &Path, task: Task) -> Result<Bert, Error> {
+        let folder = Folder::open(folder, task)?;
+        let builder = Builder::checkpoint(backend, &folder.read.checkpoint).in_int8();
+        Ok(folder.with_unused(Bert::new(&builder, &folder.config, task)?))
+    }
+
     /// Reads a model folder to learn another task: the classifier is new, with random first values from `seed` and these classes;
     /// so is the pooler, and the head of a masked language model, if the folder has none.
     pub fn load_to_learn(

@@ -1,0 +1,139 @@
+//! How commands read texts with an encoder: the model, the input, and what is said of texts that are too long.
+
+use crate::error::Error;
+use crate::lines::{Lines, Next};
+use crate::options::{Compute, between};
+use crate::precision::DecodingPrecision;
+use crate::words;
+use attentive_tasks::{Encoder, Precision, Texts, TooLong};
+use attentive_tensor::{Backend, CpuBackend};
+use clap::{Args, ValueEnum};
+use std::fs::File;
+use std::io::{BufReader, Cursor, IsTerminal, Write, stderr, stdin};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// A model and the texts for it.
+#[derive(Args)]
+pub(crate) struct Reading {
+    /// Model folder, with config.json, model.safetensors and a tokenizer
+    #[arg(long, value_name = "DIR")]
+    pub model: PathBuf,
+    #[command(flatten)]
+    compute: Compute,
+    /// Precision to compute in
+    #[arg(long, value_name = "PRECISION", default_value = "f32")]
+    precision: DecodingPrecision,
+    /// Number of tokens to compute at once
+    #[arg(long, value_name = "N", default_value_t = 2048, value_parser = between::<1, 1_000_000>)]
+    batch_tokens: usize,
+    /// What to do with texts that are longer than the model can read
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = Long::Cut)]
+    too_long: Long,
+    /// Text to read, one per argument [default: the lines of --input or stdin]
+    #[arg(value_name = "TEXT", conflicts_with = "input")]
+    texts: Vec<String>,
+    /// Read the lines of FILE [default: stdin]
+    #[arg(long, value_name = "FILE")]
+    pub input: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Long {
+    /// Cut them at the end, and say how many
+    Cut,
+    /// Refuse them
+    Error,
+}
+
+/// Texts that are read and computed together: so many that batches are full, so few that a program that waits for an answer gets
+/// it soon.
+const TOGETHER: usize = 1024;
+
+impl Reading {
+    /// The folder of the model.
+    pub(crate) fn folder(&self) -> &Path {
+        &self.model
+    }
+
+    /// What computes, and in what.
+    pub(crate) fn backend(&self) -> Result<(Arc<dyn Backend>, Precision), Error> {
+        let cpu = self.compute.cpu()?;
+        let (precision, int8) = self.precision.on(cpu.isa);
+        let form = if int8 { Precision::Int8 } else { Precision::Backend };
+        Ok((CpuBackend::new(cpu).with_precision(precision).shared(), form))
+    }
+
+    /// The encoder as the flags want it.
+    pub(crate) fn change(&self, encoder: Encoder) -> Encoder {
+        let too_long = match self.too_long {
+            Long::Cut => TooLong::Cut,
+            Long::Error => TooLong::Refuse,
+        };
+        encoder.with_too_long(too_long).with_batch_tokens(self.batch_tokens)
+    }
+
+    /// Lets `answer` have all texts, some at a time, in order, and says at the end how many were cut.
+    pub(crate) fn each(
+        &self,
+        mut answer: impl FnMut(&[String]) -> Result<Texts, Error>,
+    ) -> Result<(), Error> {
+        let mut lines = self.lines()?;
+        let (mut cut, mut begun, mut is_open) = (0, 0, true);
+        while is_open {
+            let mut texts = Vec::new();
+            while is_open && texts.len() < TOGETHER {
+                match lines.next(texts.is_empty())? {
+                    Next::Line(line) if line.is_cut => return Err(lines.problem("longer than 1 MiB")),
+                    // Files of other systems have one more character at the end of a line.
+                    Next::Line(line) => texts.push(line.text.trim_end_matches('\r').to_owned()),
+                    Next::Nothing => break,
+                    Next::End => is_open = false,
+                }
+            }
+            if texts.is_empty() {
+                continue;
+            }
+            let read = answer(&texts).map_err(|error| self.in_line(error, begun))?;
+            begun += texts.len();
+            cut += read.cut();
+        }
+        if cut > 0 {
+            let texts = words::count(cut, "text");
+            // Where nobody reads this, the answers are there all the same.
+            let _ = writeln!(
+                stderr(),
+                "attentive: {texts} cut: longer than the model can read (--too-long error refuses them)"
+            );
+        }
+        Ok(())
+    }
+
+    /// An error of a text, with its number among all of them.
+    fn in_line(&self, error: Error, before: usize) -> Error {
+        use attentive_tasks::Error::{NoMask, TooLong};
+        match error {
+            Error::Tasks(TooLong { text, tokens, limit }) => {
+                Error::Tasks(TooLong { text: text + before, tokens, limit })
+            }
+            Error::Tasks(NoMask { text, mask }) => Error::Tasks(NoMask { text: text + before, mask }),
+            other => other,
+        }
+    }
+
+    fn lines(&self) -> Result<Lines, Error> {
+        if !self.texts.is_empty() {
+            let text: String = self.texts.iter().flat_map(|text| [text, "\n"]).collect();
+            return Ok(Lines::read("the arguments".to_owned(), Cursor::new(text)));
+        }
+        let Some(path) = &self.input else {
+            if stdin().is_terminal() {
+                let _ = writeln!(stderr(), "attentive: type a text and press Enter; Ctrl-D ends");
+            }
+            return Ok(Lines::read("standard input".to_owned(), BufReader::new(stdin())));
+        };
+        let name = path.display().to_string();
+        let file = File::open(path).map_err(|source| Error::Input { input: name.clone(), source })?;
+        Ok(Lines::read(name, BufReader::new(file)))
+    }
+}

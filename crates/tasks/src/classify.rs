@@ -1,0 +1,78 @@
+//! Texts, or pairs of texts, to labels.
+
+use crate::encoder::{Encoder, Precision, Texts};
+use crate::error::Error;
+use crate::probabilities::{greatest, sigmoid, softmax};
+use attentive_model::families::bert::{Problem, Task};
+use attentive_tensor::Backend;
+use attentive_text::tokenizer::Input;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Tells the class of a text.
+pub struct Classifier {
+    encoder: Encoder,
+}
+
+/// All labels with their scores, the best first: probabilities, or of a regression the number itself.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Classified {
+    /// A label and its score.
+    pub scores: Vec<(String, f32)>,
+}
+
+impl Classifier {
+    /// Reads the model of a folder.
+    pub fn open(
+        backend: &Arc<dyn Backend>,
+        folder: &Path,
+        precision: Precision,
+    ) -> Result<Classifier, Error> {
+        Encoder::must_be(folder, "classify", Task::SequenceClassification)?;
+        Ok(Classifier { encoder: Encoder::open(backend, folder, Task::SequenceClassification, precision)? })
+    }
+
+    /// A model that is there already.
+    pub fn new(encoder: Encoder) -> Classifier {
+        Classifier { encoder }
+    }
+
+    /// The same with its encoder changed.
+    pub fn with_encoder(self, change: impl FnOnce(Encoder) -> Encoder) -> Classifier {
+        Classifier { encoder: change(self.encoder) }
+    }
+
+    /// The model and its tokenizer.
+    pub fn encoder(&self) -> &Encoder {
+        &self.encoder
+    }
+
+    /// The classes of texts or of pairs.
+    pub fn classify(&self, inputs: &[Input]) -> Result<(Texts, Vec<Classified>), Error> {
+        let texts = self.encoder.read(inputs)?;
+        let classified = self.classes(&texts)?;
+        Ok((texts, classified))
+    }
+
+    /// The classes of texts that were read.
+    pub fn classes(&self, texts: &Texts) -> Result<Vec<Classified>, Error> {
+        let config = self.encoder.model().config();
+        self.encoder.answer(texts, |tape, _, batch, hidden| {
+            let logits = self.encoder.model().logits(tape, hidden, &batch.sequences)?;
+            let width = logits.shape().cols();
+            let scores = |logits: &[f32]| match config.problem() {
+                Problem::SingleLabel => softmax(logits),
+                Problem::MultiLabel => logits.iter().map(|&logit| sigmoid(logit)).collect(),
+                Problem::Regression => logits.to_vec(),
+            };
+            let classified = |logits: &[f32]| {
+                let scores = scores(logits);
+                let order = greatest(&scores, scores.len());
+                Classified {
+                    scores: order.into_iter().map(|i| (config.labels[i].clone(), scores[i])).collect(),
+                }
+            };
+            Ok(self.encoder.download(&logits).chunks_exact(width).map(classified).collect())
+        })
+    }
+}

@@ -1,0 +1,70 @@
+//! What can go wrong with a task through no fault of the programmer.
+
+use std::path::PathBuf;
+
+/// A folder that cannot be used for a task, or a text that cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The model cannot be read.
+    #[error(transparent)]
+    Model(#[from] attentive_model::Error),
+    /// The tokenizer cannot be read, or a text not be encoded.
+    #[error(transparent)]
+    Tokenizer(#[from] attentive_text::tokenizer::Error),
+    /// A file of the folder is not what it should be.
+    #[error("{}: {problem}", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
+    /// A model that was not trained for the task.
+    #[error("{}: the model has no head for this task: {task} needs a {needed}, and this is a {found}", path.display())]
+    NoHead {
+        /// The folder.
+        path: PathBuf,
+        /// The task.
+        task: &'static str,
+        /// The class of transformers that has such a head.
+        needed: &'static str,
+        /// The class that the folder has.
+        found: &'static str,
+    },
+    /// A tokenizer that belongs to another model.
+    #[error("{}: the tokenizer has {tokenizer} tokens and the model has {model}: it belongs to another model", path.display())]
+    Vocabulary {
+        /// The folder.
+        path: PathBuf,
+        /// How many tokens the tokenizer has.
+        tokenizer: usize,
+        /// How many the model has.
+        model: usize,
+    },
+    /// A text that the model cannot read as a whole.
+    #[error(
+        "text {text} has {tokens} tokens, and the model reads at most {limit}: shorten the text, or let it be cut"
+    )]
+    TooLong {
+        /// Its number, counted from 1.
+        text: usize,
+        /// Its tokens.
+        tokens: usize,
+        /// What the model reads.
+        limit: usize,
+    },
+    /// A text without the token that is to be filled in.
+    #[error("text {text} has no {mask}: write {mask} in the place of the missing word")]
+    NoMask {
+        /// Its number, counted from 1.
+        text: usize,
+        /// The token.
+        mask: String,
+    },
+    /// A tokenizer without such a token.
+    #[error("{}: the tokenizer has no mask token", path.display())]
+    NoMaskToken {
+        /// The folder.
+        path: PathBuf,
+    },
+}

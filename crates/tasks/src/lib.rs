@@ -1,0 +1,29 @@
+//! What people ask of a model: text in, an answer out.
+//!
+//! A task knows what goes in, which head a model needs for it, and what comes out. Commands, routes of the server and training are
+//! users of the same task.
+//!
+//! | task | in | out |
+//! |---|---|---|
+//! | [`Embedder`] | a text | a vector |
+//! | [`MaskFiller`] | a text with masks | words for each mask |
+//! | [`Classifier`] | a text or two | a label |
+//! | [`Tagger`] | a text | spans with labels |
+
+mod batches;
+mod classify;
+mod embed;
+mod encoder;
+mod error;
+mod fill_mask;
+mod pooling;
+mod probabilities;
+mod tag;
+
+pub use classify::{Classified, Classifier};
+pub use embed::{Embedder, Vectors, most_similar};
+pub use encoder::{Encoder, Precision, Texts, TooLong};
+pub use error::Error;
+pub use fill_mask::{Filled, Guess, MaskFiller};
+pub use pooling::{Pooling, Pools};
+pub use tag::{Entity, Tagged, TaggedWord, Tagger};
