@@ -8,7 +8,9 @@ use attentive_model::families::Family;
 use attentive_model::families::bert::{Batch, Bert, BertConfig, Task};
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::{Adam, Backend, Gradients, Parameter, Precision, Tape};
-use common::{Golden, Scratch, adam_rule, assert_near, backends, backends_in, bits, golden, weights};
+use common::{
+    Golden, Scratch, adam_rule, assert_near, backends, backends_in, bits, golden, in_parts, weights,
+};
 use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -266,26 +268,6 @@ fn copy(case: &str, test: &str) -> Scratch {
     scratch
 }
 
-/// Writes the weights of a folder anew, in several files, as `change` says.
-fn in_parts(scratch: &Scratch, backend: &dyn Backend) {
-    let whole = scratch.path().join("model.safetensors");
-    let file = Checkpoint::open(&whole).unwrap();
-    let mut map = serde_json::Map::new();
-    let names = file.names();
-    for (i, names) in names.chunks(names.len().div_ceil(3)).enumerate() {
-        let part = format!("model-{:05}-of-00003.safetensors", i + 1);
-        let tensor = |name: &String| {
-            let (numbers, shape) = file.get(name).unwrap().unwrap();
-            (name.clone(), backend.upload_f32(&numbers, shape))
-        };
-        let tensors: Vec<_> = names.iter().map(tensor).collect();
-        stage_tensors(&scratch.path().join(&part), backend, &tensors, None).unwrap().commit().unwrap();
-        map.extend(names.iter().map(|name| (name.clone(), json!(part))));
-    }
-    fs::remove_file(whole).unwrap();
-    write_index(scratch, &json!({"metadata": {"total_size": 1}, "weight_map": map}));
-}
-
 fn index_path(scratch: &Scratch) -> PathBuf {
     scratch.path().join("model.safetensors.index.json")
 }
@@ -298,7 +280,7 @@ fn write_index(scratch: &Scratch, index: &Value) {
 fn weights_in_several_files_are_those_of_one() {
     let (backend, scratch) = (backend(), copy("sequence", "bert-parts"));
     let whole = load(&backend, scratch.path(), Task::SequenceClassification);
-    in_parts(&scratch, &*backend);
+    in_parts(scratch.path(), &*backend);
     let parts = load(&backend, scratch.path(), Task::SequenceClassification);
     assert!(weights(&*backend, parts.parameters()) == weights(&*backend, whole.parameters()));
 }
@@ -313,7 +295,7 @@ fn sentence(scratch: &Scratch, task: Task) -> String {
 #[test]
 fn a_bad_index_is_told_in_one_sentence() {
     let (backend, scratch) = (backend(), copy("sequence", "bert-index"));
-    in_parts(&scratch, &*backend);
+    in_parts(scratch.path(), &*backend);
     let good: Value = serde_json::from_slice(&fs::read(index_path(&scratch)).unwrap()).unwrap();
     let told = |change: &dyn Fn(&mut Value)| {
         let mut index = good.clone();

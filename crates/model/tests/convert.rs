@@ -10,7 +10,9 @@ use attentive_model::families::transformer::{
 };
 use attentive_model::layers::{Linear, NormPlacement, PositionKind};
 use attentive_tensor::{Backend, Tape, quantise};
-use common::{Scratch, assert_near, backends, batch, bits, golden, random, random_model, small_config};
+use common::{
+    Scratch, assert_near, backends, batch, bits, golden, in_parts, random, random_model, small_config,
+};
 use half::bf16;
 use serde_json::{Value, json};
 use std::fs;
@@ -109,6 +111,19 @@ fn in_f32_everything_stays_and_what_belongs_to_the_model_comes_along() {
     for name in old.names() {
         assert!(old.stored(&name).unwrap() == new.stored(&name).unwrap(), "{name}");
     }
+}
+
+#[test]
+fn weights_in_several_files_become_one() {
+    let scratch = Scratch::new("several");
+    let (backend, from) = (backend(), saved(&scratch, &small_config()));
+    let (before, bytes) = (logits(&backend, &from), fs::metadata(from.join(WEIGHTS)).unwrap().len());
+    in_parts(&from, &*backend);
+    assert_eq!(bits(&logits(&backend, &from)), bits(&before));
+    let (out, converted) = converted(&scratch, &from, "out", to(StoredType::F32));
+    assert_eq!(bits(&logits(&backend, &out)), bits(&before));
+    // Three headers differ a little from one.
+    assert!(bytes.abs_diff(converted.bytes_before) < bytes / 100, "{converted:?}, not {bytes}");
 }
 
 #[test]

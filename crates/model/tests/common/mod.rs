@@ -1,7 +1,7 @@
 //! What the tests of the model share.
 #![allow(dead_code, reason = "each file of tests uses its part")]
 
-use attentive_model::checkpoint::Checkpoint;
+use attentive_model::checkpoint::{Checkpoint, stage_tensors};
 use attentive_model::families::transformer::{Batch, Transformer, TransformerConfig};
 use attentive_model::{Builder, Sequences};
 use attentive_tensor::check::numbers;
@@ -154,6 +154,27 @@ pub fn pairs(lengths: &[(usize, usize)], config: &TransformerConfig) -> Vec<(Vec
 
 pub fn batch(backend: &dyn Backend, lengths: &[(usize, usize)], config: &TransformerConfig) -> Batch {
     Batch::new(backend, &pairs(lengths, config), config.start as i32)
+}
+
+/// Writes the weights of a folder anew, in three files with an index.
+pub fn in_parts(folder: &Path, backend: &dyn Backend) {
+    let whole = folder.join("model.safetensors");
+    let file = Checkpoint::open(&whole).unwrap_or_else(|error| panic!("{error}"));
+    let (names, mut map) = (file.names(), serde_json::Map::new());
+    for (i, names) in names.chunks(names.len().div_ceil(3)).enumerate() {
+        let part = format!("model-{:05}-of-00003.safetensors", i + 1);
+        let tensor = |name: &String| {
+            let (numbers, shape) = file.get(name).ok().flatten().expect(name);
+            (name.clone(), backend.upload_f32(&numbers, shape))
+        };
+        let tensors: Vec<_> = names.iter().map(tensor).collect();
+        let staged = stage_tensors(&folder.join(&part), backend, &tensors, None).expect("room");
+        staged.commit().expect("room");
+        map.extend(names.iter().map(|name| (name.clone(), part.clone().into())));
+    }
+    std::fs::remove_file(whole).expect("the file is there");
+    let index = serde_json::json!({"metadata": {"total_size": 1}, "weight_map": map});
+    std::fs::write(folder.join("model.safetensors.index.json"), index.to_string()).expect("room");
 }
 
 /// A folder for one test, gone when the test is over.
