@@ -114,6 +114,10 @@ def inputs(lines):
     yield dict(words=["unaffable", "", "dog cat", "\u200b", "don't", "[MASK]", "[SEP]", "é" * 120, "東京", "\u0301", "a"])
     yield dict(words=["unaffable"] * 5, limit=7)
     yield dict(text="", pair="")
+    # Rooms that are odd and even, for texts of the same length and of others.
+    for first, second in [(9, 9), (9, 8), (8, 9), (9, 2)]:
+        for limit in [10, 11]:
+            yield dict(text=" ".join(["dog"] * first), pair=" ".join(["cat"] * second), limit=limit)
 
 
 def encode(tokenizer, case):
