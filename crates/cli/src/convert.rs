@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::output;
+use attentive_generate::tokenizer_of;
 use attentive_model::checkpoint::StoredType;
 use attentive_model::families::transformer::{Conversion, Converted, Layout, convert};
 use attentive_tensor::{Cpu, CpuBackend, Isa, Threads};
@@ -38,7 +39,7 @@ Examples:
   attentive convert --model old --out new                                 pytorch_model.bin to safetensors
   attentive convert --model mine --out theirs --layout marian             for transformers and CTranslate2
 
-The tokenizer and the generation settings are copied. int8 stores each row of a matrix with its own scale, the \
+The tokenizer and the generation settings are copied; without a tokenizer a folder cannot translate text. int8 stores each row of a matrix with its own scale, the \
 embeddings included. Commands compute a model that is stored in int8 in int8, unless --precision is given, and only \
 attentive can read it. Other programs can read f32 and bf16 if the layout is marian.";
 
@@ -72,7 +73,7 @@ pub(crate) fn run(command: &Convert) -> Result<(), Error> {
     // Nothing is computed, but the parts of a model ask for a backend.
     let backend = CpuBackend::new(Cpu { isa: Isa::from_env()?, threads: Threads::new(1) }).shared();
     let converted = convert(&backend, &command.model, &command.out, &conversion)?;
-    report(command, &converted)
+    report(command, &converted, tokenizer_of(&command.out).err())
 }
 
 /// What `--json` prints.
@@ -82,12 +83,19 @@ struct Report {
     tensors: usize,
     bytes: u64,
     bytes_before: u64,
+    /// Why the new folder cannot translate text, if it cannot.
+    no_tokenizer: Option<String>,
 }
 
-fn report(command: &Convert, converted: &Converted) -> Result<(), Error> {
+fn report(
+    command: &Convert,
+    converted: &Converted,
+    no_tokenizer: Option<attentive_generate::Error>,
+) -> Result<(), Error> {
     let &Converted { tensors, bytes, bytes_before } = converted;
     if command.json {
-        return output::json(&Report { precision: command.precision, tensors, bytes, bytes_before });
+        let (precision, no_tokenizer) = (command.precision, no_tokenizer.map(|error| error.to_string()));
+        return output::json(&Report { precision, tensors, bytes, bytes_before, no_tokenizer });
     }
     let [now, before] = [bytes, bytes_before].map(|bytes| bytes as f64 / 1e6);
     // Where nobody reads this, the model is there all the same.
@@ -96,5 +104,8 @@ fn report(command: &Convert, converted: &Converted) -> Result<(), Error> {
         "wrote {tensors} tensors to {}: {now:.1} MB, before {before:.1} MB",
         command.out.display()
     );
+    if let Some(error) = no_tokenizer {
+        let _ = writeln!(stderr(), "attentive: the new folder cannot translate text: {error}");
+    }
     Ok(())
 }

@@ -86,7 +86,7 @@ const SEARCH: &str = "Search";
 pub(crate) const SEARCH_RULE: &str = "\
 Search options: a flag overrides generation_config.json in the model folder (config.json, if there is no such file). \
 Without either, the beam is 4, the length penalty is 1 (score / length), and a translation has at most 50 tokens more \
-than its source.";
+than its source. Models of attentive train have these values.";
 const SAMPLING: &str = "Sampling";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]

@@ -8,6 +8,7 @@ use crate::output;
 use attentive_generate::{TargetLanguages, TranslatedHtml, Translator};
 use clap::ValueEnum;
 use std::io::Read;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -22,6 +23,12 @@ pub(crate) enum Format {
 
 /// The longest document that is taken, in bytes: it is in memory several times over.
 const LONGEST: u64 = 16 << 20;
+
+/// Whether a file is named as documents are.
+pub(crate) fn is_named_so(path: &Path) -> bool {
+    let ending = path.extension().unwrap_or_default();
+    ["html", "htm", "xhtml"].iter().any(|known| ending.eq_ignore_ascii_case(known))
+}
 
 /// Reads a document from an input that is called `name`.
 pub(crate) fn read(name: &str, input: impl Read) -> Result<String, Error> {

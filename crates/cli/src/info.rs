@@ -2,9 +2,13 @@
 
 use crate::error::Error;
 use crate::{output, words};
+use attentive_generate::{Options, TargetLanguages};
 use attentive_model::families::transformer::Transformer;
 use attentive_model::layers::NormPlacement;
+use attentive_serve::ModelPlace;
+use attentive_serve::languages::{Language, Languages};
 use attentive_tensor::{Activation, CpuBackend};
+use attentive_text::tokenizer::Error::{Incomplete, NoTokenizer};
 use attentive_text::tokenizer::{Side, Tokenizer};
 use attentive_train::metrics::{Metric, Reached, ValidationMetric};
 use attentive_train::{logs, settings};
@@ -17,8 +21,11 @@ use std::path::{Path, PathBuf};
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Info {
     /// Model folder
-    #[arg(value_name = "DIR")]
-    folder: PathBuf,
+    #[arg(value_name = "DIR", required_unless_present = "model")]
+    folder: Option<PathBuf>,
+    /// Model folder, as the other commands take it
+    #[arg(long, value_name = "DIR", conflicts_with = "folder")]
+    model: Option<PathBuf>,
     /// Print one line of JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -27,10 +34,13 @@ pub(crate) struct Info {
 const EXAMPLES: &str = "\
 Examples:
   attentive info en-de
+  attentive info --model en-de
   attentive info en-de --json";
 
 pub(crate) fn run(info: &Info) -> Result<(), Error> {
-    let report = Report::read(&info.folder)?;
+    // The parser has made sure that there is one.
+    let folder = info.folder.iter().chain(&info.model).next().cloned().unwrap_or_default();
+    let report = Report::read(&folder)?;
     if info.json { output::json(&report) } else { output::table(&report.rows(), 2) }
 }
 
@@ -53,7 +63,20 @@ struct Report {
     max_positions: usize,
     vocabulary: usize,
     tokenizer: Option<&'static str>,
+    languages: Known,
+    /// How commands search unless flags say otherwise.
+    search: String,
     training: Option<Training>,
+}
+
+/// The languages of a model, as far as its folder tells them.
+#[derive(Serialize)]
+struct Known {
+    source: Option<String>,
+    targets: Vec<String>,
+    /// As people read them.
+    #[serde(skip)]
+    text: String,
 }
 
 /// How it was trained, if that was done here.
@@ -78,7 +101,7 @@ impl Report {
         let config = model.config();
         let tokenizer = match Tokenizer::load(folder) {
             Ok(tokenizer) => Some(tokenizer),
-            Err(attentive_text::tokenizer::Error::NoTokenizer { .. }) => None,
+            Err(NoTokenizer { .. } | Incomplete { .. }) => None,
             Err(error) => return Err(error.into()),
         };
         Ok(Report {
@@ -100,7 +123,12 @@ impl Report {
             vocabulary: tokenizer
                 .as_ref()
                 .map_or(config.vocab_size, |tokenizer| tokenizer.vocabulary_size(Side::Target)),
-            tokenizer: tokenizer.map(|tokenizer| tokenizer.description()),
+            tokenizer: tokenizer.as_ref().map(|tokenizer| tokenizer.description()),
+            languages: Known::of(folder, tokenizer.as_ref()),
+            search: match Options::load(folder, &config.into()) {
+                Ok(options) => words::search(&options),
+                Err(error) => error.to_string(),
+            },
             training: Training::read(folder)?,
         })
     }
@@ -125,6 +153,8 @@ impl Report {
                 ),
             ),
             row("precision", format!("{} by default; --precision overrides it", self.precision)),
+            row("search", self.search.clone()),
+            row("languages", self.languages.text.clone()),
             row(
                 "tokenizer",
                 format!("{}, {} tokens", self.tokenizer.unwrap_or("none in the folder"), self.vocabulary),
@@ -134,6 +164,35 @@ impl Report {
         rows
     }
 }
+
+impl Known {
+    fn of(folder: &Path, tokenizer: Option<&Tokenizer>) -> Known {
+        let tokens = tokenizer.map(|tokenizer| TargetLanguages::of(tokenizer).codes().to_vec());
+        let name = ModelPlace::folder(folder).name;
+        let Languages { source, targets, .. } = Languages::of(&name, folder, tokens.unwrap_or_default());
+        let named = |language: &Language| match language {
+            Language { code, name, .. } if code == name => code.clone(),
+            Language { code, name, .. } => format!("{name} ({code})"),
+        };
+        let mut into: Vec<String> = targets.iter().take(SHOWN).map(named).collect();
+        if targets.len() > SHOWN {
+            into.push(format!("and {} more", targets.len() - SHOWN));
+        }
+        let text = match (&source, into.join(", ")) {
+            (None, into) if into.is_empty() => {
+                "not known; a folder's name such as en-de tells them".to_owned()
+            }
+            (None, into) => format!("into {into}"),
+            (Some(source), into) if into.is_empty() => format!("from {}", named(source)),
+            (Some(source), into) => format!("from {} into {into}", named(source)),
+        };
+        let code = |language: Language| language.code;
+        Known { source: source.map(code), targets: targets.into_iter().map(code).collect(), text }
+    }
+}
+
+/// How many target languages the table names.
+const SHOWN: usize = 8;
 
 impl Training {
     /// The history that a run has left in its folder, if there was one.

@@ -21,6 +21,8 @@ pub(crate) struct Line {
     pub bytes: u64,
     /// Whether it was longer than anything that is read at once, and the rest left out.
     pub is_cut: bool,
+    /// Whether a line feed ended it: the last one may have none.
+    pub has_end: bool,
 }
 
 /// The lines of an input.
@@ -109,10 +111,7 @@ fn send_lines(mut input: impl BufRead, sender: &SyncSender<Event>) {
     loop {
         let event = match read_line(&mut input) {
             Ok(None) => Event::End,
-            Ok(Some((bytes, length, is_cut))) => match text(bytes, is_cut) {
-                Some(text) => Event::Line(Line { text, bytes: length, is_cut }),
-                None => Event::NotUtf8,
-            },
+            Ok(Some(raw)) => raw.line().map_or(Event::NotUtf8, Event::Line),
             Err(error) if error.kind() == ErrorKind::Interrupted => continue,
             Err(error) => Event::Failed(error),
         };
@@ -123,15 +122,24 @@ fn send_lines(mut input: impl BufRead, sender: &SyncSender<Event>) {
     }
 }
 
-/// The bytes of the next line, its length, and whether there was more of it.
-fn read_line(input: &mut impl BufRead) -> std::io::Result<Option<(Vec<u8>, u64, bool)>> {
-    let mut line = Vec::new();
-    let mut length = input.take(LONGEST).read_until(b'\n', &mut line)? as u64;
-    if line.pop_if(|byte| *byte == b'\n').is_some() || length == 0 {
-        return Ok((length > 0).then_some((line, length, false)));
+/// A line of which nobody has seen yet whether it is UTF-8.
+struct Raw {
+    bytes: Vec<u8>,
+    length: u64,
+    is_cut: bool,
+    has_end: bool,
+}
+
+/// The next line.
+fn read_line(input: &mut impl BufRead) -> std::io::Result<Option<Raw>> {
+    let mut bytes = Vec::new();
+    let mut length = input.take(LONGEST).read_until(b'\n', &mut bytes)? as u64;
+    if length == 0 {
+        return Ok(None);
     }
+    let mut has_end = bytes.pop_if(|byte| *byte == b'\n').is_some();
     let mut is_cut = false;
-    loop {
+    while !has_end {
         let rest = input.fill_buf()?;
         let end = rest.iter().position(|&byte| byte == b'\n');
         let taken = end.map_or(rest.len(), |end| end + 1);
@@ -141,34 +149,35 @@ fn read_line(input: &mut impl BufRead) -> std::io::Result<Option<(Vec<u8>, u64, 
         is_cut |= end != Some(0);
         input.consume(taken);
         length += taken as u64;
-        if end.is_some() {
-            break;
-        }
+        has_end = end.is_some();
     }
-    Ok(Some((line, length, is_cut)))
+    Ok(Some(Raw { bytes, length, is_cut, has_end }))
 }
 
-/// A line as text; where it was cut, the last character may be missing its end.
-fn text(mut line: Vec<u8>, is_cut: bool) -> Option<String> {
-    if is_cut
-        && let Err(error) = std::str::from_utf8(&line)
-        && error.error_len().is_none()
-    {
-        line.truncate(error.valid_up_to());
+impl Raw {
+    /// The line as text; where it was cut, the last character may be missing its end.
+    fn line(self) -> Option<Line> {
+        let Raw { mut bytes, length, is_cut, has_end } = self;
+        if is_cut
+            && let Err(error) = std::str::from_utf8(&bytes)
+            && error.error_len().is_none()
+        {
+            bytes.truncate(error.valid_up_to());
+        }
+        Some(Line { text: String::from_utf8(bytes).ok()?, bytes: length, is_cut, has_end })
     }
-    String::from_utf8(line).ok()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn read(mut input: &[u8]) -> Vec<(String, u64, bool)> {
-        let mut lines = Vec::new();
-        while let Some((line, length, is_cut)) = read_line(&mut input).unwrap() {
-            lines.push((text(line, is_cut).unwrap(), length, is_cut));
-        }
-        lines
+    fn all(mut input: &[u8]) -> Vec<Line> {
+        std::iter::from_fn(|| read_line(&mut input).unwrap().map(|raw| raw.line().unwrap())).collect()
+    }
+
+    fn read(input: &[u8]) -> Vec<(String, u64, bool)> {
+        all(input).into_iter().map(|line| (line.text, line.bytes, line.is_cut)).collect()
     }
 
     #[test]
@@ -177,6 +186,17 @@ mod tests {
         assert_eq!(read(b"one\n\ntwo"), [line("one", 4), line("", 1), line("two", 3)]);
         assert_eq!(read(b"one\n"), [line("one", 4)]);
         assert_eq!(read(b""), []);
+    }
+
+    #[test]
+    fn it_is_known_whether_the_last_line_has_an_end() {
+        let ends = |input: &str| all(input.as_bytes()).iter().map(|line| line.has_end).collect::<Vec<_>>();
+        assert_eq!([ends("one\ntwo"), ends("one\ntwo\n")], [[true, false], [true, true]]);
+        let long = "x".repeat(LONGEST as usize);
+        for more in ["", "y"] {
+            assert_eq!(ends(&format!("{long}{more}\nz\n")), [true, true]);
+            assert_eq!(ends(&format!("{long}{more}")), [false]);
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@
 mod bench;
 mod classify;
 mod convert;
+mod dashes;
 mod decoding;
 mod demo;
 mod embed;
@@ -34,7 +35,7 @@ mod translate;
 mod words;
 
 use attentive_text::tokenizer::panic_is_caught;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 use error::Error;
 use std::io::{ErrorKind, Write};
 use std::panic::{PanicHookInfo, catch_unwind, set_hook};
@@ -106,7 +107,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted with Ctrl-C.";
 
 fn main() -> ExitCode {
     set_hook(Box::new(report_panic));
-    let command = Command::parse();
+    let command = Command::parse_from(dashes::marked(&Command::command(), std::env::args_os()));
     interrupt::listen();
     // The hook has spoken already; what is left of a panic is that it was a failure.
     let Ok(result) = catch_unwind(|| run(&command)) else { return ExitCode::FAILURE };

@@ -7,7 +7,7 @@ use crate::lines::{Line, Lines, Next};
 use crate::lost::Lost;
 use crate::options::between;
 use crate::split::Split;
-use crate::{output, words};
+use crate::{dashes, output, words};
 use attentive_generate::{TargetLanguages, Translated, Translation, Translator, pharaoh};
 use attentive_text::tokenizer::Side;
 use clap::Args;
@@ -25,7 +25,7 @@ pub(crate) struct Translate {
     #[command(flatten)]
     decoding: Decoding,
     /// Text to translate, one line per argument [default: the lines of --input or stdin]
-    #[arg(value_name = "TEXT", conflicts_with = "input")]
+    #[arg(value_name = "TEXT", conflicts_with = "input", value_parser = dashes::text)]
     text: Vec<String>,
     /// Translate the lines of FILE [default: stdin]
     #[arg(long, value_name = "FILE")]
@@ -33,9 +33,9 @@ pub(crate) struct Translate {
     /// Write the translations to FILE (it appears when it is complete) [default: stdout]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Format of the input
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
-    format: Format,
+    /// Format of the input [default: text]
+    #[arg(long, value_name = "FORMAT")]
+    format: Option<Format>,
     /// Unit to translate [default: auto; lines with --prefix or --alternatives]
     #[arg(long, value_name = "UNIT")]
     split: Option<Split>,
@@ -67,7 +67,9 @@ Examples:
 
 Empty lines stay empty. A line with several sentences is translated sentence by sentence, and the \
 white space between them is kept. A model that attentive trained translates whole lines if at least \
-5 % of its training lines had several sentences. --split overrides this. Files must be UTF-8.
+5 % of its training lines had several sentences. --split overrides this. Files must be UTF-8. A last line without a line \
+break stays without one, except on a terminal. A text may begin with a dash and a space; one that begins with a dash and \
+no space must follow `--`.
 
 With --format html the input is one document of at most 16 MiB. Each sentence is translated as a \
 whole, and inline tags are placed around the translations of their words. All other markup is kept. \
@@ -77,7 +79,7 @@ lower-case letter.";
 
 pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
     output::must_differ(["--input", "--output"], [translate.input.as_deref(), translate.output.as_deref()])?;
-    match translate.format {
+    match translate.format.unwrap_or(Format::Text) {
         Format::Text => translate_lines(translate),
         Format::Html => translate_document(translate),
     }
@@ -96,6 +98,16 @@ fn translate_document(translate: &Translate) -> Result<(), Error> {
 }
 
 fn translate_lines(translate: &Translate) -> Result<(), Error> {
+    if let (None, Some(path)) = (translate.format, &translate.input)
+        && html::is_named_so(path)
+    {
+        let name = path.display();
+        // Where nobody reads this, the text is translated all the same.
+        let _ = writeln!(
+            stderr(),
+            "attentive: {name} is translated as plain text, tags included; --format html keeps the tags"
+        );
+    }
     let mut translator = translate.decoding.translator(translate.n_best, translate.shows_scores())?;
     translator = translator.with_split(translate.split().into());
     if let Some(prefix) = &translate.prefix {
@@ -122,6 +134,7 @@ fn translate_to(translate: &Translate, translator: Translator, output: impl Writ
         languages,
         lines,
         output,
+        is_on_terminal: is_on_terminal(translate),
         progress,
         pending,
         written: 0,
@@ -222,9 +235,14 @@ fn rest_of(mut file: File) -> Option<u64> {
     Some(size.saturating_sub(file.stream_position().ok()?))
 }
 
+/// Whether translations are written to a terminal.
+fn is_on_terminal(translate: &Translate) -> bool {
+    translate.output.is_none() && stdout().is_terminal()
+}
+
 /// A bar for who watches, but not between the lines of what is written to the same terminal.
 fn progress(translate: &Translate, size: Option<u64>) -> ProgressBar {
-    if translate.output.is_none() && stdout().is_terminal() {
+    if is_on_terminal(translate) {
         return ProgressBar::with_draw_target(size, ProgressDrawTarget::hidden());
     }
     let template = if size.is_some() { "{bar:30} {percent} % {msg}" } else { "{spinner} {msg}" };
@@ -239,6 +257,8 @@ struct Work<'a, W> {
     languages: TargetLanguages,
     lines: Lines,
     output: W,
+    /// Whether a person reads the output: the next prompt is to begin a line of its own.
+    is_on_terminal: bool,
     progress: ProgressBar,
     /// The lines whose translations have not been written.
     pending: VecDeque<Line>,
@@ -322,7 +342,7 @@ impl<W: Write> Work<'_, W> {
         if line.is_cut {
             self.warn("the line is longer than 1 MiB: the rest was not translated");
         }
-        self.write_best(&line.text, &translation.best)
+        self.write_best(&line, &translation.best)
     }
 
     fn write_alternatives(&mut self, line: &Line, text: &str, count: usize) -> Result<(), Error> {
@@ -335,11 +355,11 @@ impl<W: Write> Work<'_, W> {
         self.progress.inc(line.bytes);
         self.written += 1;
         self.lost.count(found.first());
-        self.write_best(&line.text, &found)?;
+        self.write_best(line, &found)?;
         Ok(self.output.flush()?)
     }
 
-    fn write_best(&mut self, source: &str, best: &[Translated]) -> Result<(), Error> {
+    fn write_best(&mut self, line: &Line, best: &[Translated]) -> Result<(), Error> {
         if self.translate.json {
             let tokenizer = self.translator.tokenizer();
             let piece = |&token: &u32| tokenizer.piece(token, Side::Target).unwrap_or_default();
@@ -352,7 +372,7 @@ impl<W: Write> Work<'_, W> {
             };
             let report = Report {
                 line: self.written,
-                source,
+                source: &line.text,
                 translation: best.first().map_or("", |best| &best.text),
                 hypotheses: best.iter().map(hypothesis).collect(),
             };
@@ -371,7 +391,9 @@ impl<W: Write> Work<'_, W> {
             if self.translate.alignments {
                 write!(self.output, " ||| {}", pharaoh(&found.alignment))?;
             }
-            writeln!(self.output)?;
+            if has_fields || line.has_end || self.is_on_terminal {
+                writeln!(self.output)?;
+            }
         }
         Ok(())
     }

@@ -2,6 +2,9 @@
 //!
 //! What the file says is taken from it, and the rest is [`Options::default`]. A model without the file may have the same words
 //! in `config.json`, as old ones do. What is asked for and cannot be had is refused by name.
+//!
+//! One word is ours: `attentive_max_tokens_beyond_source`. `attentive train` writes it beside the `max_length` that transformers
+//! needs, so that a model that has learned little does not write until its last position.
 
 use crate::error::Error;
 use crate::options::{EarlyStopping, MOST_RESULTS, MaxLength, Options};
@@ -35,6 +38,7 @@ struct Config {
     min_new_tokens: Option<usize>,
     max_length: Option<usize>,
     max_new_tokens: Option<usize>,
+    attentive_max_tokens_beyond_source: Option<usize>,
     eos_token_id: Option<OneOrMany>,
     forced_eos_token_id: Option<OneOrMany>,
     renormalize_logits: Option<bool>,
@@ -122,7 +126,7 @@ impl Options {
         if let Some(beam) = config.num_beams.filter(|beam| !(1..=MOST_RESULTS).contains(beam)) {
             return Err(format!("`num_beams` must be from 1 to {MOST_RESULTS}, not {beam}"));
         }
-        let options = config.options()?;
+        let options = config.options(spec)?;
         if renormalise && changes_sums(&options, spec) {
             return Err(
                 "`renormalize_logits` is not supported together with settings that ban or penalize tokens"
@@ -151,8 +155,18 @@ fn asks(value: Option<&Value>, neutral: &[f64]) -> bool {
 }
 
 impl Config {
-    fn options(self) -> Result<Options, String> {
+    /// The most tokens of a translation, if the file limits them.
+    fn max_length(&self, spec: &Spec) -> Option<MaxLength> {
+        // A `max_length` below the last position of the model was written by a person.
+        let is_open = self.max_length.is_none_or(|length| length >= spec.max_target);
+        let beyond = self.attentive_max_tokens_beyond_source.filter(|_| is_open).map(MaxLength::SourceAnd);
+        let own = self.max_length.map(theirs).map(MaxLength::Tokens);
+        self.max_new_tokens.map(MaxLength::Tokens).or(beyond).or(own)
+    }
+
+    fn options(self, spec: &Spec) -> Result<Options, String> {
         let usual = Options::default();
+        let max_length = self.max_length(spec);
         let early_stopping = match self.early_stopping {
             None | Some(Early::Switch(false)) => EarlyStopping::No,
             Some(Early::Switch(true)) => EarlyStopping::Yes,
@@ -168,9 +182,6 @@ impl Config {
             min_p: self.min_p.unwrap_or(0.0),
         };
         let suppressed = self.suppress_tokens.unwrap_or_default().into_iter().map(|token| vec![token]);
-        // Theirs count the start token.
-        let theirs = |length: usize| length.saturating_sub(1);
-        let max_length = self.max_new_tokens.or(self.max_length.map(theirs)).map(MaxLength::Tokens);
         Ok(Options {
             beam: self.num_beams.unwrap_or(usual.beam),
             penalty: self.length_penalty.map_or(usual.penalty, LengthPenalty::Power),
@@ -185,6 +196,11 @@ impl Config {
             ..usual
         })
     }
+}
+
+/// A length of transformers without the start token, which it counts.
+fn theirs(length: usize) -> usize {
+    length.saturating_sub(1)
 }
 
 #[cfg(test)]
@@ -229,6 +245,19 @@ mod tests {
         assert_eq!(options, Options::default());
         assert_eq!((options.beam, options.penalty), (4, LengthPenalty::Power(1.0)));
         assert_eq!(options.max_length, MaxLength::SourceAnd(50));
+    }
+
+    #[test]
+    fn a_length_beyond_the_source_counts_unless_a_person_wrote_another() {
+        let most = |more: Value| {
+            let mut file = json!({"max_length": 512, "attentive_max_tokens_beyond_source": 50});
+            file.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            read(file).unwrap().max_length
+        };
+        assert_eq!(most(json!({})), MaxLength::SourceAnd(50));
+        assert_eq!(most(json!({"max_length": 100})), MaxLength::Tokens(99));
+        assert_eq!(most(json!({"max_new_tokens": 600})), MaxLength::Tokens(600));
+        assert_eq!(most(json!({"attentive_max_tokens_beyond_source": null})), MaxLength::Tokens(511));
     }
 
     #[test]

@@ -40,6 +40,15 @@ pub enum Error {
     /// The tokenizer cannot be read, or a text not be encoded.
     #[error(transparent)]
     Tokenizer(#[from] attentive_text::tokenizer::Error),
+    /// A model without the files of its tokenizer.
+    #[error(
+        "{}: the folder has no tokenizer; needed are source.spm, target.spm and vocab.json, or tokenizer.json",
+        folder.display()
+    )]
+    NoTokenizer {
+        /// The folder.
+        folder: PathBuf,
+    },
     /// A file of the model's folder is not what it should be.
     #[error("{}: {problem}", path.display())]
     Format {

@@ -71,5 +71,5 @@ pub use stop::{Stop, StopTokens};
 pub use transformer::TransformerSteps;
 pub use translator::{
     Codec, Cut, ModelFolder, Part, Reading, Split, Translated, TranslatedHtml, Translation, Translator,
-    UnknownWord, WrittenPart, languages_of_name, source_language, tokenizer_languages,
+    UnknownWord, WrittenPart, languages_of_name, source_language, tokenizer_languages, tokenizer_of,
 };

@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::inspection::Inspection;
 use crate::seq2seq::{Row, Seq2Seq, Sizes, Spec};
 use attentive_model::Sequences;
-use attentive_model::families::transformer::{Batch, Transformer};
+use attentive_model::families::transformer::{Batch, Transformer, TransformerConfig};
 use attentive_model::layers::{Branch, Cache};
 use attentive_tensor::{AttentionWeights, Backend, Best, Found, Tape, Tensor, TokenLists, Var};
 use std::fmt;
@@ -31,6 +31,22 @@ impl TransformerSteps {
             cache: Cache::default(),
             hidden: None,
             rows: Vec::new(),
+        }
+    }
+}
+
+impl From<&TransformerConfig> for Spec {
+    fn from(config: &TransformerConfig) -> Spec {
+        Spec {
+            source_vocabulary: config.vocab_size,
+            vocabulary: config.target_vocabulary(),
+            start: config.start as u32,
+            eos: config.eos as u32,
+            never: config.pad.map(|pad| pad as u32),
+            max_source: config.max_positions,
+            // The start token has the first position, the last token that is written none.
+            max_target: config.max_positions,
+            decoder_layers: config.decoder_layers,
         }
     }
 }
@@ -63,18 +79,7 @@ impl TransformerSteps {
 
 impl Seq2Seq for TransformerSteps {
     fn spec(&self) -> Spec {
-        let config = self.model.config();
-        Spec {
-            source_vocabulary: config.vocab_size,
-            vocabulary: config.target_vocabulary(),
-            start: config.start as u32,
-            eos: config.eos as u32,
-            never: config.pad.map(|pad| pad as u32),
-            max_source: config.max_positions,
-            // The start token has the first position, the last token that is written none.
-            max_target: config.max_positions,
-            decoder_layers: config.decoder_layers,
-        }
+        self.model.config().into()
     }
 
     fn admit(&mut self, sources: &[(usize, &[u32])]) {

@@ -157,7 +157,13 @@ fn a_folder_that_is_not_there_is_named() {
 
 #[test]
 fn a_truncated_file_is_refused_wherever_it_was_cut() {
-    for keep in [0, 5, 1000, 100_000] {
+    let said = [
+        (0, "it is empty"),
+        (5, "it ends too early"),
+        (1000, "too few for a header"),
+        (100_000, "it has 100000 bytes"),
+    ];
+    for (keep, words) in said {
         let sentence = sentence(&format!("cut-{keep}"), |folder| {
             let path = folder.join(WEIGHTS);
             let bytes = fs::read(&path).unwrap();
@@ -165,6 +171,7 @@ fn a_truncated_file_is_refused_wherever_it_was_cut() {
             fs::write(&path, &bytes[..keep]).unwrap();
         });
         assert!(sentence.starts_with("model.safetensors: not a complete safetensors file: "), "{sentence}");
+        assert!(sentence.contains(words), "{sentence}");
     }
 }
 

@@ -111,13 +111,29 @@ impl App {
         let place = name.map_or(Some(0), |name| models.iter().position(|model| model.name == name));
         let names = || models.iter().map(|model| format!("`{}`", model.name)).collect::<Vec<_>>().join(", ");
         let place = place.ok_or_else(|| {
-            Refusal::missing("model", format!("there is no model of this name; the models are {}", names()))
+            let asked = name.unwrap_or_default();
+            Refusal::missing("model", format!("there is no model {asked:?}; the models are {}", names()))
         })?;
         self.chosen(place, target.or(named_target))
     }
 
-    /// The first model that translates from one language into another.
-    pub fn model_for(&self, source: Option<&str>, target: &str) -> Result<Chosen, Refusal> {
+    /// The model of a name, if it translates from one language into another; the first that does if no name is given.
+    pub fn model_for(
+        &self,
+        name: Option<&str>,
+        source: Option<&str>,
+        target: &str,
+    ) -> Result<Chosen, Refusal> {
+        if name.is_some() {
+            let chosen = self.model(name, Some(target))?;
+            return match &chosen.model.languages.source {
+                Some(own) if source.is_some_and(|asked| !own.is(asked)) => {
+                    let problem = format!("`{}` translates only from `{}`", chosen.model.name, own.code);
+                    Err(Refusal::field("source", problem))
+                }
+                _ => Ok(chosen),
+            };
+        }
         let models = self.models()?;
         match models.iter().position(|model| model.languages.translate(source, Some(target))) {
             Some(place) => self.chosen(place, Some(target)),

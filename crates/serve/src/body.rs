@@ -30,13 +30,19 @@ pub(crate) async fn fields<T: DeserializeOwned>(
 ) -> Result<T, Refusal> {
     let kind = media_type(request.headers());
     let is_json = kind == "application/json" || kind.ends_with("+json");
-    let is_form = forms == Forms::JsonOrForm && kind == "application/x-www-form-urlencoded";
-    if !is_json && !is_form {
+    let takes_form = forms == Forms::JsonOrForm;
+    let is_form = takes_form && kind == "application/x-www-form-urlencoded";
+    let other_type = || {
         let expected = match forms {
             Forms::Json => "JSON (application/json)",
             Forms::JsonOrForm => "JSON (application/json) or a form (application/x-www-form-urlencoded)",
         };
-        return Err(Refusal::media_type(expected));
+        Refusal::media_type(expected)
+    };
+    // Without a type, the body tells.
+    let is_open = takes_form && kind.is_empty();
+    if !(is_json || is_form || is_open) {
+        return Err(other_type());
     }
     let encoding = request.headers().get(CONTENT_ENCODING).map(|value| value.to_str().unwrap_or("unknown"));
     if let Some(encoding) = encoding.filter(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
@@ -46,7 +52,16 @@ pub(crate) async fn fields<T: DeserializeOwned>(
     let text = std::str::from_utf8(&bytes).map_err(|error| {
         Refusal::body(format!("the body is not UTF-8: byte {} is invalid", error.valid_up_to()))
     })?;
-    if is_json { from_json(text) } else { from_form(text) }
+    match (is_json || is_object(text), is_form) {
+        (true, _) => from_json(text),
+        (false, true) => from_form(text),
+        (false, false) => Err(other_type()),
+    }
+}
+
+/// Whether a body is JSON although its type says that it is a form: `curl -d` says so of every body. No form begins like this.
+fn is_object(text: &str) -> bool {
+    text.trim_start().starts_with('{')
 }
 
 fn media_type(headers: &HeaderMap) -> String {

@@ -79,14 +79,17 @@ impl App {
     pub fn check(&self, field: &str, texts: &[impl AsRef<str>]) -> Result<(), Refusal> {
         let most = self.settings.limits.texts;
         if texts.len() > most {
-            let problem = format!("there are {} texts, but the maximum is {most}", texts.len());
+            let problem =
+                format!("there are {} texts, but the maximum is {most}; --max-texts sets it", texts.len());
             return Err(Refusal::too_large(field, problem));
         }
         let most = self.settings.limits.characters;
         let lengths = texts.iter().map(|text| text.as_ref().chars().count());
         match lengths.max().filter(|&characters| characters > most) {
             Some(characters) => {
-                let problem = format!("the text has {characters} characters, but the maximum is {most}");
+                let problem = format!(
+                    "the text has {characters} characters, but the maximum is {most}; --max-characters sets it"
+                );
                 Err(Refusal::too_large(field, problem))
             }
             None => Ok(()),

@@ -4,7 +4,7 @@
 use crate::decode::{Done, Order};
 use crate::refusal::Refusal;
 use attentive_generate::{
-    Codec, Cut, Hypothesis, LengthPenalty, Link, MaxLength, Options, Translated, WrittenPart,
+    Codec, Cut, Hypothesis, LengthPenalty, Link, Options, Part, Translated, WrittenPart,
 };
 use attentive_tensor::Best;
 
@@ -34,7 +34,12 @@ impl Decoded {
         }
         let is_whole = self.0.len() == cut.parts.len();
         let ranks = self.0.iter().map(Vec::len).max().unwrap_or(0).max(1);
-        let ended = (0..ranks).map(|rank| is_whole && self.ended(rank, &order.options)).collect();
+        let Options { max_length, forced_eos, .. } = order.options;
+        let most = |part: &Part| max_length.of(part.source.len()).min(codec.spec().max_target);
+        // Where no end is forced, a part may have any length.
+        let full: Vec<usize> =
+            cut.parts.iter().map(|part| if forced_eos { most(part) } else { usize::MAX }).collect();
+        let ended = (0..ranks).map(|rank| is_whole && self.ended(rank, &full)).collect();
         let top = (0..ranks).map(|rank| self.top(rank)).collect();
         Ok(Done { best: self.join(codec, &cut)?, ended, top, cut })
     }
@@ -79,9 +84,11 @@ impl Decoded {
         self.0.iter().filter_map(move |found| found.get(rank).or(found.last()))
     }
 
-    /// Whether the translation of this rank came to its end.
-    fn ended(&self, rank: usize, options: &Options) -> bool {
-        self.rank(rank).all(|one| one.hypothesis.ended && !has_forced_end(&one.hypothesis, options))
+    /// Whether the translation of this rank came to its end. `full` is the length of each sentence at which an end is forced.
+    fn ended(&self, rank: usize, full: &[usize]) -> bool {
+        let ends =
+            |(one, &full): (&Found, &usize)| one.hypothesis.ended && !has_forced_end(&one.hypothesis, full);
+        self.rank(rank).zip(full).all(ends)
     }
 
     /// The most probable tokens in the place of each token of the translation of this rank.
@@ -101,9 +108,8 @@ impl Decoded {
 }
 
 /// Whether the end token was written because there was room for no other: some models are made to end so, and are then sure of it.
-fn has_forced_end(hypothesis: &Hypothesis, options: &Options) -> bool {
-    let is_full = matches!(options.max_length, MaxLength::Tokens(most) if hypothesis.tokens.len() >= most);
-    options.forced_eos && is_full && hypothesis.token_scores.last() == Some(&0.0)
+fn has_forced_end(hypothesis: &Hypothesis, full: usize) -> bool {
+    hypothesis.tokens.len() >= full && hypothesis.token_scores.last() == Some(&0.0)
 }
 
 #[cfg(test)]
@@ -135,11 +141,9 @@ mod tests {
 
     #[test]
     fn an_end_that_was_forced_is_none() {
-        let options =
-            |most| Options { forced_eos: true, max_length: MaxLength::Tokens(most), ..Options::default() };
         let decoded = Decoded(vec![vec![found(&[1, 0], 0.0, &[]), found(&[1, 0], -0.5, &[])]]);
-        assert!(!decoded.ended(0, &options(2)) && decoded.ended(1, &options(2)));
-        assert!(decoded.ended(0, &options(3)) && decoded.ended(0, &Options::default()));
+        assert!(!decoded.ended(0, &[2]) && decoded.ended(1, &[2]));
+        assert!(decoded.ended(0, &[3]) && decoded.ended(0, &[usize::MAX]));
     }
 
     #[test]
@@ -150,7 +154,7 @@ mod tests {
         decoded.shorten(3);
         assert_eq!(tokens(&decoded, 0), [vec![1, 2], vec![3]]);
         assert_eq!(tokens(&decoded, 1), [vec![1, 2], vec![5]]);
-        assert_eq!([0, 1].map(|rank| decoded.ended(rank, &Options::default())), [false, true]);
+        assert_eq!([0, 1].map(|rank| decoded.ended(rank, &[usize::MAX; 2])), [false, true]);
         assert_eq!(decoded.0[0][1].links, [(0, 0)]);
         let top: Vec<u32> = decoded.top(1).iter().map(|top| top[0].token).collect();
         assert_eq!((top, decoded.top(0).len()), (vec![1, 2, 5], 3));

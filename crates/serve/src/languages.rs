@@ -4,20 +4,23 @@
 //! `source_lang` and `target_lang` in `tokenizer_config.json`; or its name, if it ends in two codes: `opus-mt-en-de`. Where it
 //! says nothing, it is taken at its client's word.
 
-use attentive_generate::{Codec, languages_of_name, tokenizer_languages};
+use attentive_generate::{languages_of_name, tokenizer_languages};
 use std::path::Path;
 
 /// A language: its code for clients, its name in English, and what a model calls it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Language {
+pub struct Language {
+    /// Its code for clients, of two letters where there is one.
     pub code: String,
+    /// Its name in English, or its code if the name is not known.
     pub name: String,
+    /// What the model calls it.
     pub token: String,
 }
 
 /// The languages of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Languages {
+pub struct Languages {
     /// None if it is not known.
     pub source: Option<Language>,
     /// None if they are not known.
@@ -112,13 +115,13 @@ impl Language {
 }
 
 impl Languages {
-    /// What can be known of a model's languages.
-    pub fn of(name: &str, folder: &Path, codec: &Codec) -> Languages {
+    /// What can be known of the languages of a model that is called `name`. `tokens` are the codes of the language tokens in its
+    /// vocabulary.
+    pub fn of(name: &str, folder: &Path, tokens: Vec<String>) -> Languages {
         let (source, target) = tokenizer_languages(folder);
         let named = name_pair(name);
         let source = source.or(named.map(|(source, _)| source.to_owned()));
         let target = target.or(named.map(|(_, target)| target.to_owned()));
-        let tokens = codec.target_languages();
         let are_chosen_by_token = !tokens.is_empty();
         let targets = if are_chosen_by_token { tokens } else { target.into_iter().collect() };
         Languages {

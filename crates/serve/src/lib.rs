@@ -31,7 +31,7 @@ mod draft;
 mod error;
 mod finish;
 mod hosts;
-mod languages;
+pub mod languages;
 mod metrics;
 mod model;
 mod numbers;

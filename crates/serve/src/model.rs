@@ -89,7 +89,7 @@ impl Model {
         let failed = |source| Error::Model { name: name.to_owned(), source };
         let ModelFolder { copies, codec, options, int8 } =
             ModelFolder::open_on(&engine.backends, engine.int8, folder).map_err(failed)?;
-        let languages = Languages::of(name, folder, &codec);
+        let languages = Languages::of(name, folder, codec.target_languages());
         let source = languages.source.as_ref().map(|source| source.code.clone());
         let reading = Reading { language: source.or(codec.reading().language.clone()), ..*codec.reading() };
         let codec = codec.with_reading(reading);

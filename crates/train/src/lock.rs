@@ -8,7 +8,8 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{Read, Write};
 use std::path::Path;
 
-const FILE_NAME: &str = "train.lock";
+/// The name of the file in a run's folder.
+pub(crate) const FILE_NAME: &str = "train.lock";
 
 /// Held as long as a run lasts.
 #[derive(Debug)]

@@ -52,13 +52,18 @@ pub(super) fn text(answers: &[Answer], width: usize) -> String {
         for Answer { language, translation, reference, .. } in answers {
             let verdict = match reference {
                 Some(reference) if reference == translation => " ✓".to_owned(),
-                Some(reference) => format!(" ✗ {reference}"),
+                Some(reference) => format!(" ✗ (expected: {reference})"),
                 None => String::new(),
             };
-            add(language, &format!("{translation}{verdict}"));
+            add(language, &format!("{}{verdict}", said(translation)));
         }
     }
     text
+}
+
+/// A translation as it is shown: one without a word is called so.
+pub(super) fn said(translation: &str) -> &str {
+    if translation.trim().is_empty() { "(nothing)" } else { translation }
 }
 
 /// Words in lines of at most `width` characters; further lines begin below the first.
@@ -93,10 +98,16 @@ mod tests {
         let answers = [answer("German", "einundzwanzig"), answer("French", "vingt et un")];
         let expected = concat!(
             "       21  twenty-one\n",
-            "   German  einundzwanzig ✗ vingt et un\n",
+            "   German  einundzwanzig ✗ (expected: vingt et un)\n",
             "   French  vingt et un ✓\n"
         );
         assert_eq!(text(&answers, 80), expected);
+    }
+
+    #[test]
+    fn a_model_that_says_nothing_is_shown_to_say_nothing() {
+        let expected = concat!("       21  twenty-one\n", "   French  (nothing) ✗ (expected: vingt et un)\n");
+        assert_eq!(text(&[answer("French", "")], 80), expected);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Training as one watches it: a line for each validation, with the loss as a bar that gets shorter and a translation that gets
 //! better.
 
+use super::answer::said;
 use crate::error::Error;
 use crate::interrupt;
 use crate::words::{duration, thousands};
@@ -92,7 +93,7 @@ impl Lesson {
             self.line(&format!("  step   loss  {:WIDTH$}  {source}", ""));
         }
         let first = *self.first.get_or_insert(metric.loss);
-        let translation = sample.map_or("", |sample| &sample.translation);
+        let translation = sample.map_or("", |sample| said(&sample.translation));
         self.line(&format!(
             "{:>6}  {:.3}  {}  {}",
             metric.step,

@@ -1,5 +1,6 @@
 //! The test: numbers that were never seen, and how many of their translations are exactly right.
 
+use super::answer::said;
 use super::translator::Translator;
 use crate::error::Error;
 use crate::words::percent;
@@ -62,8 +63,10 @@ impl Score {
         );
         for (pair, translation) in &self.mistakes {
             text.push_str(&format!(
-                "  wrong: {} is translated as {translation}, not as {}\n",
-                pair.number, pair.target
+                "  wrong: {} is translated as {}, not as {}\n",
+                pair.number,
+                said(translation),
+                pair.target
             ));
         }
         text

@@ -3,6 +3,7 @@
 #[cfg(feature = "png")]
 mod png;
 
+use crate::dashes;
 use crate::error::Error;
 use crate::options::Compute;
 use crate::output;
@@ -20,7 +21,7 @@ use std::path::PathBuf;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Inspect {
     /// Sentence to translate and inspect
-    #[arg(value_name = "TEXT")]
+    #[arg(value_name = "TEXT", value_parser = dashes::text)]
     text: String,
     /// Model folder, with config.json, model.safetensors and a tokenizer
     #[arg(long, value_name = "DIR")]

@@ -28,7 +28,7 @@ pub(crate) struct Train {
     /// Read settings from FILE, such as the train.toml of another run; flags override them
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
-    /// Resume the run in DIR from its last checkpoint, or start it if there is none
+    /// Resume the run in DIR from its last checkpoint, or start it if --source is given and there is none
     #[arg(long)]
     resume: bool,
     /// Print no progress
@@ -66,7 +66,7 @@ with its reason and writes it into DIR/train.toml. The rules:
                     5 million tokens and tiny models get at most 0.2, corpora above 20 million 0.1
   --ema             0.999
   --validate-every  8 validations in a run below 10 minutes, 12 in a longer one; without a limit one per epoch
-  --validate-lines  33 per minute of the run, from 100 to 1,000
+  --validate-lines  33 per minute of the run, from 100 to 1,000, at most all validation pairs
   --early-stopping  bleu if 500 or more validation lines are translated, else chrf
   --patience        10 without a limit, else none
 All other defaults are those of the paper: post-norm, Adam(0.9, 0.98, 1e-9), label smoothing 0.1.

@@ -26,7 +26,15 @@ impl Said {
             None => None,
         };
         let file = path.map(|path| settings::read(&path).map(|table| (path, table))).transpose()?;
-        Ok(Said { flags: train.flags.table(), file })
+        let flags = train.flags.table();
+        if train.resume && file.is_none() && !flags.contains_key("source") {
+            let folder = train.out.display();
+            let problem = format!(
+                "there is no run in {folder}: check the name, or begin a run with --source and --target"
+            );
+            return Err(Error::Flag { option: "resume", problem });
+        }
+        Ok(Said { flags, file })
     }
 
     /// Settings with what was not said left open.

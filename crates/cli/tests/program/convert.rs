@@ -49,6 +49,20 @@ fn a_folder_is_written_in_each_precision_and_can_be_converted_again() {
 }
 
 #[test]
+fn a_folder_that_cannot_translate_text_is_told_to_be_so() {
+    let (bare, whole) = (Out::new("bare"), Out::new("whole"));
+    let outcome = run(&format!("convert --model {MODELS}/tied --out {}", bare.name()));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    outcome.says(&["cannot translate text", "source.spm, target.spm and vocab.json"]);
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../serve/model");
+    let outcome = run(&format!("convert --model {model} --out {}", whole.name()));
+    assert_eq!((outcome.code, outcome.stderr.lines().count()), (Some(0), 1), "{}", outcome.stderr);
+    let again = Out::new("bare-again");
+    let report = run(&format!("convert --json --model {} --out {}", bare.name(), again.name())).json();
+    assert!(report["no_tokenizer"].as_str().unwrap().contains("vocab.json"), "{report}");
+}
+
+#[test]
 fn what_training_wrote_about_its_lines_stays() {
     let (trained, out) = (Out::new("trained"), Out::new("trained-converted"));
     run(&format!("convert --model {MODELS}/tied --out {}", trained.name()));

@@ -1,10 +1,12 @@
 //! The built program, tested from outside: what it prints, and how it ends.
 
+mod beginning;
 mod convert;
 mod demo;
 #[cfg(target_os = "linux")]
 mod faults;
 mod html;
+mod info;
 mod inspect;
 mod kernels;
 mod score;

@@ -395,6 +395,7 @@ fn what_is_not_given_is_chosen_and_said_and_written_and_resumes_to_the_same_bits
         "schedule cosine: ",
         "warmup 3: ",
         "30 validation pairs",
+        "validate_lines 30: there are no more validation pairs",
     ];
     first.says(&words);
     let settings = std::fs::read_to_string(corpus.path("first/train.toml")).unwrap();

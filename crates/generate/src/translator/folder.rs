@@ -43,7 +43,7 @@ impl ModelFolder {
         let load = if int8 { Transformer::load_in_int8 } else { Transformer::load_packed };
         // Either takes about as long as the other.
         let (transformer, tokenizer) = std::thread::scope(|scope| {
-            let tokenizer = scope.spawn(|| Tokenizer::load(folder).map(Tokenizer::special_tokens_as_text));
+            let tokenizer = scope.spawn(|| tokenizer_of(folder).map(Tokenizer::special_tokens_as_text));
             (load(&backends[0], folder), tokenizer.join())
         });
         let transformer = transformer?;
@@ -54,4 +54,12 @@ impl ModelFolder {
         let codec = Codec::new(Arc::new(tokenizer), copies[0].spec())?.with_reading(Reading::of(folder)?);
         Ok(ModelFolder { copies, codec, options, int8 })
     }
+}
+
+/// The tokenizer of a model's folder. What is missing is told by the files that models come with, not by all that can be read.
+pub fn tokenizer_of(folder: &Path) -> Result<Tokenizer, Error> {
+    Tokenizer::load(folder).map_err(|error| match error {
+        attentive_text::tokenizer::Error::NoTokenizer { path } => Error::NoTokenizer { folder: path },
+        other => other.into(),
+    })
 }

@@ -14,7 +14,7 @@ mod unknown;
 
 pub use codec::{Codec, WrittenPart};
 pub use cut::{Cut, Part};
-pub use folder::ModelFolder;
+pub use folder::{ModelFolder, tokenizer_of};
 pub use html::TranslatedHtml;
 pub use reading::{Reading, languages_of_name, source_language, tokenizer_languages};
 pub use split::Split;

@@ -16,6 +16,9 @@ type Notes = HashMap<String, String>;
 /// The tensors of a file by name, and the notes beside them. All numbers are there, and nothing else is.
 pub(super) fn entries(file: &mut (impl Read + Seek)) -> Result<(Entries, Notes), String> {
     let length = file.seek(SeekFrom::End(0)).map_err(|error| error.to_string())?;
+    if length == 0 {
+        return Err("it is empty".to_owned());
+    }
     let header = read(file, 0, 8)?.try_into().map(u64::from_le_bytes);
     let header = header.map_err(|_| "it is shorter than a header")?;
     if header > LONGEST || header + 8 > length {

@@ -6,7 +6,7 @@
 
 use super::bytes::Bytes;
 use std::collections::HashMap;
-use std::io::{Read, Seek, SeekFrom};
+use std::io::{ErrorKind, Read, Seek, SeekFrom};
 
 /// An entry: `length` bytes from `start` on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -58,7 +58,10 @@ pub(super) fn entries(file: &mut (impl Read + Seek)) -> Result<HashMap<String, E
 pub(super) fn read(file: &mut (impl Read + Seek), start: u64, length: u64) -> Result<Vec<u8>, String> {
     let mut bytes = vec![0; usize::try_from(length).map_err(|_| "it is too large")?];
     let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut bytes));
-    read.map_err(|error| error.to_string())?;
+    read.map_err(|error| match error.kind() {
+        ErrorKind::UnexpectedEof => "it ends too early".to_owned(),
+        _ => error.to_string(),
+    })?;
     Ok(bytes)
 }
 

@@ -13,7 +13,7 @@ use axum::extract::{Request, State};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
-/// The request, in LibreTranslate's words; others that it has are ignored.
+/// The request, in LibreTranslate's words, and `model`, which is ours; others that it has are ignored.
 #[derive(Debug, Deserialize)]
 pub(super) struct Ask {
     q: OneOrMany,
@@ -22,6 +22,7 @@ pub(super) struct Ask {
     #[serde(default)]
     format: Format,
     alternatives: Option<usize>,
+    model: Option<String>,
     api_key: Option<String>,
 }
 
@@ -62,7 +63,8 @@ pub(super) async fn translate(
     let ask: Ask = fields(&app, request, Forms::JsonOrForm).await?;
     app.keys.check(&headers, ask.api_key.as_deref())?;
     let is_auto = ask.source == "auto";
-    let chosen = app.model_for((!is_auto).then_some(&*ask.source), &ask.target)?;
+    let source = (!is_auto).then_some(&*ask.source);
+    let chosen = app.model_for(ask.model.as_deref(), source, &ask.target)?;
     let limits = &app.settings.limits;
     let others = ask.alternatives.unwrap_or(0);
     let n_best = within("alternatives", others.saturating_add(1), limits.results)?;

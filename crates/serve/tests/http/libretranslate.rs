@@ -1,7 +1,7 @@
 //! What clients of LibreTranslate ask.
 
 use super::Running;
-use attentive_serve::{Limits, Settings};
+use attentive_serve::{Limits, ModelPlace, Settings};
 use serde_json::json;
 
 #[test]
@@ -25,6 +25,79 @@ fn a_form_is_as_good_as_json() {
     let alternatives = answer["alternatives"].as_array().unwrap();
     assert!(!alternatives.is_empty() && alternatives.len() <= 2, "{alternatives:?}");
     assert!(alternatives.iter().all(|other| *other != "zweihunderteins"));
+}
+
+#[test]
+fn json_is_read_whatever_type_curl_gives_it() {
+    let server = Running::start(Settings::default());
+    let ask = br#" {"q": "twenty-one", "source": "en", "target": "de"}"#;
+    for headers in [&[("Content-Type", "application/x-www-form-urlencoded")][..], &[]] {
+        let answer = server.client().send("POST", "/translate", headers, ask).ok();
+        assert_eq!(answer["translatedText"], "einundzwanzig");
+        let broken = server.client().send("POST", "/translate", headers, b"{\"q\": ");
+        assert_eq!(broken.status, 400, "{}", broken.text());
+    }
+}
+
+/// The model of the program in another folder, which writes two tokens and no more.
+fn terse() -> std::path::PathBuf {
+    let folder = std::env::temp_dir().join(format!("attentive-terse-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let model = concat!(env!("CARGO_MANIFEST_DIR"), "/model");
+    for name in ["config.json", "model.safetensors", "source.spm", "target.spm", "vocab.json"] {
+        std::fs::copy(format!("{model}/{name}"), folder.join(name)).unwrap();
+    }
+    let languages = r#"{"source_lang": "en", "target_lang": "de"}"#;
+    std::fs::write(folder.join("tokenizer_config.json"), languages).unwrap();
+    std::fs::write(folder.join("generation_config.json"), r#"{"max_new_tokens": 2}"#).unwrap();
+    folder
+}
+
+#[test]
+fn a_model_is_taken_by_its_name() {
+    let folder = terse();
+    let models = vec![ModelPlace::numbers(), ModelPlace::named("terse", &folder)];
+    let server = Running::start_with(Settings::default(), models);
+    std::fs::remove_dir_all(&folder).unwrap();
+    let ask = |more: serde_json::Value| {
+        let mut ask = json!({"q": "twenty-one", "source": "en", "target": "de"});
+        ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        server.post("/translate", &ask)
+    };
+    let whole = json!("einundzwanzig");
+    for more in
+        [json!({}), json!({"model": null}), json!({"model": "numbers"}), json!({"model": "numbers:fr"})]
+    {
+        assert_eq!(ask(more).ok()["translatedText"], whole);
+    }
+    for source in ["en", "auto"] {
+        let text = ask(json!({"model": "terse", "source": source})).ok()["translatedText"].clone();
+        assert!(text != whole && text.as_str().unwrap().len() < 13, "{text}");
+    }
+    for (status, words, more) in [
+        (
+            404,
+            r#"`model`: there is no model "opus"; the models are `numbers`, `terse`"#,
+            json!({"model": "opus"}),
+        ),
+        (400, "`source`: `terse` translates only from `en`", json!({"model": "terse", "source": "fr"})),
+        (
+            400,
+            "`target`: `numbers` translates only into `de`, `fr`",
+            json!({"model": "numbers", "target": "es"}),
+        ),
+    ] {
+        let answer = ask(more);
+        assert_eq!((answer.status, answer.json()["error"].as_str()), (status, Some(words)));
+    }
+}
+
+#[test]
+fn a_text_that_is_too_long_is_told_the_flag_that_sets_the_limit() {
+    let server = Running::start(Settings::default());
+    let ask = json!({"q": "one ".repeat(1251), "source": "en", "target": "de"});
+    let message = server.post("/translate", &ask).json()["error"].as_str().unwrap().to_owned();
+    assert!(message.contains("5004 characters") && message.contains("--max-characters"), "{message}");
 }
 
 #[test]

@@ -29,12 +29,16 @@ struct Running {
 
 impl Running {
     fn start(settings: Settings) -> Running {
+        Running::start_with(settings, vec![ModelPlace::numbers()])
+    }
+
+    fn start_with(settings: Settings, models: Vec<ModelPlace>) -> Running {
         let server = Server::bind("127.0.0.1:0".parse().unwrap(), settings).unwrap();
         let address = server.address();
         let (leave, left) = oneshot::channel();
         let thread = std::thread::spawn(move || {
             let engine = Engine { backends: vec![CpuBackend::from_env().unwrap().shared()], int8: None };
-            server.run(engine, vec![ModelPlace::numbers()], async { drop(left.await) })
+            server.run(engine, models, async { drop(left.await) })
         });
         let running = Running { address, leave: Some(leave), thread: Some(thread) };
         while running.get("/readyz").status != 200 {

@@ -175,7 +175,8 @@ fn an_answer_ends_before_a_stop_and_a_stream_never_tells_it() {
         (json!(["undzwanz", "zwan"]), "zwei"),
     ] {
         let ask = json!({"prompt": "twenty-two", "stop": stop});
-        let choice = server.post("/v1/completions", &ask).ok()["choices"][0].clone();
+        let answer = server.post("/v1/completions", &ask).ok();
+        let choice = answer["choices"][0].clone();
         assert_eq!((&choice["text"], &choice["finish_reason"]), (&json!(expected), &json!("stop")));
         let chunks = data(
             &server.post("/v1/completions", &json!({"prompt": "twenty-two", "stop": stop, "stream": true})),
@@ -183,6 +184,35 @@ fn an_answer_ends_before_a_stop_and_a_stream_never_tells_it() {
         let told: String = chunks.iter().filter_map(|chunk| chunk["choices"][0]["text"].as_str()).collect();
         assert_eq!(told, expected);
     }
+}
+
+#[test]
+fn only_the_tokens_of_the_answer_are_counted() {
+    let server = Running::start(Settings::default());
+    let count = |more: Value| {
+        let mut ask = json!({"prompt": "twenty-two", "n": 2});
+        ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        let usage = server.post("/v1/completions", &ask).ok()["usage"].clone();
+        ask["stream"] = json!(true);
+        ask["stream_options"] = json!({"include_usage": true});
+        assert_eq!(data(&server.post("/v1/completions", &ask)).last().unwrap()["usage"], usage);
+        assert_eq!(
+            usage["total_tokens"].as_u64(),
+            Some(usage["prompt_tokens"].as_u64().unwrap() + usage["completion_tokens"].as_u64().unwrap())
+        );
+        usage["completion_tokens"].as_u64().unwrap()
+    };
+    let whole = count(json!({"n": 1}));
+    let (some, none) = (count(json!({"n": 1, "stop": "zwanzig"})), count(json!({"n": 1, "stop": "zwei"})));
+    assert!(some > 0 && some < whole, "{some} of {whole}");
+    assert_eq!(none, 0);
+    assert_eq!(count(json!({"n": 1, "stop": "nowhere"})), whole);
+    // Log-probabilities are of the same tokens.
+    let ask = json!({"prompt": "twenty-two", "stop": "zwanzig", "logprobs": 0});
+    let answer = server.post("/v1/completions", &ask).ok();
+    let tokens = answer["choices"][0]["logprobs"]["tokens"].as_array().unwrap().len() as u64;
+    assert_eq!((tokens, answer["usage"]["completion_tokens"].as_u64()), (some, Some(some)));
+    assert!(count(json!({})) > whole);
 }
 
 #[test]

@@ -1,8 +1,11 @@
 //! What the elements of HTML are to a translator, by name.
 
-/// Elements that end a sentence: those that browsers set apart from the text around them. All others, unknown ones
-/// included, are inline.
-const BLOCKS: [&str; 68] = [
+/// Headings of all ranks.
+const HEADINGS: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
+
+/// Elements that end a sentence, beside headings: those that browsers set apart from the text around them. All others, unknown
+/// ones included, are inline.
+const BLOCKS: [&str; 62] = [
     "address",
     "article",
     "aside",
@@ -29,12 +32,6 @@ const BLOCKS: [&str; 68] = [
     "form",
     "frame",
     "frameset",
-    "h1",
-    "h2",
-    "h3",
-    "h4",
-    "h5",
-    "h6",
     "head",
     "header",
     "hgroup",
@@ -109,33 +106,12 @@ const ENDED_BY: [(&str, &[&str]); 9] = [
     ("td", &["tbody", "td", "tfoot", "th", "tr"]),
     ("th", &["tbody", "td", "tfoot", "th", "tr"]),
     ("tr", &["tbody", "tfoot", "tr"]),
-    // A paragraph is ended by nearly every block; these are the usual ones.
-    (
-        "p",
-        &[
-            "blockquote",
-            "div",
-            "dl",
-            "form",
-            "h1",
-            "h2",
-            "h3",
-            "h4",
-            "h5",
-            "h6",
-            "hr",
-            "ol",
-            "p",
-            "pre",
-            "section",
-            "table",
-            "ul",
-        ],
-    ),
+    // A paragraph is ended by nearly every block; these are the usual ones, beside headings.
+    ("p", &["blockquote", "div", "dl", "form", "hr", "ol", "p", "pre", "section", "table", "ul"]),
 ];
 
 pub(super) fn is_block(name: &str) -> bool {
-    BLOCKS.contains(&name)
+    BLOCKS.contains(&name) || HEADINGS.contains(&name)
 }
 
 pub(super) fn is_opaque(name: &str) -> bool {
@@ -146,7 +122,13 @@ pub(super) fn is_void(name: &str) -> bool {
     VOID.contains(&name)
 }
 
-/// The elements that end one of this name whose end tag was left out; none if it cannot be left out.
-pub(super) fn ended_by(name: &str) -> Option<&'static [&'static str]> {
-    ENDED_BY.iter().find(|(ended, _)| *ended == name).map(|(_, by)| *by)
+/// Whether the end tag of an element may be left out.
+pub(super) fn may_lack_end(name: &str) -> bool {
+    ENDED_BY.iter().any(|(ended, _)| *ended == name)
+}
+
+/// Whether an element ends another, whose end tag was left out, by its own beginning.
+pub(super) fn ends(name: &str, other: &str) -> bool {
+    let is_listed = ENDED_BY.iter().any(|(ended, by)| *ended == other && by.contains(&name));
+    is_listed || other == "p" && HEADINGS.contains(&name)
 }

@@ -1,6 +1,6 @@
 //! A document as a translator sees it: text, inline tags, what is placed whole, and what ends a sentence.
 
-use super::elements::{ended_by, is_block, is_opaque, is_void};
+use super::elements::{ends, is_block, is_opaque, is_void, may_lack_end};
 use super::tokens::{Kind, Open, Token};
 use std::ops::Range;
 
@@ -65,24 +65,20 @@ pub(super) fn items(tokens: Vec<Token>) -> Vec<Item> {
 /// Behind the last token of the element that the token at `start` opens. One that is never closed goes on to the end of the
 /// document, unless it is one whose end tag may be left out.
 fn end_of_element(tokens: &[Token], start: usize, name: &str) -> usize {
-    let ended_by = ended_by(name);
+    let may_lack_end = may_lack_end(name);
     // The elements that are open inside it.
     let mut inside: Vec<&str> = Vec::new();
     for (place, token) in tokens.iter().enumerate().skip(start + 1) {
         match &token.kind {
-            Kind::Open(Open { name: other, .. })
-                if inside.is_empty() && ended_by.is_some_and(|by| by.contains(&&other[..])) =>
-            {
-                return place;
-            }
-            Kind::Open(open) if !open.is_empty && (ended_by.is_some() || open.name == name) => {
+            Kind::Open(Open { name: other, .. }) if inside.is_empty() && ends(other, name) => return place,
+            Kind::Open(open) if !open.is_empty && (may_lack_end || open.name == name) => {
                 inside.push(&open.name);
             }
             Kind::Close(other) => match inside.iter().rposition(|open| open == other) {
                 Some(depth) => inside.truncate(depth),
                 None if other == name => return place + 1,
                 // What closes an element around this one closes this one.
-                None if ended_by.is_some() && is_block(other) => return place,
+                None if may_lack_end && is_block(other) => return place,
                 None => {}
             },
             _ => {}

@@ -35,6 +35,10 @@ fn sentences_are_whole_between_block_tags() {
     );
     assert_eq!(lines("<title>a &amp; b</title> <!-- c --> <script>d</script>"), ["a & b"]);
     assert_eq!(lines("<td>&nbsp;</td><td> <img> </td>"), [""; 0]);
+    assert_eq!(
+        lines("<p translate=no>One<h2>Two</h2><p translate=no>Three<ul><li>Four</ul>"),
+        ["Two", "Four"]
+    );
 }
 
 #[test]
@@ -283,21 +287,25 @@ fn random_translation(random: &mut Random, source_words: usize) -> (String, Vec<
     (text.join(" "), links)
 }
 
+/// A document whose blocks are translated at random, and their translations.
+fn rendered_at_random(random: &mut Random, html: &str) -> (String, Vec<String>) {
+    let document = Document::parse(html);
+    let words = document.blocks().iter().map(|block| block.text().split_whitespace().count());
+    let translations: Vec<(String, Vec<Link>)> =
+        words.map(|words| random_translation(random, words)).collect();
+    let rendered = document.render(translations.iter().map(|(text, links)| (&text[..], &links[..])));
+    (rendered, translations.into_iter().map(|(text, _)| text).collect())
+}
+
 #[test]
 fn whatever_the_links_are_tags_keep_their_parents_and_nothing_is_lost() {
     let mut random = Random(7);
     for _ in 0..5_000 {
         let html = balanced(&mut random, 4, &mut 0);
-        let document = Document::parse(&html);
-        let translations: Vec<(String, Vec<Link>)> = document
-            .blocks()
-            .iter()
-            .map(|block| random_translation(&mut random, block.text().split_whitespace().count()))
-            .collect();
-        let rendered = document.render(translations.iter().map(|(text, links)| (&text[..], &links[..])));
+        let (rendered, texts) = rendered_at_random(&mut random, &html);
         assert_eq!(parents(&rendered), parents(&html), "{html}\n{rendered}");
         assert_eq!(untouched(&rendered), untouched(&html), "{html}\n{rendered}");
-        if let [(text, _)] = &translations[..] {
+        if let [text] = &texts[..] {
             let all = |html: &str| {
                 let mut all: Vec<char> = letters(html).chars().collect();
                 all.sort_unstable();
@@ -348,13 +356,7 @@ fn whatever_a_document_is_no_tag_is_lost_and_the_identity_gives_it_back() {
     for _ in 0..10_000 {
         let html: String = (0..random.below(14)).map(|_| bits[random.below(bits.len())]).collect();
         assert_eq!(identity(&html), html);
-        let document = Document::parse(&html);
-        let translations: Vec<(String, Vec<Link>)> = document
-            .blocks()
-            .iter()
-            .map(|block| random_translation(&mut random, block.text().split_whitespace().count()))
-            .collect();
-        let rendered = document.render(translations.iter().map(|(text, links)| (&text[..], &links[..])));
+        let (rendered, _) = rendered_at_random(&mut random, &html);
         let tags = |html: &str| {
             let is_tag = |kind: &Kind| matches!(kind, Kind::Open(_) | Kind::Close(_) | Kind::Other);
             let mut tags: Vec<String> = tokens(html)

@@ -31,6 +31,12 @@ pub enum Error {
         /// The folder.
         path: PathBuf,
     },
+    /// A folder of Marian's in which a file is missing.
+    #[error("{}: no such file; a Marian tokenizer is source.spm, target.spm and vocab.json", path.display())]
+    Incomplete {
+        /// The file.
+        path: PathBuf,
+    },
     /// A folder that has another tokenizer in it.
     #[error(
         "{} belongs to another tokenizer and would be loaded together with the new one: remove it, or save \

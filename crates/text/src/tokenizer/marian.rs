@@ -49,6 +49,9 @@ const UNKNOWN: &str = "<unk>";
 const PAD: &str = "<pad>";
 const SPECIAL: [&str; 3] = [END, UNKNOWN, PAD];
 
+/// The files that a folder must have.
+const FILES: [&str; 3] = ["source.spm", "target.spm", "vocab.json"];
+
 impl Marian {
     /// Whether a folder looks like one of Marian's, though a file of it may be missing: the pieces of one side alone have other
     /// numbers than those of its vocabulary.
@@ -57,7 +60,18 @@ impl Marian {
         Ok(is_there("vocab.json")? && (is_there("source.spm")? || is_there("target.spm")?))
     }
 
+    /// Whether a folder has the pieces of both sides, which need a vocabulary.
+    pub(crate) fn has_pieces(folder: &Path) -> Result<bool, Error> {
+        let is_there = |name| files::is_file(&folder.join(name));
+        Ok(is_there("source.spm")? && is_there("target.spm")?)
+    }
+
     pub(crate) fn load(folder: &Path) -> Result<Marian, Error> {
+        for path in FILES.map(|name| folder.join(name)) {
+            if !files::is_file(&path)? {
+                return Err(Error::Incomplete { path });
+            }
+        }
         let source = Arc::new(SentencePiece::load(&folder.join("source.spm"))?);
         let target = folder.join("target.spm");
         // Mostly both are the same file, and one model is enough.

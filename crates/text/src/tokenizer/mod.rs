@@ -78,7 +78,7 @@ pub enum Side {
 }
 
 /// The names of all files that a tokenizer is saved in or that are read with it.
-const FILE_NAMES: [&str; 10] = [
+pub const FILE_NAMES: [&str; 10] = [
     "source.spm",
     "target.spm",
     "vocab.json",
@@ -334,6 +334,9 @@ fn load_folder(folder: &Path) -> Result<Kind, Error> {
     }
     if files::is_file(&words)? {
         return Pipeline::load_bert(&words).map(Kind::Pipeline);
+    }
+    if Marian::has_pieces(folder)? {
+        return Err(Error::Incomplete { path: vocab });
     }
     Err(Error::NoTokenizer { path: folder.to_owned() })
 }

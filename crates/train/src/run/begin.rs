@@ -1,6 +1,7 @@
 //! How a run begins, and how it goes on after it was interrupted.
 
 use super::choose::{self, Chosen};
+use super::fresh::Fresh;
 use super::{Clock, Run};
 use crate::checkpoints::{self, Checkpoints, State, VERSION};
 use crate::corpus::{Batches, Corpus, Position};
@@ -18,7 +19,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Run {
-    /// Begins a run in a folder that has none. What the draft leaves open is chosen first, and told.
+    /// Begins a run in a folder that has none. What the draft leaves open is chosen first, and told. Where the run cannot begin, the
+    /// folder is left as it was.
     pub fn begin(
         folder: &Path,
         draft: impl Into<Draft>,
@@ -26,8 +28,20 @@ impl Run {
     ) -> Result<Run, Error> {
         let draft = draft.into().absolute();
         draft.check()?;
-        std::fs::create_dir_all(folder).map_err(Error::file(folder))?;
-        let lock = Lock::take(folder)?;
+        let fresh = Fresh::take(folder)?;
+        let run = Run::begin_in(folder, draft, fresh.lock(), watch);
+        if run.is_err() {
+            fresh.leave();
+        }
+        run
+    }
+
+    fn begin_in(
+        folder: &Path,
+        draft: Draft,
+        lock: Arc<Lock>,
+        watch: &mut dyn FnMut(&Event),
+    ) -> Result<Run, Error> {
         // Settings alone are of a run that failed before it had anything to go on from.
         if has_run(folder)? {
             return Err(Error::Exists { folder: folder.to_owned() });
@@ -80,7 +94,7 @@ impl Run {
         let batches = parts.batches(Some(&state.position))?;
         let prolonged = parts.prolong(&then, &state);
         settings::write(&parts.settings, &settings::path(folder))?;
-        let mut run = parts.run(folder, batches, state, lock)?;
+        let mut run = parts.run(folder, batches, state, Arc::new(lock))?;
         run.saved = Some(run.state.step);
         run.take_up(watch)?;
         if let Some(end) = prolonged {
@@ -174,7 +188,7 @@ impl Parts {
         Some(end)
     }
 
-    fn run(self, folder: &Path, batches: Batches, state: State, lock: Lock) -> Result<Run, Error> {
+    fn run(self, folder: &Path, batches: Batches, state: State, lock: Arc<Lock>) -> Result<Run, Error> {
         Ok(Run {
             rate: self.settings.learning_rate(self.d_model),
             log: Log::open(folder, state.log_bytes)?,

@@ -39,7 +39,11 @@ pub(super) fn choose(
         characters: if draft.chooses_vocabulary() { vocabulary::characters(&corpus)? } else { 0 },
         validation_pairs: validation.as_ref().map_or(0, Corpus::len),
     };
-    tell(draft.choose_sizes(&facts), watch);
+    let mut sizes = draft.choose_sizes(&facts);
+    // What timed steps may change is told once, behind them.
+    let mut held =
+        if draft.may_shrink() { split_off(&mut sizes, &["preset", "batch_tokens"]) } else { Vec::new() };
+    tell(sizes, watch);
     let (corpus, validation) = hold_out(corpus, validation, draft.settings())?;
     watch(&Event::Preparing("training the tokenizer"));
     let vocabulary = Vocabulary::make(draft.settings(), &corpus)?;
@@ -51,12 +55,21 @@ pub(super) fn choose(
         let measured = measure(draft.settings(), &corpus, &vocabulary, backend)?;
         pace = Some(measured);
         match draft.shrink(&facts, &measured) {
-            Some(choices) => tell(choices, watch),
+            Some(choices) => {
+                held.retain(|old| choices.iter().all(|new| new.name != old.name));
+                held.extend(choices);
+            }
             None => break,
         }
     }
+    tell(held, watch);
     tell(draft.choose_course(&facts, pace.as_ref())?, watch);
     Ok((Chosen { settings: draft.into_settings(), corpus, validation }, vocabulary))
+}
+
+/// Takes the choices of these names out of a list.
+fn split_off(choices: &mut Vec<Choice>, names: &[&str]) -> Vec<Choice> {
+    choices.extract_if(.., |choice| names.contains(&choice.name)).collect()
 }
 
 fn tell(choices: Vec<Choice>, watch: &mut dyn FnMut(&Event)) {

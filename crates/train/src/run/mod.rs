@@ -22,6 +22,7 @@ mod astray;
 mod begin;
 mod choose;
 mod end;
+mod fresh;
 mod judge;
 mod save;
 mod verdict;
@@ -62,7 +63,7 @@ pub struct Run {
     /// Translations of the last validation.
     samples: Vec<Sample>,
     clock: Clock,
-    _lock: Lock,
+    _lock: Arc<Lock>,
 }
 
 /// What is to be done after a step.

@@ -16,6 +16,7 @@
 //!                 and tiny models need less
 //! ema             0.999
 //! validate_every  8 or 12 times in a planned run, else once an epoch
+//! validate_lines  33 for each minute, 100 to 1,000, at most as many as there are
 //! patience        10 validations where nothing else ends the run
 //! ```
 //!
@@ -142,15 +143,25 @@ impl Draft {
         }
     }
 
+    /// Whether timed steps may show that the model must be smaller: until then its sizes are not certain.
+    pub(crate) fn may_shrink(&self) -> bool {
+        self.smaller().is_some()
+    }
+
+    /// The next smaller model, where time may ask for it.
+    fn smaller(&self) -> Option<&'static str> {
+        self.settings.minutes.filter(|_| self.is_open("preset"))?;
+        match &*self.settings.preset {
+            "base" => Some("small"),
+            "small" => Some("tiny"),
+            _ => None,
+        }
+    }
+
     /// Takes the next smaller model if too few steps of this one fit into the time. None if it stays.
     pub(crate) fn shrink(&mut self, facts: &Facts, pace: &Pace) -> Option<Vec<Choice>> {
-        let smaller = match &*self.settings.preset {
-            "base" => "small",
-            "small" => "tiny",
-            _ => return None,
-        };
-        let (minutes, seconds) =
-            self.settings.minutes.zip(pace.seconds).filter(|_| self.is_open("preset"))?;
+        let smaller = self.smaller()?;
+        let (minutes, seconds) = self.settings.minutes.zip(pace.seconds)?;
         let fit = SHARE * 60.0 * minutes / seconds;
         let needed = (FEWEST_EPOCHS * pace.epoch).clamp(FEWEST, ENOUGH_STEPS);
         // Who wants fewer gets them.
@@ -315,14 +326,20 @@ impl Draft {
         if !self.settings.validates() {
             return;
         }
+        let there = facts.validation_pairs.max(self.settings.hold_out).max(1);
         if self.is_open("validate_lines") {
             let minutes = self.settings.minutes.unwrap_or(f64::INFINITY);
             let lines = (33.0 * minutes).clamp(100.0, 1000.0) as usize;
-            self.settings.validate_lines = lines;
-            choices.add("validate_lines", lines, "keeps validation short".to_owned());
+            let reason = if lines < there {
+                format!("this many of {there} validation pairs keep validation short")
+            } else {
+                "there are no more validation pairs".to_owned()
+            };
+            self.settings.validate_lines = lines.min(there);
+            choices.add("validate_lines", self.settings.validate_lines, reason);
         }
         if self.is_open("early_stopping") && self.settings.validate_lines > 0 {
-            let pairs = facts.validation_pairs.max(self.settings.hold_out).min(self.settings.validate_lines);
+            let pairs = there.min(self.settings.validate_lines);
             let (measure, reason) = match pairs {
                 500.. => (Measure::Bleu, format!("{pairs} translations are enough for BLEU")),
                 _ => (Measure::Chrf, format!("{pairs} translations are few: chrF varies less than BLEU")),
@@ -437,7 +454,7 @@ mod tests {
         assert_eq!((settings.schedule, settings.learning_rate), (Schedule::Cosine, Some(0.0016)));
         let steps = settings.schedule_steps.unwrap();
         assert!((6000..7000).contains(&steps) && settings.warmup == steps / 4, "{settings:?}");
-        assert_eq!((settings.validate_lines, settings.early_stopping), (990, Measure::Bleu));
+        assert_eq!((settings.validate_lines, settings.early_stopping), (580, Measure::Bleu));
         assert_eq!((settings.validate_every, settings.patience), (steps.div_ceil(12), None));
     }
 
@@ -449,6 +466,22 @@ mod tests {
         let steps = settings.schedule_steps.unwrap();
         assert!((2000..2500).contains(&steps) && settings.warmup == steps / 4, "{settings:?}");
         assert_eq!(settings.early_stopping, Measure::Chrf);
+    }
+
+    #[test]
+    fn no_more_lines_are_validated_than_there_are() {
+        let lines = |said: &str, facts: &Facts| {
+            let (settings, choices) = chosen(said, facts, 30_000.0);
+            let choice = choices.into_iter().find(|choice| choice.name == "validate_lines").unwrap();
+            assert_eq!(choice.value, settings.validate_lines.to_string());
+            (settings.validate_lines, choice.reason)
+        };
+        let few = "there are no more validation pairs".to_owned();
+        assert_eq!(lines("minutes = 3", &captions(3000)), (60, few.clone()));
+        let files = "minutes = 3\nvalid_source = [\"c\"]\nvalid_target = [\"d\"]";
+        assert_eq!(lines(files, &Facts { validation_pairs: 100, ..captions(3000) }), (100, few));
+        let many = "this many of 1000 validation pairs keep validation short".to_owned();
+        assert_eq!(lines("minutes = 5", &captions(900_000)), (165, many));
     }
 
     #[test]

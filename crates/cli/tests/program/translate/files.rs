@@ -158,3 +158,45 @@ fn an_endless_stream_needs_no_more_memory_than_its_beginning() {
     assert!(child.wait().unwrap().success());
     assert!(late < early + 8 * 1024, "{early} kB became {late} kB");
 }
+
+#[test]
+fn a_last_line_without_an_end_stays_without_one() {
+    let whole = fed("", b"a dog runs.\nthe old dog\n").stdout;
+    assert_eq!(fed("", b"a dog runs.\nthe old dog").stdout, whole.strip_suffix('\n').unwrap());
+    // Records of several fields are lines of their own.
+    for options in ["--json", "--n-best 2", "--alignments"] {
+        assert!(fed(options, b"a dog").stdout.ends_with('\n'), "{options}");
+    }
+}
+
+#[test]
+fn a_page_that_is_translated_as_text_gets_one_hint() {
+    for name in ["page.html", "page.HTM", "page.xhtml"] {
+        let page = folder().join(name);
+        std::fs::write(&page, "a <b>dog</b>\n").unwrap();
+        let input = format!("--input {}", page.display());
+        let outcome = finish(translate(&input));
+        let hints: Vec<&str> = outcome.stderr.lines().filter(|line| line.contains("--format html")).collect();
+        assert!(outcome.code == Some(0) && hints.len() == 1 && hints[0].contains(name), "{}", outcome.stderr);
+        // Whoever names a format has chosen.
+        for format in ["text", "html"] {
+            let outcome = finish(translate(&format!("{input} --format {format}")));
+            assert!(!outcome.stderr.contains("--format"), "{}", outcome.stderr);
+        }
+    }
+}
+
+#[test]
+fn a_text_may_begin_with_a_dash_and_a_mistyped_flag_is_still_one() {
+    let mut program = translate("--beam 2");
+    program.args(["- a dog", "-- fish", "a dog"]);
+    let outcome = finish(program);
+    // The model knows no dash, and says so; the dash before an item of a list stays.
+    let found: Vec<&str> = outcome.stdout.lines().collect();
+    assert!(outcome.code == Some(0) && found.len() == 3 && found[0].starts_with("- "), "{found:?}");
+    finish(translate("--beem 4 fish")).refused(&["--beem", "--beam"]);
+    finish(translate("-x fish")).refused(&["-x"]);
+    let mut program = translate("fish --");
+    program.args(["-x", "--beem"]);
+    assert_eq!(finish(program).stdout.lines().count(), 3);
+}

@@ -29,7 +29,7 @@ fn a_paragraph_is_translated_sentence_by_sentence_and_its_white_space_stays() {
     let alone = fed("", format!("{}\n", SENTENCES.join("\n")).as_bytes());
     let [a, b, c, d] = answered(&alone)[..] else { panic!("{}", alone.stdout) };
     let input = format!("\t {one}  {two}\u{a0}{three} {four} \r\n\n{two} {one}\n   \n{four}");
-    let expected = format!("\t {a}  {b}\u{a0}{c} {d} \r\n\n{b} {a}\n   \n{d}\n");
+    let expected = format!("\t {a}  {b}\u{a0}{c} {d} \r\n\n{b} {a}\n   \n{d}");
     assert_eq!(fed("", input.as_bytes()).stdout, expected);
     assert_eq!(fed("--split sentences --batch 1 --threads 1", input.as_bytes()).stdout, expected);
     let mut argument = translate("");

@@ -55,7 +55,7 @@ pub struct Converted {
 }
 
 /// Files that belong to a model and are copied as they are.
-const COPIED: [&str; 10] = [
+const COPIED: [&str; 11] = [
     "generation_config.json",
     "source.spm",
     "target.spm",
@@ -63,6 +63,7 @@ const COPIED: [&str; 10] = [
     "target_vocab.json",
     "tokenizer_config.json",
     "tokenizer.json",
+    "tokenizer.model",
     "special_tokens_map.json",
     "vocab.txt",
     "merges.txt",

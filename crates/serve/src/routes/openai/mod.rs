@@ -1,0 +1,122 @@
+//! What OpenAI's two ways to ask have in common: completions, and chats of which the last message is the text.
+//!
+//! Without a temperature, or with 0, the model searches as it wants to, mostly with a beam; with one it draws. A streamed
+//! answer has the same text as one that is not: only what the search cannot change any more is sent.
+
+mod ask;
+mod stream;
+mod told;
+
+pub(super) use ask::{Ask, Content, Message, Part, read};
+
+use super::logprobs::Scored;
+use crate::app::{App, now};
+use crate::aside;
+use crate::decode::{Done, Order};
+use crate::refusal::Refusal;
+use crate::sse::Events;
+use crate::stop::Stops;
+use crate::texts::OneOrMany;
+use attentive_generate::Split;
+use axum::response::Response;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use stream::Stream;
+use told::{Usage, Wanted};
+
+/// How answers are written: the two ways differ in little else.
+pub(super) trait Style: Send + Sync + 'static {
+    /// What names begin with.
+    const ID: &'static str;
+    /// What a whole answer is called.
+    const WHOLE: &'static str;
+    /// What a piece of an answer is called.
+    const CHUNK: &'static str;
+
+    /// One of the results.
+    fn choice(index: usize, text: &str, finish_reason: &str, logprobs: Value) -> Value;
+
+    /// How many of the most probable tokens are wanted in the place of each token; none if no log-probabilities are wanted.
+    fn top_wanted(ask: &Ask) -> Result<Option<usize>, Refusal>;
+
+    /// The log-probabilities of tokens.
+    fn logprobs(tokens: &[Scored]) -> Value;
+
+    /// The piece that begins one, if there is any.
+    fn opening(index: usize) -> Option<Value>;
+
+    /// A piece of one.
+    fn delta(index: usize, text: &str) -> Value;
+
+    /// The piece that ends one.
+    fn closing(index: usize, finish_reason: &str, logprobs: Value) -> Value;
+}
+
+/// Translates texts and answers in a style. `field` is what the texts are called.
+pub(super) async fn answer<S: Style>(
+    app: Arc<App>,
+    ask: &Ask,
+    field: &str,
+    texts: &[String],
+) -> Result<Response, Refusal> {
+    let top = S::top_wanted(ask)?;
+    let stops = Stops::new(ask.stop.as_ref().map_or(&[], OneOrMany::as_slice))?;
+    let wanted = Wanted { stops, logprobs: top.is_some() };
+    let chosen = app.model(ask.model.as_deref(), None)?;
+    let options = ask.options(&chosen.model.options, &app.settings.limits)?;
+    if app.settings.log_texts {
+        tracing::info!(?texts, "to be translated");
+    }
+    let n = options.n_best;
+    let order = Order {
+        max_tokens: ask.most_tokens(),
+        top: top.unwrap_or(0),
+        ..Order::new(chosen, options, Split::Auto)
+    };
+    let name = ask.model.clone().unwrap_or_else(|| order.chosen.model.name.clone());
+    let frame = Frame { id: app.answer_id(S::ID), created: now(), model: name };
+    if ask.stream == Some(true) {
+        app.check(field, texts)?;
+        let pending = app.begin(&order, texts, n == 1).await?;
+        let (events, response) = Events::new();
+        let usage = ask.stream_options.as_ref().is_some_and(|options| options.include_usage);
+        tokio::spawn(async move {
+            Stream { app: &app, order: &order, frame: &frame, wanted: &wanted, events: &events }
+                .send::<S>(pending, usage)
+                .await
+        });
+        return Ok(response);
+    }
+    let done = app.translate(&order, field, texts).await?;
+    aside::json(move || {
+        let mut usage = Usage { prompt: done.iter().map(Done::source_tokens).sum(), completion: 0 };
+        let choices: Vec<Value> = done
+            .iter()
+            .flat_map(|done| (0..done.best.len().min(n)).map(move |rank| (done, rank)))
+            .enumerate()
+            .map(|(index, (done, rank))| {
+                let told = wanted.told::<S>(&order.chosen.model.codec, done, rank);
+                usage.completion += told.tokens;
+                S::choice(index, told.text, told.reason, told.logprobs)
+            })
+            .collect();
+        let mut answer = frame.with(S::WHOLE, choices);
+        answer["usage"] = usage.json();
+        answer
+    })
+    .await
+}
+
+/// What all pieces of an answer repeat.
+#[derive(Debug)]
+struct Frame {
+    id: String,
+    created: u64,
+    model: String,
+}
+
+impl Frame {
+    fn with(&self, object: &str, choices: Vec<Value>) -> Value {
+        json!({"id": self.id, "object": object, "created": self.created, "model": self.model, "choices": choices})
+    }
+}
