@@ -87,7 +87,9 @@ impl MaskFiller {
             for ((number, place), logits) in of.into_iter().zip(logits.chunks_exact(width)) {
                 let probabilities = softmax(logits);
                 let mut guesses = Vec::with_capacity(count);
-                for token in greatest(&probabilities, count) {
+                // A table may have more rows than there are tokens: nothing stands for those.
+                let known = tokenizer.vocabulary_size(Side::Source).min(probabilities.len());
+                for token in greatest(&probabilities[..known], count) {
                     let mut ids = read.encodings[number].ids.clone();
                     ids[place] = token as u32;
                     let token = token as u32;

@@ -1,0 +1,194 @@
+//! The answers of transformers, by the small models of `golden/bert` with the words of `golden/tasks.json`.
+
+use attentive_tasks::{
+    Classifier, Embedder, Encoder, Error, MaskFiller, Precision, Tagger, TooLong, most_similar,
+};
+use attentive_tensor::{Backend, CpuBackend};
+use attentive_text::tokenizer::Input;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden").join(name)
+}
+
+fn answers() -> Value {
+    serde_json::from_slice(&std::fs::read(golden("tasks.json")).unwrap()).unwrap()
+}
+
+fn backend() -> Arc<dyn Backend> {
+    CpuBackend::from_env().unwrap().shared()
+}
+
+/// A model of `golden/bert` with a tokenizer, in a folder that is gone when the test ends.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new(model: &str, test: &str) -> Folder {
+        let folder = std::env::temp_dir().join(format!("attentive-tasks-{test}-{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        for file in ["config.json", "model.safetensors"] {
+            std::fs::copy(golden("bert").join(model).join(file), folder.join(file)).unwrap();
+        }
+        let words: Vec<String> = serde_json::from_value(answers()["words"].clone()).unwrap();
+        std::fs::write(folder.join("vocab.txt"), words.join("\n") + "\n").unwrap();
+        Folder(folder)
+    }
+
+    fn write(&self, file: &str, text: &str) {
+        let path = self.0.join(file);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+fn strings(value: &Value) -> Vec<String> {
+    serde_json::from_value(value.clone()).unwrap()
+}
+
+fn near(found: f32, expected: &Value) {
+    let expected = expected.as_f64().unwrap();
+    assert!((f64::from(found) - expected).abs() < 1e-5, "{found} is not {expected}");
+}
+
+/// Checks the vectors of all texts.
+fn check_vectors(embedder: &Embedder, expected: &Value) {
+    let texts = strings(&answers()["texts"]);
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let vectors = embedder.embed(&texts).unwrap();
+    assert_eq!(vectors.rows().len(), texts.len());
+    for (vector, expected) in vectors.rows().zip(expected.as_array().unwrap()) {
+        let expected = expected.as_array().unwrap();
+        assert_eq!(vector.len(), expected.len());
+        vector.iter().zip(expected).for_each(|(&found, expected)| near(found, expected));
+    }
+}
+
+#[test]
+fn vectors_are_made_as_the_folder_says() {
+    let folder = Folder::new("hidden", "vectors");
+    let open = || Embedder::open(&backend(), &folder.0, Precision::Backend);
+    check_vectors(&open().unwrap(), &answers()["mean"]);
+    // Batches of any size give the same.
+    check_vectors(&open().unwrap().with_encoder(|encoder| encoder.with_batch_tokens(7)), &answers()["mean"]);
+    let module = |kind: &str, path: &str| {
+        format!(
+            r#"{{"idx": 0, "name": "0", "path": "{path}", "type": "sentence_transformers.models.{kind}"}}"#
+        )
+    };
+    let (transformer, pooling) = (module("Transformer", ""), module("Pooling", "1_Pooling"));
+    folder.write("modules.json", &format!("[{transformer}, {pooling}]"));
+    folder.write(
+        "1_Pooling/config.json",
+        r#"{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}"#,
+    );
+    check_vectors(&open().unwrap(), &answers()["first"]);
+    folder.write("1_Pooling/config.json", r#"{"pooling_mode": "max"}"#);
+    let error = open().err().unwrap().to_string();
+    assert!(error.contains("1_Pooling/config.json") && error.contains("max"), "{error}");
+    folder.write("modules.json", &format!("[{transformer}, {}]", module("Dense", "2_Dense")));
+    let error = open().err().unwrap().to_string();
+    assert!(error.contains("modules.json") && error.contains("Dense"), "{error}");
+}
+
+#[test]
+fn the_limit_is_that_of_the_folder_and_what_is_cut_is_told() {
+    let folder = Folder::new("hidden", "limit");
+    folder.write("sentence_bert_config.json", r#"{"max_seq_length": 5, "do_lower_case": false}"#);
+    let embedder = Embedder::open(&backend(), &folder.0, Precision::Backend).unwrap();
+    let inputs = ["a dog runs.", "a dog"].map(Input::Text);
+    let texts = embedder.encoder().read(&inputs).unwrap();
+    assert_eq!((texts.cut(), texts.tokens(), embedder.encoder().limit()), (1, 5 + 4, 5));
+    let refusing = embedder.with_encoder(|encoder: Encoder| encoder.with_too_long(TooLong::Refuse));
+    let error = refusing.encoder().read(&inputs).unwrap_err();
+    assert!(matches!(error, Error::TooLong { text: 1, tokens: 7, limit: 5 }), "{error}");
+}
+
+#[test]
+fn int8_is_near() {
+    let folder = Folder::new("hidden", "int8");
+    let texts = strings(&answers()["texts"]);
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let embed = |precision| Embedder::open(&backend(), &folder.0, precision).unwrap().embed(&texts).unwrap();
+    let (exact, int8) = (embed(Precision::Backend), embed(Precision::Int8));
+    assert_ne!(exact, int8);
+    for (i, vector) in int8.rows().enumerate() {
+        let cosine = most_similar(vector, &exact, texts.len()).into_iter().find(|(other, _)| *other == i);
+        assert!(cosine.unwrap().1 > 0.99, "{cosine:?}");
+    }
+}
+
+#[test]
+fn masks_are_filled_with_the_words_of_transformers() {
+    let folder = Folder::new("masked", "masks");
+    let filler = MaskFiller::open(&backend(), &folder.0, Precision::Backend).unwrap();
+    assert_eq!(filler.mask(), "[MASK]");
+    let texts = strings(&answers()["masked_texts"]);
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let (_, filled) = filler.fill(&texts, 3).unwrap();
+    for (masks, expected) in filled.iter().zip(answers()["filled"].as_array().unwrap()) {
+        assert_eq!(masks.len(), expected.as_array().unwrap().len());
+        for (guesses, expected) in masks.iter().zip(expected.as_array().unwrap()) {
+            for (guess, expected) in guesses.iter().zip(expected.as_array().unwrap()) {
+                assert_eq!(u64::from(guess.token), expected[0].as_u64().unwrap());
+                near(guess.score, &expected[1]);
+            }
+        }
+    }
+    let error = filler.fill(&["a [MASK]", "a dog"], 3).unwrap_err();
+    assert!(matches!(error, Error::NoMask { text: 2, .. }), "{error}");
+}
+
+#[test]
+fn texts_and_pairs_have_the_classes_of_transformers() {
+    let folder = Folder::new("sequence", "classes");
+    let classifier = Classifier::open(&backend(), &folder.0, Precision::Backend).unwrap();
+    let (texts, pairs) = (strings(&answers()["texts"]), answers()["pairs"].clone());
+    let pairs: Vec<Vec<String>> = pairs.as_array().unwrap().iter().map(strings).collect();
+    let mut inputs: Vec<Input> = texts.iter().map(|text| Input::Text(text)).collect();
+    inputs.extend(pairs.iter().map(|pair| Input::Pair(&pair[0], &pair[1])));
+    let (read, classified) = classifier.classify(&inputs).unwrap();
+    assert_eq!(read.cut(), 2);
+    for (found, expected) in classified.iter().zip(answers()["classes"].as_array().unwrap()) {
+        assert!(found.scores.windows(2).all(|pair| pair[0].1 >= pair[1].1));
+        assert_eq!(found.scores.len(), 3);
+        found.scores.iter().for_each(|(label, score)| near(*score, &expected[label]));
+    }
+}
+
+#[test]
+fn words_have_the_tags_of_transformers() {
+    let folder = Folder::new("token", "tags");
+    let tagger = Tagger::open(&backend(), &folder.0, Precision::Backend).unwrap();
+    let texts = strings(&answers()["texts"]);
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let (_, tagged) = tagger.tag(&texts).unwrap();
+    for ((text, tagged), expected) in texts.iter().zip(&tagged).zip(answers()["tags"].as_array().unwrap()) {
+        let expected = expected.as_array().unwrap();
+        assert_eq!(tagged.words.len(), expected.len(), "{text}");
+        for (word, expected) in tagged.words.iter().zip(expected) {
+            assert_eq!(text[word.bytes.clone()], *expected[0].as_str().unwrap());
+            assert_eq!(word.label, expected[1].as_str().unwrap());
+            near(word.score, &expected[2]);
+        }
+    }
+    // Words that are split already have the labels that the text has.
+    let words = vec!["A", "dog", "runs", "."];
+    let labels = tagger.label_words(&[words]).unwrap().remove(0);
+    let expected: Vec<_> = tagged[0].words.iter().map(|word| Some(word.label.clone())).collect();
+    assert_eq!(labels, expected);
+}
+
+#[test]
+fn a_model_without_the_head_says_what_is_needed() {
+    let folder = Folder::new("hidden", "head");
+    let error = Classifier::open(&backend(), &folder.0, Precision::Backend).err().unwrap().to_string();
+    assert!(error.contains("BertForSequenceClassification") && error.contains("BertModel"), "{error}");
+}
