@@ -51,6 +51,7 @@ enum Source<'a> {
     Random(Random),
     Checkpoint(&'a Checkpoint),
     Shapes,
+    ShapesOf(&'a Checkpoint),
 }
 
 impl<'a> Builder<'a> {
@@ -67,6 +68,11 @@ impl<'a> Builder<'a> {
     /// Parameters without memory: what is made of them can be counted and listed, whatever its size, but not run.
     pub fn shapes(backend: &Arc<dyn Backend>) -> Builder<'static> {
         Builder::new(backend, Source::Shapes)
+    }
+
+    /// The same for those of a checkpoint, whose shapes must fit.
+    pub fn shapes_of(backend: &Arc<dyn Backend>, checkpoint: &'a Checkpoint) -> Builder<'a> {
+        Builder::new(backend, Source::ShapesOf(checkpoint))
     }
 
     fn new<'b>(backend: &Arc<dyn Backend>, source: Source<'b>) -> Builder<'b> {
@@ -110,7 +116,9 @@ impl<'a> Builder<'a> {
     /// Whether the parameter called `name` here can be had: random ones always, those of a checkpoint if it has them.
     pub fn has(&self, name: &str) -> bool {
         match self.source {
-            Source::Checkpoint(checkpoint) => checkpoint.has(&format!("{}{name}", self.prefix)),
+            Source::Checkpoint(checkpoint) | Source::ShapesOf(checkpoint) => {
+                checkpoint.has(&format!("{}{name}", self.prefix))
+            }
             Source::Random(_) | Source::Shapes => true,
         }
     }
@@ -132,6 +140,10 @@ impl<'a> Builder<'a> {
         let value = match self.source {
             Source::Checkpoint(checkpoint) => checkpoint.tensor(&*self.backend, &name, shape)?,
             Source::Shapes => without_memory(shape),
+            Source::ShapesOf(checkpoint) => {
+                checkpoint.check(&name, shape)?;
+                without_memory(shape)
+            }
             Source::Random(random) => {
                 let random = random.split(number);
                 match self.deviation.map_or(init, |deviation| init.with_deviation(deviation)) {
@@ -153,7 +165,8 @@ impl<'a> Builder<'a> {
     /// Weights as products take them: `parameter` itself, or what the backend prepares of it where that is asked for. A
     /// checkpoint that has them in int8 gives them as they are.
     pub fn product_weights(&self, parameter: Parameter) -> Result<Parameter, Error> {
-        let Some(form) = self.form.filter(|_| !matches!(self.source, Source::Shapes)) else {
+        let Some(form) = self.form.filter(|_| !matches!(self.source, Source::Shapes | Source::ShapesOf(_)))
+        else {
             return Ok(parameter);
         };
         let value = parameter.value();

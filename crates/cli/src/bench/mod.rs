@@ -1,5 +1,6 @@
 //! `attentive bench`: how fast this machine is at it.
 
+mod embed;
 mod kernels;
 mod limit;
 mod train;
@@ -17,6 +18,8 @@ pub(crate) enum Command {
     Kernels(kernels::Kernels),
     /// Time the translation of a file, without loading the model and tokenizing
     Translate(Box<translate::Translate>),
+    /// Time how fast the lines of a file become vectors, without loading the model and tokenizing
+    Embed(Box<embed::Embed>),
 }
 
 pub(crate) fn run(command: &Command) -> Result<(), Error> {
@@ -24,6 +27,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Error> {
         Command::Train(train) => train::run(train),
         Command::Kernels(kernels) => kernels::run(kernels),
         Command::Translate(translate) => translate::run(translate),
+        Command::Embed(embed) => embed::run(embed),
     }
 }
 

@@ -136,3 +136,15 @@ fn a_model_that_cannot_do_it_says_what_is_needed() {
         .failed(&["classify", "BertForSequenceClassification"]);
     run(&format!("embed --model {GOLDEN}/marian/tied text")).failed(&["config.json", "marian", "bert"]);
 }
+
+#[test]
+fn info_tells_what_a_bert_is_for() {
+    let model = Model::new("sequence", "info");
+    let table = run(&format!("info {}", model.name()));
+    assert_eq!((table.code, table.stderr.as_str()), (Some(0), ""));
+    for word in ["BertForSequenceClassification", "attentive classify", "bad, fair, good"] {
+        assert!(table.stdout.contains(word), "{}", table.stdout);
+    }
+    let json = run(&format!("info {} --json", model.name())).json();
+    assert_eq!((json["command"].as_str(), json["layers"].as_u64()), (Some("classify"), Some(2)));
+}

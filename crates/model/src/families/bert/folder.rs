@@ -63,6 +63,13 @@ impl Bert {
         Ok(folder.with_unused(Bert::new(&builder, &folder.config, task)?))
     }
 
+    /// The model of a folder without its numbers: its parts can be listed and counted. Weights must fit.
+    pub fn load_shapes(backend: &Arc<dyn Backend>, folder: &Path, task: Task) -> Result<Bert, Error> {
+        let folder = Folder::open(folder, task)?;
+        let builder = Builder::shapes_of(backend, &folder.read.checkpoint);
+        Ok(folder.with_unused(Bert::new(&builder, &folder.config, task)?))
+    }
+
     /// Reads a model folder to learn another task: the classifier is new, with random first values from `seed` and these classes;
     /// so is the pooler, and the head of a masked language model, if the folder has none.
     pub fn load_to_learn(

@@ -1,7 +1,7 @@
-//! `attentive info`: what a model is, and how it came about.
+//! What a translator is, and how it came about.
 
 use crate::error::Error;
-use crate::{output, words};
+use crate::words;
 use attentive_generate::{Options, TargetLanguages};
 use attentive_model::families::transformer::Transformer;
 use attentive_model::layers::NormPlacement;
@@ -12,41 +12,12 @@ use attentive_text::tokenizer::Error::{Incomplete, NoTokenizer};
 use attentive_text::tokenizer::{Side, Tokenizer};
 use attentive_train::metrics::{Metric, Reached, ValidationMetric};
 use attentive_train::{logs, settings};
-use clap::Args;
 use serde::Serialize;
 use std::path::{Path, PathBuf};
 
-/// The options of `attentive info`.
-#[derive(Args)]
-#[command(after_help = EXAMPLES)]
-pub(crate) struct Info {
-    /// Model folder
-    #[arg(value_name = "DIR", required_unless_present = "model")]
-    folder: Option<PathBuf>,
-    /// Model folder, as the other commands take it
-    #[arg(long, value_name = "DIR", conflicts_with = "folder")]
-    model: Option<PathBuf>,
-    /// Print one line of JSON instead of a table
-    #[arg(long)]
-    json: bool,
-}
-
-const EXAMPLES: &str = "\
-Examples:
-  attentive info en-de
-  attentive info --model en-de
-  attentive info en-de --json";
-
-pub(crate) fn run(info: &Info) -> Result<(), Error> {
-    // The parser has made sure that there is one.
-    let folder = info.folder.iter().chain(&info.model).next().cloned().unwrap_or_default();
-    let report = Report::read(&folder)?;
-    if info.json { output::json(&report) } else { output::table(&report.rows(), 2) }
-}
-
 /// What there is to say about a model.
 #[derive(Serialize)]
-struct Report {
+pub(super) struct Report {
     family: &'static str,
     parameters: usize,
     /// What the weights are stored in; none if there are none yet.
@@ -95,7 +66,7 @@ struct Training {
 }
 
 impl Report {
-    fn read(folder: &Path) -> Result<Report, Error> {
+    pub(super) fn read(folder: &Path) -> Result<Report, Error> {
         let backend = CpuBackend::from_env().map_err(attentive_train::Error::from)?.shared();
         let model = Transformer::load_shapes(&backend, folder)?;
         let config = model.config();
@@ -133,7 +104,7 @@ impl Report {
         })
     }
 
-    fn rows(&self) -> Vec<[String; 2]> {
+    pub(super) fn rows(&self) -> Vec<[String; 2]> {
         let row = |name: &str, value: String| [name.to_owned(), value];
         let layers = format!("{} + {}", self.encoder_layers, self.decoder_layers);
         let mut rows = vec![

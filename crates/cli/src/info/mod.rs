@@ -1,0 +1,46 @@
+//! `attentive info`: what a model is, and how it came about; a file for each kind of model.
+
+mod bert;
+mod transformer;
+
+use crate::error::Error;
+use crate::output;
+use attentive_model::families::Family;
+use clap::Args;
+use std::path::PathBuf;
+
+/// The options of `attentive info`.
+#[derive(Args)]
+#[command(after_help = EXAMPLES)]
+pub(crate) struct Info {
+    /// Model folder
+    #[arg(value_name = "DIR", required_unless_present = "model")]
+    folder: Option<PathBuf>,
+    /// Model folder, as the other commands take it
+    #[arg(long, value_name = "DIR", conflicts_with = "folder")]
+    model: Option<PathBuf>,
+    /// Print one line of JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  attentive info en-de
+  attentive info --model en-de
+  attentive info en-de --json";
+
+pub(crate) fn run(info: &Info) -> Result<(), Error> {
+    // The parser has made sure that there is one.
+    let folder = info.folder.iter().chain(&info.model).next().cloned().unwrap_or_default();
+    match Family::of(&folder)? {
+        Family::Transformer => {
+            let report = transformer::Report::read(&folder)?;
+            if info.json { output::json(&report) } else { output::table(&report.rows(), 2) }
+        }
+        Family::Bert => {
+            let report = bert::Report::read(&folder)?;
+            if info.json { output::json(&report) } else { output::table(&report.rows(), 2) }
+        }
+    }
+}
