@@ -126,15 +126,33 @@ pub enum Role {
     Values(Attention),
 }
 
-/// A device that can carry out the operations of a Transformer.
-pub trait Backend: Debug + Send + Sync {
+/// A device that can carry out the operations of a Transformer. They are grouped by what they compute, so that a device can have a
+/// file for each group; nobody asks for less than all of them.
+pub trait Backend:
+    MemoryOps
+    + ElementwiseOps
+    + ReduceOps
+    + ProductOps
+    + NormOps
+    + AttentionOps
+    + RowOps
+    + LossOps
+    + OptimizerOps
+    + Debug
+    + Send
+    + Sync
+{
     /// The device and how it computes, for people.
     fn name(&self) -> String;
     /// The type of activations: what [`Backend::embedding`] gives, and what other input is [cast](Backend::cast) to.
     fn activations(&self) -> DType;
 
-    // Memory.
+    /// Where the time went since the last call: a name and a duration for each kind of kernel.
+    fn take_profile(&self) -> Vec<(&'static str, Duration)>;
+}
 
+/// Memory: where tensors come from, and the way back to the host.
+pub trait MemoryOps {
     /// A tensor of zeros.
     fn zeros(&self, shape: Shape, dtype: DType) -> Tensor;
     /// A tensor with the numbers of the host.
@@ -147,9 +165,10 @@ pub trait Backend: Debug + Send + Sync {
     fn uniform(&self, shape: Shape, bound: f32, random: Random) -> Tensor;
     /// Random numbers, normally distributed around zero.
     fn normal(&self, shape: Shape, deviation: f32, random: Random) -> Tensor;
+}
 
-    // Element by element.
-
+/// What goes over its operands once, element by element.
+pub trait ElementwiseOps {
     /// A tensor full of one number, a scalar on the device.
     fn broadcast(&self, scalar: &Tensor, shape: Shape, dtype: DType) -> Tensor;
     /// `a ∘ b`; `b` has the shape of `a`, or is one row to add to each of `a`, or a scalar to multiply with.
@@ -170,9 +189,10 @@ pub trait Backend: Debug + Send + Sync {
     fn dropout(&self, x: &Tensor, dropout: Dropout) -> Tensor;
     /// `x + dropout(r)`.
     fn residual(&self, x: &Tensor, r: &Tensor, dropout: Option<Dropout>) -> Tensor;
+}
 
-    // Sums and softmax.
-
+/// Sums, means and softmax.
+pub trait ReduceOps {
     /// The sum of all numbers, a scalar.
     fn sum(&self, x: &Tensor) -> Tensor;
     /// The sum of all rows, `[cols]`.
@@ -185,9 +205,10 @@ pub trait Backend: Debug + Send + Sync {
     fn softmax(&self, x: &Tensor) -> Tensor;
     /// The gradient of softmax from its output.
     fn softmax_backward(&self, y: &Tensor, dy: &Tensor) -> Tensor;
+}
 
-    // Products.
-
+/// Products with weights.
+pub trait ProductOps {
     /// `activation(x · wᵀ + bias)` with `x: [rows, in]`, `w: [out, in]`.
     fn linear(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>, activation: Option<Activation>)
     -> Tensor;
@@ -207,9 +228,10 @@ pub trait Backend: Debug + Send + Sync {
     fn linear_backward_weight(&self, dy: &Tensor, x: &Tensor, into: Option<Tensor>) -> Tensor;
     /// `a · b` for each of a batch of matrices, `[batch, m, k] · [batch, k, n]`, either one transposed in memory.
     fn matmul(&self, a: (&Tensor, bool), b: (&Tensor, bool)) -> Tensor;
+}
 
-    // Normalisation.
-
+/// Norms over rows.
+pub trait NormOps {
     /// Layer norm over each row.
     fn layer_norm(&self, x: &Tensor, gamma: &Tensor, beta: &Tensor, epsilon: f32) -> Norm;
     /// Layer norm of `x + dropout(r)`.
@@ -231,9 +253,10 @@ pub trait Backend: Debug + Send + Sync {
         dy: &Tensor,
         into: (Option<Tensor>, Option<Tensor>),
     ) -> NormGradients;
+}
 
-    // Attention over packed sequences.
-
+/// Attention over packed sequences, and caches.
+pub trait AttentionOps {
     /// Who attends to whom, to be used by the attentions of all layers.
     fn layout(&self, spans: &[Span]) -> Layout;
     /// Which rows of a cache each query sees, to be used by the caches of all layers.
@@ -270,9 +293,10 @@ pub trait Backend: Debug + Send + Sync {
         lse: &Tensor,
         heads: &[usize],
     ) -> Tensor;
+}
 
-    // Rows by number.
-
+/// Rows by number: embeddings, gathering, scattering.
+pub trait RowOps {
     /// `scale · table[ids]`.
     fn embedding(&self, table: &Tensor, ids: &Tensor, scale: f32) -> Tensor;
     /// Adds `scale · dy` to the rows `ids` of `dtable`, in order; rows of the padding token are left out.
@@ -286,9 +310,10 @@ pub trait Backend: Debug + Send + Sync {
     );
     /// `y[rows] = x`, for rows that are all different.
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor);
+}
 
-    // The end of decoding.
-
+/// The end of a model: the best logits, and the loss.
+pub trait LossOps {
     /// Of the logits `x · wᵀ + bias`, which never exist as a whole, the greatest of each row, greatest first, and
     /// `log Σ e^logit` of the row, as far as they are wanted. The logits of the tokens in `apart` are told apart: they are
     /// neither among the greatest nor in the sum. Like [`Backend::download`], this is where the host waits.
@@ -301,8 +326,6 @@ pub trait Backend: Debug + Send + Sync {
         apart: TokenLists,
     ) -> Found;
 
-    // The loss.
-
     /// Label-smoothed cross-entropy of the logits `hidden · tableᵀ + bias`, which never exist as a whole, and its gradients as far
     /// as they are wanted. `bias: [rows of the table]`.
     fn projection_loss(
@@ -313,9 +336,10 @@ pub trait Backend: Debug + Send + Sync {
         target: &ProjectionTarget,
         learned: Learned,
     ) -> ProjectionLoss;
+}
 
-    // The optimizer.
-
+/// What changes parameters.
+pub trait OptimizerOps {
     /// The sum of the squares of all numbers of all tensors, a scalar.
     fn squared_norm(&self, tensors: &[&Tensor]) -> Tensor;
     /// `min(1, limit / √squared_norm)`: what gradients are multiplied by to have a norm of at most `limit`.
@@ -330,9 +354,6 @@ pub trait Backend: Debug + Send + Sync {
         g: &Tensor,
         mv: [&mut Tensor; 2],
     );
-
-    /// Where the time went since the last call: a name and a duration for each kind of kernel.
-    fn take_profile(&self) -> Vec<(&'static str, Duration)>;
 }
 
 /// What is said often, said shorter.

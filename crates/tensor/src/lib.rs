@@ -45,7 +45,8 @@ pub use attentive_kernels::optimizer::Adam as AdamRule;
 pub use attentive_kernels::top::{Best, Found, TokenLists, Wanted, top_of_row};
 pub use attentive_kernels::{Cpu, Dropout, Isa, IsaError, Random, Threads};
 pub use backend::{
-    Backend, Binary, Form, Learned, Norm, NormGradients, ProjectionLoss, ProjectionTarget, Raw, Role,
+    AttentionOps, Backend, Binary, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm, NormGradients,
+    NormOps, OptimizerOps, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps, Role, RowOps,
 };
 pub use cache::KeyValueCache;
 pub use cpu::{CpuBackend, Precision};

@@ -5,7 +5,8 @@
 //! any device.
 
 use crate::backend::{
-    Backend, Binary, Form, Learned, Norm, NormGradients, ProjectionLoss, ProjectionTarget, Raw, Role,
+    AttentionOps, Backend, Binary, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm, NormGradients,
+    NormOps, OptimizerOps, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps, Role, RowOps,
 };
 use crate::cache::KeyValueCache;
 use crate::layout::{Layout, Seen};
@@ -103,6 +104,12 @@ impl Backend for SealedBackend {
     fn activations(&self) -> DType {
         self.inner.activations()
     }
+    fn take_profile(&self) -> Vec<(&'static str, Duration)> {
+        self.inner.take_profile()
+    }
+}
+
+impl MemoryOps for SealedBackend {
     fn zeros(&self, shape: Shape, dtype: DType) -> Tensor {
         seal(self.inner.zeros(shape, dtype))
     }
@@ -122,6 +129,9 @@ impl Backend for SealedBackend {
     fn normal(&self, shape: Shape, deviation: f32, random: Random) -> Tensor {
         seal(self.inner.normal(shape, deviation, random))
     }
+}
+
+impl ElementwiseOps for SealedBackend {
     fn broadcast(&self, scalar: &Tensor, shape: Shape, dtype: DType) -> Tensor {
         seal(self.inner.broadcast(&open(scalar), shape, dtype))
     }
@@ -152,6 +162,9 @@ impl Backend for SealedBackend {
     fn residual(&self, x: &Tensor, r: &Tensor, dropout: Option<Dropout>) -> Tensor {
         seal(self.inner.residual(&open(x), &open(r), dropout))
     }
+}
+
+impl ReduceOps for SealedBackend {
     fn sum(&self, x: &Tensor) -> Tensor {
         seal(self.inner.sum(&open(x)))
     }
@@ -170,6 +183,9 @@ impl Backend for SealedBackend {
     fn softmax_backward(&self, y: &Tensor, dy: &Tensor) -> Tensor {
         seal(self.inner.softmax_backward(&open(y), &open(dy)))
     }
+}
+
+impl ProductOps for SealedBackend {
     fn linear(
         &self,
         x: &Tensor,
@@ -197,6 +213,9 @@ impl Backend for SealedBackend {
     fn matmul(&self, a: (&Tensor, bool), b: (&Tensor, bool)) -> Tensor {
         seal(self.inner.matmul((&open(a.0), a.1), (&open(b.0), b.1)))
     }
+}
+
+impl NormOps for SealedBackend {
     fn layer_norm(&self, x: &Tensor, gamma: &Tensor, beta: &Tensor, epsilon: f32) -> Norm {
         seal_norm(self.inner.layer_norm(&open(x), &open(gamma), &open(beta), epsilon))
     }
@@ -225,6 +244,9 @@ impl Backend for SealedBackend {
         let (dz, dr, dgamma, dbeta) = (seal(g.dz), seal(g.dr), seal(g.dgamma), seal(g.dbeta));
         NormGradients { dz, dr, dgamma, dbeta }
     }
+}
+
+impl AttentionOps for SealedBackend {
     fn layout(&self, spans: &[Span]) -> Layout {
         Layout::new(spans, Buffer::new(Hidden(self.inner.layout(spans))))
     }
@@ -271,6 +293,9 @@ impl Backend for SealedBackend {
         let layout = open_layout(layout);
         seal(self.inner.attention_weights(rule, layout, &open(q), &open(k), &open(lse), heads))
     }
+}
+
+impl RowOps for SealedBackend {
     fn embedding(&self, table: &Tensor, ids: &Tensor, scale: f32) -> Tensor {
         seal(self.inner.embedding(&open(table), &open(ids), scale))
     }
@@ -287,6 +312,9 @@ impl Backend for SealedBackend {
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {
         change(y, |y| self.inner.write_rows(y, &open(rows), &open(x)));
     }
+}
+
+impl LossOps for SealedBackend {
     fn top_logits(
         &self,
         x: &Tensor,
@@ -313,6 +341,9 @@ impl Backend for SealedBackend {
         let gradients = result.gradients.map(|(dhidden, dtable)| (seal(dhidden), seal(dtable)));
         ProjectionLoss { loss: seal(result.loss), gradients, dbias: result.dbias.map(seal) }
     }
+}
+
+impl OptimizerOps for SealedBackend {
     fn squared_norm(&self, tensors: &[&Tensor]) -> Tensor {
         let tensors: Vec<Tensor> = tensors.iter().map(|x| open(x)).collect();
         seal(self.inner.squared_norm(&tensors.iter().collect::<Vec<_>>()))
@@ -335,8 +366,5 @@ impl Backend for SealedBackend {
                 change(v, |v| self.inner.adam(rule, step, factor.as_ref(), p, &open(g), [m, v]));
             });
         });
-    }
-    fn take_profile(&self) -> Vec<(&'static str, Duration)> {
-        self.inner.take_profile()
     }
 }

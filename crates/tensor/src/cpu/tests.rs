@@ -1,7 +1,19 @@
-use super::*;
+use super::view::packed;
+use super::{CpuBackend, Precision};
+use crate::backend::{
+    AttentionOps, Backend, ElementwiseOps, Form, MemoryOps, OptimizerOps, ProductOps, ProjectionTarget, Raw,
+    Role, RowOps,
+};
 use crate::check::numbers;
 use crate::parameter::{Gradients, Parameter};
+use crate::shape::Shape;
 use crate::tape::Tape;
+use crate::tensor::{DType, Host, HostVec, Tensor};
+use attentive_kernels::activation::Activation;
+use attentive_kernels::attention::{Attention, KeyLists, Span};
+use attentive_kernels::optimizer::Adam;
+use half::bf16;
+use std::sync::Arc;
 
 fn backend(precision: Precision) -> Arc<CpuBackend> {
     Arc::new(CpuBackend::from_env().unwrap().with_precision(precision))

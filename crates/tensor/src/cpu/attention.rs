@@ -1,0 +1,104 @@
+//! Attention.
+
+use super::cache::{CpuCache, Lists};
+use super::profile::Share;
+use super::view::{by_type, covered, data, f32s, rows};
+use super::{CpuBackend, filled, view_mut};
+use crate::backend::AttentionOps;
+use crate::cache::KeyValueCache;
+use crate::layout::{Layout, Seen};
+use crate::shape::Shape;
+use crate::tensor::{Buffer, Tensor};
+use attentive_kernels::attention::{self, Attention, KeyLists, Span};
+
+impl AttentionOps for CpuBackend {
+    fn layout(&self, spans: &[Span]) -> Layout {
+        // What the host knows of it is in the processor's memory already.
+        Layout::new(spans, Buffer::new(()))
+    }
+
+    fn seen(&self, lists: KeyLists) -> Seen {
+        Lists::seen(lists)
+    }
+
+    fn cache(&self, rule: &Attention) -> Box<dyn KeyValueCache> {
+        Box::new(CpuCache::new(self.clone(), rule))
+    }
+
+    fn attention(
+        &self,
+        rule: &Attention,
+        layout: &Layout,
+        q: &Tensor,
+        k: &Tensor,
+        v: &Tensor,
+    ) -> (Tensor, Tensor) {
+        let (queries, spans) = (q.shape().rows(), layout.spans());
+        let [q, k, v] = &[q, k, v].map(|x| self.head_by_head(x));
+        covered("attention", "queries", q, spans.iter().map(|span| span.queries));
+        self.profile.time(Share::Attention, || {
+            let shape = Shape::from([queries, rule.heads * rule.d_v]);
+            let mut y = self.pool.take(q.dtype(), shape.len());
+            let lse = self.build([queries, rule.heads], |lse| {
+                by_type!(q, T => {
+                    let y = view_mut::<T>(&mut y);
+                    attention::attention(&self.cpu, rule, spans, rows(q), rows(k), rows(v), y, lse);
+                });
+            });
+            (Tensor::new(Buffer::new(y), shape, q.dtype()), lse)
+        })
+    }
+
+    fn attention_backward(
+        &self,
+        rule: &Attention,
+        layout: &Layout,
+        [q, k, v]: [&Tensor; 3],
+        (y, lse): (&Tensor, &Tensor),
+        dy: &Tensor,
+    ) -> [Tensor; 3] {
+        let spans = layout.spans();
+        covered("attention_backward", "queries", q, spans.iter().map(|span| span.queries));
+        covered("attention_backward", "keys", k, spans.iter().map(|span| span.keys));
+        self.profile.time(Share::Attention, || {
+            let (mut dq, mut dk, mut dv) = (self.room(q), self.room(k), self.room(v));
+            by_type!(q, T => attention::attention_backward(
+                &self.cpu,
+                rule,
+                spans,
+                rows::<T>(q),
+                rows(k),
+                rows(v),
+                data(y),
+                f32s(lse),
+                data(dy),
+                view_mut(&mut dq),
+                view_mut(&mut dk),
+                view_mut(&mut dv),
+            ));
+            [filled(dq, q), filled(dk, k), filled(dv, v)]
+        })
+    }
+
+    fn attention_weights(
+        &self,
+        rule: &Attention,
+        layout: &Layout,
+        q: &Tensor,
+        k: &Tensor,
+        lse: &Tensor,
+        heads: &[usize],
+    ) -> Tensor {
+        let spans = layout.spans();
+        let [q, k] = &[q, k].map(|x| self.head_by_head(x));
+        let len: usize = spans.iter().map(|span| span.queries as usize * span.keys as usize).sum();
+        self.profile.time(Share::Attention, || {
+            self.build([len * heads.len()], |out| {
+                by_type!(q, T => {
+                    let (q, k) = (rows::<T>(q), rows(k));
+                    attention::attention_weights(&self.cpu, rule, spans, q, k, f32s(lse), heads, out);
+                });
+            })
+        })
+    }
+}

@@ -1,0 +1,54 @@
+//! Rows by number.
+
+use super::CpuBackend;
+use super::profile::Share;
+use super::view::{by_type, data, data_mut, i32s};
+use crate::backend::RowOps;
+use crate::tensor::{DType, Tensor};
+use attentive_kernels::embedding;
+use half::bf16;
+
+impl RowOps for CpuBackend {
+    fn embedding(&self, table: &Tensor, ids: &Tensor, scale: f32) -> Tensor {
+        let (d, ids) = (table.shape().cols(), i32s(ids));
+        self.profile.time(Share::Embedding, || {
+            let shape = [ids.len(), d];
+            by_type!(table, W => {
+                let table = data::<W>(table);
+                match self.precision.dtype() {
+                    DType::Bf16 => self.build(shape, |y: &mut [bf16]| {
+                        embedding::embedding(&self.cpu, table, d, ids, scale, y);
+                    }),
+                    _ => self.build(shape, |y: &mut [f32]| {
+                        embedding::embedding(&self.cpu, table, d, ids, scale, y);
+                    }),
+                }
+            })
+        })
+    }
+
+    fn embedding_backward(
+        &self,
+        dtable: &mut Tensor,
+        ids: &Tensor,
+        scale: f32,
+        padding: Option<i32>,
+        dy: &Tensor,
+    ) {
+        let d = dtable.shape().cols();
+        self.profile.time(Share::Embedding, || {
+            by_type!(dy, T => {
+                let dy = data::<T>(dy);
+                embedding::embedding_backward(&self.cpu, i32s(ids), scale, padding, dy, d, data_mut(dtable));
+            });
+        });
+    }
+
+    fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {
+        let d = y.shape().cols();
+        assert_eq!(x.shape().cols(), d, "write_rows: x {} and y {} do not fit", x.shape(), y.shape());
+        self.profile.time(Share::Embedding, || {
+            by_type!(x, T => embedding::write_rows::<T>(data(x), d, i32s(rows), data_mut(y)));
+        });
+    }
+}

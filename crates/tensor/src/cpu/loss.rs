@@ -1,0 +1,70 @@
+//! The best logits, and the loss.
+
+use super::profile::Share;
+use super::view::{by_type, data, f32s, i32s, linear_shape, matrix, pack, packed, weights};
+use super::{CpuBackend, filled, view_mut};
+use crate::backend::{Learned, LossOps, ProjectionLoss, ProjectionTarget};
+use crate::shape::Shape;
+use crate::tensor::Tensor;
+use attentive_kernels::logits::top_logits;
+use attentive_kernels::projection;
+use attentive_kernels::top::{Found, TokenLists, Wanted};
+
+impl LossOps for CpuBackend {
+    fn top_logits(
+        &self,
+        x: &Tensor,
+        w: &Tensor,
+        bias: Option<&Tensor>,
+        wanted: Wanted,
+        apart: TokenLists,
+    ) -> Found {
+        linear_shape("top_logits", x, w);
+        let bias = bias.map(f32s);
+        self.profile.time(
+            Share::Product,
+            || by_type!(x, T => top_logits(&self.cpu, matrix::<T>(x), weights(w), bias, wanted, apart)),
+        )
+    }
+
+    fn projection_loss(
+        &self,
+        hidden: &Tensor,
+        table: &Tensor,
+        bias: Option<&Tensor>,
+        target: &ProjectionTarget,
+        learned: Learned,
+    ) -> ProjectionLoss {
+        let (h, t) = (hidden.shape(), table.shape());
+        assert_eq!(h.cols(), t.cols(), "projection_loss: hidden {h} and table {t} do not fit");
+        let rule = projection::Projection {
+            d: h.cols(),
+            classes: target.classes,
+            bias: bias.map(f32s),
+            smoothing: target.smoothing,
+            scale: target.scale,
+        };
+        self.profile.time(Share::Loss, || {
+            let gradient = learned != Learned::Nothing;
+            let mut gradients = gradient.then(|| (self.room(hidden), self.room(table)));
+            let bias = bias.filter(|_| learned == Learned::TableAndBias);
+            let mut dbias = bias.map(|bias| self.room(bias));
+            let sum = by_type!(hidden, T => {
+                let into = gradients.as_mut().map(|(dh, dt)| projection::Gradients {
+                    hidden: view_mut::<T>(dh),
+                    table: view_mut(dt),
+                    bias: dbias.as_mut().map(view_mut),
+                });
+                if gradient {
+                    pack::<T>(&self.cpu, table);
+                }
+                let (hidden, table, tokens) = (data(hidden), (f32s(table), packed(table)), i32s(target.tokens));
+                projection::projection_loss(&self.cpu, &rule, hidden, table, tokens, into)
+            });
+            let loss = self.build(Shape::SCALAR, |y| y[0] = sum);
+            let gradients = gradients.map(|(dh, dt)| (filled(dh, hidden), filled(dt, table)));
+            let dbias = dbias.zip(bias).map(|(dbias, bias)| filled(dbias, bias));
+            ProjectionLoss { loss, gradients, dbias }
+        })
+    }
+}
