@@ -8,7 +8,7 @@ use attentive_text::tokenizer::Input;
 use clap::Args;
 use serde::Serialize;
 use std::fs::File;
-use std::io::{BufWriter, Seek, SeekFrom, Write, stdout};
+use std::io::{BufWriter, Seek, SeekFrom, Write};
 use std::path::PathBuf;
 
 #[derive(Args)]
@@ -75,21 +75,23 @@ struct Line<'a> {
 }
 
 fn write_lines(embed: &Embed, embedder: &Embedder) -> Result<(), Error> {
-    let mut out = BufWriter::new(stdout().lock());
+    // Each as soon as it is there: somebody may wait for it.
     each_vector(embed, embedder, |text, embedding| {
         if embed.json {
-            serde_json::to_writer(&mut out, &Line { text, embedding })?;
-        } else {
-            let numbers: Vec<String> = embedding.iter().map(f32::to_string).collect();
-            out.write_all(numbers.join(" ").as_bytes())?;
+            return output::json(&Line { text, embedding });
         }
-        Ok(out.write_all(b"\n")?)
-    })?;
-    Ok(out.flush()?)
+        let numbers: Vec<String> = embedding.iter().map(f32::to_string).collect();
+        output::write(&(numbers.join(" ") + "\n"))
+    })
 }
 
 /// One matrix, whose number of rows is known when all are written.
 fn write_npy(embed: &Embed, embedder: &Embedder, file: &mut File) -> Result<(), Error> {
+    if file.stream_position().is_err() {
+        let problem =
+            "a matrix cannot be written to a pipe: its header tells how many rows follow".to_owned();
+        return Err(Error::Flag { option: "output", problem });
+    }
     let width = embedder.encoder().model().config().d_model;
     let mut out = BufWriter::new(file);
     out.write_all(&npy_header(0, width))?;

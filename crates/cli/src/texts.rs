@@ -9,7 +9,7 @@ use attentive_tasks::{Encoder, Precision, Texts, TooLong};
 use attentive_tensor::{Backend, CpuBackend};
 use clap::{Args, ValueEnum};
 use std::fs::File;
-use std::io::{BufReader, Cursor, IsTerminal, Write, stderr, stdin};
+use std::io::{BufReader, IsTerminal, Write, stderr, stdin};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -78,25 +78,17 @@ impl Reading {
         &self,
         mut answer: impl FnMut(&[String]) -> Result<Texts, Error>,
     ) -> Result<(), Error> {
-        let mut lines = self.lines()?;
-        let (mut cut, mut begun, mut is_open) = (0, 0, true);
-        while is_open {
-            let mut texts = Vec::new();
-            while is_open && texts.len() < TOGETHER {
-                match lines.next(texts.is_empty())? {
-                    Next::Line(line) if line.is_cut => return Err(lines.problem("longer than 1 MiB")),
-                    // Files of other systems have one more character at the end of a line.
-                    Next::Line(line) => texts.push(line.text.trim_end_matches('\r').to_owned()),
-                    Next::Nothing => break,
-                    Next::End => is_open = false,
-                }
-            }
-            if texts.is_empty() {
-                continue;
-            }
-            let read = answer(&texts).map_err(|error| self.in_line(error, begun))?;
+        let (mut cut, mut begun) = (0, 0);
+        let mut take = |texts: &[String]| -> Result<(), Error> {
+            let read = answer(texts).map_err(|error| self.in_line(error, begun))?;
             begun += texts.len();
             cut += read.cut();
+            Ok(())
+        };
+        if self.texts.is_empty() {
+            self.each_of_lines(&mut take)?;
+        } else {
+            self.texts.chunks(TOGETHER).try_for_each(&mut take)?;
         }
         if cut > 0 {
             let texts = words::count(cut, "text");
@@ -109,23 +101,42 @@ impl Reading {
         Ok(())
     }
 
+    /// The lines of a file or of stdin, those that are there together.
+    fn each_of_lines(&self, take: &mut impl FnMut(&[String]) -> Result<(), Error>) -> Result<(), Error> {
+        let mut lines = self.lines()?;
+        let mut is_open = true;
+        while is_open {
+            let mut texts = Vec::new();
+            while is_open && texts.len() < TOGETHER {
+                match lines.next(texts.is_empty())? {
+                    Next::Line(line) if line.is_cut => return Err(lines.problem("longer than 1 MiB")),
+                    // Files of other systems have one more character at the end of a line.
+                    Next::Line(line) => texts.push(line.text.trim_end_matches('\r').to_owned()),
+                    Next::Nothing => break,
+                    Next::End => is_open = false,
+                }
+            }
+            if !texts.is_empty() {
+                take(&texts)?;
+            }
+        }
+        Ok(())
+    }
+
     /// An error of a text, with its number among all of them.
     fn in_line(&self, error: Error, before: usize) -> Error {
-        use attentive_tasks::Error::{NoMask, TooLong};
+        use attentive_tasks::Error::{NoMask, NoTokens, TooLong};
         match error {
             Error::Tasks(TooLong { text, tokens, limit }) => {
                 Error::Tasks(TooLong { text: text + before, tokens, limit })
             }
+            Error::Tasks(NoTokens { text }) => Error::Tasks(NoTokens { text: text + before }),
             Error::Tasks(NoMask { text, mask }) => Error::Tasks(NoMask { text: text + before, mask }),
             other => other,
         }
     }
 
     fn lines(&self) -> Result<Lines, Error> {
-        if !self.texts.is_empty() {
-            let text: String = self.texts.iter().flat_map(|text| [text, "\n"]).collect();
-            return Ok(Lines::read("the arguments".to_owned(), Cursor::new(text)));
-        }
         let Some(path) = &self.input else {
             if stdin().is_terminal() {
                 let _ = writeln!(stderr(), "attentive: type a text and press Enter; Ctrl-D ends");

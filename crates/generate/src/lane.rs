@@ -113,10 +113,11 @@ impl<M: Seq2Seq> Lane<M> {
             wants_scores |= running.rules.want_scores() || self.asked.has_lists();
         }
         // The logits are computed once: some sentence wants all of them, or nobody does.
-        let width = if self.asked.wants_rows() { self.model.spec().vocabulary } else { 0 };
+        let spec = self.model.spec();
+        let width = if self.asked.wants_rows() { spec.vocabulary } else { 0 };
         let (found, rows) = if width > 0 {
             let rows = self.model.logits();
-            (self.asked.find(rows, width, count), rows)
+            (self.asked.find(rows, width, count, spec.never), rows)
         } else {
             (self.model.best(count, wants_scores, self.asked.apart()), &mut [][..])
         };

@@ -4,7 +4,7 @@
 //! others. What is changed then competes with the others.
 
 use crate::filter::Change;
-use crate::top::top;
+use crate::top::top_without;
 use attentive_tensor::{Best, Found, TokenLists};
 
 /// What search asks of each row of a step.
@@ -75,8 +75,8 @@ impl Asked {
         TokenLists { tokens: &self.tokens, ends: &self.ends, counted: &self.counted }
     }
 
-    /// What a model would have found, from logits that are there as a whole: the same to the bit.
-    pub fn find(&self, rows: &mut [f32], width: usize, count: usize) -> Found {
+    /// What a model would have found that never writes the token `never`, from logits that are there as a whole: the same to the bit.
+    pub fn find(&self, rows: &mut [f32], width: usize, count: usize, never: Option<u32>) -> Found {
         let mut found = Found { best: Vec::new(), log_sums: Vec::new(), apart: Vec::new() };
         let mut best = Vec::new();
         for (i, row) in rows.chunks_exact_mut(width).enumerate() {
@@ -91,7 +91,7 @@ impl Asked {
                     row[token as usize] = f32::NEG_INFINITY;
                 }
             }
-            found.log_sums.push(top(row, count, &mut best));
+            found.log_sums.push(top_without(row, never, count, &mut best));
             found.best.extend_from_slice(&best);
             found.best.resize((i + 1) * count, Best::NONE);
         }
@@ -203,7 +203,7 @@ mod tests {
         let mut asked = Asked::default();
         asked.some(changes.iter().map(|(token, _)| *token));
         let mut row = logits.to_vec();
-        let found = asked.find(&mut row, logits.len(), 3);
+        let found = asked.find(&mut row, logits.len(), 3, None);
         let mut best = Vec::new();
         asked.rows(&found, &mut [], 0)[0].rank(3, changes, changed, &mut best);
         best

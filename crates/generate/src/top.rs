@@ -1,6 +1,6 @@
 //! The best tokens of a row of logits on the host, which filters may have changed.
 
-use attentive_tensor::{Best, Isa, top_of_row};
+use attentive_tensor::{Best, Isa, top_of_row_without};
 use std::sync::LazyLock;
 
 /// The instruction set: that of the backends, unless a program makes one for another set.
@@ -9,9 +9,14 @@ static ISA: LazyLock<Isa> = LazyLock::new(|| Isa::from_env().unwrap_or_else(|_| 
 /// Puts the `count` greatest numbers of a row into `best`, greatest first, of equals the one with the lower token, and
 /// returns `log Σ e^x` over the whole row. What is `-∞` or not a number is never among the best.
 pub(crate) fn top(row: &[f32], count: usize, best: &mut Vec<Best>) -> f32 {
+    top_without(row, None, count, best)
+}
+
+/// [`top`] of a row in which the token `never` counts for nothing: to the bit what a device finds that knows of it.
+pub(crate) fn top_without(row: &[f32], never: Option<u32>, count: usize, best: &mut Vec<Best>) -> f32 {
     best.clear();
     best.resize(count, Best::NONE);
-    let log_sum = top_of_row(*ISA, row, best);
+    let log_sum = top_of_row_without(*ISA, row, never.map(|never| never as usize), best);
     best.retain(|best| *best != Best::NONE);
     log_sum
 }

@@ -41,7 +41,8 @@ pub fn top_logits<T: Operand>(
             let end = first + width;
             while *next < apart.of(row).end && (apart.tokens[*next] as usize) < end {
                 let place = row * width + (apart.tokens[*next] as usize - first);
-                told[*next] = logits[place];
+                let is_never = wanted.never == Some(apart.tokens[*next] as usize);
+                told[*next] = if is_never { f32::NEG_INFINITY } else { logits[place] };
                 if apart.counted.binary_search(&row).is_err() {
                     logits[place] = f32::NEG_INFINITY;
                 }

@@ -199,7 +199,9 @@ impl<'a> Builder<'a> {
     /// Weights in int8, where they are asked for and the checkpoint has them: nothing is made of them but their order.
     fn stored_int8(&self, name: &str, shape: Shape) -> Result<Option<Tensor>, Error> {
         match self.source {
-            Source::Checkpoint(checkpoint) if self.form == Some(Form::Int8) && checkpoint.is_int8(name) => {
+            Source::Checkpoint(checkpoint)
+                if self.form == Some(Form::Int8) && shape[..].len() == 2 && checkpoint.is_int8(name) =>
+            {
                 let Stored::Int8 { rows, scales } = checkpoint.stored_as(name, shape)? else {
                     return Ok(None);
                 };

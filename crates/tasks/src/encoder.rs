@@ -169,6 +169,13 @@ impl Encoder {
             let tokens = encoding.len() + encoding.cut[0] + encoding.cut[1];
             return Err(Error::TooLong { text: number + 1, tokens, limit: self.limit });
         }
+        if encoding.is_empty() {
+            return Err(Error::NoTokens { text: number + 1 });
+        }
+        let types = self.model.config().token_types;
+        if encoding.types.iter().any(|&kind| kind as usize >= types) {
+            return Err(Error::TokenTypes { path: self.folder.clone(), types });
+        }
         Ok(encoding)
     }
 

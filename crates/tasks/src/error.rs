@@ -53,6 +53,20 @@ pub enum Error {
         /// What the model reads.
         limit: usize,
     },
+    /// A text of which the tokenizer leaves nothing.
+    #[error("text {text} has no tokens")]
+    NoTokens {
+        /// Its number, counted from 1.
+        text: usize,
+    },
+    /// A tokenizer that tells more kinds of tokens apart than the model.
+    #[error("{}: the model knows {types} types of tokens (type_vocab_size), and its tokenizer has more: it cannot read this text, or no pairs", path.display())]
+    TokenTypes {
+        /// The folder.
+        path: PathBuf,
+        /// The types that the model knows.
+        types: usize,
+    },
     /// A text without the token that is to be filled in.
     #[error("text {text} has no {mask}: write {mask} in the place of the missing word")]
     NoMask {

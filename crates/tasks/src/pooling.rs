@@ -45,7 +45,8 @@ impl Pools {
                 "Normalize" => pools.normalised = true,
                 "Pooling" => {
                     let file = format!("{path}/config.json");
-                    let config = json(&folder.join(&file))?.unwrap_or_default();
+                    let missing = || format(folder, &file, format!("is missing, and {MODULES} names it"));
+                    let config = json(&folder.join(&file))?.ok_or_else(missing)?;
                     pools.pooling = pooling(&config).map_err(|problem| format(folder, &file, problem))?;
                 }
                 other => {

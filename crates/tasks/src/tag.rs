@@ -151,8 +151,10 @@ fn entities(words: &[TaggedWord]) -> Vec<Entity> {
                 open = false;
                 continue;
             }
-            Some((prefix, kind)) => (prefix == "B" || prefix == "S" || prefix == "U", kind),
-            None => (false, &word.label[..]),
+            Some((prefix @ ("B" | "I" | "E" | "L" | "M" | "S" | "U"), kind)) => {
+                (["B", "S", "U"].contains(&prefix), kind)
+            }
+            _ => (false, &word.label[..]),
         };
         match entities.last_mut() {
             Some((entity, count)) if open && !begins && entity.label == kind => {
@@ -196,6 +198,7 @@ mod tests {
         let expected = [("ORG".to_owned(), 0..2), ("PER".to_owned(), 3..8)];
         assert_eq!(found(&["I-ORG", "I-PER", "I-PER", "O"]), expected);
         assert_eq!(found(&["NN", "NN", "VB"]), [("NN".to_owned(), 0..5), ("VB".to_owned(), 6..8)]);
+        assert_eq!(found(&["non-toxic", "very-toxic"]).len(), 2);
         assert_eq!(found(&["O", "O"]), []);
     }
 

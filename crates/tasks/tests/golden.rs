@@ -90,6 +90,9 @@ fn vectors_are_made_as_the_folder_says() {
         r#"{"pooling_mode_cls_token": true, "pooling_mode_mean_tokens": false}"#,
     );
     check_vectors(&open().unwrap(), &answers()["first"]);
+    std::fs::remove_file(folder.0.join("1_Pooling/config.json")).unwrap();
+    let error = open().err().unwrap().to_string();
+    assert!(error.contains("1_Pooling/config.json") && error.contains("missing"), "{error}");
     folder.write("1_Pooling/config.json", r#"{"pooling_mode": "max"}"#);
     let error = open().err().unwrap().to_string();
     assert!(error.contains("1_Pooling/config.json") && error.contains("max"), "{error}");
@@ -184,6 +187,22 @@ fn words_have_the_tags_of_transformers() {
     let labels = tagger.label_words(&[words]).unwrap().remove(0);
     let expected: Vec<_> = tagged[0].words.iter().map(|word| Some(word.label.clone())).collect();
     assert_eq!(labels, expected);
+}
+
+#[test]
+fn what_a_model_cannot_read_is_refused() {
+    let folder = Folder::new("hidden", "types");
+    // A tokenizer without a template leaves nothing of an empty text.
+    let vocabulary = r#"{"[PAD]": 0, "[UNK]": 1, "[CLS]": 2, "[SEP]": 3, "[MASK]": 4, "a": 7}"#;
+    let json = format!(
+        r###"{{"version": "1.0", "added_tokens": [], "normalizer": null, "pre_tokenizer": {{"type": "Whitespace"}},
+            "post_processor": null, "decoder": null, "model": {{"type": "WordPiece", "unk_token": "[UNK]",
+            "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {vocabulary}}}}}"###
+    );
+    folder.write("tokenizer.json", &json);
+    let embedder = Embedder::open(&backend(), &folder.0, Precision::Backend).unwrap();
+    let error = embedder.embed(&["a", ""]).unwrap_err();
+    assert!(matches!(error, Error::NoTokens { text: 2 }), "{error}");
 }
 
 #[test]

@@ -42,7 +42,7 @@ pub use attentive_kernels::activation::Activation;
 pub use attentive_kernels::attention::{Attention, KeyLists, Span};
 pub use attentive_kernels::gemm::quantise;
 pub use attentive_kernels::optimizer::Adam as AdamRule;
-pub use attentive_kernels::top::{Best, Found, TokenLists, Wanted, top_of_row};
+pub use attentive_kernels::top::{Best, Found, TokenLists, Wanted, top_of_row_without};
 pub use attentive_kernels::{Cpu, Dropout, Isa, IsaError, Random, Threads};
 pub use backend::{
     AttentionOps, Backend, Binary, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm, NormGradients,

@@ -148,3 +148,13 @@ fn info_tells_what_a_bert_is_for() {
     let json = run(&format!("info {} --json", model.name())).json();
     assert_eq!((json["command"].as_str(), json["layers"].as_u64()), (Some("classify"), Some(2)));
 }
+
+#[test]
+fn an_argument_is_one_text_whatever_is_in_it() {
+    let model = Model::new("sequence", "argument");
+    let mut program = program(&format!("classify --model {} --json", model.name()));
+    program.arg("a dog\nruns.").arg("the cat");
+    let outcome = finish(program);
+    assert_eq!((outcome.code, outcome.stdout.lines().count()), (Some(0), 2), "{}", outcome.stderr);
+    assert!(outcome.stdout.starts_with(r#"{"text":"a dog\nruns.","#), "{}", outcome.stdout);
+}

@@ -48,6 +48,13 @@ pub fn random_model(backend: &Arc<dyn Backend>, seed: u64) -> Transformer {
     Transformer::new(&Builder::random(backend, seed), &config).unwrap()
 }
 
+/// A model whose padding is a token in the midst of the vocabulary.
+pub fn padding_inside(backend: &Arc<dyn Backend>) -> Transformer {
+    let config =
+        TransformerConfig { pad: Some(70), start: 70, ..TransformerConfig::preset("tiny", 320).unwrap() };
+    Transformer::new(&Builder::random(backend, 2), &config).unwrap()
+}
+
 /// A model in int8 with random weights, whose heads fill vectors of every instruction set.
 pub fn wide_heads_in_int8(backend: &Arc<dyn Backend>) -> Transformer {
     wide_heads(&Builder::random(backend, 3).in_int8())

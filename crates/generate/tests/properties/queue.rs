@@ -1,7 +1,7 @@
 //! Sentences that come, share a batch and leave.
 
 use super::{bits, models, ways};
-use crate::common::{backend, generator, results, sources, unsure};
+use crate::common::{backend, generator, padding_inside, results, sources, unsure};
 use attentive_generate::{
     Error, Generator, Hypothesis, MaxLength, Options, Request, Sampling, TransformerSteps,
 };
@@ -72,7 +72,7 @@ fn sentences_that_are_dropped_leave_nothing_behind() {
 #[test]
 fn sentences_with_options_of_their_own_share_a_batch_and_leave_in_any_order() {
     let backend = backend(Precision::F32, 2);
-    for model in models(&backend) {
+    for model in models(&backend).into_iter().chain([padding_inside(&backend)]) {
         let sources = sources(17, 10, &model);
         let mut shared = generator(&backend, &model, Options { batch: 4, ..Options::default() });
         let mut open = Vec::new();
