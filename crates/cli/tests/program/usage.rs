@@ -61,9 +61,14 @@ fn wrong_usage_that_only_a_command_can_tell_names_the_flag() {
 fn a_model_of_another_family_is_named_with_those_that_are_known() {
     let folder = std::env::temp_dir().join(format!("attentive-family-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(folder.join("config.json"), r#"{"model_type": "bert", "hidden_size": 384}"#).unwrap();
+    std::fs::write(folder.join("config.json"), r#"{"model_type": "llama", "hidden_size": 384}"#).unwrap();
     for command in ["info", "translate hello --model", "convert --out never --model"] {
-        run(&format!("{command} {}", folder.display())).failed(&["config.json", "`bert`", "`marian`"]);
+        run(&format!("{command} {}", folder.display())).failed(&[
+            "config.json",
+            "`llama`",
+            "`marian`",
+            "`bert`",
+        ]);
     }
     std::fs::remove_dir_all(folder).unwrap();
 }
