@@ -2,7 +2,7 @@
 //!
 //! Each method is a coarse operation of a Transformer on opaque buffers. Matrices are rows of a last dimension;
 //! a batch of sequences is packed, `[tokens, d]`, and only attention knows where a sequence begins ([`Span`]).
-//! Nothing returns a number to the host except [`Backend::download`] and [`Backend::top_logits`]: losses, norms and
+//! Nothing returns a number to the host except [`MemoryOps::download`] and [`LossOps::top_logits`]: losses, norms and
 //! clip factors stay scalars on the device. Where a gradient may already have contributions from elsewhere, a method
 //! takes them as `into` and adds to them; without them it starts afresh.
 //!
@@ -20,7 +20,7 @@ use attentive_kernels::{Dropout, Random};
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// What [`Backend::binary`] does with two numbers.
+/// What [`ElementwiseOps::binary`] does with two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binary {
     /// `a + b`
@@ -88,7 +88,7 @@ pub struct ProjectionLoss {
     pub dbias: Option<Tensor>,
 }
 
-/// Weights before a backend has [prepared](Backend::prepare) them.
+/// Weights before a backend has [prepared](ProductOps::prepare) them.
 #[derive(Debug, Clone, Copy)]
 pub enum Raw<'a> {
     /// Numbers `[out, in]`, or a bias `[out]`, in f32.
@@ -118,7 +118,7 @@ pub enum Form {
 pub enum Role {
     /// Anything.
     Product,
-    /// The queries of an attention whose keys and values lie in a [cache](Backend::cache), and nothing else.
+    /// The queries of an attention whose keys and values lie in a [cache](AttentionOps::cache), and nothing else.
     Queries(Attention),
     /// Its keys.
     Keys(Attention),
@@ -144,7 +144,7 @@ pub trait Backend:
 {
     /// The device and how it computes, for people.
     fn name(&self) -> String;
-    /// The type of activations: what [`Backend::embedding`] gives, and what other input is [cast](Backend::cast) to.
+    /// The type of activations: what [`RowOps::embedding`] gives, and what other input is [cast](ElementwiseOps::cast) to.
     fn activations(&self) -> DType;
 
     /// Where the time went since the last call: a name and a duration for each kind of kernel.
@@ -199,7 +199,7 @@ pub trait ReduceOps {
     fn sum_rows(&self, x: &Tensor, into: Option<Tensor>) -> Tensor;
     /// The mean of the rows of each sequence, `[sequences, cols]`; those of sequence `s` are `offsets[s]..offsets[s + 1]`, of `i32`.
     fn mean_rows(&self, x: &Tensor, offsets: &Tensor) -> Tensor;
-    /// The gradient of [`Backend::mean_rows`], of the shape of `x`.
+    /// The gradient of [`ReduceOps::mean_rows`], of the shape of `x`.
     fn mean_rows_backward(&self, dy: &Tensor, offsets: &Tensor, shape: Shape) -> Tensor;
     /// Softmax over each row.
     fn softmax(&self, x: &Tensor) -> Tensor;
@@ -212,8 +212,8 @@ pub trait ProductOps {
     /// `activation(x · wᵀ + bias)` with `x: [rows, in]`, `w: [out, in]`.
     fn linear(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>, activation: Option<Activation>)
     -> Tensor;
-    /// Weights in the type and the order in which this device likes to multiply with them, to be used by [`Backend::linear`],
-    /// [`Backend::logits`] and [`Backend::top_logits`] and by nothing else. There is no way back. Products with weights in
+    /// Weights in the type and the order in which this device likes to multiply with them, to be used by [`ProductOps::linear`],
+    /// [`ProductOps::logits`] and [`LossOps::top_logits`] and by nothing else. There is no way back. Products with weights in
     /// [`Form::Precise`] are the same to the bit, and take less time where there are few rows.
     ///
     /// What becomes of a role is for the device to know: queries, keys and values of such products go to attention and to a
@@ -282,7 +282,7 @@ pub trait AttentionOps {
         y_lse: (&Tensor, &Tensor),
         dy: &Tensor,
     ) -> [Tensor; 3];
-    /// The softmax weights of some heads, from what [`Backend::attention`] gave: for each sequence and each of `heads` a
+    /// The softmax weights of some heads, from what [`AttentionOps::attention`] gave: for each sequence and each of `heads` a
     /// matrix `[queries, keys]`, one after the other.
     fn attention_weights(
         &self,
@@ -316,7 +316,7 @@ pub trait RowOps {
 pub trait LossOps {
     /// Of the logits `x · wᵀ + bias`, which never exist as a whole, the greatest of each row, greatest first, and
     /// `log Σ e^logit` of the row, as far as they are wanted. The logits of the tokens in `apart` are told apart: they are
-    /// neither among the greatest nor in the sum. Like [`Backend::download`], this is where the host waits.
+    /// neither among the greatest nor in the sum. Like [`MemoryOps::download`], this is where the host waits.
     fn top_logits(
         &self,
         x: &Tensor,
@@ -358,17 +358,17 @@ pub trait OptimizerOps {
 
 /// What is said often, said shorter.
 impl dyn Backend + '_ {
-    /// [`Backend::upload`] of `f32`.
+    /// [`MemoryOps::upload`] of `f32`.
     pub fn upload_f32(&self, data: &[f32], shape: impl Into<Shape>) -> Tensor {
         self.upload(Host::F32(data), shape.into())
     }
 
-    /// [`Backend::upload`] of a list of `i32`.
+    /// [`MemoryOps::upload`] of a list of `i32`.
     pub fn upload_i32(&self, data: &[i32]) -> Tensor {
         self.upload(Host::I32(data), [data.len()].into())
     }
 
-    /// [`Backend::download`] as `f32`, of a tensor that holds them or their bf16.
+    /// [`MemoryOps::download`] as `f32`, of a tensor that holds them or their bf16.
     pub fn download_f32(&self, x: &Tensor) -> Vec<f32> {
         match self.download(x) {
             HostVec::F32(data) => data,

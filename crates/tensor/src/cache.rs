@@ -4,7 +4,7 @@ use crate::layout::Seen;
 use crate::tensor::Tensor;
 use std::fmt::Debug;
 
-/// The keys and values of one attention. [`Backend::cache`](crate::Backend::cache) makes an empty one.
+/// The keys and values of one attention. [`Backend::cache`](crate::AttentionOps::cache) makes an empty one.
 ///
 /// A row holds the key and the value of one token. Rows are taken and given back by whoever owns the cache; what a row that is
 /// free holds does not matter.

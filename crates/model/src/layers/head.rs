@@ -91,7 +91,7 @@ impl Head {
 
     /// The greatest logits of each row, greatest first, and the logarithms of the sums of exponentials, as far as they are
     /// wanted, and the logits of the tokens in `apart`; logits never exist as a whole. See
-    /// [`Backend::top_logits`](attentive_tensor::Backend::top_logits).
+    /// [`Backend::top_logits`](attentive_tensor::LossOps::top_logits).
     pub fn best(&self, tape: &Tape, hidden: &Var, wanted: Wanted, apart: TokenLists) -> Found {
         let (hidden, table) = (self.reach(tape, hidden), tape.parameter(&self.table));
         tape.backend().top_logits(hidden.value(), table.value(), self.bias().as_ref(), wanted, apart)

@@ -1,7 +1,7 @@
 //! The order in which heads lie in the columns of queries, keys and values.
 //!
 //! Weights are learned head after head, and so attention takes them. A cache has another order, in which sums over keys are sums of
-//! whole vectors. Projections that are [prepared](crate::Backend::prepare) for a cache have their rows in its order, so that
+//! whole vectors. Projections that are [prepared](crate::ProductOps::prepare) for a cache have their rows in its order, so that
 //! nothing is turned at each step. What they give remembers its order, and is turned back where somebody needs it head after
 //! head.
 

@@ -95,7 +95,7 @@ pub(super) fn rows<T: Number>(x: &Tensor) -> Rows<'_, T> {
     Rows { data: data(x), stride: x.shape().cols() }
 }
 
-/// Weights `[out, in]` as products with `T` take them: as they are, as [`Backend::prepare`](crate::Backend::prepare) made them, or
+/// Weights `[out, in]` as products with `T` take them: as they are, as [`Backend::prepare`](crate::ProductOps::prepare) made them, or
 /// packed for both ways.
 pub(super) fn weights<T: Number>(w: &Tensor) -> Weights<'_, T> {
     if let Some(prepared) = w.buffer().get::<Prepared>() {
