@@ -87,7 +87,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The same builder with the weights of products as the backend likes to multiply with them ([`ProductOps::prepare`]), in its
+    /// The same builder with the weights of products as the backend likes to multiply with them (its `prepare`), in its
     /// precision: for decoding, not to be trained or saved.
     pub fn packed(self) -> Builder<'a> {
         Builder { form: Some(Form::Precise), ..self }
