@@ -5,8 +5,8 @@ use crate::lines::{Lines, Next};
 use crate::options::{Compute, between};
 use crate::precision::DecodingPrecision;
 use crate::words;
-use attentive_tasks::{Encoder, Precision, Texts, TooLong};
-use attentive_tensor::{Backend, CpuBackend};
+use attentive_tasks::{Encoder, Texts, TooLong};
+use attentive_tensor::{Backend, CpuBackend, Form};
 use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{BufReader, IsTerminal, Write, stderr, stdin};
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub(crate) struct Reading {
     /// Model folder, with config.json, model.safetensors and a tokenizer
     #[arg(long, value_name = "DIR")]
-    pub model: PathBuf,
+    model: PathBuf,
     #[command(flatten)]
     compute: Compute,
     /// Precision to compute in
@@ -56,11 +56,11 @@ impl Reading {
         &self.model
     }
 
-    /// What computes, and in what.
-    pub(crate) fn backend(&self) -> Result<(Arc<dyn Backend>, Precision), Error> {
+    /// What computes, and what the weights become.
+    pub(crate) fn backend(&self) -> Result<(Arc<dyn Backend>, Form), Error> {
         let cpu = self.compute.cpu()?;
         let (precision, int8) = self.precision.on(cpu.isa);
-        let form = if int8 { Precision::Int8 } else { Precision::Backend };
+        let form = if int8 { Form::Int8 } else { Form::Precise };
         Ok((CpuBackend::new(cpu).with_precision(precision).shared(), form))
     }
 

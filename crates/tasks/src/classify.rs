@@ -1,10 +1,10 @@
 //! Texts, or pairs of texts, to labels.
 
-use crate::encoder::{Encoder, Precision, Texts};
+use crate::encoder::{Encoder, Texts};
 use crate::error::Error;
 use crate::probabilities::{greatest, sigmoid, softmax};
 use attentive_model::families::bert::{Problem, Task};
-use attentive_tensor::Backend;
+use attentive_tensor::{Backend, Form};
 use attentive_text::tokenizer::Input;
 use std::path::Path;
 use std::sync::Arc;
@@ -23,18 +23,9 @@ pub struct Classified {
 
 impl Classifier {
     /// Reads the model of a folder.
-    pub fn open(
-        backend: &Arc<dyn Backend>,
-        folder: &Path,
-        precision: Precision,
-    ) -> Result<Classifier, Error> {
+    pub fn open(backend: &Arc<dyn Backend>, folder: &Path, form: Form) -> Result<Classifier, Error> {
         Encoder::must_be(folder, "classify", Task::SequenceClassification)?;
-        Ok(Classifier { encoder: Encoder::open(backend, folder, Task::SequenceClassification, precision)? })
-    }
-
-    /// A model that is there already.
-    pub fn new(encoder: Encoder) -> Classifier {
-        Classifier { encoder }
+        Ok(Classifier { encoder: Encoder::open(backend, folder, Task::SequenceClassification, form)? })
     }
 
     /// The same with its encoder changed.

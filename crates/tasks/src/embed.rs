@@ -1,10 +1,10 @@
 //! Texts to vectors.
 
-use crate::encoder::{Encoder, Precision, Texts};
+use crate::encoder::{Encoder, Texts};
 use crate::error::Error;
 use crate::pooling::{Pooling, Pools};
 use attentive_model::families::bert::Task;
-use attentive_tensor::Backend;
+use attentive_tensor::{Backend, Form};
 use attentive_text::tokenizer::Input;
 use std::path::Path;
 use std::sync::Arc;
@@ -33,9 +33,9 @@ impl Vectors {
 
 impl Embedder {
     /// Reads the model of a folder, with pooling and limit as the folder says.
-    pub fn open(backend: &Arc<dyn Backend>, folder: &Path, precision: Precision) -> Result<Embedder, Error> {
+    pub fn open(backend: &Arc<dyn Backend>, folder: &Path, form: Form) -> Result<Embedder, Error> {
         let pools = Pools::of(folder)?;
-        let encoder = Encoder::open(backend, folder, Task::Hidden, precision)?;
+        let encoder = Encoder::open(backend, folder, Task::Hidden, form)?;
         Ok(Embedder { encoder, pools }.with_encoder(|encoder| match pools.limit {
             Some(limit) => encoder.with_limit(limit),
             None => encoder,
@@ -88,9 +88,18 @@ impl Embedder {
 }
 
 fn normalise(vector: &mut [f32]) {
-    // The least length that sentence-transformers divides by.
-    let length = dot(vector, vector).sqrt().max(1e-12);
+    let length = length(vector);
     vector.iter_mut().for_each(|x| *x = (f64::from(*x) / length) as f32);
+}
+
+/// At least as much as sentence-transformers divides by.
+fn length(vector: &[f32]) -> f64 {
+    dot(vector, vector).sqrt().max(1e-12)
+}
+
+/// The cosine of the angle between two vectors.
+pub fn cosine(a: &[f32], b: &[f32]) -> f32 {
+    (dot(a, b) / (length(a) * length(b))) as f32
 }
 
 fn dot(a: &[f32], b: &[f32]) -> f64 {
@@ -99,9 +108,7 @@ fn dot(a: &[f32], b: &[f32]) -> f64 {
 
 /// The vectors that are most like `query`, the best first: their numbers, and the cosines of the angles to it.
 pub fn most_similar(query: &[f32], vectors: &Vectors, count: usize) -> Vec<(usize, f32)> {
-    let length = |vector: &[f32]| dot(vector, vector).sqrt().max(1e-12);
-    let cosine = |vector: &[f32]| (dot(query, vector) / (length(query) * length(vector))) as f32;
-    let cosines: Vec<f32> = vectors.rows().map(cosine).collect();
+    let cosines: Vec<f32> = vectors.rows().map(|vector| cosine(query, vector)).collect();
     crate::probabilities::greatest(&cosines, count).into_iter().map(|i| (i, cosines[i])).collect()
 }
 

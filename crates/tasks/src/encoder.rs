@@ -3,20 +3,10 @@
 use crate::batches::batches;
 use crate::error::Error;
 use attentive_model::families::bert::{Batch, Bert, Task};
-use attentive_tensor::{Backend, Tape, Var};
+use attentive_tensor::{Backend, Form, Tape, Var};
 use attentive_text::tokenizer::{Encoding, Input, Side, Tokenizer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// What the products of a model are computed in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Precision {
-    /// The precision of the backend.
-    #[default]
-    Backend,
-    /// Int8.
-    Int8,
-}
 
 /// What becomes of texts that are longer than a model can read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -62,16 +52,11 @@ pub struct Encoder {
 }
 
 impl Encoder {
-    /// Reads the model of a folder for a task, to be computed with and not to be learned.
-    pub fn open(
-        backend: &Arc<dyn Backend>,
-        folder: &Path,
-        task: Task,
-        precision: Precision,
-    ) -> Result<Encoder, Error> {
-        let load = match precision {
-            Precision::Backend => Bert::load_packed,
-            Precision::Int8 => Bert::load_in_int8,
+    /// Reads the model of a folder for a task, to be computed with and not to be learned; `form` says what its weights become.
+    pub fn open(backend: &Arc<dyn Backend>, folder: &Path, task: Task, form: Form) -> Result<Encoder, Error> {
+        let load = match form {
+            Form::Precise => Bert::load_packed,
+            Form::Int8 => Bert::load_in_int8,
         };
         // Either takes about as long as the other.
         let (model, tokenizer) = std::thread::scope(|scope| {

@@ -1,10 +1,10 @@
 //! Words for the masks of a text.
 
-use crate::encoder::{Encoder, Precision, Texts};
+use crate::encoder::{Encoder, Texts};
 use crate::error::Error;
 use crate::probabilities::{greatest, softmax};
 use attentive_model::families::bert::Task;
-use attentive_tensor::Backend;
+use attentive_tensor::{Backend, Form};
 use attentive_text::tokenizer::{Input, Side};
 use std::path::Path;
 use std::sync::Arc;
@@ -33,13 +33,9 @@ pub type Filled = Vec<Vec<Guess>>;
 
 impl MaskFiller {
     /// Reads the model of a folder.
-    pub fn open(
-        backend: &Arc<dyn Backend>,
-        folder: &Path,
-        precision: Precision,
-    ) -> Result<MaskFiller, Error> {
+    pub fn open(backend: &Arc<dyn Backend>, folder: &Path, form: Form) -> Result<MaskFiller, Error> {
         Encoder::must_be(folder, "fill-mask", Task::MaskedLm)?;
-        let encoder = Encoder::open(backend, folder, Task::MaskedLm, precision)?;
+        let encoder = Encoder::open(backend, folder, Task::MaskedLm, form)?;
         let mask = encoder.tokenizer().mask();
         let mask = mask.ok_or_else(|| Error::NoMaskToken { path: folder.to_owned() })?;
         Ok(MaskFiller { encoder, mask })

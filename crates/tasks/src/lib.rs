@@ -21,8 +21,8 @@ mod probabilities;
 mod tag;
 
 pub use classify::{Classified, Classifier};
-pub use embed::{Embedder, Vectors, most_similar};
-pub use encoder::{Encoder, Precision, Texts, TooLong};
+pub use embed::{Embedder, Vectors, cosine, most_similar};
+pub use encoder::{Encoder, Texts, TooLong};
 pub use error::Error;
 pub use fill_mask::{Filled, Guess, MaskFiller};
 pub use pooling::{Pooling, Pools};

@@ -3,11 +3,11 @@
 //! A word has the label of its first token. Labels are BIO: `B-X` begins an entity of the type X, `I-X` goes on with it, `O` is
 //! outside. A model whose labels have no prefix has one entity for each run of the same label.
 
-use crate::encoder::{Encoder, Precision, Texts};
+use crate::encoder::{Encoder, Texts};
 use crate::error::Error;
 use crate::probabilities::{greatest, softmax};
 use attentive_model::families::bert::Task;
-use attentive_tensor::Backend;
+use attentive_tensor::{Backend, Form};
 use attentive_text::tokenizer::Input;
 use std::ops::Range;
 use std::path::Path;
@@ -51,14 +51,9 @@ pub struct Tagged {
 
 impl Tagger {
     /// Reads the model of a folder.
-    pub fn open(backend: &Arc<dyn Backend>, folder: &Path, precision: Precision) -> Result<Tagger, Error> {
+    pub fn open(backend: &Arc<dyn Backend>, folder: &Path, form: Form) -> Result<Tagger, Error> {
         Encoder::must_be(folder, "tag", Task::TokenClassification)?;
-        Ok(Tagger { encoder: Encoder::open(backend, folder, Task::TokenClassification, precision)? })
-    }
-
-    /// A model that is there already.
-    pub fn new(encoder: Encoder) -> Tagger {
-        Tagger { encoder }
+        Ok(Tagger { encoder: Encoder::open(backend, folder, Task::TokenClassification, form)? })
     }
 
     /// The same with its encoder changed.

@@ -1,9 +1,7 @@
 //! The answers of transformers, by the small models of `golden/bert` with the words of `golden/tasks.json`.
 
-use attentive_tasks::{
-    Classifier, Embedder, Encoder, Error, MaskFiller, Precision, Tagger, TooLong, most_similar,
-};
-use attentive_tensor::{Backend, CpuBackend};
+use attentive_tasks::{Classifier, Embedder, Encoder, Error, MaskFiller, Tagger, TooLong, cosine};
+use attentive_tensor::{Backend, CpuBackend, Form};
 use attentive_text::tokenizer::Input;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
@@ -74,7 +72,7 @@ fn check_vectors(embedder: &Embedder, expected: &Value) {
 #[test]
 fn vectors_are_made_as_the_folder_says() {
     let folder = Folder::new("hidden", "vectors");
-    let open = || Embedder::open(&backend(), &folder.0, Precision::Backend);
+    let open = || Embedder::open(&backend(), &folder.0, Form::Precise);
     check_vectors(&open().unwrap(), &answers()["mean"]);
     // Batches of any size give the same.
     check_vectors(&open().unwrap().with_encoder(|encoder| encoder.with_batch_tokens(7)), &answers()["mean"]);
@@ -105,7 +103,7 @@ fn vectors_are_made_as_the_folder_says() {
 fn the_limit_is_that_of_the_folder_and_what_is_cut_is_told() {
     let folder = Folder::new("hidden", "limit");
     folder.write("sentence_bert_config.json", r#"{"max_seq_length": 5, "do_lower_case": false}"#);
-    let embedder = Embedder::open(&backend(), &folder.0, Precision::Backend).unwrap();
+    let embedder = Embedder::open(&backend(), &folder.0, Form::Precise).unwrap();
     let inputs = ["a dog runs.", "a dog"].map(Input::Text);
     let texts = embedder.encoder().read(&inputs).unwrap();
     assert_eq!((texts.cut(), texts.tokens(), embedder.encoder().limit()), (1, 5 + 4, 5));
@@ -119,19 +117,18 @@ fn int8_is_near() {
     let folder = Folder::new("hidden", "int8");
     let texts = strings(&answers()["texts"]);
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-    let embed = |precision| Embedder::open(&backend(), &folder.0, precision).unwrap().embed(&texts).unwrap();
-    let (exact, int8) = (embed(Precision::Backend), embed(Precision::Int8));
+    let embed = |form| Embedder::open(&backend(), &folder.0, form).unwrap().embed(&texts).unwrap();
+    let (exact, int8) = (embed(Form::Precise), embed(Form::Int8));
     assert_ne!(exact, int8);
-    for (i, vector) in int8.rows().enumerate() {
-        let cosine = most_similar(vector, &exact, texts.len()).into_iter().find(|(other, _)| *other == i);
-        assert!(cosine.unwrap().1 > 0.99, "{cosine:?}");
+    for (int8, exact) in int8.rows().zip(exact.rows()) {
+        assert!(cosine(int8, exact) > 0.99, "{}", cosine(int8, exact));
     }
 }
 
 #[test]
 fn masks_are_filled_with_the_words_of_transformers() {
     let folder = Folder::new("masked", "masks");
-    let filler = MaskFiller::open(&backend(), &folder.0, Precision::Backend).unwrap();
+    let filler = MaskFiller::open(&backend(), &folder.0, Form::Precise).unwrap();
     assert_eq!(filler.mask(), "[MASK]");
     let texts = strings(&answers()["masked_texts"]);
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
@@ -152,7 +149,7 @@ fn masks_are_filled_with_the_words_of_transformers() {
 #[test]
 fn texts_and_pairs_have_the_classes_of_transformers() {
     let folder = Folder::new("sequence", "classes");
-    let classifier = Classifier::open(&backend(), &folder.0, Precision::Backend).unwrap();
+    let classifier = Classifier::open(&backend(), &folder.0, Form::Precise).unwrap();
     let (texts, pairs) = (strings(&answers()["texts"]), answers()["pairs"].clone());
     let pairs: Vec<Vec<String>> = pairs.as_array().unwrap().iter().map(strings).collect();
     let mut inputs: Vec<Input> = texts.iter().map(|text| Input::Text(text)).collect();
@@ -169,7 +166,7 @@ fn texts_and_pairs_have_the_classes_of_transformers() {
 #[test]
 fn words_have_the_tags_of_transformers() {
     let folder = Folder::new("token", "tags");
-    let tagger = Tagger::open(&backend(), &folder.0, Precision::Backend).unwrap();
+    let tagger = Tagger::open(&backend(), &folder.0, Form::Precise).unwrap();
     let texts = strings(&answers()["texts"]);
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     let (_, tagged) = tagger.tag(&texts).unwrap();
@@ -200,7 +197,7 @@ fn what_a_model_cannot_read_is_refused() {
             "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": {vocabulary}}}}}"###
     );
     folder.write("tokenizer.json", &json);
-    let embedder = Embedder::open(&backend(), &folder.0, Precision::Backend).unwrap();
+    let embedder = Embedder::open(&backend(), &folder.0, Form::Precise).unwrap();
     let error = embedder.embed(&["a", ""]).unwrap_err();
     assert!(matches!(error, Error::NoTokens { text: 2 }), "{error}");
 }
@@ -208,6 +205,6 @@ fn what_a_model_cannot_read_is_refused() {
 #[test]
 fn a_model_without_the_head_says_what_is_needed() {
     let folder = Folder::new("hidden", "head");
-    let error = Classifier::open(&backend(), &folder.0, Precision::Backend).err().unwrap().to_string();
+    let error = Classifier::open(&backend(), &folder.0, Form::Precise).err().unwrap().to_string();
     assert!(error.contains("BertForSequenceClassification") && error.contains("BertModel"), "{error}");
 }

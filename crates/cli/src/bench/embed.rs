@@ -8,8 +8,8 @@ use crate::machine::peak_mb;
 use crate::options::{Compute, between};
 use crate::output;
 use crate::precision::DecodingPrecision;
-use attentive_tasks::{Embedder, Precision, Vectors, most_similar};
-use attentive_tensor::CpuBackend;
+use attentive_tasks::{Embedder, Vectors, cosine};
+use attentive_tensor::{CpuBackend, Form, Precision};
 use attentive_text::score::Lines;
 use attentive_text::tokenizer::Input;
 use clap::Args;
@@ -71,7 +71,7 @@ pub(crate) fn run(embed: &Embed) -> Result<(), Error> {
     let inputs: Vec<Input> = texts.iter().map(|text| Input::Text(text)).collect();
     let cpu = embed.compute.cpu()?;
     let (precision, int8) = embed.precision.on(cpu.isa);
-    let form = if int8 { Precision::Int8 } else { Precision::Backend };
+    let form = if int8 { Form::Int8 } else { Form::Precise };
     let peer = format!(
         "attentive {} {} {}",
         env!("CARGO_PKG_VERSION"),
@@ -93,7 +93,7 @@ pub(crate) fn run(embed: &Embed) -> Result<(), Error> {
         seconds.push(begin.elapsed().as_secs_f64());
     }
     let (seconds, tokens, peak_mb) = (median(&mut seconds), read.tokens(), peak_mb());
-    let exact = open(attentive_tensor::Precision::F32, Precision::Backend)?;
+    let exact = open(Precision::F32, Form::Precise)?;
     let exact = exact.vectors(&exact.encoder().read(&inputs[..inputs.len().min(COMPARED)])?)?;
     let report = Report {
         peer,
@@ -108,11 +108,7 @@ pub(crate) fn run(embed: &Embed) -> Result<(), Error> {
 }
 
 fn least_cosine(found: &Vectors, exact: &Vectors) -> f32 {
-    let cosine = |(a, b): (&[f32], &[f32])| {
-        let one = Vectors { width: b.len(), numbers: b.to_vec() };
-        most_similar(a, &one, 1)[0].1
-    };
-    found.rows().zip(exact.rows()).map(cosine).fold(1.0, f32::min)
+    found.rows().zip(exact.rows()).map(|(found, exact)| cosine(found, exact)).fold(1.0, f32::min)
 }
 
 fn print(report: &Report) -> Result<(), Error> {

@@ -176,7 +176,7 @@ impl MultiHeadAttention {
     /// [`MultiHeadAttention::forward`] to keys and values in a cache. There is no way back.
     pub fn attend(&self, tape: &Tape, x: &Var, cache: &dyn KeyValueCache, seen: &Seen) -> Var {
         let queries = self.query.forward(tape, x);
-        let heads = tape.constant(cache.attend(queries.value(), seen));
+        let heads = tape.attend(cache, &queries, seen);
         self.output.forward(tape, &heads)
     }
 }

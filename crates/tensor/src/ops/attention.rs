@@ -3,12 +3,18 @@
 //! `q: [queries, h·d_k]`, `k: [keys, h·d_k]`, `v: [keys, h·d_v]` to `[queries, h·d_v]`. What is kept for the way back is one
 //! number for each query and head, the log of its softmax's denominator; weights are computed again from it.
 
-use crate::layout::Layout;
+use crate::cache::KeyValueCache;
+use crate::layout::{Layout, Seen};
 use crate::tape::{Tape, Var};
 use crate::watched::AttentionWeights;
 use attentive_kernels::attention::Attention;
 
 impl Tape {
+    /// Attention of queries to the rows of a cache that each sees: decoding, with no way back.
+    pub fn attend(&self, cache: &dyn KeyValueCache, queries: &Var, seen: &Seen) -> Var {
+        self.without_gradient("attend", cache.attend(queries.value(), seen), &[queries])
+    }
+
     /// Attention of each sequence's queries to its keys; `dropout` is the probability that a weight is dropped.
     pub fn attention(
         &self,
