@@ -6,10 +6,8 @@ use attentive_train::metrics::ValidationMetric;
 /// What a validation found.
 pub(crate) fn scores(metric: &ValidationMetric) -> String {
     let mut text = format!("validation loss {:.4}", metric.loss);
-    for (name, score) in [("BLEU", metric.bleu), ("chrF", metric.chrf)] {
-        if let Some(score) = score {
-            text.push_str(&format!(", {name} {score:.2}"));
-        }
+    for (name, score) in metric.scores() {
+        text.push_str(&format!(", {name} {score:.2}"));
     }
     text
 }

@@ -467,7 +467,10 @@ fn the_registry_tells_families_apart() {
 fn a_new_classifier_is_drawn_around_zero_and_learns_while_the_rest_comes_from_the_folder() {
     let backend = backend();
     let labels: Vec<String> = ["no", "yes", "perhaps", "often"].map(str::to_owned).to_vec();
-    let load = |case, task| Bert::load_to_learn(&backend, &folder(case), task, &labels, 3).unwrap();
+    let load = |case, task| {
+        let config = BertConfig { labels: labels.clone(), ..BertConfig::load(&folder(case)).unwrap() };
+        Bert::load_to_learn(&backend, &folder(case), &config, task, 3).unwrap()
+    };
     let model = load("masked", Task::SequenceClassification);
     assert_eq!(model.config().labels, labels);
     let find = |name: &str| {
@@ -525,7 +528,7 @@ fn parts_of_a_batch_add_up_to_its_loss() {
     let loss = |range: std::ops::Range<usize>, of| {
         let batch = Batch::with_types(&*backend, &texts[range.clone()]);
         let tape = Tape::inference(&backend);
-        let loss = model.partial_loss(&tape, &batch, &labels[range].concat(), of).unwrap();
+        let loss = model.partial_loss(&tape, &batch, &labels[range].concat(), 0.0, of).unwrap();
         backend.download_f32(loss.value())[0]
     };
     let of = labels.iter().flatten().filter(|label| **label >= 0).count();

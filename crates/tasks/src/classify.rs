@@ -10,6 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Tells the class of a text.
+#[derive(Debug)]
 pub struct Classifier {
     encoder: Encoder,
 }
@@ -26,6 +27,11 @@ impl Classifier {
     pub fn open(backend: &Arc<dyn Backend>, folder: &Path, form: Form) -> Result<Classifier, Error> {
         Encoder::must_be(folder, "classify", Task::SequenceClassification)?;
         Ok(Classifier { encoder: Encoder::open(backend, folder, Task::SequenceClassification, form)? })
+    }
+
+    /// The task of a model that is there already, and that has the head for it.
+    pub fn new(encoder: Encoder) -> Classifier {
+        Classifier { encoder }
     }
 
     /// The same with its encoder changed.

@@ -41,6 +41,7 @@ impl Texts {
 const BATCH_TOKENS: usize = 2048;
 
 /// A model and its tokenizer.
+#[derive(Debug)]
 pub struct Encoder {
     backend: Arc<dyn Backend>,
     model: Bert,

@@ -14,6 +14,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// Finds entities.
+#[derive(Debug)]
 pub struct Tagger {
     encoder: Encoder,
 }
@@ -54,6 +55,11 @@ impl Tagger {
     pub fn open(backend: &Arc<dyn Backend>, folder: &Path, form: Form) -> Result<Tagger, Error> {
         Encoder::must_be(folder, "tag", Task::TokenClassification)?;
         Ok(Tagger { encoder: Encoder::open(backend, folder, Task::TokenClassification, form)? })
+    }
+
+    /// The task of a model that is there already, and that has the head for it.
+    pub fn new(encoder: Encoder) -> Tagger {
+        Tagger { encoder }
     }
 
     /// The same with its encoder changed.

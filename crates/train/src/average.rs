@@ -7,10 +7,9 @@
 //! The second term lets the mean follow closely while the weights still change much; it is the usual warm-up
 //! of such means. Both lie on the device, and training does not wait for them.
 
-use attentive_model::Error;
-use attentive_model::checkpoint::Checkpoint;
+use crate::Error;
 use attentive_tensor::{Backend, Parameter, Tensor};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The exponential moving average of a model's weights.
 #[derive(Debug)]
@@ -63,21 +62,21 @@ pub(crate) fn exchange(parameters: &[Parameter], values: &mut [Tensor]) {
     }
 }
 
-/// The mean of the weights in several files, for each parameter.
+/// The mean of the weights in several files, for each parameter; `read` reads those of one file.
 pub(crate) fn mean_of_files(
     backend: &dyn Backend,
     files: &[PathBuf],
-    parameters: &[Parameter],
+    read: impl Fn(&Path) -> Result<Vec<Tensor>, Error>,
 ) -> Result<Vec<Tensor>, Error> {
     let mut means: Vec<Tensor> = Vec::new();
     for (file, count) in files.iter().zip(1..) {
-        let checkpoint = Checkpoint::open(file)?;
-        for (i, parameter) in parameters.iter().enumerate() {
-            let value = checkpoint.tensor(backend, parameter.name(), parameter.value().shape())?;
-            match means.get_mut(i) {
-                None => means.push(value),
-                Some(mean) => backend.blend(mean, &value, 1.0 / count as f32),
-            }
+        let values = read(file)?;
+        if means.is_empty() {
+            means = values;
+            continue;
+        }
+        for (mean, value) in means.iter_mut().zip(values) {
+            backend.blend(mean, &value, 1.0 / count as f32);
         }
     }
     Ok(means)
@@ -86,7 +85,7 @@ pub(crate) fn mean_of_files(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use attentive_model::checkpoint;
+    use attentive_model::checkpoint::{self, Checkpoint};
     use attentive_tensor::check::backend;
 
     #[test]
@@ -126,7 +125,8 @@ mod tests {
             path
         };
         let files = [1, 2, 6].map(file);
-        let means = mean_of_files(&*backend, &files, std::slice::from_ref(&w)).unwrap();
+        let read = |path: &Path| Ok(vec![Checkpoint::open(path)?.tensor(&*backend, "w", [2].into())?]);
+        let means = mean_of_files(&*backend, &files, read).unwrap();
         files.iter().for_each(|file| std::fs::remove_file(file).unwrap());
         assert_eq!(backend.download_f32(&means[0]), [3.0, 30.0]);
     }

@@ -121,7 +121,7 @@ impl Checkpoints {
     /// Writes the weights that are judged at this step, which a state is going to name.
     pub(crate) fn save_weights(&self, learner: &mut Learner, step: u64) -> Result<(), Error> {
         let path = self.weights(step);
-        let staged = learner.judged(|backend, model| model.stage_weights(&**backend, &path))?;
+        let staged = learner.judged(|backend, task| task.stage_weights(&**backend, &path))?;
         Ok(staged.commit()?)
     }
 

@@ -18,6 +18,9 @@ pub enum Error {
     /// A translation cannot be had.
     #[error(transparent)]
     Generate(#[from] attentive_generate::Error),
+    /// A task cannot answer.
+    #[error(transparent)]
+    Task(#[from] attentive_tasks::Error),
     /// Translations cannot be scored.
     #[error(transparent)]
     Score(#[from] attentive_text::score::Error),

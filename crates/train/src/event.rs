@@ -1,7 +1,7 @@
 //! What a run tells whoever watches it. The library itself prints nothing.
 
 use crate::metrics::{StepMetric, ValidationMetric};
-use crate::settings::Choice;
+use crate::settings::{Choice, TaskKind};
 use std::fmt;
 
 /// Something that happened in a run.
@@ -28,14 +28,16 @@ pub enum Event {
 pub struct Begin {
     /// Steps that were made before.
     pub step: u64,
+    /// What is learned.
+    pub task: TaskKind,
     /// Numbers to learn.
     pub parameters: usize,
     /// Tokens of the vocabulary.
     pub vocabulary: usize,
-    /// Pairs to learn from.
-    pub pairs: usize,
-    /// Pairs to validate on.
-    pub validation_pairs: usize,
+    /// Pairs, or other examples, to learn from.
+    pub examples: usize,
+    /// Examples to validate on.
+    pub held: usize,
     /// What computes.
     pub device: String,
 }

@@ -24,6 +24,14 @@ pub enum Metric {
     End(EndMetric),
 }
 
+impl ValidationMetric {
+    /// All scores that there are, by their names, higher is better.
+    pub fn scores(&self) -> impl Iterator<Item = (&'static str, f64)> {
+        let scores = [("BLEU", self.bleu), ("chrF", self.chrf), ("accuracy", self.accuracy), ("F1", self.f1)];
+        scores.into_iter().filter_map(|(name, score)| Some((name, score?)))
+    }
+}
+
 impl Metric {
     /// The number of steps that had been made.
     pub fn step(&self) -> u64 {
@@ -44,7 +52,7 @@ pub struct StepMetric {
     /// How often the corpus was gone through, with a fraction.
     #[serde(deserialize_with = "number")]
     pub epoch: f64,
-    /// The mean loss of a target token, label smoothing included.
+    /// The mean loss of an answer, such as a target token, label smoothing included.
     #[serde(deserialize_with = "number")]
     pub loss: f64,
     /// The learning rate of the last step.
@@ -66,13 +74,19 @@ pub struct StepMetric {
 pub struct ValidationMetric {
     /// Steps made so far.
     pub step: u64,
-    /// The mean loss of a target token, without label smoothing.
+    /// The mean loss of an answer, without label smoothing.
     #[serde(deserialize_with = "number")]
     pub loss: f64,
     /// BLEU of its translations, if it had to translate.
     pub bleu: Option<f64>,
     /// chrF of its translations, if it had to translate.
     pub chrf: Option<f64>,
+    /// The share of labels that are right, in per cent, where there are labels.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub accuracy: Option<f64>,
+    /// F1 in per cent: of spans, or the mean over the classes of texts.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub f1: Option<f64>,
     /// Seconds of training so far, over all sessions.
     #[serde(deserialize_with = "number")]
     pub seconds: f64,
@@ -151,6 +165,8 @@ mod tests {
             loss: 2.5,
             bleu: Some(21.25),
             chrf: None,
+            accuracy: None,
+            f1: None,
             seconds: 131.0,
             best: true,
         });

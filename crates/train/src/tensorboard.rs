@@ -82,8 +82,7 @@ fn summary(metric: &Metric) -> Summary {
             number("epoch", step.epoch),
         ],
         Metric::Validation(validation) => {
-            let scores = [("bleu", validation.bleu), ("chrf", validation.chrf)];
-            let scores = scores.into_iter().filter_map(|(tag, score)| Some(number(tag, score?)));
+            let scores = validation.scores().map(|(name, score)| number(&name.to_lowercase(), score));
             std::iter::once(number("loss/validation", validation.loss)).chain(scores).collect()
         }
         Metric::Event(event) => vec![text("events", &event.message)],
@@ -292,8 +291,16 @@ mod tests {
 
     #[test]
     fn a_record_has_the_numbers_of_its_metric() {
-        let validation =
-            ValidationMetric { step: 7, loss: 1.5, bleu: Some(30.0), chrf: None, seconds: 1.0, best: true };
+        let validation = ValidationMetric {
+            step: 7,
+            loss: 1.5,
+            bleu: Some(30.0),
+            chrf: None,
+            accuracy: None,
+            f1: None,
+            seconds: 1.0,
+            best: true,
+        };
         let values = summary(&Metric::Validation(validation)).values;
         let values: Vec<_> =
             values.iter().map(|value| (value.tag.as_deref().unwrap(), value.simple_value)).collect();

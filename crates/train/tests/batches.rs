@@ -6,7 +6,7 @@ mod common;
 use attentive_model::families::transformer;
 use attentive_tensor::{CpuBackend, Random};
 use attentive_train::corpus::{
-    Batching, Corpus, CorpusFiles, Encoded, Error, LeftOut, Limits, PairBatch, Position,
+    Batching, Corpus, CorpusFiles, Encoded, Error, ExampleBatch, LeftOut, Limits, Position,
 };
 use common::{Scratch, batches, batching, encode, encoder, epoch, pair, pair_files, take, write_pairs};
 use std::collections::BTreeSet;
@@ -17,7 +17,7 @@ fn corpus(scratch: &Scratch, pairs: usize) -> Arc<Corpus> {
 }
 
 /// The numbers of the pairs in some batches, which must be whole.
-fn numbers(batches: &[PairBatch]) -> Vec<usize> {
+fn numbers(batches: &[ExampleBatch]) -> Vec<usize> {
     let tokens = |text: &str| encode(text).into_iter().map(|id| id as i32).collect::<Vec<_>>();
     let number = |(source, target): (&[i32], &[i32])| {
         let number = source[0] as usize - 10;
@@ -47,16 +47,16 @@ fn batches_are_full_but_never_over_and_hold_like_lengths() {
     let scratch = Scratch::new("full");
     let corpus = corpus(&scratch, 1000);
     let all = epoch(&mut batches(&corpus, batching(1, 1000)));
-    let tokens = all.iter().map(PairBatch::tokens);
+    let tokens = all.iter().map(ExampleBatch::tokens);
     assert!(tokens.clone().all(|tokens| tokens <= 60));
     // The longest pair has 26 tokens: more than 26 would be left free only at the end of the window.
     assert!(tokens.filter(|&tokens| tokens < 60 - 26).count() <= 1);
     for batch in &all {
-        let lengths = || batch.target_sequences.ranges().map(|range| range.len());
+        let lengths = || batch.examples.iter().map(|example| example.target.len());
         assert!(lengths().max().unwrap() - lengths().min().unwrap() <= 1, "{batch:?}");
     }
     // Short and long ones take turns.
-    let rising = all.windows(2).filter(|two| two[0].target_sequences.len() > two[1].target_sequences.len());
+    let rising = all.windows(2).filter(|two| two[0].examples.len() > two[1].examples.len());
     assert!(rising.count() > all.len() / 4);
 }
 
@@ -247,7 +247,7 @@ fn a_batch_goes_into_the_model_as_it_is() {
     let batch = &take(&mut batches(&corpus, batching(1, 40)), 1)[0];
     let backend = CpuBackend::from_env().unwrap().shared();
     let packed = transformer::Batch::new(&*backend, &batch.pairs(), 7);
-    assert_eq!((packed.tokens(), &packed.target_sequences), (batch.tokens(), &batch.target_sequences));
+    assert_eq!((packed.tokens(), packed.target_sequences.len()), (batch.tokens(), batch.examples.len()));
 }
 
 #[test]
@@ -278,8 +278,9 @@ fn each_text_of_each_epoch_has_chances_of_its_own_and_the_same_again_on_the_way_
     let drawn = || Arc::new(|_: &str, random: Random| -> Encoded { Ok(vec![random.bits(0) >> 1, 0]) });
     let mut batches = corpus.batches(batching(1, 10), drawn(), drawn()).unwrap();
     let (first, second) = (epoch(&mut batches), epoch(&mut batches));
-    let chances = |batch: &PairBatch| -> Vec<i32> {
-        batch.source.iter().chain(&batch.target).copied().filter(|&token| token != 0).collect()
+    let chances = |batch: &ExampleBatch| -> Vec<i32> {
+        let tokens = batch.examples.iter().flat_map(|example| example.source.iter().chain(&example.target));
+        tokens.copied().filter(|&token| token != 0).collect()
     };
     let mut all: Vec<i32> = first.iter().chain(&second).flat_map(chances).collect();
     all.sort_unstable();

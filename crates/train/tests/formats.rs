@@ -2,7 +2,7 @@
 
 mod common;
 
-use attentive_train::corpus::{Corpus, CorpusFiles, FieldNames, PairBatch};
+use attentive_train::corpus::{Corpus, CorpusFiles, ExampleBatch, FieldNames};
 use common::{Scratch, batches, batching, epoch, pair, pair_files, write_pairs};
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -12,11 +12,11 @@ use std::sync::Arc;
 
 const PAIRS: usize = 120;
 
-fn one_epoch(corpus: Corpus) -> Vec<PairBatch> {
+fn one_epoch(corpus: Corpus) -> Vec<ExampleBatch> {
     epoch(&mut batches(&Arc::new(corpus), batching(1, 50)))
 }
 
-fn expected(scratch: &Scratch) -> Vec<PairBatch> {
+fn expected(scratch: &Scratch) -> Vec<ExampleBatch> {
     one_epoch(scratch.open(&write_pairs(scratch, PAIRS)).unwrap())
 }
 

@@ -1,8 +1,8 @@
 //! A step of learning: several batches are as good as one, and moving averages follow.
 
-use attentive_model::Sequences;
 use attentive_tensor::{Backend, CpuBackend, Precision, Random};
-use attentive_train::corpus::PairBatch;
+use attentive_train::corpus::{Example, ExampleBatch};
+use attentive_train::tasks::Translate;
 use attentive_train::{Learner, Settings};
 use std::sync::Arc;
 
@@ -18,13 +18,13 @@ fn pairs(count: usize) -> Vec<(Vec<i32>, Vec<i32>)> {
     (0..count).map(|i| (side(2 * i, 1 + i * 7 % 5), side(2 * i + 1, 1 + i * 3 % 8))).collect()
 }
 
-fn batch(pairs: &[(Vec<i32>, Vec<i32>)]) -> PairBatch {
-    PairBatch {
-        source: pairs.iter().flat_map(|(source, _)| source).copied().collect(),
-        source_sequences: Sequences::new(pairs.iter().map(|(source, _)| source.len())),
-        target: pairs.iter().flat_map(|(_, target)| target).copied().collect(),
-        target_sequences: Sequences::new(pairs.iter().map(|(_, target)| target.len())),
-    }
+fn batch(pairs: &[(Vec<i32>, Vec<i32>)]) -> ExampleBatch {
+    let example = |(source, target): &(Vec<i32>, Vec<i32>)| Example {
+        source: source.clone(),
+        target: target.clone(),
+        ..Example::default()
+    };
+    ExampleBatch { examples: pairs.iter().map(example).collect() }
 }
 
 /// With ε this large Adam's step is as long as the gradient, so that nothing hides how large it was.
@@ -38,14 +38,15 @@ fn backend(precision: Precision) -> Arc<dyn Backend> {
 }
 
 /// All weights after some steps, and the sum of the losses.
-fn learned(precision: Precision, settings: &Settings, steps: &[Vec<PairBatch>]) -> (Vec<f32>, f64) {
+fn learned(precision: Precision, settings: &Settings, steps: &[Vec<ExampleBatch>]) -> (Vec<f32>, f64) {
     let backend = backend(precision);
     let config = settings.model(TOKENS as usize).unwrap();
-    let mut learner = Learner::new(&backend, &config, settings).unwrap();
+    let mut learner =
+        Learner::new(&backend, Box::new(Translate::new(&backend, &config, settings).unwrap()), settings);
     for (batches, step) in steps.iter().zip(1..) {
-        learner.step(settings, step, 0.1, batches, false);
+        learner.step(settings, step, 0.1, batches, false).unwrap();
     }
-    let parameters = learner.model().parameters();
+    let parameters = learner.parameters();
     let weights = parameters.iter().flat_map(|parameter| backend.download_f32(&parameter.value())).collect();
     (weights, learner.loss())
 }
@@ -68,7 +69,8 @@ fn accumulated_batches_are_one_batch_of_their_tokens_to_rounding() {
     for cuts in [vec![1], vec![20], vec![1, 5, 39], vec![3, 4, 5, 6]] {
         let ends = cuts.iter().copied().chain([pairs.len()]);
         let begins = [0].into_iter().chain(cuts.iter().copied());
-        let parts: Vec<PairBatch> = begins.zip(ends).map(|(begin, end)| batch(&pairs[begin..end])).collect();
+        let parts: Vec<ExampleBatch> =
+            begins.zip(ends).map(|(begin, end)| batch(&pairs[begin..end])).collect();
         let (accumulated, loss) = learned(Precision::F32, &settings, &[parts.clone(), parts]);
         let apart = apart(&whole, &accumulated, &origin);
         assert!(apart < 1e-5, "{cuts:?}: {apart}");
@@ -80,7 +82,7 @@ fn accumulated_batches_are_one_batch_of_their_tokens_to_rounding() {
 fn every_step_and_every_batch_of_it_drops_out_anew() {
     let pairs = pairs(20);
     let settings = settings(0.3);
-    let loss = |steps: &[Vec<PairBatch>]| learned(Precision::F32, &settings, steps).1;
+    let loss = |steps: &[Vec<ExampleBatch>]| learned(Precision::F32, &settings, steps).1;
     let one = || batch(&pairs);
     assert_eq!(loss(&[vec![one()]]), loss(&[vec![one()]]));
     // Were the same dropped again, two equal batches would have twice the loss of one.
@@ -92,12 +94,13 @@ fn what_is_judged_is_the_moving_average_and_learning_goes_on_from_the_weights() 
     let settings = Settings { ema: 0.9, ..settings(0.0) };
     let backend = backend(Precision::F32);
     let config = settings.model(TOKENS as usize).unwrap();
-    let mut learner = Learner::new(&backend, &config, &settings).unwrap();
-    let table = |learner: &Learner| backend.download_f32(&learner.model().parameters()[0].value());
+    let mut learner =
+        Learner::new(&backend, Box::new(Translate::new(&backend, &config, &settings).unwrap()), &settings);
+    let table = |learner: &Learner| backend.download_f32(&learner.parameters()[0].value());
     let before = table(&learner);
-    learner.step(&settings, 1, 0.1, &[batch(&pairs(10))], false);
+    learner.step(&settings, 1, 0.1, &[batch(&pairs(10))], false).unwrap();
     let after = table(&learner);
-    let judged = learner.judged(|backend, model| backend.download_f32(&model.parameters()[0].value()));
+    let judged = learner.judged(|backend, task| backend.download_f32(&task.parameters()[0].value()));
     // After the first step the mean has gone 9/11 of the way.
     for ((before, after), judged) in before.iter().zip(&after).zip(&judged) {
         let expected = before + 9.0 / 11.0 * (after - before);

@@ -78,7 +78,7 @@ fn every_step_is_told_and_validations_come_with_translations() {
         })
         .collect();
     assert_eq!(samples, [3, 3]);
-    assert!(matches!(&events[0], Event::Begin(begin) if begin.pairs == 200 && begin.vocabulary <= 30));
+    assert!(matches!(&events[0], Event::Begin(begin) if begin.examples == 200 && begin.vocabulary <= 30));
 }
 
 #[test]
@@ -112,7 +112,7 @@ fn weights_that_are_no_numbers_send_the_run_back_with_half_the_rate() {
         train(&mut run, |event| matches!(event, Event::Progress(progress) if progress.step == 7));
     assert_eq!(reason, Reason::Interrupted);
 
-    let table = &run.model().parameters()[0];
+    let table = &run.parameters()[0];
     table.update(|value| {
         let backend = Settings::default().backend().unwrap();
         backend.upload_f32(&vec![f32::NAN; value.shape().len()], value.shape())

@@ -77,7 +77,7 @@ impl Lesson {
     }
 
     fn begin(&self, begin: &Begin) {
-        let Begin { parameters, pairs, device, .. } = begin;
+        let Begin { parameters, examples: pairs, device, .. } = begin;
         let (parameters, pairs) = (thousands(*parameters), thousands(*pairs));
         self.line(&format!(
             "A Transformer with {parameters} parameters learns to translate numbers from English\n\

@@ -9,24 +9,31 @@ use toml::Table;
 /// A flag for each setting; the names are those of `train.toml`, with `-` for `_`.
 #[derive(Args, Serialize)]
 pub(super) struct Flags {
-    /// Training text, one sentence per line; or .tsv or .jsonl files with both sides. Files may be compressed
-    /// (.gz, .zst)
-    #[arg(long, value_name = "FILES", num_args = 1.., help_heading = "Data")]
+    /// What to learn [default: translate]
+    #[arg(long, value_name = "TASK", value_parser = ["translate", "mlm", "classify", "tag"], help_heading = "Task")]
+    task: Option<String>,
+    /// Model folder to start from [default: random weights]
+    #[arg(long, value_name = "DIR", help_heading = "Task")]
+    from: Option<PathBuf>,
+
+    /// Training text, one sentence per line; or .tsv or .jsonl files with both sides. For other tasks: text for mlm, .tsv or
+    /// .jsonl with labels for classify, CoNLL or .jsonl with tags for tag. Files may be compressed (.gz, .zst)
+    #[arg(long, visible_alias = "data", value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     source: Vec<PathBuf>,
     /// Translation of the training text, line by line
     #[arg(long, value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     target: Vec<PathBuf>,
-    /// Validation text, one sentence per line
-    #[arg(long, value_name = "FILES", num_args = 1.., help_heading = "Data")]
+    /// Validation text, one sentence per line; for other tasks a file like --source
+    #[arg(long, visible_alias = "valid-data", value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     valid_source: Vec<PathBuf>,
     /// Translation of the validation text, line by line
     #[arg(long, value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     valid_target: Vec<PathBuf>,
-    /// Number of training pairs to hold out for validation, without --valid-source [default: chosen]
+    /// Number of training examples to hold out for validation, without --valid-source [default: chosen]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Data")]
     hold_out: Option<usize>,
     /// JSON field of the source in .jsonl files [default: source]
@@ -35,18 +42,19 @@ pub(super) struct Flags {
     /// JSON field of the target in .jsonl files [default: target]
     #[arg(long, value_name = "NAME", help_heading = "Data")]
     target_field: Option<String>,
-    /// Maximum length of a sentence in tokens; longer pairs are skipped [default: 256]
+    /// Maximum length of a sentence in tokens; longer pairs are skipped, texts of other tasks are cut [default: 256; other tasks
+    /// 512, or what the model reads]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Data")]
     longest: Option<usize>,
     /// Maximum ratio of the lengths of source and target; other pairs are skipped [default: 9]
     #[arg(long, value_name = "X", help_heading = "Data")]
     ratio: Option<f64>,
 
-    /// Tokenizer to use [default: train one on the corpus]
+    /// Tokenizer to use [default: that of --from, or train one on the corpus]
     #[arg(long, value_name = "DIR|FILE", help_heading = "Tokenizer")]
     tokenizer: Option<PathBuf>,
-    /// Kind of tokenizer to train [default: bpe]
-    #[arg(long, visible_alias = "kind", value_name = "KIND", value_parser = ["bpe", "unigram"])]
+    /// Kind of tokenizer to train [default: bpe; other tasks wordpiece]
+    #[arg(long, visible_alias = "kind", value_name = "KIND", value_parser = ["bpe", "unigram", "wordpiece"])]
     #[arg(help_heading = "Tokenizer")]
     tokenizer_kind: Option<String>,
     /// Vocabulary size of the tokenizer, shared by source and target [default: chosen]
@@ -77,10 +85,10 @@ pub(super) struct Flags {
     /// Number of decoder layers [default: the preset's]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Model")]
     decoder_layers: Option<usize>,
-    /// Dropout probability of embeddings and sublayers [default: chosen]
+    /// Dropout probability of embeddings and sublayers [default: chosen, or that of the model in --from]
     #[arg(long, value_name = "P", help_heading = "Model")]
     dropout: Option<f64>,
-    /// Dropout probability of attention weights [default: 0]
+    /// Dropout probability of attention weights [default: 0, or that of the model in --from]
     #[arg(long, value_name = "P", help_heading = "Model")]
     attention_dropout: Option<f64>,
     /// Layer normalization after each sublayer (post, as in the paper) or before it (pre) [default: post]
@@ -90,6 +98,12 @@ pub(super) struct Flags {
     /// Tokens per batch, source and target together [default: chosen]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Optimization")]
     batch_tokens: Option<usize>,
+    /// Maximum number of examples per batch [default: no limit; other tasks 32]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Optimization")]
+    batch_size: Option<usize>,
+    /// Share of the tokens that a masked language model has to guess [default: 0.15]
+    #[arg(long, value_name = "SHARE", help_heading = "Optimization")]
+    mask_share: Option<f64>,
     /// Batches per step: gradients are accumulated over N batches [default: 1]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Optimization")]
     accumulate: Option<usize>,
@@ -109,19 +123,19 @@ pub(super) struct Flags {
     /// β₁ of Adam [default: 0.9]
     #[arg(long, value_name = "X", help_heading = "Optimization")]
     beta1: Option<f64>,
-    /// β₂ of Adam [default: 0.98]
+    /// β₂ of Adam [default: 0.98; other tasks 0.999]
     #[arg(long, value_name = "X", help_heading = "Optimization")]
     beta2: Option<f64>,
-    /// ε of Adam [default: 1e-9]
+    /// ε of Adam [default: 1e-9; other tasks 1e-8]
     #[arg(long, value_name = "X", help_heading = "Optimization")]
     epsilon: Option<f64>,
     /// Weight decay (AdamW) [default: 0]
     #[arg(long, value_name = "X", help_heading = "Optimization")]
     weight_decay: Option<f64>,
-    /// Maximum gradient norm; 0 turns clipping off [default: 0]
+    /// Maximum gradient norm; 0 turns clipping off [default: 0; other tasks 1]
     #[arg(long, value_name = "X", help_heading = "Optimization")]
     clip: Option<f64>,
-    /// Label smoothing [default: 0.1]
+    /// Label smoothing [default: 0.1; other tasks 0]
     #[arg(long, value_name = "X", help_heading = "Optimization")]
     label_smoothing: Option<f64>,
     /// Decay of the exponential moving average of the weights, which is validated and saved; 0 turns it off
@@ -145,7 +159,7 @@ pub(super) struct Flags {
     #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Limits and validation")]
     patience: Option<u64>,
     /// Validation measure that decides which model is best, also for --patience [default: chosen]
-    #[arg(long, value_name = "MEASURE", value_parser = ["loss", "bleu", "chrf"], help_heading = "Limits and validation")]
+    #[arg(long, value_name = "MEASURE", value_parser = ["loss", "bleu", "chrf", "accuracy", "f1"], help_heading = "Limits and validation")]
     early_stopping: Option<String>,
     /// Validate every N steps [default: chosen]
     #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Limits and validation")]

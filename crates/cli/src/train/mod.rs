@@ -1,4 +1,4 @@
-//! `attentive train`: two text files in, a translator out.
+//! `attentive train`: two text files in, a translator out; or texts with labels in, a classifier out.
 
 mod flags;
 mod said;
@@ -49,6 +49,9 @@ Examples:
   attentive train --out en-de --resume                        resume after Ctrl-C, kill or a power cut
   attentive train --out en-de --resume --minutes 120          train for longer
   attentive train --config en-de/train.toml --seed 2 --out second
+  attentive train --task classify --from bert-base-uncased --data train.tsv --valid-data dev.tsv --out reviews
+  attentive train --task tag --from bert-base-cased --data train.conll --valid-data dev.conll --out names
+  attentive train --task mlm --data texts.txt --out own-bert --epochs 10
 
 Defaults that say \"chosen\" depend on the size of the corpus and on the limits. The run prints each choice \
 with its reason and writes it into DIR/train.toml. The rules:
@@ -71,11 +74,24 @@ with its reason and writes it into DIR/train.toml. The rules:
   --patience        10 without a limit, else none
 All other defaults are those of the paper: post-norm, Adam(0.9, 0.98, 1e-9), label smoothing 0.1.
 
+The tasks mlm, classify and tag train a BERT: a new one (presets tiny, small, base, big), or the one in --from, which keeps its \
+tokenizer, its dropout and, if the labels are the same, its head. Their rules:
+  --epochs          3 with --from, else 10, if there is no other limit
+  --learning-rate   0.00005 with --from, else 0.0001 · 768 / d_model
+  --schedule        linear, after a warm-up of a tenth of the steps
+  --validate-every  one epoch, at most 1,000 steps
+  --early-stopping  accuracy for classify, f1 for tag (F1 of spans, as seqeval counts it), loss for mlm
+  --preset          tiny; small from 20 million tokens
+Files for classify have lines of label and text, or of text and label, separated by a tab, or {\"text\": …, \"label\": …}; a second \
+text makes a pair. Files for tag have a word and its tag a line (columns between them are ignored) and an empty line after each \
+sentence, or {\"tokens\": […], \"tags\": […]}. Files for mlm have a text a line, or {\"text\": …}.
+
 A run stops at --steps, --epochs or --minutes, at the end of its schedule, or after --patience validations \
 without improvement. --resume with a higher limit extends the schedule. A resumed run gives the same model, to the bit, \
 as a run without a break.
 
-DIR is a model folder that attentive, transformers (MarianMTModel) and CTranslate2's converter can read. \
+DIR is a model folder that attentive and transformers can read (MarianMTModel, or the BERT class of the task), a translator also \
+CTranslate2's converter. \
 It also has checkpoints/, metrics.jsonl, report.html and train.toml (the settings of the run).
 
 Ctrl-C saves a checkpoint and quits with exit code 130; a second Ctrl-C quits without saving.";
@@ -125,6 +141,10 @@ struct Report<'a> {
     loss: Option<f64>,
     bleu: Option<f64>,
     chrf: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    accuracy: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    f1: Option<f64>,
     best_step: Option<u64>,
     /// Why more training would make the model better, if it would.
     undertrained: Option<String>,
@@ -145,6 +165,8 @@ impl Report<'_> {
             loss: best.map(|best| best.loss),
             bleu: best.and_then(|best| best.bleu),
             chrf: best.and_then(|best| best.chrf),
+            accuracy: best.and_then(|best| best.accuracy),
+            f1: best.and_then(|best| best.f1),
             best_step: best.map(|best| best.step),
             undertrained: outcome.undertrained.map(|why| why.to_string()),
             waited: outcome.waited_share(),

@@ -79,13 +79,14 @@ impl Watch {
     }
 
     fn begin(&mut self, begin: &Begin) {
-        let Begin { step, parameters, vocabulary, pairs, validation_pairs, device } = begin;
+        let Begin { step, task, parameters, vocabulary, examples, held, device } = begin;
+        let what = task.examples();
         let from = if *step > 0 { format!(", resumed at step {step}") } else { String::new() };
         self.line(&format!(
-            "{} parameters, {vocabulary} tokens in the vocabulary, {} training pairs, {} validation pairs, {device}{from}",
+            "{} parameters, {vocabulary} tokens in the vocabulary, {} training {what}, {} validation {what}, {device}{from}",
             thousands(*parameters),
-            thousands(*pairs),
-            thousands(*validation_pairs),
+            thousands(*examples),
+            thousands(*held),
         ));
         self.bar.disable_steady_tick();
         self.bar.set_style(style("{bar:30} {percent:>3} %  step {prefix}  {msg}"));

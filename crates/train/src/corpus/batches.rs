@@ -1,7 +1,7 @@
 //! Batches without end, prepared ahead by another thread.
 
 use super::windows::{Window, Windows};
-use super::{Batching, Corpus, CorpusSize, Encode, Error, LeftOut, PairBatch};
+use super::{Batching, CorpusSize, Error, ExampleBatch, Examples, LeftOut};
 use serde::{Deserialize, Serialize};
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -40,47 +40,38 @@ pub struct Batches {
     /// Whether this epoch had a batch.
     any: bool,
     /// What is left of the current window, and how many pairs it left out.
-    current: IntoIter<PairBatch>,
+    current: IntoIter<ExampleBatch>,
     left_out: LeftOut,
     /// `None` after an error.
     ahead: Option<Ahead>,
 }
 
-impl Corpus {
-    /// Batches from the beginning, with one tokenizer for sources and one for targets, which may be the same.
-    pub fn batches(
-        self: &Arc<Corpus>,
-        batching: Batching,
-        source: Arc<dyn Encode>,
-        target: Arc<dyn Encode>,
-    ) -> Result<Batches, Error> {
-        let (corpus, left_out) = (self.size(), LeftOut::default());
+impl Batches {
+    /// Batches of examples from the beginning.
+    pub fn new(examples: Arc<dyn Examples>, batching: Batching) -> Result<Batches, Error> {
+        let (corpus, left_out) = (examples.size(), LeftOut::default());
         let start = Position { epoch: 0, window: 0, batch: 0, left_out, corpus, batching };
-        Batches::start(self, source, target, start)
+        Batches::start(examples, start)
     }
 
-    /// Batches from a saved position on. Corpus and settings must be those that it was saved with.
-    pub fn batches_from(
-        self: &Arc<Corpus>,
+    /// Batches from a saved position on. Examples and settings must be those that it was saved with.
+    pub fn from_position(
+        examples: Arc<dyn Examples>,
         position: &Position,
         batching: Batching,
-        source: Arc<dyn Encode>,
-        target: Arc<dyn Encode>,
     ) -> Result<Batches, Error> {
-        if !position.corpus.fits(&self.size()) {
-            return Err(Error::OtherCorpus { saved: position.corpus, found: self.size() });
+        if !position.corpus.fits(&examples.size()) {
+            return Err(Error::OtherCorpus { saved: position.corpus, found: examples.size() });
         }
         if position.batching != batching {
             return Err(Error::OtherBatching { saved: position.batching, found: batching });
         }
-        if position.window >= Windows::count(self, &batching) {
+        if position.window >= Windows::count(&*examples, &batching) {
             return Err(no_such_position(position));
         }
-        Batches::start(self, source, target, position.clone())
+        Batches::start(examples, position.clone())
     }
-}
 
-impl Batches {
     /// The place of the next batch. The epoch is over as soon as its last batch was taken, unless a whole
     /// window at its end is left out: that is seen only when the next batch is taken.
     pub fn next_position(&self) -> &Position {
@@ -101,23 +92,18 @@ impl Batches {
         (self.position.epoch > 0).then_some(self.position.left_out)
     }
 
-    fn start(
-        corpus: &Arc<Corpus>,
-        source: Arc<dyn Encode>,
-        target: Arc<dyn Encode>,
-        position: Position,
-    ) -> Result<Batches, Error> {
+    fn start(examples: Arc<dyn Examples>, position: Position) -> Result<Batches, Error> {
         Ok(Batches {
-            windows_in_epoch: Windows::count(corpus, &position.batching),
+            windows_in_epoch: Windows::count(&*examples, &position.batching),
             any: (position.window, position.batch) != (0, 0),
             current: Vec::new().into_iter(),
             left_out: LeftOut::default(),
-            ahead: Some(Ahead::start(corpus.clone(), source, target, &position)?),
+            ahead: Some(Ahead::start(examples, &position)?),
             position,
         })
     }
 
-    fn next_batch(&mut self, ahead: &mut Ahead) -> Result<PairBatch, Error> {
+    fn next_batch(&mut self, ahead: &mut Ahead) -> Result<ExampleBatch, Error> {
         loop {
             if let Some(batch) = self.current.next() {
                 self.position.batch += 1;
@@ -157,9 +143,9 @@ impl Batches {
 }
 
 impl Iterator for Batches {
-    type Item = Result<PairBatch, Error>;
+    type Item = Result<ExampleBatch, Error>;
 
-    fn next(&mut self) -> Option<Result<PairBatch, Error>> {
+    fn next(&mut self) -> Option<Result<ExampleBatch, Error>> {
         let mut ahead = self.ahead.take()?;
         let batch = self.next_batch(&mut ahead);
         if batch.is_ok() {
@@ -183,18 +169,13 @@ struct Ahead {
 }
 
 impl Ahead {
-    fn start(
-        corpus: Arc<Corpus>,
-        source: Arc<dyn Encode>,
-        target: Arc<dyn Encode>,
-        from: &Position,
-    ) -> Result<Ahead, Error> {
+    fn start(examples: Arc<dyn Examples>, from: &Position) -> Result<Ahead, Error> {
         let (send, windows) = sync_channel(0);
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, batching, epoch, first) = (stop.clone(), from.batching, from.epoch, from.window);
         let work = move || {
-            let mut windows = Windows::new(&corpus, batching, &*source, &*target);
-            let numbers = 0..Windows::count(&corpus, &batching);
+            let mut windows = Windows::new(&*examples, batching);
+            let numbers = 0..Windows::count(&*examples, &batching);
             let epochs = (epoch..).flat_map(|epoch| numbers.clone().map(move |number| (epoch, number)));
             for (epoch, number) in epochs.skip(first) {
                 let window = windows.window(epoch, number, &stopped);

@@ -16,6 +16,10 @@ pub struct FieldNames {
 /// How a line holds a pair.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum LineFormat {
+    /// The line is a text, and there is no other side.
+    Text,
+    /// The same in a field `text`.
+    JsonText,
     Tsv,
     Jsonl(FieldNames),
 }
@@ -24,6 +28,8 @@ impl LineFormat {
     /// The source and the target of a line, or what is wrong with it.
     pub(super) fn split<'a>(&self, line: &'a str) -> Result<(Cow<'a, str>, Cow<'a, str>), String> {
         match self {
+            LineFormat::Text => Ok((line.into(), "".into())),
+            LineFormat::JsonText => json_text(line),
             LineFormat::Tsv => tsv(line),
             LineFormat::Jsonl(names) => jsonl(line, names),
         }
@@ -44,15 +50,27 @@ fn jsonl<'a>(line: &'a str, names: &FieldNames) -> Result<(Cow<'a, str>, Cow<'a,
         deserializer.end()?;
         Ok(fields)
     });
-    let (source, target) = fields.map_err(|error| {
-        // A line is one line of its own to the parser, whose number would only confuse.
-        let message = error.to_string();
-        let message = message.split(" at line ").next().unwrap_or(&message).to_owned();
-        format!("is not a JSON object with two texts: {message}")
-    })?;
+    let (source, target) = fields.map_err(|error| not_json("two texts", &error))?;
     let missing = |name: &str| format!("has no field `{name}`");
     let source = source.ok_or_else(|| missing(&names.source))?;
     Ok((source.0, target.ok_or_else(|| missing(&names.target))?.0))
+}
+
+fn json_text(line: &str) -> Result<(Cow<'_, str>, Cow<'_, str>), String> {
+    #[derive(serde::Deserialize)]
+    struct Object<'a> {
+        #[serde(borrow)]
+        text: Cow<'a, str>,
+    }
+    let object: Object = serde_json::from_str(line).map_err(|error| not_json("a field `text`", &error))?;
+    Ok((object.text, "".into()))
+}
+
+/// A line is one line of its own to the parser, whose number would only confuse.
+fn not_json(wanted: &str, error: &serde_json::Error) -> String {
+    let message = error.to_string();
+    let message = message.split(" at line ").next().unwrap_or(&message);
+    format!("is not a JSON object with {wanted}: {message}")
 }
 
 /// Picks two fields out of an object and reads over the rest.

@@ -13,6 +13,8 @@ pub enum CorpusFiles {
         /// As many target files.
         targets: Vec<PathBuf>,
     },
+    /// Each line is a text alone, or an object of JSON with a field `text` in files named `.jsonl`.
+    Texts(Vec<PathBuf>),
     /// Each line has a source, a tab and a target.
     Tsv(Vec<PathBuf>),
     /// Each line is an object of JSON.
@@ -29,7 +31,9 @@ impl CorpusFiles {
     pub fn paths(&self) -> impl Iterator<Item = &Path> {
         let (first, second): (&[PathBuf], &[PathBuf]) = match self {
             CorpusFiles::Pairs { sources, targets } => (sources, targets),
-            CorpusFiles::Tsv(files) | CorpusFiles::Jsonl { files, .. } => (files, &[]),
+            CorpusFiles::Texts(files) | CorpusFiles::Tsv(files) | CorpusFiles::Jsonl { files, .. } => {
+                (files, &[])
+            }
         };
         first.iter().chain(second).map(PathBuf::as_path)
     }
@@ -51,6 +55,13 @@ impl CorpusFiles {
             None => Ok(()),
         }
     }
+}
+
+/// Whether the name of a file, unpacked, ends so.
+pub(crate) fn is_called(path: &Path, ending: &str) -> bool {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = [".gz", ".zst"].iter().find_map(|packed| name.strip_suffix(packed)).unwrap_or(&name);
+    name.ends_with(ending)
 }
 
 /// Checks that all files are there and no folders.

@@ -35,12 +35,12 @@ impl LeftOut {
         self.lopsided += other.lopsided;
     }
 
-    /// Whether a pair with so many tokens is used, in batches of so many; and counts it if it is not.
-    pub(super) fn keeps(&mut self, source: usize, target: usize, limits: &Limits, batch: usize) -> bool {
+    /// Whether a pair with so many tokens is used; and counts it if it is not.
+    pub(super) fn keeps(&mut self, source: usize, target: usize, limits: &Limits) -> bool {
         let (shorter, longer) = (source.min(target), source.max(target));
         let reason = if shorter == 0 {
             &mut self.empty
-        } else if longer > limits.longest || source + target > batch {
+        } else if longer > limits.longest {
             &mut self.too_long
         } else if longer as f64 > limits.ratio * shorter as f64 {
             &mut self.lopsided
@@ -49,6 +49,13 @@ impl LeftOut {
         };
         *reason += 1;
         false
+    }
+
+    /// Whether so many tokens fit into a batch; and counts the pair as too long if they do not.
+    pub(super) fn fits(&mut self, tokens: usize, batch: usize) -> bool {
+        let fits = tokens <= batch;
+        self.too_long += u64::from(!fits);
+        fits
     }
 }
 
@@ -71,10 +78,11 @@ mod tests {
         let limits = Limits { longest: 10, ratio: 2.0 };
         let mut left_out = LeftOut::default();
         for (source, target) in [(1, 2), (10, 5), (10, 8), (2, 2)] {
-            assert!(left_out.keeps(source, target, &limits, 18));
+            assert!(left_out.keeps(source, target, &limits) && left_out.fits(source + target, 18));
         }
         for (source, target) in [(0, 3), (3, 0), (0, 99), (11, 10), (10, 9), (3, 11), (1, 3), (9, 4)] {
-            assert!(!left_out.keeps(source, target, &limits, 18), "{source} {target}");
+            let stays = left_out.keeps(source, target, &limits) && left_out.fits(source + target, 18);
+            assert!(!stays, "{source} {target}");
         }
         assert_eq!(left_out.to_string(), "3 empty, 3 too long, 2 above the length ratio");
         assert_eq!(left_out.total(), 8);

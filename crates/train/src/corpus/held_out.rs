@@ -45,14 +45,14 @@ impl Corpus {
     /// If no pair would be left on either side.
     pub fn hold_out(&self, count: usize, seed: u64) -> (Corpus, Corpus) {
         assert!(0 < count && count < self.len(), "hold out {count} of {} pairs", self.len());
-        let held = numbers(self.len(), count, seed);
+        let held = held_out(self.len(), count, seed);
         let before = held.iter().zip(0..).map(|(number, earlier)| number - earlier).collect();
         (self.select(Selection::Without(before)), self.select(Selection::Only(held)))
     }
 }
 
-/// The numbers of the pairs that are held out, in ascending order.
-fn numbers(pairs: usize, count: usize, seed: u64) -> Vec<u32> {
+/// The numbers of the pairs, or of other examples, that are held out, in ascending order.
+pub(crate) fn held_out(pairs: usize, count: usize, seed: u64) -> Vec<u32> {
     let random = Random::new(seed).split(STREAM);
     let border = |part: usize| (part as u64 * pairs as u64 / count as u64) as u32;
     let draw = |part: usize| {
@@ -68,17 +68,17 @@ mod tests {
 
     #[test]
     fn held_out_pairs_are_spread_over_the_corpus_and_the_seed_decides() {
-        let held = numbers(1000, 20, 1);
-        assert_eq!(held, numbers(1000, 20, 1));
-        assert_ne!(held, numbers(1000, 20, 2));
+        let held = held_out(1000, 20, 1);
+        assert_eq!(held, held_out(1000, 20, 1));
+        assert_ne!(held, held_out(1000, 20, 2));
         assert!(held.iter().zip(0..).all(|(number, part)| (50 * part..50 * (part + 1)).contains(number)));
-        assert_eq!(numbers(3, 3, 1), [0, 1, 2]);
+        assert_eq!(held_out(3, 3, 1), [0, 1, 2]);
     }
 
     #[test]
     fn what_stays_and_what_is_held_out_are_the_whole_corpus() {
         for (pairs, count) in [(10, 1), (10, 9), (1000, 20), (7, 3)] {
-            let held = numbers(pairs, count, 5);
+            let held = held_out(pairs, count, 5);
             let before = held.iter().zip(0..).map(|(number, earlier)| number - earlier).collect();
             let (only, without) = (Selection::Only(held), Selection::Without(before));
             let list = |selection: &Selection| {

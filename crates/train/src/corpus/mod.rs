@@ -19,6 +19,7 @@
 mod batches;
 mod encode;
 mod error;
+mod example;
 mod fields;
 mod files;
 mod filter;
@@ -32,11 +33,15 @@ mod unpack;
 mod windows;
 
 pub use batches::{Batches, Position};
-pub use encode::{Encode, Encoded};
+pub use encode::{Encode, Encoded, EncodedPairs};
 pub use error::Error;
+pub use example::{Example, ExampleBatch, Examples};
 pub use fields::FieldNames;
 pub use files::CorpusFiles;
+pub(crate) use files::is_called;
 pub use filter::{LeftOut, Limits};
+pub(crate) use held_out::held_out;
 pub use pairs::{Corpus, CorpusSize};
 pub(crate) use shuffle::shuffle;
-pub use windows::{Batching, PairBatch};
+pub use windows::Batching;
+pub(crate) use windows::batches_of;

@@ -1,6 +1,7 @@
 //! The corpus: all pairs by their numbers.
 
 use super::fields::LineFormat;
+use super::files::is_called;
 use super::held_out::Selection;
 use super::text_file::TextFile;
 use super::unpack::Cache;
@@ -66,6 +67,14 @@ impl Corpus {
             CorpusFiles::Pairs { sources, targets } => {
                 let part = |(source, target): (&PathBuf, &PathBuf)| Part::pair(source, target, cache);
                 sources.iter().zip(targets).map(part).collect::<Result<Vec<_>, _>>()?
+            }
+            CorpusFiles::Texts(files) => {
+                let format = |path: &Path| {
+                    if is_called(path, ".jsonl") { LineFormat::JsonText } else { LineFormat::Text }
+                };
+                let parts =
+                    files.iter().map(|file| Part::lines(std::slice::from_ref(file), &format(file), cache));
+                parts.collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect()
             }
             CorpusFiles::Tsv(files) => Part::lines(files, &LineFormat::Tsv, cache)?,
             CorpusFiles::Jsonl { files, fields } => {
@@ -141,6 +150,11 @@ impl Corpus {
             Selection::All => pairs.into(),
             selection => pairs.iter().map(|&pair| selection.number(pair)).collect(),
         }
+    }
+
+    /// The file and the line, counted from one, of a text that has no other side.
+    pub(crate) fn place_of_line(&self, number: u32) -> (&Path, usize) {
+        self.place(number, Side::Source)
     }
 
     /// The file and the line, counted from one, of a side of a pair.

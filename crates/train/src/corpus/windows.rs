@@ -1,14 +1,12 @@
-//! Windows: so many pairs of a shuffled epoch, as batches.
+//! Windows: so many examples of a shuffled epoch, as batches.
 //!
-//! Pairs of like length belong in one batch, but to know all lengths one would have to encode the whole
+//! Examples of like length belong in one batch, but to know all lengths one would have to encode the whole
 //! corpus first. A window is large enough to sort in: it is read in the order of the files, encoded, sorted
-//! by length, cut into batches, and the batches are shuffled. Pairs of the same length stay in the shuffled
+//! by length, cut into batches, and the batches are shuffled. Examples of the same length stay in the shuffled
 //! order of the epoch.
 
-use super::pairs::Side;
 use super::shuffle::shuffle;
-use super::{Corpus, Encode, Error, LeftOut, Limits};
-use attentive_model::Sequences;
+use super::{Error, Example, ExampleBatch, Examples, LeftOut, Limits};
 use attentive_tensor::Random;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -21,180 +19,141 @@ pub struct Batching {
     /// The most tokens of a batch, sources and targets together. Batches are packed, so this is what is
     /// computed.
     pub tokens: usize,
-    /// The most pairs of a window; the windows of an epoch are equally large.
+    /// The most examples of a batch, if there is a limit.
+    #[serde(default)]
+    pub examples: Option<usize>,
+    /// The most examples of a window; the windows of an epoch are equally large.
     pub window: usize,
-    /// Which pairs are used.
+    /// Which examples are used.
     pub limits: Limits,
 }
 
 impl Default for Batching {
     fn default() -> Batching {
         let limits = Limits { longest: 256, ratio: 9.0 };
-        Batching { seed: 1, tokens: 8192, window: 1 << 16, limits }
+        Batching { seed: 1, tokens: 8192, examples: None, window: 1 << 16, limits }
     }
 }
 
-/// Pairs as tokens, packed one after the other.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PairBatch {
-    /// The tokens of all sources.
-    pub source: Vec<i32>,
-    /// Where each source begins.
-    pub source_sequences: Sequences,
-    /// The tokens of all targets.
-    pub target: Vec<i32>,
-    /// Where each target begins.
-    pub target_sequences: Sequences,
-}
-
-impl PairBatch {
-    /// The number of source and target tokens.
-    pub fn tokens(&self) -> usize {
-        self.source.len() + self.target.len()
-    }
-
-    /// The tokens of each pair.
-    pub fn pairs(&self) -> Vec<(&[i32], &[i32])> {
-        let sources = self.source_sequences.ranges().map(|range| &self.source[range]);
-        let targets = self.target_sequences.ranges().map(|range| &self.target[range]);
-        sources.zip(targets).collect()
-    }
-
-    fn new(pairs: &[Pair]) -> PairBatch {
-        let tokens = |side: fn(&Pair) -> &[u32]| pairs.iter().flat_map(side).map(|&id| id as i32).collect();
-        PairBatch {
-            source: tokens(|pair| &pair.source),
-            source_sequences: Sequences::new(pairs.iter().map(|pair| pair.source.len())),
-            target: tokens(|pair| &pair.target),
-            target_sequences: Sequences::new(pairs.iter().map(|pair| pair.target.len())),
-        }
-    }
-}
-
-/// The pairs of a window that were kept, as batches, and how many were not.
+/// The examples of a window that were kept, as batches, and how many were not.
 #[derive(Debug)]
 pub(super) struct Window {
-    pub(super) batches: Vec<PairBatch>,
+    pub(super) batches: Vec<ExampleBatch>,
     pub(super) left_out: LeftOut,
 }
 
 /// Goes through the windows of epochs.
 pub(super) struct Windows<'a> {
-    pub(super) corpus: &'a Corpus,
-    pub(super) batching: Batching,
-    pub(super) source: &'a dyn Encode,
-    pub(super) target: &'a dyn Encode,
+    examples: &'a dyn Examples,
+    batching: Batching,
     /// The epoch whose order is there, and this order.
     order: Option<(u64, Vec<u32>)>,
 }
 
-/// A pair as tokens.
-#[derive(Default)]
-struct Pair {
-    source: Vec<u32>,
-    target: Vec<u32>,
-}
-
 impl<'a> Windows<'a> {
-    pub(super) fn new(
-        corpus: &'a Corpus,
-        batching: Batching,
-        source: &'a dyn Encode,
-        target: &'a dyn Encode,
-    ) -> Windows<'a> {
-        Windows { corpus, batching, source, target, order: None }
+    pub(super) fn new(examples: &'a dyn Examples, batching: Batching) -> Windows<'a> {
+        Windows { examples, batching, order: None }
     }
 
     /// How many windows an epoch has.
     ///
     /// # Panics
-    /// If a window has no pairs.
-    pub(super) fn count(corpus: &Corpus, batching: &Batching) -> usize {
-        assert!(batching.window > 0, "batches: a window of no pairs");
-        corpus.len().div_ceil(batching.window)
+    /// If a window has no examples.
+    pub(super) fn count(examples: &dyn Examples, batching: &Batching) -> usize {
+        assert!(batching.window > 0, "batches: a window of no examples");
+        examples.len().div_ceil(batching.window)
     }
 
     /// A window of an epoch. If `stop` is set before it is finished, what is returned is of no use.
     pub(super) fn window(&mut self, epoch: u64, number: usize, stop: &AtomicBool) -> Result<Window, Error> {
-        let Batching { seed, tokens, limits, .. } = self.batching;
+        let Batching { seed, tokens, examples, limits, .. } = self.batching;
         let random = Random::new(seed).split(epoch);
-        let mut pairs = self.encode(random, epoch, number, stop)?;
+        let mut kept = self.encode(random, epoch, number, stop)?;
 
         let mut left_out = LeftOut::default();
-        pairs.retain(|pair| left_out.keeps(pair.source.len(), pair.target.len(), &limits, tokens));
-        pairs.sort_by_key(|pair| (pair.target.len(), pair.source.len()));
-        let mut batches: Vec<PairBatch> = cut(&pairs, tokens).map(PairBatch::new).collect();
+        kept.retain(|example| {
+            let (source, target) = example.sides();
+            left_out.keeps(source, target, &limits) && left_out.fits(example.tokens(), tokens)
+        });
+        kept.sort_by_key(|example| (example.target.len(), example.source.len()));
+        let mut batches = batches_of(kept, tokens, examples.unwrap_or(usize::MAX));
         shuffle(&mut batches, random.split(1 + number as u64));
         Ok(Window { batches, left_out })
     }
 
-    /// The pairs of a window, in the order of the epoch.
+    /// The examples of a window, in the order of the epoch.
     fn encode(
         &mut self,
         random: Random,
         epoch: u64,
         number: usize,
         stop: &AtomicBool,
-    ) -> Result<Vec<Pair>, Error> {
+    ) -> Result<Vec<Example>, Error> {
         let order = match &mut self.order {
             Some((of, order)) if *of == epoch => order,
             // The order of the last epoch goes before the new one is made: they are as large as the corpus.
             slot => {
                 *slot = None;
-                let mut order: Vec<u32> = (0..self.corpus.len() as u32).collect();
+                let mut order: Vec<u32> = (0..self.examples.len() as u32).collect();
                 shuffle(&mut order, random.split(0));
                 &mut slot.insert((epoch, order)).1
             }
         };
-        let windows = Windows::count(self.corpus, &self.batching);
+        let windows = Windows::count(self.examples, &self.batching);
         let border = |window: usize| window * order.len() / windows;
         let here = border(number)..border(number + 1);
         let mut sorted: Vec<(u32, usize)> = order[here].iter().copied().zip(0..).collect();
         sorted.sort_unstable();
         let numbers: Vec<u32> = sorted.iter().map(|(number, _)| *number).collect();
 
-        let mut pairs: Vec<Pair> = numbers.iter().map(|_| Pair::default()).collect();
-        let mut failed = None;
-        self.corpus.read(&numbers, |i, source, target| {
-            // Blank pairs stay without tokens, whatever a tokenizer would add to them.
-            if !source.trim().is_empty() && !target.trim().is_empty() {
-                match self.pair(numbers[i], random, source, target) {
-                    Ok(pair) => pairs[sorted[i].1] = pair,
-                    Err(error) => failed = Some(error),
-                }
-            }
-            failed.is_none() && !stop.load(Ordering::Relaxed)
+        let mut examples: Vec<Example> = numbers.iter().map(|_| Example::default()).collect();
+        // Orders are drawn from the numbers of windows, which no example's number reaches from the other end.
+        let chance = |number: u32| random.split(u64::MAX - u64::from(number));
+        self.examples.encode(&numbers, &chance, &mut |i, example| {
+            examples[sorted[i].1] = example;
+            !stop.load(Ordering::Relaxed)
         })?;
-        failed.map_or(Ok(pairs), Err)
-    }
-
-    fn pair(&self, number: u32, epoch: Random, source: &str, target: &str) -> Result<Pair, Error> {
-        let failed = |side| {
-            move |error| {
-                let (path, line) = self.corpus.place(number, side);
-                Error::Line { path: path.to_owned(), line, problem: format!("cannot be encoded: {error}") }
-            }
-        };
-        // Orders are drawn from the numbers of windows, which no pair's number reaches from the other end.
-        let random = epoch.split(u64::MAX - u64::from(number));
-        Ok(Pair {
-            source: self.source.encode(source, random.split(0)).map_err(failed(Side::Source))?,
-            target: self.target.encode(target, random.split(1)).map_err(failed(Side::Target))?,
-        })
+        Ok(examples)
     }
 }
 
-/// Cuts pairs into pieces of at most `most` tokens; no pair has more.
-fn cut(pairs: &[Pair], most: usize) -> impl Iterator<Item = &[Pair]> {
-    let mut rest = pairs;
-    std::iter::from_fn(move || {
-        let mut tokens = 0;
-        let fits = |pair: &&Pair| {
-            tokens += pair.source.len() + pair.target.len();
-            tokens <= most
+/// Cuts examples into batches of at most so many tokens and examples. An example with more tokens is a batch alone.
+pub(crate) fn batches_of(
+    examples: Vec<Example>,
+    most_tokens: usize,
+    most_examples: usize,
+) -> Vec<ExampleBatch> {
+    let mut batches: Vec<ExampleBatch> = Vec::new();
+    let mut tokens = usize::MAX;
+    for example in examples {
+        tokens = tokens.saturating_add(example.tokens());
+        let is_full = batches.last().is_none_or(|batch| batch.examples.len() >= most_examples);
+        if is_full || tokens > most_tokens {
+            tokens = example.tokens();
+            batches.push(ExampleBatch::default());
+        }
+        if let Some(batch) = batches.last_mut() {
+            batch.examples.push(example);
+        }
+    }
+    batches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn batches_hold_all_examples_in_order_and_are_never_over_but_for_a_single_one() {
+        let cut = |lengths: &[usize], tokens, examples| -> Vec<Vec<usize>> {
+            let example =
+                |&n: &usize| Example { source: vec![0; n], target: vec![0; n], ..Example::default() };
+            let batches = batches_of(lengths.iter().map(example).collect(), tokens, examples);
+            batches.iter().map(|batch| batch.examples.iter().map(|one| one.source.len()).collect()).collect()
         };
-        let (piece, after) = rest.split_at(rest.iter().take_while(fits).count());
-        rest = after;
-        (!piece.is_empty()).then_some(piece)
-    })
+        let lengths = [1, 2, 2, 3, 9, 4];
+        assert_eq!(cut(&lengths, 10, 100), [vec![1, 2, 2], vec![3], vec![9], vec![4]]);
+        assert_eq!(cut(&lengths, 100, 4), [vec![1, 2, 2, 3], vec![9, 4]]);
+        assert_eq!(cut(&lengths, 10, 2), [vec![1, 2], vec![2, 3], vec![9], vec![4]]);
+    }
 }

@@ -6,7 +6,7 @@
 mod plot;
 
 use crate::metrics::{Metric, Reached, StepMetric, ValidationMetric};
-use crate::settings::Settings;
+use crate::settings::{Settings, TaskKind};
 use crate::{Begin, Error, Sample, logs};
 use attentive_model::checkpoint::Staged;
 use plot::{Plot, Series};
@@ -61,31 +61,34 @@ fn html(name: &str, begin: &Begin, settings: &Settings, metrics: &[Metric], samp
 
 fn lead(begin: &Begin) -> String {
     format!(
-        "A Transformer with {} parameters and a vocabulary of {} tokens, trained on {} pairs, {}.",
+        "A {} with {} parameters and a vocabulary of {} tokens, trained on {} {}, {}.",
+        if begin.task == TaskKind::Translate { "Transformer" } else { "BERT" },
         grouped(begin.parameters),
         grouped(begin.vocabulary),
-        grouped(begin.pairs),
+        grouped(begin.examples),
+        begin.task.examples(),
         begin.device
     )
 }
 
 /// What most want to know, in large letters.
 fn facts(html: &mut String, reached: &Reached, steps: &[&StepMetric], validations: &[&ValidationMetric]) {
-    let mut facts: Vec<(&str, String)> = Vec::new();
+    let mut facts: Vec<(String, String)> = Vec::new();
     if reached.step > 0 {
-        facts.push(("steps", grouped(reached.step as usize)));
-        facts.push(("epochs", format!("{:.1}", reached.epoch)));
-        facts.push(("time", duration(reached.seconds)));
+        facts.push(("steps".to_owned(), grouped(reached.step as usize)));
+        facts.push(("epochs".to_owned(), format!("{:.1}", reached.epoch)));
+        facts.push(("time".to_owned(), duration(reached.seconds)));
     }
     if !steps.is_empty() {
         let speed = steps.iter().map(|step| step.tokens_per_second).sum::<f64>() / steps.len() as f64;
-        facts.push(("tokens per second", grouped(speed as usize)));
+        facts.push(("tokens per second".to_owned(), grouped(speed as usize)));
     }
     if let Some(best) = validations.iter().rev().find(|validation| validation.best) {
-        facts.push(("loss at best step", format!("{:.4}", best.loss)));
-        let scores = [("BLEU at best step", best.bleu), ("chrF at best step", best.chrf)];
-        facts.extend(scores.into_iter().filter_map(|(name, score)| Some((name, format!("{:.1}", score?)))));
-        facts.push(("best step", grouped(best.step as usize)));
+        facts.push(("loss at best step".to_owned(), format!("{:.4}", best.loss)));
+        facts.extend(
+            best.scores().map(|(name, score)| (format!("{name} at best step"), format!("{score:.1}"))),
+        );
+        facts.push(("best step".to_owned(), grouped(best.step as usize)));
     }
     html.push_str("<dl class=\"facts\">\n");
     for (name, value) in facts {
@@ -113,6 +116,11 @@ fn plots(steps: &[&StepMetric], validations: &[&ValidationMetric]) -> Vec<Plot> 
             false,
         ),
         plot("BLEU and chrF", vec![judged("BLEU", |one| one.bleu), judged("chrF", |one| one.chrf)], true),
+        plot(
+            "Accuracy and F1",
+            vec![judged("accuracy", |one| one.accuracy), judged("F1", |one| one.f1)],
+            true,
+        ),
         plot("Learning rate", vec![course("rate", |step| step.learning_rate)], true),
         plot("Speed", vec![course("tokens per second", |step| step.tokens_per_second)], true),
         plot("Gradient", vec![course("norm", |step| step.gradient_norm)], true),
@@ -213,8 +221,9 @@ mod tests {
             step: 0,
             parameters: 1_234_567,
             vocabulary: 8000,
-            pairs: 29_000,
-            validation_pairs: 1014,
+            task: TaskKind::Translate,
+            examples: 29_000,
+            held: 1014,
             device: "CPU <avx512>".to_owned(),
         }
     }
@@ -233,7 +242,16 @@ mod tests {
         };
         let validation = |step: u64, best| {
             let (bleu, chrf) = (Some(step as f64 / 10.0), Some(step as f64 / 6.0));
-            Metric::Validation(ValidationMetric { step, loss: 3.0, bleu, chrf, seconds: 1.0, best })
+            Metric::Validation(ValidationMetric {
+                step,
+                loss: 3.0,
+                bleu,
+                chrf,
+                accuracy: None,
+                f1: None,
+                seconds: 1.0,
+                best,
+            })
         };
         let event = EventMetric { step: 150, message: "half the <rate>".to_owned() };
         vec![

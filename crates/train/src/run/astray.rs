@@ -2,8 +2,9 @@
 
 use super::{Due, Run};
 use crate::checkpoints::Course;
+use crate::corpus::Batches;
 use crate::{Error, Event};
-use attentive_text::tokenizer::Side;
+use std::sync::Arc;
 
 /// How often a run goes back before it gives up.
 const RECOVERIES: u32 = 3;
@@ -59,10 +60,8 @@ impl Run {
         self.state = self.checkpoints.load(&mut self.learner)?;
         self.state.rate_factor /= 2.0;
         self.state.recoveries += 1;
-        let encoder = |side| self.vocabulary.encoder(side, self.settings.bpe_dropout);
-        let (source, target) = (encoder(Side::Source), encoder(Side::Target));
-        self.batches =
-            self.corpus.batches_from(&self.state.position, self.settings.batching(), source, target)?;
+        let (examples, position) = (Arc::clone(&self.examples), &self.state.position);
+        self.batches = Batches::from_position(examples, position, self.settings.batching())?;
         self.log.cut(self.state.log_bytes)?;
         let message = format!(
             "the loss {problem} at step {failed}: going back to step {} with half the learning rate \

@@ -1,20 +1,16 @@
 //! How a run begins, and how it goes on after it was interrupted.
 
-use super::choose::{self, Chosen};
 use super::fresh::Fresh;
-use super::{Clock, Run};
+use super::{Clock, Run, choose};
 use crate::checkpoints::{self, Checkpoints, State, VERSION};
-use crate::corpus::{Batches, Corpus, Position};
+use crate::corpus::{Batches, Examples, Position};
 use crate::learner::Learner;
 use crate::lock::Lock;
 use crate::logs::Log;
 use crate::settings::{self, Draft, Settings};
-use crate::validation::Validation;
-use crate::vocabulary::Vocabulary;
-use crate::{Error, Event, model_folder};
-use attentive_generate::source_language;
+use crate::tasks::{self, Material, Start};
+use crate::{Error, Event, publish};
 use attentive_tensor::Backend;
-use attentive_text::tokenizer::Side;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -46,22 +42,27 @@ impl Run {
         if has_run(folder)? {
             return Err(Error::Exists { folder: folder.to_owned() });
         }
-        if model_folder::is_model(folder)? {
+        if publish::is_model(folder)? {
             return Err(Error::ModelExists { folder: folder.to_owned() });
         }
         let backend = draft.settings().backend()?;
-        let (corpus, validation) = read(folder, draft.settings(), watch)?;
-        let (chosen, vocabulary) = choose::choose(draft, corpus, validation, &backend, watch)?;
+        watch(&Event::Preparing("reading the corpus"));
+        let mut material = tasks::read(draft.settings(), folder)?;
+        let settings = choose::choose(draft, &mut *material, &backend, watch)?;
         // Until here nothing of the run was written: killed before, it begins anew.
         Checkpoints::of(folder).create()?;
         checkpoints::remove_halves(folder)?;
-        settings::write(&chosen.settings, &settings::path(folder))?;
-        vocabulary.tokenizer().save(folder)?;
+        settings::write(&settings, &settings::path(folder))?;
+        material.save_tokens(folder)?;
 
-        let parts = Parts::make(folder, &backend, chosen, watch)?;
-        let batches = parts.batches(None)?;
+        let parts = Parts::make(Start::First(folder), &backend, settings, material, watch)?;
+        let batches = Batches::new(Arc::clone(&parts.examples), parts.settings.batching())?;
         let state = State::new(batches.next_position().clone());
+        let notices = parts.notices.clone();
         let mut run = parts.run(folder, batches, state, lock)?;
+        for notice in notices {
+            run.notice(notice, watch)?;
+        }
         run.save_state()?;
         Ok(run)
     }
@@ -84,14 +85,15 @@ impl Run {
         let then = settings::load(folder)?;
         settings.refuse_changes(&then, folder)?;
         let backend = settings.backend()?;
-        let (corpus, validation) = read(folder, &settings, watch)?;
-        let (corpus, validation) = choose::hold_out(corpus, validation, &settings)?;
+        watch(&Event::Preparing("reading the corpus"));
+        let mut material = tasks::read(&settings, folder)?;
+        material.hold_out(&settings)?;
         checkpoints::remove_halves(folder)?;
-        let chosen = Chosen { settings, corpus, validation };
 
-        let mut parts = Parts::make(folder, &backend, chosen, watch)?;
+        let mut parts = Parts::make(Start::Again(folder), &backend, settings, material, watch)?;
         let state = Checkpoints::of(folder).load(&mut parts.learner)?;
-        let batches = parts.batches(Some(&state.position))?;
+        let examples = Arc::clone(&parts.examples);
+        let batches = Batches::from_position(examples, &state.position, parts.settings.batching())?;
         let prolonged = parts.prolong(&then, &state);
         settings::write(&parts.settings, &settings::path(folder))?;
         let mut run = parts.run(folder, batches, state, Arc::new(lock))?;
@@ -111,7 +113,7 @@ impl Run {
         if has_run(folder)? {
             return settings.clone().absolute().refuse_changes(&settings::load(folder)?, folder);
         }
-        if model_folder::is_model(folder)? {
+        if publish::is_model(folder)? {
             return Err(Error::ModelExists { folder: folder.to_owned() });
         }
         Ok(())
@@ -137,48 +139,30 @@ impl Run {
 /// What a run is made of once its settings are known.
 struct Parts {
     settings: Settings,
-    vocabulary: Vocabulary,
-    corpus: Arc<Corpus>,
-    validation: Option<Validation>,
+    examples: Arc<dyn Examples>,
+    /// What a person should know about the examples.
+    notices: Vec<String>,
+    vocabulary: usize,
     learner: Learner,
-    d_model: usize,
 }
 
 impl Parts {
     fn make(
-        folder: &Path,
+        start: Start<'_>,
         backend: &Arc<dyn Backend>,
-        chosen: Chosen,
+        settings: Settings,
+        mut material: Box<dyn Material>,
         watch: &mut dyn FnMut(&Event),
     ) -> Result<Parts, Error> {
-        let Chosen { settings, corpus, validation } = chosen;
         // The tokenizer that was just saved is read again, too, so that a resumed run has no other.
-        let vocabulary = Vocabulary::load(folder)?;
-        if settings.bpe_dropout > 0.0 && !vocabulary.merges() {
-            let problem = "the tokenizer has no merges: set it to 0, or use a SentencePiece BPE tokenizer";
-            return Err(Error::setting("bpe_dropout", problem));
+        if let Start::First(folder) | Start::Again(folder) = start {
+            material.load_tokens(folder)?;
         }
-        let config = vocabulary.apply(settings.model(vocabulary.size())?);
-        let share = corpus.multi_sentence_share(source_language(folder).as_deref())?;
-        model_folder::write_configs(folder, &config, share)?;
-
+        let (examples, notices) = material.examples(&settings)?;
         watch(&Event::Preparing("initializing the model"));
-        let validation = validation
-            .map(|corpus| Validation::new(&corpus, &vocabulary, &settings, config.max_positions))
-            .transpose()?;
-        let learner = Learner::new(backend, &config, &settings)?;
-        Ok(Parts { settings, vocabulary, corpus, validation, learner, d_model: config.d_model })
-    }
-
-    /// Batches from the beginning, or from a position on.
-    fn batches(&self, position: Option<&Position>) -> Result<Batches, Error> {
-        let encoder = |side| self.vocabulary.encoder(side, self.settings.bpe_dropout);
-        let (source, target) = (encoder(Side::Source), encoder(Side::Target));
-        let batching = self.settings.batching();
-        Ok(match position {
-            Some(position) => self.corpus.batches_from(position, batching, source, target)?,
-            None => self.corpus.batches(batching, source, target)?,
-        })
+        let task = material.task(backend, &settings, start)?;
+        let learner = Learner::new(backend, task, &settings);
+        Ok(Parts { vocabulary: material.vocabulary(), settings, examples, notices, learner })
     }
 
     /// Lets the schedule end later if the limits are others than `then`, and says where.
@@ -190,16 +174,15 @@ impl Parts {
 
     fn run(self, folder: &Path, batches: Batches, state: State, lock: Arc<Lock>) -> Result<Run, Error> {
         Ok(Run {
-            rate: self.settings.learning_rate(self.d_model),
+            rate: self.settings.learning_rate(self.learner.task.d_model()),
             log: Log::open(folder, state.log_bytes)?,
             clock: Clock::start(state.seconds),
             saved: None,
             folder: folder.to_owned(),
             settings: self.settings,
             vocabulary: self.vocabulary,
-            corpus: self.corpus,
+            examples: self.examples,
             batches,
-            validation: self.validation,
             learner: self.learner,
             checkpoints: Checkpoints::of(folder),
             state,
@@ -207,19 +190,6 @@ impl Parts {
             _lock: lock,
         })
     }
-}
-
-/// The corpus of a run, and the one to validate on if there are files for it.
-fn read(
-    folder: &Path,
-    settings: &Settings,
-    watch: &mut dyn FnMut(&Event),
-) -> Result<(Corpus, Option<Corpus>), Error> {
-    watch(&Event::Preparing("reading the corpus"));
-    let cache = folder.join("corpus");
-    let corpus = Corpus::open(&settings.corpus(), &cache)?;
-    let validation = settings.validation().map(|files| Corpus::open(&files, &cache)).transpose()?;
-    Ok((corpus, validation))
 }
 
 impl State {

@@ -4,7 +4,7 @@
 use super::Run;
 use crate::average::{exchange, mean_of_files};
 use crate::metrics::{EndMetric, ValidationMetric};
-use crate::{Error, Event, Outcome, Reason, model_folder};
+use crate::{Error, Event, Outcome, Reason, publish};
 
 impl Run {
     pub(super) fn end(&mut self, reason: Reason, watch: &mut dyn FnMut(&Event)) -> Result<Outcome, Error> {
@@ -29,10 +29,10 @@ impl Run {
     /// of a run that was never put down.
     fn put_down(&mut self) -> Result<Option<ValidationMetric>, Error> {
         self.save_state()?;
-        if !model_folder::is_model(&self.folder)? {
-            let path = model_folder::weights(&self.folder);
-            let staged = self.learner.judged(|backend, model| model.stage_weights(&**backend, &path));
-            staged.and_then(|staged| staged.commit()).map_err(|error| self.unsaved(error.into()))?;
+        if !publish::is_model(&self.folder)? {
+            let path = publish::weights(&self.folder);
+            let staged = self.learner.judged(|backend, task| task.stage_weights(&**backend, &path));
+            staged.and_then(|staged| Ok(staged.commit()?)).map_err(|error| self.unsaved(error))?;
         }
         Ok(self.state.best.clone())
     }
@@ -58,34 +58,30 @@ impl Run {
         let files: Vec<_> =
             kept[kept.len() - count..].iter().map(|&step| self.checkpoints.weights(step)).collect();
         let backend = self.learner.backend.clone();
-        let mut means = mean_of_files(&*backend, &files, self.learner.parameters())?;
-        let model = self.learner.model().clone();
-        exchange(model.parameters(), &mut means);
-        let judged = self.judge_average(&model, count, watch);
-        exchange(model.parameters(), &mut means);
+        let task = &self.learner.task;
+        let mut means = mean_of_files(&*backend, &files, |file| task.read_weights(&*backend, file))?;
+        exchange(self.learner.parameters(), &mut means);
+        let judged = self.judge_average(count, watch);
+        exchange(self.learner.parameters(), &mut means);
         judged
     }
 
     /// Judges and saves the model, whose weights are those of the average.
     fn judge_average(
         &mut self,
-        model: &attentive_model::families::transformer::Transformer,
         count: usize,
         watch: &mut dyn FnMut(&Event),
     ) -> Result<Option<ValidationMetric>, Error> {
         let backend = self.learner.backend.clone();
-        let judgement = match &self.validation {
-            Some(validation) => Some(validation.judge(&backend, model)?),
-            None => None,
-        };
+        let judgement = self.learner.task.judge(&backend)?;
         self.notice(format!("averaged the last {count} checkpoints"), watch)?;
         let metric = judgement.map(|judgement| self.tell(judgement, watch)).transpose()?;
         if metric.as_ref().is_some_and(|metric| !metric.best) {
             return Ok(None);
         }
-        let path = model_folder::weights(&self.folder);
-        let staged = model.stage_weights(&*backend, &path);
-        staged.and_then(|staged| staged.commit()).map_err(|error| self.unsaved(error.into()))?;
+        let path = publish::weights(&self.folder);
+        let staged = self.learner.task.stage_weights(&*backend, &path);
+        staged.and_then(|staged| Ok(staged.commit()?)).map_err(|error| self.unsaved(error))?;
         Ok(metric)
     }
 }

@@ -3,7 +3,7 @@
 use super::Run;
 use crate::metrics::{Metric, ValidationMetric};
 use crate::settings::Measure;
-use crate::validation::Judgement;
+use crate::tasks::Judgement;
 use crate::{Error, Event};
 
 impl Measure {
@@ -13,6 +13,8 @@ impl Measure {
             Measure::Loss => Some(-metric.loss),
             Measure::Bleu => metric.bleu,
             Measure::Chrf => metric.chrf,
+            Measure::Accuracy => metric.accuracy,
+            Measure::F1 => metric.f1,
         };
         score.filter(|score| !score.is_nan()).unwrap_or(f64::NEG_INFINITY)
     }
@@ -21,8 +23,9 @@ impl Measure {
 impl Run {
     /// Judges the model as it is now.
     pub(super) fn validate(&mut self, watch: &mut dyn FnMut(&Event)) -> Result<(), Error> {
-        let Some(validation) = &self.validation else { return Ok(()) };
-        let judgement = self.learner.judged(|backend, model| validation.judge(backend, model))?;
+        let Some(judgement) = self.learner.judged(|backend, task| task.judge(backend))? else {
+            return Ok(());
+        };
         let metric = self.tell(judgement, watch)?;
         let state = &mut self.state;
         state.validated = Some(state.step);
@@ -40,9 +43,9 @@ impl Run {
         judgement: Judgement,
         watch: &mut dyn FnMut(&Event),
     ) -> Result<ValidationMetric, Error> {
-        let Judgement { loss, bleu, chrf, samples } = judgement;
+        let Judgement { loss, bleu, chrf, accuracy, f1, samples } = judgement;
         let (step, seconds) = (self.state.step, self.clock.seconds());
-        let mut metric = ValidationMetric { step, loss, bleu, chrf, seconds, best: false };
+        let mut metric = ValidationMetric { step, loss, bleu, chrf, accuracy, f1, seconds, best: false };
         let measure = self.settings.early_stopping;
         metric.best =
             self.state.best.as_ref().is_none_or(|best| measure.score(&metric) > measure.score(best));

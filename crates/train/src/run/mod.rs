@@ -28,17 +28,15 @@ mod save;
 mod verdict;
 
 use crate::checkpoints::{Checkpoints, State};
-use crate::corpus::{Batches, Corpus, PairBatch};
+use crate::corpus::{Batches, ExampleBatch, Examples};
 use crate::learner::Learner;
 use crate::lock::Lock;
 use crate::logs::Log;
 use crate::metrics::{EventMetric, Metric, StepMetric};
 use crate::schedule::LearningRate;
 use crate::settings::Settings;
-use crate::validation::Validation;
-use crate::vocabulary::Vocabulary;
 use crate::{Begin, Error, Event, Outcome, Progress, Reason, Sample};
-use attentive_model::families::transformer::Transformer;
+use attentive_tensor::Parameter;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -49,10 +47,10 @@ use std::time::Instant;
 pub struct Run {
     folder: PathBuf,
     settings: Settings,
-    vocabulary: Vocabulary,
-    corpus: Arc<Corpus>,
+    /// How many tokens there are.
+    vocabulary: usize,
+    examples: Arc<dyn Examples>,
     batches: Batches,
-    validation: Option<Validation>,
     learner: Learner,
     rate: LearningRate,
     checkpoints: Checkpoints,
@@ -104,14 +102,9 @@ impl Clock {
 }
 
 impl Run {
-    /// The model as it is now.
-    pub fn model(&self) -> &Transformer {
-        self.learner.model()
-    }
-
-    /// Its tokens.
-    pub fn vocabulary(&self) -> &Vocabulary {
-        &self.vocabulary
+    /// Everything that is learned, as it is now.
+    pub fn parameters(&self) -> &[Parameter] {
+        self.learner.parameters()
     }
 
     /// Makes steps until the settings, or `stop`, say that it is enough, and leaves the best model in the
@@ -149,7 +142,7 @@ impl Run {
     /// What is to be done after this step.
     fn due(&self) -> Due {
         let every = |steps: u64| self.state.step.is_multiple_of(steps);
-        let validation = self.validation.is_some() && every(self.settings.validate_every);
+        let validation = self.validates() && every(self.settings.validate_every);
         Due {
             log: every(self.settings.log_every),
             validation,
@@ -157,13 +150,20 @@ impl Run {
         }
     }
 
+    /// Whether there is something to validate on.
+    fn validates(&self) -> bool {
+        self.learner.task.held() > 0
+    }
+
     fn beginning(&self) -> Begin {
+        let lengths = self.parameters().iter().map(|parameter| parameter.value().shape().len());
         Begin {
             step: self.state.step,
-            parameters: self.model().parameter_count(),
-            vocabulary: self.vocabulary.size(),
-            pairs: self.corpus.len(),
-            validation_pairs: self.validation.as_ref().map_or(0, Validation::pairs),
+            task: self.settings.task,
+            parameters: lengths.sum(),
+            vocabulary: self.vocabulary,
+            examples: self.examples.len(),
+            held: self.learner.task.held(),
             device: self.learner.backend.name(),
         }
     }
@@ -192,14 +192,14 @@ impl Run {
         let step = self.state.step + 1;
         let rate = self.rate.at(step) * self.state.rate_factor;
         let logs = step.is_multiple_of(self.settings.log_every);
-        let norm = self.learner.step(&self.settings, step, rate, &batches, logs);
+        let norm = self.learner.step(&self.settings, step, rate, &batches, logs)?;
         let norm = norm.map(|norm| self.learner.backend.download_f32(&norm)[0].into());
 
         let state = &mut self.state;
         (state.step, state.position) = (step, self.batches.next_position().clone());
         state.epoch = self.batches.epochs();
         (state.unlogged.rate, state.unlogged.squared_norm) = (rate, norm);
-        state.unlogged.targets += batches.iter().map(|batch| batch.target.len() as u64).sum::<u64>();
+        state.unlogged.targets += batches.iter().map(|batch| batch.answers() as u64).sum::<u64>();
         state.unlogged.tokens += batches.iter().map(|batch| batch.tokens() as u64).sum::<u64>();
         let seconds = begin.elapsed().as_secs_f64();
         state.unlogged.seconds += seconds;
@@ -209,7 +209,7 @@ impl Run {
     }
 
     /// The batches of a step.
-    fn next_batches(&mut self) -> Result<Vec<PairBatch>, Error> {
+    fn next_batches(&mut self) -> Result<Vec<ExampleBatch>, Error> {
         let begin = Instant::now();
         let batches = self.batches.by_ref().take(self.settings.accumulate);
         let batches = batches.collect::<Result<Vec<_>, _>>()?;

@@ -2,7 +2,7 @@
 
 use super::Run;
 use crate::learner::Learner;
-use crate::{Error, model_folder, report};
+use crate::{Error, publish, report};
 
 impl Run {
     /// Saves the weights of this step, and all that it takes to go on from here.
@@ -42,13 +42,13 @@ impl Run {
 
     /// Lets the best weights, or the last ones where nothing is validated, be the model of the folder.
     pub(super) fn publish(&mut self) -> Result<(), Error> {
-        let step = match (&self.state.best, &self.validation) {
+        let step = match (&self.state.best, self.validates()) {
             (Some(best), _) => Some(best.step),
-            (None, None) => self.state.kept.last().copied(),
-            (None, Some(_)) => None,
+            (None, false) => self.state.kept.last().copied(),
+            (None, true) => None,
         };
         let Some(step) = step else { return Ok(()) };
-        let published = model_folder::publish(&self.folder, &self.checkpoints.weights(step));
+        let published = publish::publish(&self.folder, &self.checkpoints.weights(step));
         published.map_err(|error| self.unsaved(error))
     }
 

@@ -1,8 +1,8 @@
 //! Whether settings make sense, and whether they are still the same.
 
-use super::{Measure, Settings, TokenizerKind, is_called};
+use super::{Measure, Settings, TaskKind, TokenizerKind};
 use crate::Error;
-use crate::corpus::CorpusFiles;
+use crate::corpus::{CorpusFiles, is_called};
 use std::path::{Path, PathBuf};
 
 /// Settings that say nothing about the steps that were made: with them changed, a run may go on.
@@ -11,10 +11,57 @@ const CHANGEABLE: [&str; 7] = ["steps", "epochs", "minutes", "schedule_steps", "
 impl Settings {
     /// Refuses what cannot be, alone or together, before anything is read or written.
     pub fn check(&self) -> Result<(), Error> {
+        match self.task {
+            TaskKind::Translate => self.check_pairs()?,
+            _ => self.check_texts()?,
+        }
+        self.check_numbers()?;
+        self.check_model()?;
+        if self.schedule.needs_steps() && self.steps.is_none() && self.schedule_steps.is_none() {
+            let problem = "cosine and linear need a last step: set steps or schedule_steps";
+            return Err(Error::setting("schedule", problem));
+        }
+        if self.bpe_dropout > 0.0 && self.tokenizer.is_none() && self.tokenizer_kind != TokenizerKind::Bpe {
+            return Err(Error::setting("bpe_dropout", "only bpe tokenizers have merges: use one"));
+        }
+        let measures = self.task.measures();
+        if !measures.contains(&self.early_stopping) {
+            let names: Vec<&str> = measures.iter().map(|measure| measure.name()).collect();
+            let problem = format!("{} is judged by {}", self.task.name(), names.join(", "));
+            return Err(Error::setting("early_stopping", problem));
+        }
+        if matches!(self.early_stopping, Measure::Bleu | Measure::Chrf) && self.validate_lines == 0 {
+            let problem = "BLEU and chrF need translations: set a number above 0";
+            return Err(Error::setting("validate_lines", problem));
+        }
+        if self.validation().is_some() && self.hold_out > 0 {
+            let problem = "there are files to validate on already: use either the files or hold_out";
+            return Err(Error::setting("hold_out", problem));
+        }
+        if self.validates() {
+            return Ok(());
+        }
+        let is_chosen = self.early_stopping != Settings::of(self.task).early_stopping;
+        if is_chosen || self.patience.is_some() {
+            let name = if self.patience.is_some() { "patience" } else { "early_stopping" };
+            return Err(Error::setting(
+                name,
+                "there is no validation data: give validation files, or set hold_out",
+            ));
+        }
+        if self.patience() != self.patience {
+            let problem = "the run has no limit: set steps, epochs or minutes, or give validation data";
+            return Err(Error::setting("steps", problem));
+        }
+        Ok(())
+    }
+
+    /// Refuses files of pairs that do not belong together.
+    fn check_pairs(&self) -> Result<(), Error> {
         self.check_formats()?;
         let is_missing = |files: CorpusFiles| match files {
             CorpusFiles::Pairs { sources, targets } => sources.is_empty() || targets.is_empty(),
-            CorpusFiles::Tsv(_) | CorpusFiles::Jsonl { .. } => false,
+            CorpusFiles::Texts(_) | CorpusFiles::Tsv(_) | CorpusFiles::Jsonl { .. } => false,
         };
         if is_missing(self.corpus()) {
             let name = if self.source.is_empty() { "source" } else { "target" };
@@ -27,40 +74,68 @@ impl Settings {
                 "no validation file was given for this side, only for the other",
             ));
         }
-        self.check_numbers()?;
-        // Another number of tokens would not make it possible.
-        self.model(self.vocab_size).map_err(named_as_a_setting)?;
-        if self.schedule.needs_steps() && self.steps.is_none() && self.schedule_steps.is_none() {
-            let problem = "cosine and linear need a last step: set steps or schedule_steps";
-            return Err(Error::setting("schedule", problem));
+        Ok(())
+    }
+
+    /// Refuses files that a task of BERT has no use for.
+    fn check_texts(&self) -> Result<(), Error> {
+        if self.source.is_empty() {
+            return Err(Error::setting("source", "no training file was given"));
         }
-        if self.bpe_dropout > 0.0 && self.tokenizer.is_none() && self.tokenizer_kind != TokenizerKind::Bpe {
-            return Err(Error::setting(
-                "bpe_dropout",
-                "unigram tokenizers have no merges: use a bpe tokenizer",
-            ));
+        for (name, files) in [("target", &self.target), ("valid_target", &self.valid_target)] {
+            if !files.is_empty() {
+                let problem = format!("{} has no target files: remove this setting", self.task.name());
+                return Err(Error::setting(name, problem));
+            }
         }
-        if self.early_stopping != Measure::Loss && self.validate_lines == 0 {
-            let problem = "BLEU and chrF need translations: set a number above 0";
-            return Err(Error::setting("validate_lines", problem));
+        if self.bpe_dropout > 0.0 {
+            let problem = format!("{} cannot skip merges: set it to 0", self.task.name());
+            return Err(Error::setting("bpe_dropout", problem));
         }
-        if self.validation().is_some() && self.hold_out > 0 {
-            let problem = "there are files to validate on already: use either the files or hold_out";
-            return Err(Error::setting("hold_out", problem));
+        if self.tokenizer.is_none() && self.from.is_none() && self.tokenizer_kind != TokenizerKind::WordPiece
+        {
+            let problem = format!("{} needs a wordpiece tokenizer", self.task.name());
+            return Err(Error::setting("tokenizer_kind", problem));
         }
-        if self.validates() {
-            return Ok(());
+        Ok(())
+    }
+
+    /// Refuses sizes of a model that cannot be, and those that a model to go on from has already.
+    fn check_model(&self) -> Result<(), Error> {
+        if self.from.is_none() {
+            // Another number of tokens would not make it possible.
+            let checked = match self.task {
+                TaskKind::Translate => self.model(self.vocab_size).map(drop),
+                _ => self.bert(self.vocab_size).map(drop),
+            };
+            return checked.map_err(named_as_a_setting);
         }
-        if self.early_stopping != Measure::Loss || self.patience.is_some() {
-            let name = if self.patience.is_some() { "patience" } else { "early_stopping" };
+        let sizes = [
+            ("d_model", self.d_model),
+            ("heads", self.heads),
+            ("d_ff", self.d_ff),
+            ("encoder_layers", self.encoder_layers),
+            ("decoder_layers", self.decoder_layers),
+        ];
+        if let Some((name, _)) = sizes.into_iter().find(|(_, size)| size.is_some()) {
             return Err(Error::setting(
                 name,
-                "there is no validation data: give validation files, or hold out pairs",
+                "the model to start from has its own sizes: remove this setting",
             ));
         }
-        if self.patience() != self.patience {
-            let problem = "the run has no limit: set steps, epochs or minutes, or give validation data";
-            return Err(Error::setting("steps", problem));
+        if self.tokenizer.is_some() {
+            let problem = "the model to start from has its own tokenizer: remove this setting";
+            return Err(Error::setting("tokenizer", problem));
+        }
+        Ok(())
+    }
+
+    /// Refuses to hold out so many examples that none would be left.
+    pub(crate) fn check_hold_out(&self, all: usize, what: &str) -> Result<(), Error> {
+        let held = self.hold_out;
+        if held >= all {
+            let problem = format!("cannot hold out {held} of {all} {what}: set a smaller number");
+            return Err(Error::setting("hold_out", problem));
         }
         Ok(())
     }
@@ -91,6 +166,7 @@ impl Settings {
             ("longest", self.longest as u64, 1, 1 << 16),
             ("vocab_size", self.vocab_size as u64, 1, 1 << 24),
             ("batch_tokens", self.batch_tokens as u64, 1, 1 << 24),
+            ("batch_size", self.batch_size.unwrap_or(1) as u64, 1, 1 << 24),
             ("accumulate", self.accumulate as u64, 1, 1 << 16),
             ("schedule_steps", self.schedule_steps.unwrap_or(1), 1, STEPS),
             ("warmup", self.warmup, 0, STEPS),
@@ -121,6 +197,7 @@ impl Settings {
             ("minutes", self.minutes.unwrap_or(1.0)),
             ("epsilon", self.epsilon),
             ("character_coverage", self.character_coverage),
+            ("mask_share", self.mask_share),
         ];
         for (name, number) in above_zero {
             if !(number > 0.0 && number.is_finite()) {
@@ -139,6 +216,7 @@ impl Settings {
             ("label_smoothing", self.label_smoothing),
             ("ema", self.ema),
             ("bpe_dropout", self.bpe_dropout),
+            ("mask_share", self.mask_share),
         ];
         for (name, number) in below_one {
             if !(0.0..1.0).contains(&number) {

@@ -1,11 +1,12 @@
 //! What a person said about a run, and what is still open.
 
-use super::Settings;
+use super::{Settings, TaskKind};
 use crate::Error;
+use std::collections::HashSet;
 use toml::Table;
 
-/// The settings that are chosen where nothing is said about them. `choose` has the rule for each.
-pub(super) const CHOSEN: [&str; 14] = [
+/// The settings of a translator that are chosen where nothing is said about them. `choose` has the rule for each.
+const TRANSLATOR: &[&str] = &[
     "hold_out",
     "vocab_size",
     "preset",
@@ -20,6 +21,17 @@ pub(super) const CHOSEN: [&str; 14] = [
     "validate_lines",
     "early_stopping",
     "patience",
+];
+/// The same for a BERT.
+const BERT: &[&str] = &[
+    "hold_out",
+    "vocab_size",
+    "preset",
+    "epochs",
+    "schedule_steps",
+    "learning_rate",
+    "warmup",
+    "validate_every",
 ];
 
 /// Settings of which some are still open. Settings made by code have none open.
@@ -39,9 +51,10 @@ impl Draft {
     /// What a file says, with what else was said laid over it. What neither says is open, if there is a rule for
     /// it, and has its default otherwise.
     pub fn merge(file: Table, over: Table) -> Result<Draft, Error> {
-        let said = |name: &&str| file.contains_key(*name) || over.contains_key(*name);
-        let open = CHOSEN.into_iter().filter(|name| !said(name)).collect();
-        Ok(Draft { open, settings: Settings::merge(file, over)? })
+        let said: HashSet<String> = file.keys().chain(over.keys()).cloned().collect();
+        let settings = Settings::merge(file, over)?;
+        let chosen = if settings.task == TaskKind::Translate { TRANSLATOR } else { BERT };
+        Ok(Draft { open: chosen.iter().copied().filter(|name| !said.contains(*name)).collect(), settings })
     }
 
     /// The settings, with defaults for what is open.
@@ -70,6 +83,9 @@ impl Draft {
         // Any number does for what will be chosen.
         if self.is_open("hold_out") && settings.validation().is_none() {
             settings.hold_out = 1;
+        }
+        if self.is_open("epochs") && !settings.is_limited() {
+            settings.epochs = Some(1.0);
         }
         if self.is_open("schedule_steps") && settings.is_limited() {
             settings.schedule_steps = Some(1);

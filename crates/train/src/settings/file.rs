@@ -44,14 +44,16 @@ pub fn write(settings: &Settings, path: &Path) -> Result<(), Error> {
 }
 
 impl Settings {
-    /// What a file says, with what else was said laid over it; what nobody says is the default.
+    /// What a file says, with what else was said laid over it; what nobody says is the default of the task.
     pub fn merge(file: Table, over: Table) -> Result<Settings, Error> {
-        let mut table = file;
-        table.extend(over);
-        table.try_into().map_err(|error: toml::de::Error| Error::Setting {
-            name: "settings",
-            problem: error.message().to_owned(),
-        })
+        let failed =
+            |error: toml::de::Error| Error::Setting { name: "settings", problem: error.message().to_owned() };
+        let mut said = file;
+        said.extend(over);
+        let Settings { task, .. } = said.clone().try_into().map_err(failed)?;
+        let mut table = Table::try_from(Settings::of(task)).expect("settings are a table");
+        table.extend(said);
+        table.try_into().map_err(failed)
     }
 }
 

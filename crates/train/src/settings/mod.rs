@@ -1,6 +1,7 @@
 //! All settings of a run, as `train.toml` has them: one flat table, a key for each.
 //!
-//! [`Settings`] are complete: what code does not set has its default, which is the paper's recipe. A [`Draft`] is
+//! [`Settings`] are complete: what code does not set has its default, which is the paper's recipe, or for tasks of BERT that of
+//! its fine-tuning ([`Settings::of`]). A [`Draft`] is
 //! what a person said in a file and on the command line; the settings that it leaves open are chosen from the
 //! corpus and the time before the first step (`choose`). A run writes its settings into its folder, and goes on
 //! only with the same ones, but for those that say nothing about the steps that were made
@@ -15,8 +16,9 @@ pub use choose::{Choice, Facts, Pace};
 pub use draft::Draft;
 pub use file::{load, read, write};
 
-use crate::corpus::{Batching, CorpusFiles, FieldNames, Limits};
+use crate::corpus::{Batching, CorpusFiles, FieldNames, Limits, is_called};
 use crate::schedule::{LearningRate, Schedule};
+use attentive_model::families::bert::BertConfig;
 use attentive_model::families::transformer::TransformerConfig;
 use attentive_model::layers::NormPlacement;
 use attentive_tensor::{AdamRule, Backend, Cpu, CpuBackend, Isa, Precision, Threads};
@@ -28,7 +30,13 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Settings {
-    /// Files with the sources to learn from, a sentence a line; or files with both sides, `.tsv` or `.jsonl`.
+    /// What is learned.
+    pub task: TaskKind,
+    /// The folder of a model to go on learning from; without one the weights are random.
+    pub from: Option<PathBuf>,
+
+    /// Files with the sources to learn from, a sentence a line; or files with both sides, `.tsv` or `.jsonl`. Of other tasks than
+    /// translation, files with texts, with labels and texts, or with words and tags.
     pub source: Vec<PathBuf>,
     /// Files with their translations, line by line; none where the sources have both sides.
     pub target: Vec<PathBuf>,
@@ -42,7 +50,7 @@ pub struct Settings {
     pub source_field: String,
     /// The field of the target.
     pub target_field: String,
-    /// The most tokens of a sentence; longer ones are left out.
+    /// The most tokens of a sentence; longer pairs are left out, longer texts of other tasks are cut.
     pub longest: usize,
     /// How many times as long one side may be as the other.
     pub ratio: f64,
@@ -73,19 +81,23 @@ pub struct Settings {
     pub decoder_layers: Option<usize>,
     /// Dropout of embeddings and sublayers, if not the preset's.
     pub dropout: Option<f64>,
-    /// Dropout of attention weights.
-    pub attention_dropout: f64,
+    /// Dropout of attention weights; none if not given, or that of the model to go on from.
+    pub attention_dropout: Option<f64>,
     /// Where norms stand.
     pub norm: Norm,
 
     /// Tokens of a batch, sources and targets together.
     pub batch_tokens: usize,
+    /// The most examples of a batch, if there is a limit beside that of tokens.
+    pub batch_size: Option<usize>,
     /// Batches of a step.
     pub accumulate: usize,
     /// How the learning rate changes.
     pub schedule: Schedule,
     /// The step at which a cosine or a line reaches zero, if not the last one of `steps`. The run ends there.
     pub schedule_steps: Option<u64>,
+    /// The share of a text's tokens that a masked language model has to guess.
+    pub mask_share: f64,
     /// The factor of the paper's schedule (1 if not given), the peak of the others (0.0005 if not given).
     pub learning_rate: Option<f64>,
     /// Steps over which the learning rate rises.
@@ -116,7 +128,7 @@ pub struct Settings {
     pub minutes: Option<f64>,
     /// Stop after so many validations without a better one.
     pub patience: Option<u64>,
-    /// What is better: lower loss, higher BLEU or higher chrF.
+    /// What is better: lower loss, or a higher score.
     pub early_stopping: Measure,
     /// Steps between two validations.
     pub validate_every: u64,
@@ -139,6 +151,51 @@ pub struct Settings {
     pub threads: Option<usize>,
 }
 
+/// What can be learned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskKind {
+    /// Translation, by the original Transformer.
+    Translate,
+    /// The tokens behind masks, by BERT.
+    Mlm,
+    /// The label of a text or of a pair of texts, by BERT.
+    Classify,
+    /// The tag of each word, by BERT.
+    Tag,
+}
+
+impl TaskKind {
+    /// Its name in settings.
+    pub fn name(self) -> &'static str {
+        match self {
+            TaskKind::Translate => "translate",
+            TaskKind::Mlm => "mlm",
+            TaskKind::Classify => "classify",
+            TaskKind::Tag => "tag",
+        }
+    }
+
+    /// What its examples are called.
+    pub fn examples(self) -> &'static str {
+        match self {
+            TaskKind::Translate => "pairs",
+            TaskKind::Mlm => "lines",
+            TaskKind::Classify => "texts",
+            TaskKind::Tag => "sentences",
+        }
+    }
+
+    /// What a model for it can be judged by.
+    pub fn measures(self) -> &'static [Measure] {
+        match self {
+            TaskKind::Translate => &[Measure::Loss, Measure::Bleu, Measure::Chrf],
+            TaskKind::Mlm => &[Measure::Loss],
+            TaskKind::Classify | TaskKind::Tag => &[Measure::Loss, Measure::Accuracy, Measure::F1],
+        }
+    }
+}
+
 /// Tokenizers that can be trained along.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -147,6 +204,8 @@ pub enum TokenizerKind {
     Bpe,
     /// Unigram language model.
     Unigram,
+    /// BERT's WordPiece.
+    WordPiece,
 }
 
 /// Where norms stand.
@@ -169,6 +228,10 @@ pub enum Measure {
     Bleu,
     /// chrF, higher is better.
     Chrf,
+    /// The share of labels that are right.
+    Accuracy,
+    /// F1 of spans, or the mean over the classes of texts.
+    F1,
 }
 
 impl Measure {
@@ -178,6 +241,8 @@ impl Measure {
             Measure::Loss => "loss",
             Measure::Bleu => "bleu",
             Measure::Chrf => "chrf",
+            Measure::Accuracy => "accuracy",
+            Measure::F1 => "f1",
         }
     }
 }
@@ -197,6 +262,8 @@ pub enum PrecisionChoice {
 impl Default for Settings {
     fn default() -> Settings {
         Settings {
+            task: TaskKind::Translate,
+            from: None,
             source: Vec::new(),
             target: Vec::new(),
             valid_source: Vec::new(),
@@ -218,12 +285,14 @@ impl Default for Settings {
             encoder_layers: None,
             decoder_layers: None,
             dropout: None,
-            attention_dropout: 0.0,
+            attention_dropout: None,
             norm: Norm::Post,
             batch_tokens: 8192,
+            batch_size: None,
             accumulate: 1,
             schedule: Schedule::Paper,
             schedule_steps: None,
+            mask_share: 0.15,
             learning_rate: None,
             warmup: 4000,
             beta1: 0.9,
@@ -256,6 +325,30 @@ impl Default for Settings {
 const PATIENCE: u64 = 10;
 
 impl Settings {
+    /// The defaults of a task. Those of BERT's tasks are what transformers fine-tunes with, but for a batch of 32 texts.
+    pub fn of(task: TaskKind) -> Settings {
+        let measure = match task {
+            TaskKind::Translate => return Settings::default(),
+            TaskKind::Mlm => Measure::Loss,
+            TaskKind::Classify => Measure::Accuracy,
+            TaskKind::Tag => Measure::F1,
+        };
+        Settings {
+            task,
+            longest: 512,
+            tokenizer_kind: TokenizerKind::WordPiece,
+            batch_tokens: 16_384,
+            batch_size: Some(32),
+            schedule: Schedule::Linear,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            clip: 1.0,
+            label_smoothing: 0.0,
+            early_stopping: measure,
+            ..Settings::default()
+        }
+    }
+
     /// The files to learn from.
     pub fn corpus(&self) -> CorpusFiles {
         self.files(&self.source, &self.target)
@@ -293,7 +386,27 @@ impl Settings {
     /// How batches are made.
     pub fn batching(&self) -> Batching {
         let limits = Limits { longest: self.longest, ratio: self.ratio };
-        Batching { seed: self.seed, tokens: self.batch_tokens, limits, ..Batching::default() }
+        let (tokens, examples) = (self.batch_tokens, self.batch_size);
+        Batching { seed: self.seed, tokens, examples, limits, ..Batching::default() }
+    }
+
+    /// The sizes of a BERT with so many tokens.
+    pub fn bert(&self, vocab_size: usize) -> Result<BertConfig, attentive_model::Error> {
+        let preset = BertConfig::preset(&self.preset, vocab_size)?;
+        let d_model = self.d_model.unwrap_or(preset.d_model);
+        let dropout = |said: Option<f64>| said.map_or(preset.dropout, |dropout| dropout as f32);
+        let config = BertConfig {
+            d_model,
+            h: self.heads.unwrap_or(if self.d_model.is_some() { (d_model / 64).max(1) } else { preset.h }),
+            d_ff: self.d_ff.unwrap_or(4 * d_model),
+            layers: self.encoder_layers.unwrap_or(preset.layers),
+            dropout: dropout(self.dropout),
+            attention_dropout: dropout(self.attention_dropout),
+            max_positions: self.longest,
+            ..preset
+        };
+        config.check()?;
+        Ok(config)
     }
 
     /// The sizes of a model with so many tokens.
@@ -306,7 +419,7 @@ impl Settings {
             encoder_layers: self.encoder_layers.unwrap_or(preset.encoder_layers),
             decoder_layers: self.decoder_layers.unwrap_or(preset.decoder_layers),
             dropout: self.dropout.map_or(preset.dropout, |dropout| dropout as f32),
-            attention_dropout: self.attention_dropout as f32,
+            attention_dropout: self.attention_dropout.unwrap_or(0.0) as f32,
             norm: match self.norm {
                 Norm::Post => NormPlacement::Post,
                 Norm::Pre => NormPlacement::Pre,
@@ -377,16 +490,10 @@ impl Settings {
             }
         };
         let lists = [&mut self.source, &mut self.target, &mut self.valid_source, &mut self.valid_target];
-        lists.into_iter().flatten().chain(&mut self.tokenizer).for_each(absolute);
+        let single = self.tokenizer.iter_mut().chain(&mut self.from);
+        lists.into_iter().flatten().chain(single).for_each(absolute);
         self
     }
-}
-
-/// Whether the name of a file, unpacked, ends so.
-fn is_called(path: &Path, ending: &str) -> bool {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = [".gz", ".zst"].iter().find_map(|packed| name.strip_suffix(packed)).unwrap_or(&name);
-    name.ends_with(ending)
 }
 
 /// The name of the file in a run's folder.

@@ -2,7 +2,7 @@
 #![allow(dead_code, reason = "each file of tests uses its part")]
 
 use attentive_train::corpus::{
-    Batches, Batching, Corpus, CorpusFiles, Encode, Encoded, Error, Limits, PairBatch,
+    Batches, Batching, Corpus, CorpusFiles, Encode, Encoded, Error, ExampleBatch, Limits,
 };
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -73,19 +73,19 @@ pub fn encoder() -> Arc<dyn Encode> {
 
 /// Small batches and windows, and nothing left out.
 pub fn batching(seed: u64, window: usize) -> Batching {
-    Batching { seed, tokens: 60, window, limits: Limits { longest: 1000, ratio: 1000.0 } }
+    Batching { seed, tokens: 60, examples: None, window, limits: Limits { longest: 1000, ratio: 1000.0 } }
 }
 
 pub fn batches(corpus: &Arc<Corpus>, batching: Batching) -> Batches {
     corpus.batches(batching, encoder(), encoder()).unwrap()
 }
 
-pub fn take(batches: &mut Batches, count: usize) -> Vec<PairBatch> {
+pub fn take(batches: &mut Batches, count: usize) -> Vec<ExampleBatch> {
     batches.take(count).map(Result::unwrap).collect()
 }
 
 /// All batches of the epoch that begins.
-pub fn epoch(batches: &mut Batches) -> Vec<PairBatch> {
+pub fn epoch(batches: &mut Batches) -> Vec<ExampleBatch> {
     let epoch = batches.next_position().epoch;
     let mut all = Vec::new();
     while batches.next_position().epoch == epoch {

@@ -280,6 +280,19 @@ impl BertConfig {
         }
     }
 
+    /// The sizes that have a name: `tiny` and `small` as Google's small BERTs have them, `base`, and `big`, which is BERT large.
+    pub fn preset(name: &str, vocab_size: usize) -> Result<BertConfig, Error> {
+        let (d_model, layers) = match name {
+            "tiny" => (128, 2),
+            "small" => (512, 4),
+            "base" => (768, 12),
+            "big" => (1024, 24),
+            _ => return Err(Error::config("preset", format!("no `{name}`: use tiny, small, base or big"))),
+        };
+        let (h, d_ff) = (d_model / 64, 4 * d_model);
+        Ok(BertConfig { d_model, h, d_ff, layers, ..BertConfig::base(vocab_size) })
+    }
+
     /// Reads the `config.json` of a folder.
     pub fn load(folder: &Path) -> Result<BertConfig, Error> {
         let file: Config = ConfigFile::open(folder)?.read_as(Family::Bert)?;

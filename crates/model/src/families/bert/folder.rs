@@ -3,11 +3,11 @@
 use super::names::NAMES;
 use super::{Bert, BertConfig, Task};
 use crate::builder::Builder;
-use crate::checkpoint::{Checkpoint, WEIGHTS};
+use crate::checkpoint::{Checkpoint, Staged, WEIGHTS};
 use crate::error::Error;
 use crate::families::CONFIG;
 use crate::names::Read;
-use attentive_tensor::Backend;
+use attentive_tensor::{Backend, Tensor};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -70,31 +70,49 @@ impl Bert {
         Ok(folder.with_unused(Bert::new(&builder, &folder.config, task)?))
     }
 
-    /// Reads a model folder to learn another task: the classifier is new, with random first values from `seed` and these classes;
-    /// so is the pooler, and the head of a masked language model, if the folder has none.
+    /// Reads a model folder to learn a task. `config` is the folder's own with the labels to learn, and with dropout as one likes.
+    /// A head that the folder does not have gets random first values from `seed`, and so does one for other labels, and a pooler
+    /// that is missing.
     pub fn load_to_learn(
         backend: &Arc<dyn Backend>,
-        folder: &Path,
+        path: &Path,
+        config: &BertConfig,
         task: Task,
-        labels: &[String],
         seed: u64,
     ) -> Result<Bert, Error> {
-        let folder = Folder::open(folder, task)?;
-        let config = BertConfig { labels: labels.to_vec(), problem: None, ..folder.config.clone() };
-        let config = if task.has_labels() { config } else { folder.config.clone() };
+        let folder = Folder::open(path, task)?;
         let builder = Builder::checkpoint(backend, &folder.read.checkpoint);
         let fresh = builder.fresh(seed);
-        let known = task == Task::MaskedLm && builder.has("masked_lm.bias");
-        let head = if known { &builder } else { &fresh };
-        Ok(folder.with_unused(Bert::with_head(&builder, head, &config, task)?))
+        let is_known = match task {
+            Task::Hidden => true,
+            Task::MaskedLm => builder.has("masked_lm.bias"),
+            Task::SequenceClassification | Task::TokenClassification => {
+                Task::of(path)? == task && folder.config.labels == config.labels
+            }
+        };
+        let head = if is_known { &builder } else { &fresh };
+        Ok(folder.with_unused(Bert::with_head(&builder, head, config, task)?))
+    }
+
+    /// Writes the weights to a file as a folder has them, beside the old one.
+    pub fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {
+        NAMES.stage(path, backend, self.parameters(), self.task() != Task::Hidden)
+    }
+
+    /// The weights in a file that [`Bert::stage_weights`] wrote, in the order of the parameters.
+    pub fn read_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Vec<Tensor>, Error> {
+        let file = NAMES.read(Checkpoint::open(path)?)?.checkpoint;
+        let parameters = self.parameters().iter();
+        parameters
+            .map(|parameter| file.tensor(backend, parameter.name(), parameter.value().shape()))
+            .collect()
     }
 
     /// Writes a model folder as transformers reads it; each file is replaced at once or not at all.
     pub fn save(&self, backend: &dyn Backend, folder: &Path) -> Result<(), Error> {
         std::fs::create_dir_all(folder).map_err(|source| Error::File { path: folder.to_owned(), source })?;
         // Both are on the disk before either takes its place: what is left to fail between them is a rename.
-        let prefixed = self.task() != Task::Hidden;
-        let weights = NAMES.stage(&folder.join(WEIGHTS), backend, self.parameters(), prefixed)?;
+        let weights = self.stage_weights(backend, &folder.join(WEIGHTS))?;
         let config = self.config().stage(folder, self.task())?;
         weights.commit()?;
         config.commit()

@@ -94,12 +94,19 @@ impl Bert {
     /// The cross-entropy of a batch, the mean over its labels: a label for each text where texts are classified, and else for each
     /// token. A negative label leaves its text or token out.
     pub fn loss(&self, tape: &Tape, batch: &Batch, labels: &[i32]) -> Result<Var, Error> {
-        self.partial_loss(tape, batch, labels, labels.iter().filter(|label| **label >= 0).count())
+        self.partial_loss(tape, batch, labels, 0.0, labels.iter().filter(|label| **label >= 0).count())
     }
 
     /// What a batch adds to the mean over the `of` labels of several batches: their gradients add up to the one that a single
-    /// batch of all of them would have.
-    pub fn partial_loss(&self, tape: &Tape, batch: &Batch, labels: &[i32], of: usize) -> Result<Var, Error> {
+    /// batch of all of them would have. `smoothing` is ε of label smoothing.
+    pub fn partial_loss(
+        &self,
+        tape: &Tape,
+        batch: &Batch,
+        labels: &[i32],
+        smoothing: f32,
+        of: usize,
+    ) -> Result<Var, Error> {
         if self.task == Task::SequenceClassification && self.config.problem() != Problem::SingleLabel {
             let problem = "only single_label_classification, with two classes at least, can be learned";
             return Err(Error::config("problem_type", problem));
@@ -116,11 +123,11 @@ impl Bert {
                 };
                 let hidden = tape.embedding(&hidden, &rows(|row, _| row as i32), 1.0, None);
                 let transformed = masked.transform(tape, &hidden);
-                Ok(masked.head.partial_loss(tape, &transformed, &rows(|_, label| label), 0.0, of))
+                Ok(masked.head.partial_loss(tape, &transformed, &rows(|_, label| label), smoothing, of))
             }
             Output::Classes(head) => {
                 let features = self.features(tape, &hidden, &batch.sequences)?;
-                Ok(head.partial_loss(tape, &features, &tape.backend().upload_i32(labels), 0.0, of))
+                Ok(head.partial_loss(tape, &features, &tape.backend().upload_i32(labels), smoothing, of))
             }
         }
     }

@@ -146,6 +146,20 @@ impl Transformer {
         folder.load(Builder::checkpoint(backend, &folder.checkpoint))
     }
 
+    /// [`Transformer::load`] of a model that is to learn more, with its own dropout where none is given.
+    pub fn load_to_learn(
+        backend: &Arc<dyn Backend>,
+        folder: &Path,
+        dropout: Option<f32>,
+        attention_dropout: Option<f32>,
+    ) -> Result<Transformer, Error> {
+        let mut folder = Folder::open(folder)?;
+        let config = &mut folder.config;
+        config.dropout = dropout.unwrap_or(config.dropout);
+        config.attention_dropout = attention_dropout.unwrap_or(config.attention_dropout);
+        folder.load(Builder::checkpoint(backend, &folder.checkpoint))
+    }
+
     /// Reads a model folder to decode with, not to be trained or saved: the weights of products are as the backend multiplies with
     /// them.
     pub fn load_packed(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Transformer, Error> {

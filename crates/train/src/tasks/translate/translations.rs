@@ -1,6 +1,6 @@
 //! Validation by translating: BLEU, chrF, and a few translations to look at.
 
-use super::Judgement;
+use crate::tasks::Judgement;
 use crate::{Error, Sample};
 use attentive_generate::{Generator, Options, TransformerSteps};
 use attentive_model::families::transformer::Transformer;

@@ -1,11 +1,8 @@
-//! A run's folder is a model folder: what Hugging Face's `MarianMTModel` looks for in it.
+//! A run's folder is a model folder: the best weights so far are in it.
 
 use crate::Error;
 use crate::checkpoints::exists;
-use attentive_generate::{MaxLength, Options};
 use attentive_model::checkpoint::Staged;
-use attentive_model::families::transformer::TransformerConfig;
-use serde_json::json;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -17,34 +14,6 @@ pub(crate) fn weights(folder: &Path) -> PathBuf {
 /// Whether there are weights in a folder.
 pub(crate) fn is_model(folder: &Path) -> Result<bool, Error> {
     exists(&weights(folder))
-}
-
-/// Writes what says how to load the model and how to generate with it: as [`Options::default`] does. transformers knows no length
-/// that follows from the source and would write 20 tokens without `max_length`, so it gets all positions.
-/// `multi_sentence_share` is the share of training lines that have several sentences.
-pub(crate) fn write_configs(
-    folder: &Path,
-    config: &TransformerConfig,
-    multi_sentence_share: f64,
-) -> Result<(), Error> {
-    let usual = Options::default();
-    let beyond_source = match usual.max_length {
-        MaxLength::SourceAnd(more) => Some(more),
-        MaxLength::Tokens(_) => None,
-    };
-    let generation = json!({
-        "attentive_max_tokens_beyond_source": beyond_source,
-        "bad_words_ids": config.pad.map(|pad| [[pad]]),
-        "decoder_start_token_id": config.start,
-        "eos_token_id": config.eos,
-        "forced_eos_token_id": config.eos,
-        "max_length": config.max_positions,
-        "num_beams": usual.beam,
-        "pad_token_id": config.pad,
-    });
-    let text = format!("{generation:#}\n");
-    Staged::new(&folder.join("generation_config.json"), text.as_bytes())?.commit()?;
-    Ok(config.stage_with_share(folder, multi_sentence_share)?.commit()?)
 }
 
 /// Lets the weights in `file` be those of the folder: a second name for the same file, where the system has

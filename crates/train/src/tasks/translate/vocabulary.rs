@@ -29,7 +29,7 @@ pub struct Vocabulary {
 impl Vocabulary {
     /// Loads the tokenizer of the settings, or trains one.
     pub(crate) fn make(settings: &Settings, corpus: &Corpus) -> Result<Vocabulary, Error> {
-        match &settings.tokenizer {
+        match settings.tokenizer.as_ref().or(settings.from.as_ref()) {
             Some(path) => Vocabulary::new(Tokenizer::load(path)?),
             None => Vocabulary::new(train(settings, corpus)?),
         }
@@ -97,6 +97,17 @@ impl Vocabulary {
         self.tokenizer.merges()
     }
 
+    /// Refuses a model that has no vector for some token, or ends texts with another one.
+    pub(crate) fn check_fits(&self, config: &TransformerConfig, folder: &Path) -> Result<(), Error> {
+        let [source, target] = [Side::Source, Side::Target].map(|side| self.tokenizer.vocabulary_size(side));
+        let fits = source <= config.vocab_size && target <= config.target_vocabulary();
+        if fits && config.eos == self.eos as usize {
+            return Ok(());
+        }
+        let problem = format!("the tokenizer of {} belongs to another model", folder.display());
+        Err(Error::setting("from", problem))
+    }
+
     /// Puts the special tokens into a configuration.
     pub(crate) fn apply(&self, config: TransformerConfig) -> TransformerConfig {
         TransformerConfig { pad: Some(self.pad), start: self.pad, eos: self.eos as usize, ..config }
@@ -107,6 +118,7 @@ fn train(settings: &Settings, corpus: &Corpus) -> Result<Tokenizer, Error> {
     let kind = match settings.tokenizer_kind {
         TokenizerKind::Bpe => Kind::Bpe,
         TokenizerKind::Unigram => Kind::Unigram,
+        TokenizerKind::WordPiece => Kind::WordPiece,
     };
     let mut trainer = Trainer::new(kind, settings.vocab_size).character_coverage(settings.character_coverage);
     for numbers in sample(corpus).chunks(CHUNK) {

@@ -1,4 +1,5 @@
-//! The rule by which open settings are chosen, once, before the first step.
+//! The rule by which open settings are chosen, once, before the first step. Of a translator it is this; `bert` has what differs for
+//! the other tasks.
 //!
 //! ```text
 //! hold_out        2 % of the pairs, 50 to 1,000, at most a tenth; none with files to validate on
@@ -23,7 +24,9 @@
 //! For Multi30k (29,000 pairs) and half an hour that is nearly the recipe in `recipes/`; for millions of pairs and
 //! hours it is the paper's base model. Tokens of a corpus are estimated as a quarter of its bytes.
 
-use super::{Draft, Measure, PATIENCE, Settings};
+mod bert;
+
+use super::{Draft, Measure, PATIENCE, Settings, TaskKind};
 use crate::Error;
 use crate::schedule::Schedule;
 use std::fmt;
@@ -31,14 +34,16 @@ use std::fmt;
 /// What is known about a corpus before it has tokens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Facts {
-    /// All pairs, those that will be held out included.
-    pub pairs: usize,
+    /// All pairs or other examples, those that will be held out included.
+    pub examples: usize,
     /// Bytes of all files.
     pub bytes: u64,
     /// Different characters.
     pub characters: usize,
-    /// Pairs in files to validate on.
-    pub validation_pairs: usize,
+    /// Examples in files to validate on.
+    pub validation: usize,
+    /// The width of the model to go on from, if there is one.
+    pub d_model: Option<usize>,
 }
 
 /// How fast steps are made.
@@ -79,6 +84,8 @@ const ENOUGH_EPOCHS: f64 = 40.0;
 const ENOUGH_STEPS: f64 = 4000.0;
 /// Below so many minutes a run validates less often.
 const SHORT: f64 = 10.0;
+/// The highest learning rate of a translator that was trained before.
+const FURTHER: f64 = 1e-4;
 /// Minutes from which on a base model has enough time.
 const LONG: f64 = 120.0;
 
@@ -90,7 +97,7 @@ impl Facts {
 
     /// Pairs that are held out.
     fn held_out(&self) -> usize {
-        if self.validation_pairs > 0 { 0 } else { (self.pairs / 50).clamp(50, 1000).min(self.pairs / 10) }
+        if self.validation > 0 { 0 } else { (self.examples / 50).clamp(50, 1000).min(self.examples / 10) }
     }
 
     fn vocabulary(&self) -> usize {
@@ -105,15 +112,15 @@ impl Draft {
     /// Chooses what follows from the size of the corpus: it is needed to make a tokenizer and to time a step.
     pub(crate) fn choose_sizes(&mut self, facts: &Facts) -> Vec<Choice> {
         let mut choices = Choices::default();
-        let (pairs, tokens) = (facts.pairs, facts.tokens());
+        let (all, tokens) = (facts.examples, facts.tokens());
         let corpus = format!("the corpus has about {} tokens", rough(tokens));
-        if self.is_open("hold_out") && facts.validation_pairs == 0 {
-            let held = facts.held_out();
+        if self.is_open("hold_out") && facts.validation == 0 {
+            let (held, examples) = (facts.held_out(), self.settings.task.examples());
             self.settings.hold_out = held;
             let reason = match held {
-                0 => format!("{pairs} pairs are too few to hold any out for validation"),
+                0 => format!("{all} {examples} are too few to hold any out for validation"),
                 _ => format!(
-                    "there are no validation files, so this many of {pairs} pairs are held out for validation"
+                    "there are no validation files, so this many of {all} {examples} are held out for validation"
                 ),
             };
             choices.add("hold_out", held, reason);
@@ -122,8 +129,11 @@ impl Draft {
             self.settings.vocab_size = facts.vocabulary();
             choices.add("vocab_size", self.settings.vocab_size, corpus.clone());
         }
-        if self.is_open("preset") {
-            let (preset, reason) = preset(tokens, self.settings.minutes, &corpus);
+        if self.is_open("preset") && self.settings.from.is_none() {
+            let (preset, reason) = match self.settings.task {
+                TaskKind::Translate => preset(tokens, self.settings.minutes, &corpus),
+                _ => bert::preset(tokens, &corpus),
+            };
             self.settings.preset = preset.to_owned();
             choices.add("preset", preset, reason);
         }
@@ -150,7 +160,8 @@ impl Draft {
 
     /// The next smaller model, where time may ask for it.
     fn smaller(&self) -> Option<&'static str> {
-        self.settings.minutes.filter(|_| self.is_open("preset"))?;
+        let is_fixed = self.settings.task != TaskKind::Translate || self.settings.from.is_some();
+        self.settings.minutes.filter(|_| self.is_open("preset") && !is_fixed)?;
         match &*self.settings.preset {
             "base" => Some("small"),
             "small" => Some("tiny"),
@@ -184,7 +195,8 @@ impl Draft {
 
     /// Whether the size of the vocabulary is to be chosen.
     pub(crate) fn chooses_vocabulary(&self) -> bool {
-        self.is_open("vocab_size") && self.settings.tokenizer.is_none()
+        let has_one = self.settings.tokenizer.is_some() || self.settings.from.is_some();
+        self.is_open("vocab_size") && !has_one
     }
 
     /// Whether choices are left that need to know how fast steps are made.
@@ -202,6 +214,9 @@ impl Draft {
 
     /// Chooses the course of the run, and refuses what came of it if it cannot be.
     pub(crate) fn choose_course(&mut self, facts: &Facts, pace: Option<&Pace>) -> Result<Vec<Choice>, Error> {
+        if self.settings.task != TaskKind::Translate {
+            return self.choose_course_of_bert(facts, pace);
+        }
         let mut choices = Choices::default();
         if let Some(pace) = pace {
             let planned = self.settings.planned(pace);
@@ -250,7 +265,8 @@ impl Draft {
         }
         if self.is_open("learning_rate") {
             let d_model = self.settings.model(self.settings.vocab_size)?.d_model;
-            let peak = peak(d_model);
+            let is_trained = self.settings.from.is_some();
+            let peak = if is_trained { FURTHER } else { peak(d_model) };
             let rate = match self.settings.schedule {
                 Schedule::Paper => {
                     // The factor with which the paper's curve has this peak, if it would be higher.
@@ -260,7 +276,12 @@ impl Draft {
                 _ => peak,
             };
             self.settings.learning_rate = Some(rate);
-            choices.add("learning_rate", rate, format!("for a model of width {d_model}"));
+            let reason = if is_trained {
+                "for a trained model".to_owned()
+            } else {
+                format!("for a model of width {d_model}")
+            };
+            choices.add("learning_rate", rate, reason);
         }
         if self.is_open("ema") {
             self.settings.ema = 0.999;
@@ -270,7 +291,7 @@ impl Draft {
     }
 
     fn choose_dropout(&mut self, planned: Option<u64>, facts: &Facts, pace: &Pace, choices: &mut Choices) {
-        if !self.is_open("dropout") {
+        if !self.is_open("dropout") || self.settings.from.is_some() {
             return;
         }
         let by_size = match facts.tokens() {
@@ -326,7 +347,7 @@ impl Draft {
         if !self.settings.validates() {
             return;
         }
-        let there = facts.validation_pairs.max(self.settings.hold_out).max(1);
+        let there = facts.validation.max(self.settings.hold_out).max(1);
         if self.is_open("validate_lines") {
             let minutes = self.settings.minutes.unwrap_or(f64::INFINITY);
             let lines = (33.0 * minutes).clamp(100.0, 1000.0) as usize;
@@ -427,7 +448,7 @@ mod tests {
 
     /// English and German captions: so many bytes for each pair.
     fn captions(pairs: usize) -> Facts {
-        Facts { pairs, bytes: 135 * pairs as u64, characters: 90, validation_pairs: 0 }
+        Facts { examples: pairs, bytes: 135 * pairs as u64, characters: 90, validation: 0, d_model: None }
     }
 
     /// Settings chosen for a corpus when this was said, on a machine that learns from so many tokens a second.
@@ -479,7 +500,7 @@ mod tests {
         let few = "there are no more validation pairs".to_owned();
         assert_eq!(lines("minutes = 3", &captions(3000)), (60, few.clone()));
         let files = "minutes = 3\nvalid_source = [\"c\"]\nvalid_target = [\"d\"]";
-        assert_eq!(lines(files, &Facts { validation_pairs: 100, ..captions(3000) }), (100, few));
+        assert_eq!(lines(files, &Facts { validation: 100, ..captions(3000) }), (100, few));
         let many = "this many of 1000 validation pairs keep validation short".to_owned();
         assert_eq!(lines("minutes = 5", &captions(900_000)), (165, many));
     }
@@ -538,7 +559,7 @@ mod tests {
 
     #[test]
     fn a_handful_of_pairs_can_be_learned_too() {
-        let facts = Facts { pairs: 4, bytes: 100, characters: 20, validation_pairs: 0 };
+        let facts = Facts { examples: 4, bytes: 100, characters: 20, validation: 0, d_model: None };
         let (settings, _) = chosen("steps = 10", &facts, 30_000.0);
         assert_eq!((settings.preset.as_str(), settings.vocab_size, settings.hold_out), ("tiny", 90, 0));
         assert_eq!((settings.warmup, settings.validate_every), (2, 1));

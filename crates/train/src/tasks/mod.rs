@@ -1,0 +1,132 @@
+//! What can be learned: a file for each task.
+//!
+//! | task | learns from | model | is judged by |
+//! |---|---|---|---|
+//! | `translate` | pairs of sentences | the original Transformer | loss, BLEU, chrF |
+//! | `classify` | texts, or pairs of texts, with a label | BERT | loss, accuracy, F1 |
+//! | `tag` | sentences with a tag for each word | BERT | loss, accuracy, F1 of spans |
+//! | `mlm` | texts | BERT | loss |
+//!
+//! A run meets a task twice. A [`Material`] is what it reads from the disk: examples, and the tokenizer for them. A [`Task`] is the
+//! model that learns from them, with its loss and its judge. All else about a run (steps, checkpoints, limits, logs) is the same
+//! whatever is learned.
+
+mod bert;
+mod classify;
+mod held;
+mod labelled;
+mod masked_lm;
+mod tag;
+mod translate;
+
+pub use translate::{Translate, Vocabulary};
+
+use crate::corpus::{ExampleBatch, Examples};
+use crate::settings::{Draft, Facts, Settings, TaskKind};
+use crate::{Error, Sample};
+use attentive_model::checkpoint::Staged;
+use attentive_tensor::{Backend, Parameter, Tape, Tensor, Var};
+use std::fmt::Debug;
+use std::path::Path;
+use std::sync::Arc;
+
+/// A model that learns, and what it is judged by.
+pub trait Task: Debug {
+    /// Everything that is learned.
+    fn parameters(&self) -> &[Parameter];
+
+    /// The width of the model, which the paper's schedule asks for.
+    fn d_model(&self) -> usize;
+
+    /// What a batch adds to the mean loss over the `of` answers of several batches. `smoothing` is ε of label smoothing.
+    fn partial_loss(
+        &self,
+        tape: &Tape,
+        batch: &ExampleBatch,
+        smoothing: f32,
+        of: usize,
+    ) -> Result<Var, Error>;
+
+    /// How many examples it is judged by.
+    fn held(&self) -> usize;
+
+    /// How good the model is as it is now; none where there is nothing to judge it by.
+    fn judge(&self, backend: &Arc<dyn Backend>) -> Result<Option<Judgement>, Error>;
+
+    /// Writes the weights to a file as a model folder has them, beside the old one.
+    fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error>;
+
+    /// The weights in such a file, in the order of the parameters.
+    fn read_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Vec<Tensor>, Error>;
+}
+
+/// How good a model is.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Judgement {
+    /// The mean loss of an answer, without label smoothing.
+    pub loss: f64,
+    /// BLEU of its translations, as sacreBLEU has it, if they were scored.
+    pub bleu: Option<f64>,
+    /// chrF of its translations.
+    pub chrf: Option<f64>,
+    /// The share of labels that are right, in per cent.
+    pub accuracy: Option<f64>,
+    /// F1 in per cent: of spans as seqeval counts it, or the mean over the classes of texts.
+    pub f1: Option<f64>,
+    /// Some translations.
+    pub samples: Vec<Sample>,
+}
+
+/// What a task learns from, before there is a model.
+pub(crate) trait Material {
+    /// How much there is.
+    fn facts(&self, draft: &Draft) -> Result<Facts, Error>;
+
+    /// Holds out examples to judge by, if the settings say so.
+    fn hold_out(&mut self, settings: &Settings) -> Result<(), Error>;
+
+    /// Reads or trains the tokenizer that the settings ask for.
+    fn make_tokens(&mut self, settings: &Settings) -> Result<(), Error>;
+
+    /// Writes the tokenizer into a folder.
+    fn save_tokens(&self, folder: &Path) -> Result<(), Error>;
+
+    /// Reads the tokenizer of the run in a folder.
+    fn load_tokens(&mut self, folder: &Path) -> Result<(), Error>;
+
+    /// How many tokens a model needs.
+    fn vocabulary(&self) -> usize;
+
+    /// The examples as tokens, and what a person should know about them.
+    fn examples(&self, settings: &Settings) -> Result<(Arc<dyn Examples>, Vec<String>), Error>;
+
+    /// The model that is to learn.
+    fn task(
+        &self,
+        backend: &Arc<dyn Backend>,
+        settings: &Settings,
+        start: Start<'_>,
+    ) -> Result<Box<dyn Task>, Error>;
+}
+
+/// Where a model comes from.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Start<'a> {
+    /// Steps are timed with it, and it is thrown away.
+    Trial,
+    /// A run begins in a folder, which gets the files that describe the model.
+    First(&'a Path),
+    /// The run in a folder goes on: its weights will be read from a checkpoint.
+    Again(&'a Path),
+}
+
+/// Reads what the task of the settings learns from. Compressed files are unpacked into the run's folder.
+pub(crate) fn read(settings: &Settings, folder: &Path) -> Result<Box<dyn Material>, Error> {
+    let cache = folder.join("corpus");
+    Ok(match settings.task {
+        TaskKind::Translate => Box::new(translate::Pairs::read(settings, &cache)?),
+        TaskKind::Classify => Box::new(labelled::Material::<classify::Texts>::read(settings, &cache)?),
+        TaskKind::Tag => Box::new(labelled::Material::<tag::Sentences>::read(settings, &cache)?),
+        TaskKind::Mlm => Box::new(masked_lm::Lines::read(settings, &cache)?),
+    })
+}
