@@ -7,8 +7,9 @@ use crate::tasks::Judgement;
 use crate::{Error, Event};
 
 impl Measure {
-    /// What a validation scored: higher is better.
-    fn score(self, metric: &ValidationMetric) -> f64 {
+    /// What a validation scored: higher is better. Of the same score, the lower loss is better: few labels are right or wrong alike
+    /// long before a model has learned enough.
+    fn score(self, metric: &ValidationMetric) -> (f64, f64) {
         let score = match self {
             Measure::Loss => Some(-metric.loss),
             Measure::Bleu => metric.bleu,
@@ -16,7 +17,8 @@ impl Measure {
             Measure::Accuracy => metric.accuracy,
             Measure::F1 => metric.f1,
         };
-        score.filter(|score| !score.is_nan()).unwrap_or(f64::NEG_INFINITY)
+        let higher = |score: Option<f64>| score.filter(|score| !score.is_nan()).unwrap_or(f64::NEG_INFINITY);
+        (higher(score), higher(Some(-metric.loss)))
     }
 }
 

@@ -16,9 +16,9 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A BERT that learns.
+/// A BERT that learns, whatever its head.
 #[derive(Debug)]
-pub(super) struct Learning {
+pub struct LearningBert {
     model: Bert,
     held: Option<(Held, Box<dyn Judge>)>,
 }
@@ -29,14 +29,19 @@ pub(super) trait Judge: Debug {
     fn judge(&self, judgement: Judgement) -> Result<Judgement, Error>;
 }
 
-impl Learning {
-    /// A model, and what it is judged by.
-    pub(super) fn new(model: Bert, held: Option<(Held, Box<dyn Judge>)>) -> Learning {
-        Learning { model, held }
+impl LearningBert {
+    /// A model that nothing judges.
+    pub fn new(model: Bert) -> LearningBert {
+        LearningBert { model, held: None }
+    }
+
+    /// The same with examples that are held out, and with who scores the answers to them.
+    pub(super) fn judged_by(self, held: Option<(Held, Box<dyn Judge>)>) -> LearningBert {
+        LearningBert { held, ..self }
     }
 }
 
-impl Task for Learning {
+impl Task for LearningBert {
     fn parameters(&self) -> &[Parameter] {
         self.model.parameters()
     }

@@ -1,6 +1,6 @@
 //! Texts with labels and sentences with tags: read whole, encoded once.
 
-use super::bert::{self, Judge, Learning};
+use super::bert::{self, Judge, LearningBert};
 use super::held::Held;
 use super::{Start, Task};
 use crate::Error;
@@ -190,7 +190,7 @@ impl<K: Kind> super::Material for Material<K> {
             }
             _ => None,
         };
-        Ok(Box::new(Learning::new(model, held)))
+        Ok(Box::new(LearningBert::new(model).judged_by(held)))
     }
 }
 

@@ -3,7 +3,7 @@
 //! Of the tokens that are chosen, 80 % become the mask, 10 % another token, and 10 % stay: the model must have an idea of every
 //! token. Each epoch chooses anew. Of a line that is longer than the model reads, each epoch takes another piece.
 
-use super::bert::{self, Judge, Learning};
+use super::bert::{self, Judge, LearningBert};
 use super::held::Held;
 use super::{Judgement, Start, Task};
 use crate::Error;
@@ -142,7 +142,7 @@ impl super::Material for Lines {
             }
             _ => None,
         };
-        Ok(Box::new(Learning::new(model, held)))
+        Ok(Box::new(LearningBert::new(model).judged_by(held)))
     }
 }
 

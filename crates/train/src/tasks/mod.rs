@@ -19,6 +19,7 @@ mod masked_lm;
 mod tag;
 mod translate;
 
+pub use bert::LearningBert;
 pub use translate::{Translate, Vocabulary};
 
 use crate::corpus::{ExampleBatch, Examples};

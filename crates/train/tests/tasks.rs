@@ -1,0 +1,252 @@
+//! The tasks of BERT: losses as transformers has them, runs that go on to the same bits, and mistakes in one sentence.
+
+mod common;
+
+use attentive_model::families::bert::{Bert, BertConfig, Task};
+use attentive_tasks::{Classifier, MaskFiller, Tagger};
+use attentive_tensor::{Backend, CpuBackend, Form};
+use attentive_text::tokenizer::Input;
+use attentive_train::corpus::{Example, ExampleBatch};
+use attentive_train::settings::TaskKind;
+use attentive_train::tasks::LearningBert;
+use attentive_train::{Draft, Event, Learner, Reason, Run, Settings};
+use common::Scratch;
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use toml::Table;
+
+fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden").join(name)
+}
+
+fn backend() -> Arc<dyn Backend> {
+    CpuBackend::from_env().unwrap().shared()
+}
+
+/// A batch of the golden file.
+fn batch(value: &Value) -> ExampleBatch {
+    let list = |value: &Value| -> Vec<i32> {
+        value.as_array().unwrap().iter().map(|number| number.as_i64().unwrap() as i32).collect()
+    };
+    let texts = value["texts"].as_array().unwrap().iter().map(list);
+    let example = |(source, labels): (Vec<i32>, &Value)| Example {
+        types: vec![0; source.len()],
+        labels: if labels.is_array() { list(labels) } else { vec![labels.as_i64().unwrap() as i32] },
+        source,
+        ..Example::default()
+    };
+    ExampleBatch { examples: texts.zip(value["labels"].as_array().unwrap()).map(example).collect() }
+}
+
+#[test]
+fn fifty_losses_are_those_of_transformers() {
+    let answers: Value = serde_json::from_slice(&std::fs::read(golden("bert_losses.json")).unwrap()).unwrap();
+    let backend = backend();
+    for (case, task) in [
+        ("sequence", Task::SequenceClassification),
+        ("token", Task::TokenClassification),
+        ("masked", Task::MaskedLm),
+    ] {
+        let folder = golden("bert").join(case);
+        let config = BertConfig {
+            dropout: 0.0,
+            attention_dropout: 0.0,
+            classifier_dropout: Some(0.0),
+            ..BertConfig::load(&folder).unwrap()
+        };
+        let model = Bert::load_to_learn(&backend, &folder, &config, task, 1).unwrap();
+        let settings = Settings::of(TaskKind::Classify);
+        let mut learner = Learner::new(&backend, Box::new(LearningBert::new(model)), &settings);
+        let batches: Vec<ExampleBatch> =
+            answers[case]["batches"].as_array().unwrap().iter().map(batch).collect();
+        let expected = answers[case]["losses"].as_array().unwrap();
+        assert_eq!(expected.len(), 50);
+        for (step, expected) in (1..).zip(expected) {
+            let batch = &batches[step as usize % batches.len()];
+            let rate = 1e-3 * f64::min(step as f64 / 10.0, (50 - step) as f64 / 40.0);
+            learner.step(&settings, step, rate, std::slice::from_ref(batch), false).unwrap();
+            let loss = learner.take_loss() / batch.answers() as f64;
+            let expected = expected.as_f64().unwrap();
+            assert!((loss - expected).abs() < 1e-4, "{case}, step {step}: {loss}, not {expected}");
+        }
+    }
+}
+
+/// Files of which something can be learned in a second: names are capital letters, and what is good has a `b`.
+fn write_files(scratch: &Scratch) {
+    let words = ["ab", "cad", "dab", "bad", "ace", "fed", "cafe", "egg"];
+    let names = ["Ada", "Bob", "Cleo"];
+    for (part, range) in [("train", 0..240usize), ("valid", 240..280)] {
+        let (mut texts, mut tags, mut lines) = (String::new(), String::new(), String::new());
+        for i in range {
+            let chosen: Vec<&str> = (0..2 + i % 4).map(|k| words[(i * 7 + k * 3) % 8]).collect();
+            let is_good = chosen.iter().any(|word| word.contains('b'));
+            texts += &format!("{}\t{}\n", if is_good { "good" } else { "poor" }, chosen.join(" "));
+            let name = names[i % 3];
+            tags += &format!("{} O\n{name} B-PER\n{name} I-PER\n{} O\n\n", chosen[0], chosen[1]);
+            lines += &format!("{} {name} {name}\n", chosen.join(" "));
+        }
+        scratch.write(&format!("{part}.tsv"), texts);
+        scratch.write(&format!("{part}.conll"), tags);
+        scratch.write(&format!("{part}.txt"), lines);
+    }
+}
+
+/// Settings of a small model for a task.
+fn settings(scratch: &Scratch, task: &str, more: &str) -> Draft {
+    let ending = match task {
+        "classify" => "tsv",
+        "tag" => "conll",
+        _ => "txt",
+    };
+    let file = |part: &str| scratch.path(&format!("{part}.{ending}")).display().to_string();
+    let usual = format!(
+        "task = \"{task}\"\nsource = [\"{}\"]\nvalid_source = [\"{}\"]\nvocab_size = 60\npreset = \"tiny\"\nd_model = 32\n\
+         heads = 2\nd_ff = 48\nencoder_layers = 1\nlearning_rate = 0.01\nsteps = 60\nvalidate_every = 15\nthreads = 1\n",
+        file("train"),
+        file("valid")
+    );
+    let more: Table = more.parse().unwrap();
+    Draft::merge(usual.parse().unwrap(), more).unwrap()
+}
+
+/// Trains until a step, or to the end.
+fn train(run: &mut Run, until: Option<u64>) -> (Reason, Vec<Event>) {
+    let (stop, mut events) = (AtomicBool::new(false), Vec::new());
+    let outcome = run.train(&stop, &mut |event| {
+        if matches!(event, Event::Progress(progress) if Some(progress.step) == until) {
+            stop.store(true, Ordering::Relaxed);
+        }
+        events.push(event.clone());
+    });
+    (outcome.unwrap().reason, events)
+}
+
+#[test]
+fn every_task_learns_and_goes_on_to_the_same_bits_with_any_number_of_threads() {
+    for task in ["classify", "tag", "mlm"] {
+        let scratch = Scratch::new(&format!("task-{task}"));
+        write_files(&scratch);
+        let [whole, broken] = ["whole", "broken"].map(|name| scratch.path(name));
+        // Averages and several batches a step go the same way.
+        let more = if task == "classify" { "ema = 0.9\naccumulate = 2" } else { "" };
+        let mut run = Run::begin(&whole, settings(&scratch, task, more), &mut |_| {}).unwrap();
+        let (reason, events) = train(&mut run, None);
+        assert_eq!(reason, Reason::Steps);
+        let validations: Vec<_> = events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Validation(metric, _) => Some(metric),
+                _ => None,
+            })
+            .collect();
+        let (first, last) = (validations[0], validations[validations.len() - 1]);
+        assert!(last.loss < first.loss, "{task}: {validations:?}");
+        match task {
+            "mlm" => assert_eq!((last.accuracy, last.f1), (None, None)),
+            _ => assert!(last.accuracy.unwrap() > 90.0 && last.f1.unwrap() > 90.0, "{last:?}"),
+        }
+
+        let mut run = Run::begin(&broken, settings(&scratch, task, more), &mut |_| {}).unwrap();
+        train(&mut run, Some(7));
+        drop(run);
+        let threads = format!("{more}\nthreads = 2");
+        for until in [Some(40), None] {
+            let mut run = Run::resume(&broken, settings_of(&broken, &threads), &mut |_| {}).unwrap();
+            train(&mut run, until);
+        }
+        let read = |folder: &Path, name: &str| std::fs::read(folder.join(name)).unwrap();
+        for name in ["model.safetensors", "config.json", "checkpoints/step-00000060.safetensors"] {
+            assert!(read(&whole, name) == read(&broken, name), "{task}: {name} differs");
+        }
+    }
+}
+
+/// The settings of a run that goes on.
+fn settings_of(folder: &Path, more: &str) -> Draft {
+    let file: Table = std::fs::read_to_string(folder.join("train.toml")).unwrap().parse().unwrap();
+    Draft::merge(file, more.parse().unwrap()).unwrap()
+}
+
+#[test]
+fn what_was_learned_answers_as_a_folder_and_can_be_learned_from() {
+    let scratch = Scratch::new("task-answers");
+    write_files(&scratch);
+    let begin = |task: &str, more: &str| {
+        let folder = scratch.path(task);
+        let mut run = Run::begin(&folder, settings(&scratch, task, more), &mut |_| {}).unwrap();
+        train(&mut run, None);
+        folder
+    };
+    let classifier = Classifier::open(&backend(), &begin("classify", "average = 2"), Form::Precise).unwrap();
+    let (_, found) = classifier.classify(&[Input::Text("ab bad"), Input::Text("cafe cad ace egg")]).unwrap();
+    let labels: Vec<&str> = found.iter().map(|one| &*one.scores[0].0).collect();
+    assert_eq!(labels, ["good", "poor"]);
+    let tagger = Tagger::open(&backend(), &begin("tag", ""), Form::Precise).unwrap();
+    let (_, found) = tagger.tag(&["cad Cleo Cleo egg"]).unwrap();
+    assert_eq!(
+        found[0].entities.iter().map(|one| (&*one.label, one.bytes.clone())).collect::<Vec<_>>(),
+        [("PER", 4..13)]
+    );
+    let filler = MaskFiller::open(&backend(), &begin("mlm", "steps = 300"), Form::Precise).unwrap();
+    let (_, found) = filler.fill(&["cafe cad [MASK] egg Bob Bob"], 1).unwrap();
+    assert_eq!(found[0][0][0].word, "ace");
+
+    // A masked model learns to classify: its sizes and tokens are its own, and a model of the same labels keeps its head.
+    let from = |folder: &str, out: &str| {
+        let said = format!(
+            "task = \"classify\"\nfrom = {:?}\nsource = [{:?}]\nvalid_source = [{:?}]\nlearning_rate = 0.01\nsteps = 80\nlog_every = 2\n",
+            scratch.path(folder),
+            scratch.path("train.tsv"),
+            scratch.path("valid.tsv")
+        );
+        let draft = Draft::merge(said.parse().unwrap(), Table::new()).unwrap();
+        let mut run = Run::begin(&scratch.path(out), draft, &mut |_| {}).unwrap();
+        let (_, events) = train(&mut run, None);
+        let last = events.iter().rev().find_map(|event| match event {
+            Event::Validation(metric, _) => metric.accuracy,
+            _ => None,
+        });
+        let first = events.iter().find_map(|event| match event {
+            Event::Step(metric) => Some(metric.loss),
+            _ => None,
+        });
+        (first.unwrap(), last.unwrap())
+    };
+    let (first, accuracy) = from("mlm", "further");
+    assert!(first > 0.4 && accuracy > 90.0, "{first} {accuracy}");
+    let (first, accuracy) = from("classify", "again");
+    assert!(first < 0.2 && accuracy > 90.0, "{first} {accuracy}");
+}
+
+#[test]
+fn mistakes_are_told_in_a_sentence_that_names_the_place() {
+    let scratch = Scratch::new("task-mistakes");
+    write_files(&scratch);
+    let refused = |task: &str, more: &str| {
+        let run = Run::begin(&scratch.path("run"), settings(&scratch, task, more), &mut |_| {});
+        assert!(!scratch.path("run").exists(), "{task} {more}");
+        run.err().unwrap().to_string()
+    };
+    let file = |name: &str, text: &str| format!("{:?}", scratch.write(name, text));
+    let wrong = file("wrong.conll", "a O\nb\n\n");
+    let message = refused("tag", &format!("source = [{wrong}]"));
+    assert!(message.contains("wrong.conll") && message.contains("line 2"), "{message}");
+    let unseen = file("unseen.tsv", "good\tab\nodd\tcad\n");
+    let message = refused("classify", &format!("valid_source = [{unseen}]"));
+    assert!(
+        message.contains("unseen.tsv") && message.contains("line 2") && message.contains("`odd`"),
+        "{message}"
+    );
+    let same = file("same.tsv", "good\tab\ngood\tcad\n");
+    let message = refused("classify", &format!("source = [{same}]\nvalid_source = []\nhold_out = 0"));
+    assert!(message.contains("same label"), "{message}");
+    let message = refused("classify", "early_stopping = \"bleu\"");
+    assert!(message.contains("early_stopping") && message.contains("loss, accuracy, f1"), "{message}");
+    let message = refused("classify", "target = [\"x\"]");
+    assert!(message.starts_with("target"), "{message}");
+    let missing = format!("{:?}", scratch.path("none"));
+    assert!(refused("mlm", &format!("from = {missing}")).contains("d_model"));
+}
