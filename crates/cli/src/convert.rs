@@ -3,9 +3,12 @@
 use crate::error::Error;
 use crate::output;
 use attentive_generate::tokenizer_of;
+use attentive_model::Converted;
 use attentive_model::checkpoint::StoredType;
-use attentive_model::families::transformer::{Conversion, Converted, Layout, convert};
+use attentive_model::families::transformer::{Conversion, Layout};
+use attentive_model::families::{Family, bert, transformer};
 use attentive_tensor::{Cpu, CpuBackend, Isa, Threads};
+use attentive_text::tokenizer::Tokenizer;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use std::io::{Write, stderr};
@@ -38,8 +41,9 @@ Examples:
   attentive convert --model opus-mt-en-de --out half --precision bf16     half the size
   attentive convert --model old --out new                                 pytorch_model.bin to safetensors
   attentive convert --model mine --out theirs --layout marian             for transformers and CTranslate2
+  attentive convert --model bert-base-uncased --out half --precision bf16
 
-The tokenizer and the generation settings are copied; without a tokenizer a folder cannot translate text. int8 stores each row of a matrix with its own scale, the \
+The tokenizer and all settings are copied; without a tokenizer a folder cannot read text. BERT is stored in f32 or bf16. int8 stores each row of a matrix with its own scale, the \
 embeddings included. Commands compute a model that is stored in int8 in int8, unless --precision is given, and only \
 attentive can read it. Other programs can read f32 and bf16 if the layout is marian.";
 
@@ -62,18 +66,30 @@ enum LayoutName {
 
 pub(crate) fn run(command: &Convert) -> Result<(), Error> {
     output::must_differ(["--model", "--out"], [Some(&command.model), Some(&command.out)])?;
-    let conversion = Conversion {
-        stored: match command.precision {
-            PrecisionName::F32 => StoredType::F32,
-            PrecisionName::Bf16 => StoredType::Bf16,
-            PrecisionName::Int8 => StoredType::Int8,
-        },
-        layout: command.layout.map_or(Layout::AsItIs, |LayoutName::Marian| Layout::Marian),
+    let stored = match command.precision {
+        PrecisionName::F32 => StoredType::F32,
+        PrecisionName::Bf16 => StoredType::Bf16,
+        PrecisionName::Int8 => StoredType::Int8,
     };
     // Nothing is computed, but the parts of a model ask for a backend.
     let backend = CpuBackend::new(Cpu { isa: Isa::from_env()?, threads: Threads::new(1) }).shared();
-    let converted = convert(&backend, &command.model, &command.out, &conversion)?;
-    report(command, &converted, tokenizer_of(&command.out).err())
+    let (from, to) = (&command.model, &command.out);
+    match Family::of(from)? {
+        Family::Transformer => {
+            let layout = command.layout.map_or(Layout::AsItIs, |LayoutName::Marian| Layout::Marian);
+            let converted = transformer::convert(&backend, from, to, &Conversion { stored, layout })?;
+            let problem = tokenizer_of(to).err().map(|error| error.to_string());
+            report(command, &converted, problem)
+        }
+        Family::Bert => {
+            if command.layout.is_some() {
+                let problem = "only translation models have a layout: remove the option".to_owned();
+                return Err(Error::Flag { option: "layout", problem });
+            }
+            let converted = bert::convert(&backend, from, to, stored)?;
+            report(command, &converted, Tokenizer::load(to).err().map(|error| error.to_string()))
+        }
+    }
 }
 
 /// What `--json` prints.
@@ -83,18 +99,14 @@ struct Report {
     tensors: usize,
     bytes: u64,
     bytes_before: u64,
-    /// Why the new folder cannot translate text, if it cannot.
+    /// Why the new folder cannot read text, if it cannot.
     no_tokenizer: Option<String>,
 }
 
-fn report(
-    command: &Convert,
-    converted: &Converted,
-    no_tokenizer: Option<attentive_generate::Error>,
-) -> Result<(), Error> {
+fn report(command: &Convert, converted: &Converted, no_tokenizer: Option<String>) -> Result<(), Error> {
     let &Converted { tensors, bytes, bytes_before } = converted;
     if command.json {
-        let (precision, no_tokenizer) = (command.precision, no_tokenizer.map(|error| error.to_string()));
+        let precision = command.precision;
         return output::json(&Report { precision, tensors, bytes, bytes_before, no_tokenizer });
     }
     let [now, before] = [bytes, bytes_before].map(|bytes| bytes as f64 / 1e6);
@@ -105,7 +117,7 @@ fn report(
         command.out.display()
     );
     if let Some(error) = no_tokenizer {
-        let _ = writeln!(stderr(), "attentive: the new folder cannot translate text: {error}");
+        let _ = writeln!(stderr(), "attentive: the new folder cannot read text: {error}");
     }
     Ok(())
 }

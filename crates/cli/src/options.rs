@@ -5,7 +5,7 @@ use crate::precision::{self, DecodingPrecision};
 use crate::words;
 use attentive_generate::ModelFolder;
 use attentive_kernels::{Cpu, Isa, Threads};
-use attentive_tensor::{Backend, CpuBackend, Precision};
+use attentive_tensor::{Backend, CpuBackend, Form, Precision};
 use clap::Args;
 use std::path::Path;
 use std::sync::Arc;
@@ -36,6 +36,14 @@ impl Compute {
             |_| CpuBackend::new(Cpu { isa, threads: Threads::new(1) }).with_precision(precision).shared();
         let backends = (0..threads.count()).map(backend).collect();
         Ok(Decoders { backends, int8, isa, precision })
+    }
+
+    /// What an encoder computes on with all threads, and what its weights become.
+    pub(crate) fn encoder(&self, precision: DecodingPrecision) -> Result<(Arc<dyn Backend>, Form), Error> {
+        let cpu = self.cpu()?;
+        let (precision, int8) = precision.on(cpu.isa);
+        let form = if int8 { Form::Int8 } else { Form::Precise };
+        Ok((CpuBackend::new(cpu).with_precision(precision).shared(), form))
     }
 
     /// How many threads compute.

@@ -6,7 +6,7 @@ use crate::options::{Compute, between};
 use crate::precision::DecodingPrecision;
 use crate::words;
 use attentive_tasks::{Encoder, Texts, TooLong};
-use attentive_tensor::{Backend, CpuBackend, Form};
+use attentive_tensor::{Backend, Form};
 use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{BufReader, IsTerminal, Write, stderr, stdin};
@@ -58,10 +58,7 @@ impl Reading {
 
     /// What computes, and what the weights become.
     pub(crate) fn backend(&self) -> Result<(Arc<dyn Backend>, Form), Error> {
-        let cpu = self.compute.cpu()?;
-        let (precision, int8) = self.precision.on(cpu.isa);
-        let form = if int8 { Form::Int8 } else { Form::Precise };
-        Ok((CpuBackend::new(cpu).with_precision(precision).shared(), form))
+        self.compute.encoder(self.precision)
     }
 
     /// The encoder as the flags want it.

@@ -31,8 +31,9 @@ pub struct HeadVectors {
 }
 
 impl Inspection {
-    /// What a tape has watched in one pass over one source and its target: see [`Inspection`] for the order.
-    pub(crate) fn new(
+    /// What a tape has watched in one pass over one source and its target: of each encoder layer; then of each decoder layer, to
+    /// itself and to the source. A model without a decoder has the first alone.
+    pub fn new(
         backend: &Arc<dyn Backend>,
         attentions: Vec<AttentionWeights>,
         encoder_layers: usize,

@@ -7,6 +7,7 @@
 
 pub mod builder;
 pub mod checkpoint;
+mod convert;
 mod error;
 pub mod families;
 pub mod layers;
@@ -15,6 +16,7 @@ pub mod names;
 mod sequences;
 
 pub use builder::{Builder, Init};
+pub use convert::Converted;
 pub use error::Error;
 pub use sequences::Sequences;
 

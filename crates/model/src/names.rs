@@ -93,6 +93,12 @@ impl Names {
         rule.unwrap_or_else(|| (ours.to_owned(), Form::default()))
     }
 
+    /// What a new file calls the tensor that we call `ours`; without `prefixed` it has no prefix.
+    pub fn name_in_file(&self, ours: &str, prefixed: bool) -> String {
+        let (full, _) = self.stored(ours);
+        full.strip_prefix(self.prefix).filter(|_| !prefixed).unwrap_or(&full).to_owned()
+    }
+
     /// What we call the tensors that a file has under one name.
     fn ours(&self, full: &str) -> impl Iterator<Item = (String, Form)> {
         self.rules.iter().filter_map(move |rule| Some((rename(rule.theirs, rule.ours, full)?, rule.form)))
@@ -175,8 +181,8 @@ impl Names {
     ) -> Result<Staged, Error> {
         let (mut wholes, mut places) = (Vec::<Whole>::new(), HashMap::new());
         for parameter in parameters {
-            let (full, form) = self.stored(parameter.name());
-            let name = full.strip_prefix(self.prefix).filter(|_| !prefixed).unwrap_or(&full).to_owned();
+            let (_, form) = self.stored(parameter.name());
+            let name = self.name_in_file(parameter.name(), prefixed);
             let place = *places.entry(name.clone()).or_insert(wholes.len());
             if place == wholes.len() {
                 wholes.push(Whole { name, transposed: form.transposed, parts: BTreeMap::new(), of: 1 });

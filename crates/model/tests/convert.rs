@@ -4,10 +4,9 @@
 mod common;
 
 use attentive_model::Builder;
+use attentive_model::Converted;
 use attentive_model::checkpoint::{Checkpoint, Stored, StoredType};
-use attentive_model::families::transformer::{
-    Conversion, Converted, Layout, Transformer, TransformerConfig, convert,
-};
+use attentive_model::families::transformer::{Conversion, Layout, Transformer, TransformerConfig, convert};
 use attentive_model::layers::{Linear, NormPlacement, PositionKind};
 use attentive_tensor::{Backend, Tape, quantise};
 use common::{

@@ -1,8 +1,8 @@
 //! The attentions of a sentence and its translation, as answers and pictures have them.
 
-use crate::token::{Token, tokens};
+use crate::token::{Token, tokens, tokens_of};
 use attentive_generate::{AttentionKind, AttentionMatrix, Codec, HeadVectors, Look};
-use attentive_text::tokenizer::Side;
+use attentive_text::tokenizer::{Encoding, Side, Tokenizer};
 use serde::{Deserialize, Serialize};
 
 /// Some attentions, with the tokens on their axes.
@@ -90,6 +90,23 @@ impl Attention {
             source: tokens(codec, source, Side::Source, None),
             target: tokens(codec, target, Side::Target, None),
             shown: tokens(codec, &shown, Side::Target, None),
+            attention: seen.into_iter().map(|(look, matrix)| Matrix::new(look, &matrix)).collect(),
+            vectors: None,
+        }
+    }
+
+    /// The attentions that an encoder alone was seen to have in a text.
+    pub fn of_text(
+        model: &str,
+        tokenizer: &Tokenizer,
+        encoding: &Encoding,
+        seen: impl IntoIterator<Item = (Look, AttentionMatrix)>,
+    ) -> Attention {
+        Attention {
+            model: model.to_owned(),
+            source: tokens_of(tokenizer, encoding),
+            target: Vec::new(),
+            shown: Vec::new(),
             attention: seen.into_iter().map(|(look, matrix)| Matrix::new(look, &matrix)).collect(),
             vectors: None,
         }

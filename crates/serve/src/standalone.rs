@@ -1,5 +1,6 @@
 //! A page with the attention of one sentence, in one file that needs no server: the modules of the page are in it as they are.
 
+use crate::Token;
 use crate::attention::Attention;
 use crate::page::FILES;
 use serde_json::{Map, Value};
@@ -10,11 +11,8 @@ const BEGIN: &str = include_str!("page/inspect.js");
 
 /// The page.
 pub fn standalone(attention: &Attention) -> String {
-    let words = |tokens: &[crate::Token]| {
-        let words = tokens.iter().filter(|token| token.word.is_some());
-        words.map(|token| token.piece.replace('▁', " ")).collect::<String>()
-    };
-    let title = format!("{} → {}", words(&attention.source).trim(), words(&attention.target).trim());
+    let [source, target] = [&attention.source, &attention.target].map(|tokens| words(tokens));
+    let title = if target.is_empty() { source } else { format!("{source} → {target}") };
     let style: String =
         FILES.iter().filter(|file| file.name.ends_with(".css")).map(|file| file.text).collect();
     let own = [("inspect.js", BEGIN)];
@@ -44,6 +42,20 @@ pub fn standalone(attention: &Attention) -> String {
     }
     page.push_str(rest);
     page
+}
+
+/// The text of tokens. WordPiece marks what goes on with a word, the others mark what begins one.
+fn words(tokens: &[Token]) -> String {
+    let is_wordpiece = tokens.iter().any(|token| token.piece == "[CLS]" || token.piece.starts_with("##"));
+    let mut text = String::new();
+    for token in tokens.iter().filter(|token| token.word.is_some()) {
+        match token.piece.strip_prefix("##") {
+            Some(more) if is_wordpiece => text.push_str(more),
+            None if is_wordpiece => text.extend([" ", &token.piece]),
+            _ => text.push_str(&token.piece.replace('▁', " ")),
+        }
+    }
+    text.trim().to_owned()
 }
 
 /// The part of the page that shows attention.

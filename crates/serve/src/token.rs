@@ -1,7 +1,7 @@
 //! Tokens as answers have them.
 
 use attentive_generate::Codec;
-use attentive_text::tokenizer::Side;
+use attentive_text::tokenizer::{Encoding, Side, Source, Tokenizer};
 use serde::Serialize;
 
 /// One token.
@@ -29,6 +29,17 @@ pub(crate) fn tokens(codec: &Codec, ids: &[u32], side: Side, scores: Option<&[f3
         logprob: scores.map(|scores| finite(scores[place])),
     };
     ids.iter().enumerate().map(token).collect()
+}
+
+/// Tokens of a text as an encoder reads it.
+pub(crate) fn tokens_of(tokenizer: &Tokenizer, encoding: &Encoding) -> Vec<Token> {
+    let token = |(&id, source): (&u32, &Option<Source>)| Token {
+        id,
+        piece: tokenizer.piece(id, Side::Source).unwrap_or_default(),
+        word: source.map(|source| source.word),
+        logprob: None,
+    };
+    encoding.ids.iter().zip(&encoding.sources).map(token).collect()
 }
 
 /// A score in an answer that is put together by hand: with the digits that `f32` needs, and no more.

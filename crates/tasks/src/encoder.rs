@@ -3,7 +3,7 @@
 use crate::batches::batches;
 use crate::error::Error;
 use attentive_model::families::bert::{Batch, Bert, Task};
-use attentive_tensor::{Backend, Form, Tape, Var};
+use attentive_tensor::{AttentionWeights, Backend, Form, Tape, Var};
 use attentive_text::tokenizer::{Encoding, Input, Side, Tokenizer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -182,6 +182,14 @@ impl Encoder {
             }
         }
         Ok(answers.into_iter().flatten().collect())
+    }
+
+    /// What each layer looked at when it read a text, layer by layer.
+    pub fn watch(&self, encoding: &Encoding) -> Vec<AttentionWeights> {
+        let tape = Tape::inference(&self.backend).watching();
+        let texts = Texts { encodings: vec![encoding.clone()] };
+        self.model.encode(&tape, &self.batch(&texts, &[0]));
+        tape.watched()
     }
 
     fn batch(&self, texts: &Texts, numbers: &[usize]) -> Batch {

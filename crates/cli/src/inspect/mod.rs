@@ -9,10 +9,14 @@ use crate::options::Compute;
 use crate::output;
 use crate::precision::DecodingPrecision;
 use attentive_generate::{
-    AttentionKind, Codec, Generator, Look, ModelFolder, Options, Request, Seq2Seq, Split,
+    AttentionKind, Codec, Generator, Inspection, Look, ModelFolder, Options, Request, Seq2Seq, Split,
 };
+use attentive_model::families::Family;
+use attentive_model::families::bert::Task;
 use attentive_serve::attention::Attention;
 use attentive_serve::{picture, standalone};
+use attentive_tasks::{Encoder, TooLong};
+use attentive_text::tokenizer::Input;
 use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::PathBuf;
@@ -20,7 +24,7 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Inspect {
-    /// Sentence to translate and inspect
+    /// Sentence to inspect; an encoder-decoder translates it first
     #[arg(value_name = "TEXT", value_parser = dashes::text)]
     text: String,
     /// Model folder, with config.json, model.safetensors and a tokenizer
@@ -54,6 +58,7 @@ Examples:
   attentive inspect --model opus-mt-en-de \"A dog runs.\" --out attention.html
   attentive inspect --model opus-mt-en-de \"A dog runs.\" --out heads.svg --kind cross
   attentive inspect --model opus-mt-en-de \"A dog runs.\" --out head.svg --kind cross --layer 5 --head 3
+  attentive inspect --model bert-base-uncased \"A dog runs.\" --out bert.html
 
 The page needs no server and no network. With --kind, --layer and --head a picture shows one large heat map with \
 the tokens on its axes. Otherwise it shows a small heat map of each head.";
@@ -95,8 +100,46 @@ pub(crate) fn run(inspect: &Inspect) -> Result<(), Error> {
 }
 
 impl Inspect {
-    /// Translates the sentence if need be, and looks into it.
+    /// Looks into the sentence as the family of the model does.
     fn look(&self) -> Result<Attention, Error> {
+        match Family::of(&self.model)? {
+            Family::Transformer => self.look_into_translation(),
+            Family::Bert => self.look_into_text(),
+        }
+    }
+
+    fn name(&self) -> String {
+        self.model.file_name().unwrap_or_default().to_string_lossy().into_owned()
+    }
+
+    /// Reads the sentence with an encoder alone.
+    fn look_into_text(&self) -> Result<Attention, Error> {
+        if self.translation.is_some() {
+            let problem = "the model does not translate: remove the option".to_owned();
+            return Err(Error::Flag { option: "translation", problem });
+        }
+        if matches!(self.kind, Some(Kind::Decoder | Kind::Cross)) {
+            let problem = "the model has an encoder alone: use --kind encoder".to_owned();
+            return Err(Error::Flag { option: "kind", problem });
+        }
+        if self.text.trim().is_empty() {
+            return Err(Error::Usage("TEXT is empty: give a sentence to inspect".to_owned()));
+        }
+        let (backend, form) = self.compute.encoder(self.precision.unwrap_or(DecodingPrecision::F32))?;
+        let encoder =
+            Encoder::open(&backend, &self.model, Task::Hidden, form)?.with_too_long(TooLong::Refuse);
+        let texts = encoder.read(&[Input::Text(self.text.trim())])?;
+        let encoding = &texts.encodings[0];
+        let config = encoder.model().config();
+        let inspection = Inspection::new(&backend, encoder.watch(encoding), config.layers);
+        let looks = self.looks(&[AttentionKind::Encoder], |_| (config.layers, config.h))?;
+        let seen = looks.into_iter().map(|look| Ok((look, inspection.weights(look)?)));
+        let seen = seen.collect::<Result<Vec<_>, attentive_generate::Error>>()?;
+        Ok(Attention::of_text(&self.name(), encoder.tokenizer(), encoding, seen))
+    }
+
+    /// Translates the sentence if need be, and looks into it.
+    fn look_into_translation(&self) -> Result<Attention, Error> {
         let decoders = self.compute.decoders(self.precision)?;
         let ModelFolder { copies, codec, options, .. } = decoders.open(&self.model)?;
         let source = self.source(&codec)?;
@@ -121,11 +164,20 @@ impl Inspect {
             return Err(Error::Flag { option: "translation", problem });
         }
         let inspection = generator.model().inspect(&source, &target);
-        let looks = self.looks(generator.model())?;
+        let sizes = generator.model().sizes();
+        let kinds = match self.kind {
+            None => &[AttentionKind::Encoder, AttentionKind::Decoder, AttentionKind::Cross][..],
+            Some(Kind::Encoder) => &[AttentionKind::Encoder],
+            Some(Kind::Decoder) => &[AttentionKind::Decoder],
+            Some(Kind::Cross) => &[AttentionKind::Cross],
+        };
+        let looks = self.looks(kinds, |kind| match kind {
+            AttentionKind::Encoder => (sizes.encoder_layers, sizes.heads(kind)),
+            AttentionKind::Decoder | AttentionKind::Cross => (sizes.decoder_layers, sizes.heads(kind)),
+        })?;
         let seen = looks.into_iter().map(|look| Ok((look, inspection.weights(look)?)));
         let seen = seen.collect::<Result<Vec<_>, attentive_generate::Error>>()?;
-        let name = self.model.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Ok(Attention::new(&name, &codec, [&source, &target], seen))
+        Ok(Attention::new(&self.name(), &codec, [&source, &target], seen))
     }
 
     /// The tokens of the sentence, which must be one that the model reads at once.
@@ -140,47 +192,37 @@ impl Inspect {
         }
     }
 
-    /// What is to be looked at, kind by kind and layer by layer: heads, and then their mean. What the model does not have is
-    /// refused when it is looked at.
-    fn looks(&self, model: &impl Seq2Seq) -> Result<Vec<Look>, Error> {
-        let sizes = model.sizes();
-        let kinds = match self.kind {
-            None => vec![AttentionKind::Encoder, AttentionKind::Decoder, AttentionKind::Cross],
-            Some(Kind::Encoder) => vec![AttentionKind::Encoder],
-            Some(Kind::Decoder) => vec![AttentionKind::Decoder],
-            Some(Kind::Cross) => vec![AttentionKind::Cross],
-        };
-        let layers_of = |kind| match kind {
-            AttentionKind::Encoder => sizes.encoder_layers,
-            AttentionKind::Decoder | AttentionKind::Cross => sizes.decoder_layers,
-        };
-        let most = kinds.iter().map(|&kind| layers_of(kind)).min().unwrap_or(0);
+    /// What is to be looked at, kind by kind and layer by layer: heads, and then their mean. `sizes` are the layers and heads of a
+    /// kind; what the model does not have is refused.
+    fn looks(
+        &self,
+        kinds: &[AttentionKind],
+        sizes: impl Fn(AttentionKind) -> (usize, usize),
+    ) -> Result<Vec<Look>, Error> {
+        let most = kinds.iter().map(|&kind| sizes(kind).0).min().unwrap_or(0);
         if let Some(layer) = self.layer.filter(|&layer| layer > most) {
             let problem = format!("there is no layer {layer}; the model has layers 1 to {most}");
             return Err(Error::Flag { option: "layer", problem });
         }
-        let most = kinds.iter().map(|&kind| sizes.heads(kind)).min().unwrap_or(0);
+        let most = kinds.iter().map(|&kind| sizes(kind).1).min().unwrap_or(0);
         if let Some(Head::Number(head)) = self.head
             && head > most
         {
             let problem = format!("there is no head {head}; the model has heads 1 to {most}");
             return Err(Error::Flag { option: "head", problem });
         }
-        let heads = |kind| -> Vec<Option<usize>> {
-            match self.head {
-                None => (0..sizes.heads(kind)).map(Some).chain([None]).collect(),
+        let mut looks = Vec::new();
+        for &kind in kinds {
+            let (layers, heads) = sizes(kind);
+            let heads: Vec<Option<usize>> = match self.head {
+                None => (0..heads).map(Some).chain([None]).collect(),
                 Some(Head::Mean) => vec![None],
                 Some(Head::Number(head)) => vec![Some(head - 1)],
-            }
-        };
-        let layers = |kind| match self.layer {
-            Some(layer) => layer - 1..layer,
-            None => 0..layers_of(kind),
-        };
-        let of_layer = |kind, layer| heads(kind).into_iter().map(move |head| Look { kind, layer, head });
-        let looks =
-            kinds.into_iter().flat_map(|kind| layers(kind).flat_map(move |layer| of_layer(kind, layer)));
-        Ok(looks.collect())
+            };
+            let layers = self.layer.map_or(0..layers, |layer| layer - 1..layer);
+            looks.extend(layers.flat_map(|layer| heads.iter().map(move |&head| Look { kind, layer, head })));
+        }
+        Ok(looks)
     }
 
     /// One attention large, or all of them small.

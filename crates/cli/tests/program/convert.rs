@@ -53,7 +53,7 @@ fn a_folder_that_cannot_translate_text_is_told_to_be_so() {
     let (bare, whole) = (Out::new("bare"), Out::new("whole"));
     let outcome = run(&format!("convert --model {MODELS}/tied --out {}", bare.name()));
     assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
-    outcome.says(&["cannot translate text", "source.spm, target.spm and vocab.json"]);
+    outcome.says(&["cannot read text", "source.spm, target.spm and vocab.json"]);
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/../serve/model");
     let outcome = run(&format!("convert --model {model} --out {}", whole.name()));
     assert_eq!((outcome.code, outcome.stderr.lines().count()), (Some(0), 1), "{}", outcome.stderr);

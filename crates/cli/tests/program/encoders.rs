@@ -1,4 +1,4 @@
-//! `attentive embed`, `fill-mask`, `classify` and `tag`.
+//! `attentive embed`, `fill-mask`, `classify` and `tag`, and what other commands make of a BERT.
 
 use super::{Outcome, finish, program, run};
 use std::path::{Path, PathBuf};
@@ -159,4 +159,116 @@ fn an_argument_is_one_text_whatever_is_in_it() {
     let outcome = finish(program);
     assert_eq!((outcome.code, outcome.stdout.lines().count()), (Some(0), 2), "{}", outcome.stderr);
     assert!(outcome.stdout.starts_with(r#"{"text":"a dog\nruns.","#), "{}", outcome.stdout);
+}
+
+#[test]
+fn inspect_shows_what_a_bert_looks_at() {
+    let model = Model::new("hidden", "inspect");
+    let page = model.file("page.html");
+    let mut program = program(&format!("inspect --model {} --out {page}", model.name()));
+    program.arg("a dog runs");
+    let outcome = finish(program);
+    assert_eq!((outcome.code, outcome.stderr.as_str()), (Some(0), ""));
+    let page = std::fs::read_to_string(page).unwrap();
+    assert!(page.contains("<h1 class=\"sentence\">a dog runs</h1>"));
+    let data = page.split_once("id=\"data\">").unwrap().1.split_once("</script>").unwrap().0;
+    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    let pieces: Vec<&str> =
+        data["source"].as_array().unwrap().iter().map(|token| token["piece"].as_str().unwrap()).collect();
+    assert_eq!(pieces, ["[CLS]", "a", "dog", "run", "##s", "[SEP]"]);
+    // Four heads and their mean in each of two layers; each row sums to 1.
+    let maps = data["attention"].as_array().unwrap();
+    assert_eq!(maps.len(), 10);
+    for map in maps {
+        assert_eq!(map["kind"], "encoder");
+        for row in map["weights"].as_array().unwrap() {
+            let sum: f64 = row.as_array().unwrap().iter().map(|weight| weight.as_f64().unwrap()).sum();
+            assert!((sum - 1.0).abs() < 1e-4, "{row}");
+        }
+    }
+    let svg = model.file("head.svg");
+    let line = format!("inspect --model {} dog --out {svg}", model.name());
+    run(&format!("{line} --kind cross")).misused(&["--kind", "encoder"]);
+    run(&format!("{line} --layer 3")).misused(&["--layer", "layers 1 to 2"]);
+    run(&format!("{line} --translation Hund")).misused(&["--translation"]);
+    assert_eq!(run(&format!("{line} --layer 2 --head mean")).code, Some(0));
+    assert!(std::fs::read_to_string(svg).unwrap().contains("dog"));
+}
+
+#[test]
+fn convert_keeps_what_a_bert_answers() {
+    let model = Model::new("sequence", "convert");
+    let (half, old) = (model.file("half"), model.file("new-names"));
+    let json = run(&format!("convert --model {} --out {half} --precision bf16 --json", model.name())).json();
+    assert!(json["bytes"].as_f64().unwrap() < 0.7 * json["bytes_before"].as_f64().unwrap(), "{json}");
+    let classify = |folder: &str| run_with(&format!("classify --model {folder} --json"), "a dog\n").json();
+    let (before, after) = (classify(&model.name()), classify(&half));
+    assert_eq!(before["label"], after["label"]);
+    let score = |json: &serde_json::Value| json["scores"][0]["score"].as_f64().unwrap();
+    assert!((score(&before) - score(&after)).abs() < 0.02, "{before} {after}");
+    run(&format!("convert --model {} --out {half}", model.name())).failed(&["already has a model"]);
+    run(&format!("convert --model {} --out {old} --precision int8", model.name())).misused(&["int8", "bf16"]);
+    run(&format!("convert --model {} --out {old} --layout marian", model.name())).misused(&["--layout"]);
+    assert!(!Path::new(&old).exists());
+    // Old names and buffers become those of today.
+    let outcome = run(&format!("convert --model {GOLDEN}/bert/old --out {old}"));
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    outcome.says(&["cannot read text"]);
+    let file = std::fs::read(Path::new(&old).join("model.safetensors")).unwrap();
+    let header = String::from_utf8_lossy(&file[8..8 + usize::from(file[8])]).into_owned();
+    assert!(!header.contains("gamma") && !String::from_utf8_lossy(&file).contains("LayerNorm.gamma"));
+}
+
+#[test]
+fn bench_train_takes_a_bert() {
+    let line = "bench train --family bert --preset tiny --batch 2 --tokens 8 --vocab 50 --steps 1 --json";
+    let json = run(line).json();
+    assert_eq!((json["family"].as_str(), json["preset"].as_str()), (Some("bert"), Some("tiny")));
+    assert!(json["step_ms"].as_f64().unwrap() > 0.0 && json["loss"].as_f64().unwrap().is_finite());
+    run("bench train --family bert --target 3").misused(&["--target"]);
+    run("bench train --family bert --vocab 4").misused(&["--vocab"]);
+}
+
+#[test]
+fn a_classifier_is_trained_killed_and_asked() {
+    let model = Model::new("masked", "train");
+    let lines: String =
+        (0..60).map(|i| format!("{}\n", ["yes\ta dog runs", "no\tthe cat", "no\tcat"][i % 3])).collect();
+    std::fs::write(model.file("train.tsv"), lines).unwrap();
+    let (data, out) = (model.file("train.tsv"), model.file("run"));
+    let line = format!(
+        "train --task classify --from {} --data {data} --valid-data {data} --learning-rate 0.01 --threads 1 --out",
+        model.name()
+    );
+    let json = run(&format!("{line} {out} --epochs 20 --json -q")).json();
+    assert_eq!((json["accuracy"].as_f64(), json["f1"].as_f64()), (Some(100.0), Some(100.0)), "{json}");
+    let told = run_with(&format!("classify --model {out}"), "a dog runs\nthe cat\n");
+    let labels: Vec<&str> = told.stdout.lines().map(|line| line.split('\t').next().unwrap()).collect();
+    assert_eq!(labels, ["yes", "no"], "{}", told.stderr);
+
+    // Killed at once and taken up again, to the same bits.
+    let again = model.file("again");
+    let mut killed = program(&format!("{line} {again} --epochs 20 --save-every 3 -q")).spawn().unwrap();
+    let state = Path::new(&again).join("checkpoints/step-00000003.safetensors");
+    let begin = std::time::Instant::now();
+    while !state.exists() && begin.elapsed().as_secs() < 60 && killed.try_wait().unwrap().is_none() {
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    }
+    let _ = killed.kill();
+    killed.wait().unwrap();
+    assert!(state.exists());
+    let whole = model.file("whole");
+    assert_eq!(run(&format!("{line} {whole} --epochs 20 --save-every 3 -q")).code, Some(0));
+    let resumed = run(&format!("train --out {again} --resume --threads 2 -q"));
+    assert_eq!(resumed.code, Some(0), "{}", resumed.stderr);
+    let weights = |folder: &str| std::fs::read(Path::new(folder).join("model.safetensors")).unwrap();
+    assert!(weights(&again) == weights(&whole), "the weights differ");
+
+    run(&format!(
+        "train -q --task classify --from {GOLDEN}/marian/tied --data {data} --out {}",
+        model.file("x")
+    ))
+    .failed(&["config.json", "marian", "bert"]);
+    run(&format!("train -q --task tag --from {} --data {data} --out {}", model.name(), model.file("x")))
+        .failed(&["train.tsv", "line"]);
 }

@@ -12,13 +12,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The configuration and the weights of a folder, these under our names.
-struct Folder {
-    config: BertConfig,
-    read: Read,
+pub(super) struct Folder {
+    pub config: BertConfig,
+    pub read: Read,
 }
 
 impl Folder {
-    fn open(folder: &Path, task: Task) -> Result<Folder, Error> {
+    pub fn open(folder: &Path, task: Task) -> Result<Folder, Error> {
         let config = BertConfig::load(folder)?;
         let read = NAMES.read(Checkpoint::of_folder(folder)?)?;
         if task == Task::MaskedLm {

@@ -7,6 +7,7 @@
 
 mod batch;
 mod config;
+mod convert;
 mod folder;
 mod heads;
 mod names;
@@ -14,6 +15,7 @@ mod task;
 
 pub use batch::Batch;
 pub use config::{BertConfig, Problem};
+pub use convert::convert;
 pub use task::Task;
 
 use crate::builder::Builder;

@@ -13,7 +13,7 @@ mod folder;
 pub use batch::Batch;
 pub use config::TransformerConfig;
 pub use config_file::multi_sentence_share;
-pub use convert::{Conversion, Converted, Layout, convert};
+pub use convert::{Conversion, Layout, convert};
 
 use crate::builder::Builder;
 use crate::error::Error;

@@ -1,7 +1,10 @@
 //! `attentive bench train`: whole training steps, as long as they take.
 //!
-//! The work is that of one step in any trainer: forward with dropout, label-smoothed loss, backward, Adam. Tokens are
+//! The work is that of one step in any trainer: forward with dropout, loss, backward, Adam. Tokens are
 //! random and every sequence has its full length, so that nothing but the sizes decides about the time.
+
+mod bert;
+mod transformer;
 
 use super::median;
 use crate::error::Error;
@@ -9,9 +12,7 @@ use crate::machine::{available_bytes, peak_mb};
 use crate::options::{Compute, between};
 use crate::output;
 use crate::precision::{self, PrecisionChoice};
-use attentive_model::Builder;
-use attentive_model::families::transformer::{Batch, Transformer, TransformerConfig};
-use attentive_tensor::{Adam, AdamRule, Backend, CpuBackend, Gradients, Random, Tape};
+use attentive_tensor::{Adam, AdamRule, Backend, CpuBackend, Gradients, Parameter, Random, Tape, Var};
 use clap::{Args, ValueEnum};
 use serde::{Serialize, Serializer};
 use std::sync::Arc;
@@ -20,10 +21,7 @@ use std::time::Instant;
 const SEED: u64 = 1;
 /// Steps before the clock runs: by then memory comes from the pool.
 const WARM_UP: usize = 3;
-const SMOOTHING: f32 = 0.1;
 const RULE: AdamRule = AdamRule { rate: 1e-4, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
-/// Positions that every model has, and more where sequences are longer.
-const POSITIONS: usize = 1024;
 /// Source tokens, and target tokens, of the largest batch.
 const MOST_TOKENS: usize = 1 << 20;
 
@@ -31,16 +29,19 @@ const MOST_TOKENS: usize = 1 << 20;
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Train {
+    /// Family of the model: transformer learns to translate, bert to classify
+    #[arg(long, value_enum, default_value_t = Family::Transformer)]
+    family: Family,
     /// Size of the model and default size of the batch
     #[arg(long, value_enum, default_value_t = Preset::Base)]
     preset: Preset,
-    /// Number of sentence pairs in a batch [default: the preset's]
+    /// Number of sentence pairs, or of texts, in a batch [default: the preset's]
     #[arg(long, value_name = "N", value_parser = between::<1, { 1 << 20 }>)]
     batch: Option<usize>,
-    /// Length of a source in tokens [default: the preset's]
-    #[arg(long, value_name = "N", value_parser = between::<1, 65_536>)]
+    /// Length of a source, or of a text, in tokens [default: the preset's]
+    #[arg(long, visible_alias = "tokens", value_name = "N", value_parser = between::<1, 65_536>)]
     source: Option<usize>,
-    /// Length of a target in tokens [default: the preset's]
+    /// Length of a target in tokens, for the family transformer [default: the preset's]
     #[arg(long, value_name = "N", value_parser = between::<1, 65_536>)]
     target: Option<usize>,
     /// Vocabulary size [default: the preset's]
@@ -50,7 +51,7 @@ pub(crate) struct Train {
     #[arg(long, value_name = "N")]
     layers: Option<usize>,
     /// Width of the model [default: the preset's]
-    #[arg(long, value_name = "N")]
+    #[arg(long, visible_alias = "width", value_name = "N")]
     d_model: Option<usize>,
     /// Number of attention heads [default: the preset's]
     #[arg(long, value_name = "N")]
@@ -74,6 +75,13 @@ pub(crate) struct Train {
     json: bool,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Family {
+    Transformer,
+    Bert,
+}
+
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum Preset {
     Tiny,
@@ -91,12 +99,19 @@ struct Sizes {
 }
 
 impl Train {
+    /// The name of the preset, and the vocabulary and the batch that it has without a word.
     fn preset(&self) -> (&'static str, usize, Sizes) {
-        match self.preset {
-            Preset::Tiny => ("tiny", 8000, Sizes { batch: 64, source: 24, target: 24 }),
-            Preset::Small => ("small", 8000, Sizes { batch: 64, source: 24, target: 24 }),
-            Preset::Base => ("base", 16_000, Sizes { batch: 32, source: 32, target: 32 }),
-            Preset::Big => ("big", 32_000, Sizes { batch: 16, source: 32, target: 32 }),
+        let pairs = |batch, length| Sizes { batch, source: length, target: length };
+        let texts = Sizes { batch: 16, source: 128, target: 0 };
+        match (self.family, self.preset) {
+            (Family::Transformer, Preset::Tiny) => ("tiny", 8000, pairs(64, 24)),
+            (Family::Transformer, Preset::Small) => ("small", 8000, pairs(64, 24)),
+            (Family::Transformer, Preset::Base) => ("base", 16_000, pairs(32, 32)),
+            (Family::Transformer, Preset::Big) => ("big", 32_000, pairs(16, 32)),
+            (Family::Bert, Preset::Tiny) => ("tiny", bert::VOCABULARY, texts),
+            (Family::Bert, Preset::Small) => ("small", bert::VOCABULARY, texts),
+            (Family::Bert, Preset::Base) => ("base", bert::VOCABULARY, texts),
+            (Family::Bert, Preset::Big) => ("big", bert::VOCABULARY, texts),
         }
     }
 
@@ -115,32 +130,12 @@ impl Train {
         }
         Ok(sizes)
     }
-
-    /// The model: every token of the vocabulary is a class, there is no padding.
-    fn config(&self, sizes: Sizes) -> Result<TransformerConfig, Error> {
-        let (name, vocab, _) = self.preset();
-        let preset = TransformerConfig::preset(name, self.vocab.unwrap_or(vocab))?;
-        let config = TransformerConfig {
-            d_model: self.d_model.unwrap_or(preset.d_model),
-            h: self.heads.unwrap_or(preset.h),
-            d_ff: self.d_ff.unwrap_or(preset.d_ff),
-            encoder_layers: self.layers.unwrap_or(preset.encoder_layers),
-            decoder_layers: self.layers.unwrap_or(preset.decoder_layers),
-            dropout: self.dropout,
-            max_positions: POSITIONS.max(sizes.source).max(sizes.target),
-            pad: None,
-            eos: 0,
-            start: 0,
-            ..preset
-        };
-        config.check()?;
-        Ok(config)
-    }
 }
 
 /// What was measured.
 #[derive(Serialize)]
 struct Report {
+    family: Family,
     preset: &'static str,
     precision: &'static str,
     isa: &'static str,
@@ -163,27 +158,38 @@ fn as_object<S: Serializer>(shares: &[(&'static str, f64)], serializer: S) -> Re
     serializer.collect_map(shares.iter().copied())
 }
 
+/// A model, and a batch that it learns from.
+trait Lesson {
+    fn parameters(&self) -> &[Parameter];
+    fn tokens(&self) -> usize;
+    fn loss(&self, tape: &Tape) -> Result<Var, Error>;
+}
+
 pub(crate) fn run(train: &Train) -> Result<(), Error> {
+    if train.family == Family::Bert && train.target.is_some() {
+        let problem = "bert has no target: remove the option".to_owned();
+        return Err(Error::Flag { option: "target", problem });
+    }
     let sizes = train.sizes()?;
-    let config = train.config(sizes)?;
-    check_memory(&config, sizes)?;
-    let report = measure(train, &config, sizes)?;
+    let report = measure(train, sizes)?;
     if train.json { output::json(&report) } else { print(&report) }
 }
 
-fn measure(train: &Train, config: &TransformerConfig, sizes: Sizes) -> Result<Report, Error> {
+fn measure(train: &Train, sizes: Sizes) -> Result<Report, Error> {
     let cpu = train.compute.cpu()?;
     let (isa, threads) = (cpu.isa.name(), cpu.threads.count());
     let precision = train.precision.on(cpu.isa);
     let backend = CpuBackend::new(cpu).with_precision(precision).shared();
-    let model = Transformer::new(&Builder::random(&backend, SEED), config)?;
-    let mut adam = Adam::new(&*backend, model.parameters());
-    let batch = random_batch(&*backend, sizes, config);
+    let lesson: Box<dyn Lesson> = match train.family {
+        Family::Transformer => Box::new(transformer::Translation::new(train, sizes, &backend)?),
+        Family::Bert => Box::new(bert::Classification::new(train, sizes, &backend)?),
+    };
+    let mut adam = Adam::new(&*backend, lesson.parameters());
 
     let progress = output::progress(WARM_UP + train.steps);
     progress.set_message("warming up");
     for _ in 0..WARM_UP {
-        step(&backend, &model, &batch, &mut adam);
+        step(&backend, &*lesson, &mut adam)?;
         progress.inc(1);
     }
     backend.take_profile();
@@ -191,7 +197,7 @@ fn measure(train: &Train, config: &TransformerConfig, sizes: Sizes) -> Result<Re
     let (mut seconds, mut loss) = (Vec::new(), f32::NAN);
     for _ in 0..train.steps {
         let begin = Instant::now();
-        loss = step(&backend, &model, &batch, &mut adam);
+        loss = step(&backend, &*lesson, &mut adam)?;
         seconds.push(begin.elapsed().as_secs_f64());
         progress.inc(1);
     }
@@ -200,14 +206,15 @@ fn measure(train: &Train, config: &TransformerConfig, sizes: Sizes) -> Result<Re
     let shares = shares(&*backend, seconds.iter().sum());
     let median = median(&mut seconds);
     Ok(Report {
+        family: train.family,
         preset: train.preset().0,
         precision: precision::name(precision),
         isa,
         threads,
-        parameters: model.parameter_count(),
+        parameters: lesson.parameters().iter().map(|parameter| parameter.value().shape().len()).sum(),
         steps: train.steps,
         step_ms: median * 1e3,
-        tokens_per_s: batch.tokens() as f64 / median,
+        tokens_per_s: lesson.tokens() as f64 / median,
         peak_mb: peak_mb(),
         loss,
         shares,
@@ -215,24 +222,32 @@ fn measure(train: &Train, config: &TransformerConfig, sizes: Sizes) -> Result<Re
 }
 
 /// One training step, and its loss: reading it waits until a device is done.
-fn step(backend: &Arc<dyn Backend>, model: &Transformer, batch: &Batch, adam: &mut Adam) -> f32 {
+fn step(backend: &Arc<dyn Backend>, lesson: &dyn Lesson, adam: &mut Adam) -> Result<f32, Error> {
     let tape = Tape::training(backend, SEED + u64::from(adam.steps()));
-    let loss = model.loss(&tape, batch, SMOOTHING);
+    let loss = lesson.loss(&tape)?;
     let mut gradients = Gradients::default();
     tape.backward(&loss, &mut gradients);
     adam.step(&**backend, &RULE, None, &gradients);
-    backend.download_f32(loss.value())[0]
+    Ok(backend.download_f32(loss.value())[0])
 }
 
-/// Pairs of random tokens; none of them is the start token.
-fn random_batch(backend: &dyn Backend, sizes: Sizes, config: &TransformerConfig) -> Batch {
-    let random = Random::new(SEED);
-    let sequence = |number: usize, length: usize| -> Vec<i32> {
-        let random = random.split(number as u64);
-        (0..length as u32).map(|i| 1 + (random.bits(i) % (config.vocab_size as u32 - 1)) as i32).collect()
-    };
-    let pair = |i| (sequence(2 * i, sizes.source), sequence(2 * i + 1, sizes.target));
-    Batch::new(backend, &(0..sizes.batch).map(pair).collect::<Vec<_>>(), config.start as i32)
+/// Random tokens from `first` on; the same for the same number.
+fn random_tokens(number: usize, length: usize, first: usize, vocabulary: usize) -> Vec<i32> {
+    let random = Random::new(SEED).split(number as u64);
+    let most = (vocabulary - first) as u32;
+    (0..length as u32).map(|i| (first as u32 + random.bits(i) % most) as i32).collect()
+}
+
+/// Refuses what cannot fit: the bytes that a model and its batch need at least.
+///
+/// The system ends a program that asks for too much, without a word.
+fn check_memory(needed: f64) -> Result<(), Error> {
+    match available_bytes() {
+        Some(available) if needed >= available => {
+            Err(Error::Memory { needed: needed / 1e9, available: available / 1e9 })
+        }
+        _ => Ok(()),
+    }
 }
 
 /// The share of each kind of kernel in `wall` seconds; what remains is `other`.
@@ -243,32 +258,9 @@ fn shares(backend: &dyn Backend, wall: f64) -> Vec<(&'static str, f64)> {
     shares
 }
 
-/// Refuses what cannot fit: weights with their gradients and moments, and what the layers keep for the way back.
-///
-/// The system ends a program that asks for too much, without a word. This counts less than is used in the end,
-/// never more.
-fn check_memory(config: &TransformerConfig, sizes: Sizes) -> Result<(), Error> {
-    let Some(available) = available_bytes() else { return Ok(()) };
-    let number = |size: usize| size as f64;
-    let (d, d_ff) = (number(config.d_model), number(config.d_ff));
-    let (encoders, decoders) = (number(config.encoder_layers), number(config.decoder_layers));
-    let weights = number(config.vocab_size) * d
-        + encoders * (4.0 * d * d + 2.0 * d * d_ff)
-        + decoders * (8.0 * d * d + 2.0 * d * d_ff);
-    let positions = 2.0 * number(config.max_positions) * d;
-    let kept = number(sizes.batch)
-        * (number(sizes.source) * encoders * (8.0 * d + d_ff)
-            + number(sizes.target) * decoders * (12.0 * d + d_ff));
-    // Each layer also has a dozen small tensors, whatever their size.
-    let needed = 4.0 * (4.0 * weights + positions + kept) + 4096.0 * (encoders + decoders);
-    if needed < available {
-        return Ok(());
-    }
-    Err(Error::Memory { needed: needed / 1e9, available: available / 1e9 })
-}
-
 fn print(report: &Report) -> Result<(), Error> {
     let facts = [
+        ("family", format!("{:?}", report.family).to_lowercase()),
         ("preset", report.preset.to_owned()),
         ("precision", report.precision.to_owned()),
         ("isa", report.isa.to_owned()),

@@ -1,0 +1,88 @@
+//! A step of BERT: it learns to tell two classes of texts apart.
+
+use super::{Lesson, SEED, Sizes, Train, check_memory, random_tokens};
+use crate::error::Error;
+use attentive_model::Builder;
+use attentive_model::families::bert::{Batch, Bert, BertConfig, Task};
+use attentive_tensor::{Backend, Parameter, Tape, Var};
+use std::sync::Arc;
+
+/// Tokens of BERT's own vocabulary.
+pub(super) const VOCABULARY: usize = 30_522;
+/// Positions that every model has, and more where texts are longer.
+const POSITIONS: usize = 512;
+/// The first token that is not special.
+const FIRST: usize = 5;
+
+/// A BERT and texts of random tokens.
+pub(super) struct Classification {
+    model: Bert,
+    batch: Batch,
+    labels: Vec<i32>,
+}
+
+impl Classification {
+    pub(super) fn new(
+        train: &Train,
+        sizes: Sizes,
+        backend: &Arc<dyn Backend>,
+    ) -> Result<Classification, Error> {
+        let config = config(train, sizes)?;
+        check_memory(needed(&config, sizes))?;
+        let text = |i| random_tokens(i, sizes.source, FIRST, config.vocab_size);
+        let texts: Vec<Vec<i32>> = (0..sizes.batch).map(text).collect();
+        Ok(Classification {
+            model: Bert::new(&Builder::random(backend, SEED), &config, Task::SequenceClassification)?,
+            batch: Batch::new(&**backend, &texts),
+            labels: (0..sizes.batch).map(|i| (i % 2) as i32).collect(),
+        })
+    }
+}
+
+impl Lesson for Classification {
+    fn parameters(&self) -> &[Parameter] {
+        self.model.parameters()
+    }
+
+    fn tokens(&self) -> usize {
+        self.batch.sequences.tokens()
+    }
+
+    fn loss(&self, tape: &Tape) -> Result<Var, Error> {
+        Ok(self.model.loss(tape, &self.batch, &self.labels)?)
+    }
+}
+
+fn config(train: &Train, sizes: Sizes) -> Result<BertConfig, Error> {
+    let (name, vocab, _) = train.preset();
+    let vocab_size = train.vocab.unwrap_or(vocab);
+    if vocab_size <= FIRST {
+        let problem = format!("must be above {FIRST}, not {vocab_size}");
+        return Err(Error::Flag { option: "vocab", problem });
+    }
+    let preset = BertConfig::preset(name, vocab_size)?;
+    let d_model = train.d_model.unwrap_or(preset.d_model);
+    let config = BertConfig {
+        d_model,
+        h: train.heads.unwrap_or(if train.d_model.is_some() { (d_model / 64).max(1) } else { preset.h }),
+        d_ff: train.d_ff.unwrap_or(4 * d_model),
+        layers: train.layers.unwrap_or(preset.layers),
+        dropout: train.dropout,
+        attention_dropout: train.dropout,
+        max_positions: POSITIONS.max(sizes.source),
+        ..preset
+    };
+    config.check()?;
+    Ok(config)
+}
+
+/// Bytes of the weights with their gradients and moments, and of what the layers keep for the way back. It is less than is used in
+/// the end, never more.
+fn needed(config: &BertConfig, sizes: Sizes) -> f64 {
+    let number = |size: usize| size as f64;
+    let (d, d_ff, layers) = (number(config.d_model), number(config.d_ff), number(config.layers));
+    let tables = number(config.vocab_size) + number(config.max_positions);
+    let weights = tables * d + layers * (4.0 * d * d + 2.0 * d * d_ff);
+    let kept = number(sizes.batch) * number(sizes.source) * layers * (8.0 * d + d_ff);
+    4.0 * (4.0 * weights + kept) + 4096.0 * layers
+}
