@@ -269,6 +269,8 @@ fn a_classifier_is_trained_killed_and_asked() {
         model.file("x")
     ))
     .failed(&["config.json", "marian", "bert"]);
-    run(&format!("train -q --task tag --from {} --data {data} --out {}", model.name(), model.file("x")))
-        .failed(&["train.tsv", "line"]);
+    std::fs::write(model.file("tags"), "a O\ndog\n").unwrap();
+    let (tags, out) = (model.file("tags"), model.file("x"));
+    run(&format!("train -q --task tag --from {} --data {tags} --out {out}", model.name()))
+        .failed(&["tags", "line 2"]);
 }
