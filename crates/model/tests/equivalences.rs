@@ -4,11 +4,11 @@ mod common;
 
 use attentive_model::families::transformer::{Batch, Transformer, TransformerConfig};
 use attentive_model::layers::{
-    EPSILON, EncoderLayer, MultiHeadAttention, MultiHeadConfig, NormPlacement, PositionKind, StackConfig,
+    EncoderLayer, MultiHeadAttention, MultiHeadConfig, NormPlacement, PositionKind, StackConfig,
     scaled_dot_product_attention,
 };
 use attentive_model::{Builder, Sequences};
-use attentive_tensor::{Activation, Backend, Best, Gradients, Parameter, Tape, Var};
+use attentive_tensor::{Backend, Best, Gradients, Parameter, Tape, Var};
 use common::{
     Golden, assert_gradient_near, assert_near, backends, batch, gradients_of, random, random_model, relative,
     small_config,
@@ -16,15 +16,7 @@ use common::{
 use std::ops::Range;
 
 fn stack(norm: NormPlacement) -> StackConfig {
-    StackConfig {
-        layers: 2,
-        attention: MultiHeadConfig::new(24, 4).unwrap(),
-        d_ff: 40,
-        activation: Activation::Relu,
-        norm,
-        epsilon: EPSILON,
-        dropout: 0.0,
-    }
+    StackConfig { norm, dropout: 0.0, ..StackConfig::new(2, MultiHeadConfig::new(24, 4).unwrap(), 40) }
 }
 
 /// The rows of a matrix in another order, or some of them.

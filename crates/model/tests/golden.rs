@@ -5,7 +5,7 @@ mod common;
 use attentive_model::Builder;
 use attentive_model::families::transformer::{Batch, Transformer};
 use attentive_model::layers::{
-    DecoderLayer, EPSILON, EncoderLayer, MultiHeadAttention, MultiHeadConfig, NormPlacement, StackConfig,
+    DecoderLayer, EncoderLayer, MultiHeadAttention, MultiHeadConfig, NormPlacement, StackConfig,
 };
 use attentive_tensor::{Activation, Adam, Backend, Gradients, HostVec, Parameter, Precision, Tape, Var};
 use common::{
@@ -97,13 +97,10 @@ fn attention_weights_are_those_of_pytorch() {
 
 fn layer_cases() -> [(&'static str, StackConfig); 2] {
     let config = |norm, activation| StackConfig {
-        layers: 1,
-        attention: MultiHeadConfig::new(24, 4).unwrap(),
-        d_ff: 40,
         activation,
         norm,
-        epsilon: EPSILON,
         dropout: 0.0,
+        ..StackConfig::new(1, MultiHeadConfig::new(24, 4).unwrap(), 40)
     };
     [
         ("post_relu", config(NormPlacement::Post, Activation::Relu)),

@@ -14,6 +14,7 @@ use crate::shape::Shape;
 use crate::tensor::{DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::Activation;
 use attentive_kernels::attention::{Attention, KeyLists, Span};
+use attentive_kernels::norm::NormKind;
 use attentive_kernels::optimizer::Adam;
 use attentive_kernels::top::{Found, TokenLists, Wanted};
 use attentive_kernels::{Dropout, Random};
@@ -29,18 +30,31 @@ pub enum Binary {
     Mul,
 }
 
-/// The result of a layer norm, with what its gradient needs.
+/// What a norm is computed with.
+#[derive(Debug, Clone, Copy)]
+pub struct NormWeights<'a> {
+    /// Which norm it is.
+    pub kind: NormKind,
+    /// The scale `γ: [d]`, in f32.
+    pub gamma: &'a Tensor,
+    /// The shift `β: [d]`, in f32, if there is one.
+    pub beta: Option<&'a Tensor>,
+    /// What is added to the mean of the squares.
+    pub epsilon: f32,
+}
+
+/// The result of a norm, with what its gradient needs.
 #[derive(Debug, Clone)]
 pub struct Norm {
     /// The normalised rows.
     pub y: Tensor,
     /// The rows that were normalised: `x`, or `x + dropout(r)`.
     pub z: Tensor,
-    /// Mean and `1/σ` of each row, `[rows, 2]`.
+    /// Mean (zero in RMS norm) and `1/σ` of each row, `[rows, 2]`.
     pub stats: Tensor,
 }
 
-/// The gradients of a layer norm.
+/// The gradients of a norm.
 #[derive(Debug)]
 pub struct NormGradients {
     /// Of the rows that were normalised, and so of `x`.
@@ -49,8 +63,8 @@ pub struct NormGradients {
     pub dr: Tensor,
     /// Of the scale.
     pub dgamma: Tensor,
-    /// Of the shift.
-    pub dbeta: Tensor,
+    /// Of the shift, if there is one.
+    pub dbeta: Option<Tensor>,
 }
 
 /// What the output projection is held against.
@@ -232,24 +246,14 @@ pub trait ProductOps {
 
 /// Norms over rows.
 pub trait NormOps {
-    /// Layer norm over each row.
-    fn layer_norm(&self, x: &Tensor, gamma: &Tensor, beta: &Tensor, epsilon: f32) -> Norm;
-    /// Layer norm of `x + dropout(r)`.
-    fn residual_layer_norm(
+    /// The norm of each row of `x`, or of `x + dropout(r)` if there is a residual `(r, dropout)`.
+    fn norm(&self, weights: &NormWeights, x: &Tensor, residual: Option<(&Tensor, Option<Dropout>)>) -> Norm;
+    /// The gradients of a norm with these weights; `dropout` is what `r` went through. `into`: `dγ` and `dβ` so far.
+    fn norm_backward(
         &self,
-        x: &Tensor,
-        r: &Tensor,
-        dropout: Option<Dropout>,
-        gamma: &Tensor,
-        beta: &Tensor,
-        epsilon: f32,
-    ) -> Norm;
-    /// The gradients of a layer norm; `dropout` is what `r` went through. `into`: `dγ` and `dβ` so far.
-    fn layer_norm_backward(
-        &self,
+        weights: &NormWeights,
         norm: &Norm,
         dropout: Option<Dropout>,
-        gamma: &Tensor,
         dy: &Tensor,
         into: (Option<Tensor>, Option<Tensor>),
     ) -> NormGradients;

@@ -6,7 +6,8 @@
 
 use crate::backend::{
     AttentionOps, Backend, Binary, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm, NormGradients,
-    NormOps, OptimizerOps, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps, Role, RowOps,
+    NormOps, NormWeights, OptimizerOps, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps, Role,
+    RowOps,
 };
 use crate::cache::KeyValueCache;
 use crate::layout::{Layout, Seen};
@@ -95,6 +96,12 @@ fn open_norm(norm: &Norm) -> Norm {
 
 fn seal_norm(norm: Norm) -> Norm {
     Norm { y: seal(norm.y), z: seal(norm.z), stats: seal(norm.stats) }
+}
+
+/// Calls `f` with the weights inside.
+fn with_open<T>(weights: &NormWeights, f: impl FnOnce(&NormWeights) -> T) -> T {
+    let (gamma, beta) = (open(weights.gamma), weights.beta.map(open));
+    f(&NormWeights { gamma: &gamma, beta: beta.as_ref(), ..*weights })
 }
 
 impl Backend for SealedBackend {
@@ -216,33 +223,23 @@ impl ProductOps for SealedBackend {
 }
 
 impl NormOps for SealedBackend {
-    fn layer_norm(&self, x: &Tensor, gamma: &Tensor, beta: &Tensor, epsilon: f32) -> Norm {
-        seal_norm(self.inner.layer_norm(&open(x), &open(gamma), &open(beta), epsilon))
+    fn norm(&self, weights: &NormWeights, x: &Tensor, residual: Option<(&Tensor, Option<Dropout>)>) -> Norm {
+        let residual = residual.map(|(r, dropout)| (open(r), dropout));
+        let residual = residual.as_ref().map(|(r, dropout)| (r, *dropout));
+        with_open(weights, |weights| seal_norm(self.inner.norm(weights, &open(x), residual)))
     }
-    fn residual_layer_norm(
+    fn norm_backward(
         &self,
-        x: &Tensor,
-        r: &Tensor,
-        dropout: Option<Dropout>,
-        gamma: &Tensor,
-        beta: &Tensor,
-        epsilon: f32,
-    ) -> Norm {
-        let (x, r, gamma, beta) = (open(x), open(r), open(gamma), open(beta));
-        seal_norm(self.inner.residual_layer_norm(&x, &r, dropout, &gamma, &beta, epsilon))
-    }
-    fn layer_norm_backward(
-        &self,
+        weights: &NormWeights,
         norm: &Norm,
         dropout: Option<Dropout>,
-        gamma: &Tensor,
         dy: &Tensor,
         (dgamma, dbeta): (Option<Tensor>, Option<Tensor>),
     ) -> NormGradients {
-        let into = (dgamma.map(take), dbeta.map(take));
-        let g = self.inner.layer_norm_backward(&open_norm(norm), dropout, &open(gamma), &open(dy), into);
-        let (dz, dr, dgamma, dbeta) = (seal(g.dz), seal(g.dr), seal(g.dgamma), seal(g.dbeta));
-        NormGradients { dz, dr, dgamma, dbeta }
+        let (norm, into) = (open_norm(norm), (dgamma.map(take), dbeta.map(take)));
+        let g =
+            with_open(weights, |weights| self.inner.norm_backward(weights, &norm, dropout, &open(dy), into));
+        NormGradients { dz: seal(g.dz), dr: seal(g.dr), dgamma: seal(g.dgamma), dbeta: g.dbeta.map(seal) }
     }
 }
 

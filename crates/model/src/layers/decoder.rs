@@ -1,7 +1,7 @@
 //! The decoder: masked self-attention, attention to the encoder's memory, feed-forward.
 
 use super::cache::{Branch, Cache, LayerCache, Step};
-use super::{FeedForward, LayerNorm, MultiHeadAttention, MultiHeadConfig, Positions, Residual, StackConfig};
+use super::{FeedForward, MultiHeadAttention, MultiHeadConfig, Norm, Positions, Residual, StackConfig};
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::sequences::Sequences;
@@ -79,7 +79,7 @@ impl DecoderLayer {
 pub struct Decoder {
     positions: Positions,
     layers: Vec<DecoderLayer>,
-    norm: Option<LayerNorm>,
+    norm: Option<Norm>,
     dropout: f32,
 }
 

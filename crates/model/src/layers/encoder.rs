@@ -1,7 +1,7 @@
 //! The encoder: a stack of self-attention and feed-forward layers.
 
 use super::norm::EPSILON;
-use super::{FeedForward, LayerNorm, MultiHeadAttention, MultiHeadConfig, NormPlacement, Residual};
+use super::{FeedForward, MultiHeadAttention, MultiHeadConfig, Norm, NormKind, NormPlacement, Residual};
 use crate::builder::Builder;
 use crate::error::Error;
 use attentive_tensor::{Activation, Layout, Tape, Var};
@@ -19,6 +19,8 @@ pub struct StackConfig {
     pub activation: Activation,
     /// Where norms stand.
     pub norm: NormPlacement,
+    /// Which norms they are.
+    pub norm_kind: NormKind,
     /// What norms add to the variance.
     pub epsilon: f32,
     /// Dropout of each sublayer's output, and of the embedded input of a decoder.
@@ -34,13 +36,14 @@ impl StackConfig {
             d_ff,
             activation: Activation::Relu,
             norm: NormPlacement::Post,
+            norm_kind: NormKind::Layer,
             epsilon: EPSILON,
             dropout: 0.1,
         }
     }
 
-    fn layer_norm(&self, builder: &Builder) -> Result<LayerNorm, Error> {
-        LayerNorm::new(builder, self.attention.d_model, self.epsilon)
+    fn layer_norm(&self, builder: &Builder) -> Result<Norm, Error> {
+        Norm::new(builder, self.norm_kind, self.attention.d_model, self.epsilon)
     }
 
     pub(super) fn residual(&self, builder: &Builder) -> Result<Residual, Error> {
@@ -52,7 +55,7 @@ impl StackConfig {
     }
 
     /// The norm behind a stack, which only pre-norm needs.
-    pub fn final_norm(&self, builder: &Builder) -> Result<Option<LayerNorm>, Error> {
+    pub fn final_norm(&self, builder: &Builder) -> Result<Option<Norm>, Error> {
         let norm = || self.layer_norm(&builder.at("layer_norm"));
         (self.norm == NormPlacement::Pre).then(norm).transpose()
     }

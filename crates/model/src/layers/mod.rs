@@ -30,6 +30,6 @@ pub use encoder::{Encoder, EncoderLayer, StackConfig};
 pub use feed_forward::FeedForward;
 pub use head::Head;
 pub use linear::Linear;
-pub use norm::{EPSILON, LayerNorm};
+pub use norm::{EPSILON, LayerNorm, Norm, NormKind, RmsNorm};
 pub use position::{PositionKind, Positions, sinusoid};
 pub use residual::{NormPlacement, Residual};

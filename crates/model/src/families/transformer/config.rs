@@ -2,9 +2,7 @@
 
 use crate::builder::Builder;
 use crate::error::Error;
-use crate::layers::{
-    EPSILON, EmbeddingConfig, MultiHeadConfig, NormPlacement, PositionKind, Positions, StackConfig,
-};
+use crate::layers::{EmbeddingConfig, MultiHeadConfig, NormPlacement, PositionKind, Positions, StackConfig};
 use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
 use attentive_tensor::Activation;
 
@@ -215,13 +213,10 @@ impl TransformerConfig {
 
     pub(super) fn encoder_stack(&self) -> Result<StackConfig, Error> {
         Ok(StackConfig {
-            layers: self.encoder_layers,
-            attention: self.attention(self.h)?,
-            d_ff: self.d_ff,
             activation: self.activation,
             norm: self.norm,
-            epsilon: EPSILON,
             dropout: self.dropout,
+            ..StackConfig::new(self.encoder_layers, self.attention(self.h)?, self.d_ff)
         })
     }
 

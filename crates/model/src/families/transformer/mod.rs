@@ -17,7 +17,7 @@ pub use convert::{Conversion, Converted, Layout, convert};
 
 use crate::builder::Builder;
 use crate::error::Error;
-use crate::layers::{Branch, Cache, Decoder, Embedding, Encoder, Head, LayerNorm, Positions};
+use crate::layers::{Branch, Cache, Decoder, Embedding, Encoder, Head, Norm, Positions};
 use crate::sequences::Sequences;
 use attentive_tensor::{Best, Found, Parameter, Tape, Tensor, TokenLists, Var, Wanted};
 
@@ -30,7 +30,7 @@ pub struct Transformer {
     source_positions: Positions,
     encoder: Encoder,
     /// Behind the encoder, if its layers have pre-norm.
-    encoder_norm: Option<LayerNorm>,
+    encoder_norm: Option<Norm>,
     decoder: Decoder,
     head: Head,
     parameters: Vec<Parameter>,
