@@ -64,6 +64,10 @@ pub struct MultiHeadConfig {
     pub d_k: usize,
     /// The width of a value in each head.
     pub d_v: usize,
+    /// What products of query and key are multiplied by: 1/√d_k if none is given. T5 has 1.
+    pub scale: Option<f32>,
+    /// Whether its projections have biases.
+    pub bias: bool,
     /// Whether a query is kept from seeing what comes after it.
     pub causal: bool,
     /// How many keys before it (and, if not causal, after it) a query sees, itself included.
@@ -85,7 +89,22 @@ impl MultiHeadConfig {
             return Err(Error::config("h", problem));
         }
         let d_k = d_model / h;
-        Ok(MultiHeadConfig { d_model, h, d_k, d_v: d_k, causal: false, window: None, dropout: 0.0 })
+        Ok(MultiHeadConfig::with_widths(d_model, h, d_k, d_k))
+    }
+
+    /// `h` heads of any width.
+    pub fn with_widths(d_model: usize, h: usize, d_k: usize, d_v: usize) -> MultiHeadConfig {
+        MultiHeadConfig {
+            d_model,
+            h,
+            d_k,
+            d_v,
+            scale: None,
+            bias: true,
+            causal: false,
+            window: None,
+            dropout: 0.0,
+        }
     }
 }
 
@@ -139,13 +158,15 @@ impl MultiHeadAttention {
         config: &MultiHeadConfig,
         [query, key, value]: [Role; 3],
     ) -> Result<MultiHeadAttention, Error> {
-        let &MultiHeadConfig { d_model, h, d_k, d_v, dropout, .. } = config;
-        let project = |name, role, width| Linear::new(&builder.at(name).in_role(role), d_model, width);
+        let &MultiHeadConfig { d_model, h, d_k, d_v, bias, dropout, .. } = config;
+        let project = |name, role, width| {
+            Linear::with_or_without_bias(&builder.at(name).in_role(role), d_model, width, bias)
+        };
         Ok(MultiHeadAttention {
             query: project("q_proj", query, h * d_k)?,
             key: project("k_proj", key, h * d_k)?,
             value: project("v_proj", value, h * d_v)?,
-            output: Linear::new(&builder.at("out_proj"), h * d_v, d_model)?,
+            output: Linear::with_or_without_bias(&builder.at("out_proj"), h * d_v, d_model, bias)?,
             rule: rule(config),
             dropout,
         })
@@ -183,6 +204,7 @@ impl MultiHeadAttention {
 
 /// What an attention of these sizes computes.
 fn rule(config: &MultiHeadConfig) -> Attention {
-    let &MultiHeadConfig { h, d_k, d_v, causal, window, .. } = config;
-    Attention { heads: h, d_k, d_v, scale: 1.0 / (d_k as f32).sqrt(), causal, window, dropout: None }
+    let &MultiHeadConfig { h, d_k, d_v, scale, causal, window, .. } = config;
+    let scale = scale.unwrap_or(1.0 / (d_k as f32).sqrt());
+    Attention { heads: h, d_k, d_v, scale, causal, window, dropout: None }
 }

@@ -1,7 +1,7 @@
 //! The decoder: masked self-attention, attention to the encoder's memory, feed-forward.
 
 use super::cache::{Branch, Cache, LayerCache, Step};
-use super::{FeedForward, MultiHeadAttention, MultiHeadConfig, Norm, Positions, Residual, StackConfig};
+use super::{FeedForwardNetwork, MultiHeadAttention, MultiHeadConfig, Norm, Positions, Residual, StackConfig};
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::sequences::Sequences;
@@ -14,7 +14,7 @@ pub struct DecoderLayer {
     own_residual: Residual,
     cross: MultiHeadAttention,
     cross_residual: Residual,
-    feed_forward: FeedForward,
+    feed_forward: FeedForwardNetwork,
     feed_forward_residual: Residual,
 }
 
@@ -28,7 +28,7 @@ impl DecoderLayer {
             own_residual: config.residual(&builder.at("self_attn_layer_norm"))?,
             cross: MultiHeadAttention::cached(&builder.at("encoder_attn"), &cross)?,
             cross_residual: config.residual(&builder.at("encoder_attn_layer_norm"))?,
-            feed_forward: config.feed_forward(builder)?,
+            feed_forward: config.network(builder)?,
             feed_forward_residual: config.residual(&builder.at("final_layer_norm"))?,
         })
     }

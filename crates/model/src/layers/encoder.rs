@@ -1,7 +1,10 @@
 //! The encoder: a stack of self-attention and feed-forward layers.
 
 use super::norm::EPSILON;
-use super::{FeedForward, MultiHeadAttention, MultiHeadConfig, Norm, NormKind, NormPlacement, Residual};
+use super::{
+    FeedForwardKind, FeedForwardNetwork, MultiHeadAttention, MultiHeadConfig, Norm, NormKind, NormPlacement,
+    Residual,
+};
 use crate::builder::Builder;
 use crate::error::Error;
 use attentive_tensor::{Activation, Layout, Tape, Var};
@@ -15,7 +18,11 @@ pub struct StackConfig {
     pub attention: MultiHeadConfig,
     /// The width between the two products of the feed-forward network.
     pub d_ff: usize,
-    /// The function between them.
+    /// Which network that is.
+    pub feed_forward: FeedForwardKind,
+    /// Whether its products have biases; those of attention are said there.
+    pub feed_forward_bias: bool,
+    /// The function behind its first product.
     pub activation: Activation,
     /// Where norms stand.
     pub norm: NormPlacement,
@@ -34,6 +41,8 @@ impl StackConfig {
             layers,
             attention,
             d_ff,
+            feed_forward: FeedForwardKind::Plain,
+            feed_forward_bias: true,
             activation: Activation::Relu,
             norm: NormPlacement::Post,
             norm_kind: NormKind::Layer,
@@ -50,8 +59,9 @@ impl StackConfig {
         Ok(Residual::new(self.layer_norm(builder)?, self.norm, self.dropout))
     }
 
-    pub(super) fn feed_forward(&self, builder: &Builder) -> Result<FeedForward, Error> {
-        FeedForward::new(builder, self.attention.d_model, self.d_ff, self.activation)
+    pub(super) fn network(&self, builder: &Builder) -> Result<FeedForwardNetwork, Error> {
+        let widths = [self.attention.d_model, self.d_ff];
+        FeedForwardNetwork::new(builder, self.feed_forward, widths, self.activation, self.feed_forward_bias)
     }
 
     /// The norm behind a stack, which only pre-norm needs.
@@ -66,7 +76,7 @@ impl StackConfig {
 pub struct EncoderLayer {
     attention: MultiHeadAttention,
     attention_residual: Residual,
-    feed_forward: FeedForward,
+    feed_forward: FeedForwardNetwork,
     feed_forward_residual: Residual,
 }
 
@@ -76,7 +86,7 @@ impl EncoderLayer {
         Ok(EncoderLayer {
             attention: MultiHeadAttention::new(&builder.at("self_attn"), &config.attention)?,
             attention_residual: config.residual(&builder.at("self_attn_layer_norm"))?,
-            feed_forward: config.feed_forward(builder)?,
+            feed_forward: config.network(builder)?,
             feed_forward_residual: config.residual(&builder.at("final_layer_norm"))?,
         })
     }

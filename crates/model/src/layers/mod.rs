@@ -27,7 +27,7 @@ pub use cache::{Branch, Cache};
 pub use decoder::{Decoder, DecoderLayer};
 pub use embedding::{Embedding, EmbeddingConfig};
 pub use encoder::{Encoder, EncoderLayer, StackConfig};
-pub use feed_forward::FeedForward;
+pub use feed_forward::{FeedForward, FeedForwardKind, FeedForwardNetwork, GatedFeedForward};
 pub use head::Head;
 pub use linear::Linear;
 pub use norm::{EPSILON, LayerNorm, Norm, NormKind, RmsNorm};

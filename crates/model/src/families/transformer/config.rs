@@ -186,9 +186,7 @@ impl TransformerConfig {
     fn attention(&self, h: usize) -> Result<MultiHeadConfig, Error> {
         let d_model = self.d_model;
         let config = match (self.d_k, self.d_v) {
-            (Some(d_k), Some(d_v)) => {
-                MultiHeadConfig { d_model, h, d_k, d_v, causal: false, window: None, dropout: 0.0 }
-            }
+            (Some(d_k), Some(d_v)) => MultiHeadConfig::with_widths(d_model, h, d_k, d_v),
             (d_k, d_v) => {
                 let shared = MultiHeadConfig::new(d_model, h)?;
                 MultiHeadConfig { d_k: d_k.unwrap_or(shared.d_k), d_v: d_v.unwrap_or(shared.d_v), ..shared }
