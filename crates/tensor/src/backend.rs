@@ -16,6 +16,7 @@ use attentive_kernels::activation::Activation;
 use attentive_kernels::attention::{Attention, KeyLists, Span};
 use attentive_kernels::norm::NormKind;
 use attentive_kernels::optimizer::Adam;
+use attentive_kernels::rectangle::Rectangle;
 use attentive_kernels::top::{Found, TokenLists, Wanted};
 use attentive_kernels::{Dropout, Random};
 use std::fmt::Debug;
@@ -299,7 +300,16 @@ pub trait AttentionOps {
     ) -> Tensor;
 }
 
-/// Rows by number: embeddings, gathering, scattering.
+/// A rectangle of a matrix that becomes a part of another one.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    /// The matrix that it is in.
+    pub x: &'a Tensor,
+    /// Where it is, and where it goes.
+    pub place: Rectangle,
+}
+
+/// Rows by number, and rectangles: embeddings, gathering, scattering, concatenating, slicing.
 pub trait RowOps {
     /// `scale · table[ids]`.
     fn embedding(&self, table: &Tensor, ids: &Tensor, scale: f32) -> Tensor;
@@ -314,6 +324,12 @@ pub trait RowOps {
     );
     /// `y[rows] = x`, for rows that are all different.
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor);
+    /// A matrix of this shape that is put together from parts of others, with zeros where there is none; no two parts may meet in it.
+    /// With `into`, the parts are added to it. This concatenates and slices, rows or columns, and goes back through both.
+    ///
+    /// # Panics
+    /// Without parts: they say the type of the result.
+    fn assemble(&self, shape: Shape, parts: &[Part], into: Option<Tensor>) -> Tensor;
 }
 
 /// The end of a model: the best logits, and the loss.

@@ -43,12 +43,13 @@ pub use attentive_kernels::attention::{Attention, KeyLists, Span};
 pub use attentive_kernels::gemm::quantise;
 pub use attentive_kernels::norm::NormKind;
 pub use attentive_kernels::optimizer::Adam as AdamRule;
+pub use attentive_kernels::rectangle::Rectangle;
 pub use attentive_kernels::top::{Best, Found, TokenLists, Wanted, top_of_row_without};
 pub use attentive_kernels::{Cpu, Dropout, Isa, IsaError, Random, Threads};
 pub use backend::{
     AttentionOps, Backend, Binary, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm, NormGradients,
-    NormOps, NormWeights, OptimizerOps, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps, Role,
-    RowOps,
+    NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps,
+    Role, RowOps,
 };
 pub use cache::KeyValueCache;
 pub use cpu::{CpuBackend, Precision};

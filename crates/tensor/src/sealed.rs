@@ -6,8 +6,8 @@
 
 use crate::backend::{
     AttentionOps, Backend, Binary, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm, NormGradients,
-    NormOps, NormWeights, OptimizerOps, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps, Role,
-    RowOps,
+    NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps,
+    Role, RowOps,
 };
 use crate::cache::KeyValueCache;
 use crate::layout::{Layout, Seen};
@@ -308,6 +308,11 @@ impl RowOps for SealedBackend {
     }
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {
         change(y, |y| self.inner.write_rows(y, &open(rows), &open(x)));
+    }
+    fn assemble(&self, shape: Shape, parts: &[Part], into: Option<Tensor>) -> Tensor {
+        let opened: Vec<Tensor> = parts.iter().map(|part| open(part.x)).collect();
+        let parts: Vec<Part> = opened.iter().zip(parts).map(|(x, part)| Part { x, ..*part }).collect();
+        seal(self.inner.assemble(shape, &parts, into.map(take)))
     }
 }
 

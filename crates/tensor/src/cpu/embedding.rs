@@ -3,9 +3,11 @@
 use super::CpuBackend;
 use super::profile::Share;
 use super::view::{by_type, data, data_mut, i32s};
-use crate::backend::RowOps;
+use crate::backend::{ElementwiseOps, MemoryOps, Part, RowOps};
+use crate::shape::Shape;
 use crate::tensor::{DType, Tensor};
 use attentive_kernels::embedding;
+use attentive_kernels::rectangle::rectangle;
 use half::bf16;
 
 impl RowOps for CpuBackend {
@@ -50,5 +52,29 @@ impl RowOps for CpuBackend {
         self.profile.time(Share::Embedding, || {
             by_type!(x, T => embedding::write_rows::<T>(data(x), d, i32s(rows), data_mut(y)));
         });
+    }
+
+    fn assemble(&self, shape: Shape, parts: &[Part], into: Option<Tensor>) -> Tensor {
+        let dtype = parts.first().expect("assemble: no parts").x.dtype();
+        let (add, len) =
+            (into.is_some(), parts.iter().map(|part| part.place.size.iter().product::<usize>()).sum());
+        let mut y = match into {
+            Some(into) => into,
+            // Parts that do not meet, and together are as large as the whole, leave nothing out.
+            None if shape.len() == len => self.unwritten(shape, dtype),
+            None => self.zeros(shape, dtype),
+        };
+        assert_eq!(y.shape(), shape, "assemble: {shape} into {}", y.shape());
+        for &Part { x, place } in parts {
+            // The gradient of a parameter is f32, whatever is added to it.
+            let x = if add { self.cast(x, y.dtype()) } else { x.clone() };
+            self.profile.time(Share::Embedding, || {
+                by_type!(x, T => {
+                    let to = (data_mut::<T>(&mut y), shape.cols());
+                    rectangle(&self.cpu, place, (data(&x), x.shape().cols()), to, add);
+                });
+            });
+        }
+        y
     }
 }
