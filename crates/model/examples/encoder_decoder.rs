@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (source, sentences) = (backend.upload_i32(&[11, 12, 13, 14, 0, 21, 22, 0]), Sequences::new([5, 3]));
     let tape = Tape::inference(&backend).watching();
     let x = positions.forward(&tape, &embedding.forward(&tape, &source), &sentences.positions());
-    let memory = encoder.forward(&tape, &x, &sentences.attending(&*backend, &sentences));
+    let memory = encoder.forward(&tape, &x, &sentences.attending(&*backend, &sentences), None);
 
     // The first target token of each, from the start token; a cache would let the next ones follow one by one.
     let x = embedding.forward(&tape, &backend.upload_i32(&[99, 99]));

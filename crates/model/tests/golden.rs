@@ -66,7 +66,7 @@ fn multi_head_attention_is_that_of_pytorch() {
             };
             let names = (case, &*format!("probe.{case}"));
             check_layer(&backend, &golden, names, &builder.parameters(), &inputs, |tape| {
-                attention.forward(tape, &tape.parameter(queries), &tape.parameter(&x), &spans)
+                attention.forward(tape, &tape.parameter(queries), &tape.parameter(&x), &spans, None)
             });
         }
     }
@@ -81,7 +81,7 @@ fn attention_weights_are_those_of_pytorch() {
         let tape = Tape::inference(&backend).watching();
         let input = |name| tape.constant(golden.tensor(&*backend, name));
         let spans = golden.sequences("cross.lengths").attending(&*backend, &golden.sequences("lengths"));
-        attention.forward(&tape, &input("cross.x"), &input("x"), &spans);
+        attention.forward(&tape, &input("cross.x"), &input("x"), &spans, None);
         let watched = tape.watched();
         let weights = backend.download_f32(&watched[0].of_heads(&*backend, &[0, 1, 2, 3]));
         let expected = golden.numbers("cross.weights");
@@ -118,7 +118,7 @@ fn the_encoder_layer_is_that_of_pytorch() {
             let layer = EncoderLayer::new(&builder, &config).unwrap();
             let x = golden.parameter(&*backend, "x");
             check_layer(&backend, &golden, (case, "probe"), &builder.parameters(), &[("x", &x)], |tape| {
-                layer.forward(tape, &tape.parameter(&x), &lengths.attending(&*backend, &lengths))
+                layer.forward(tape, &tape.parameter(&x), &lengths.attending(&*backend, &lengths), None)
             });
         }
     }

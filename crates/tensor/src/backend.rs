@@ -8,6 +8,7 @@
 //!
 //! A wrong shape is a programmer's mistake: backends panic with the name of the operation and both shapes.
 
+use crate::bias::Bias;
 use crate::cache::KeyValueCache;
 use crate::layout::{Layout, Seen};
 use crate::shape::Shape;
@@ -268,21 +269,24 @@ pub trait AttentionOps {
     fn seen(&self, lists: KeyLists) -> Seen;
     /// An empty cache of keys and values.
     fn cache(&self, rule: &Attention) -> Box<dyn KeyValueCache>;
-    /// `softmax(scale · q·kᵀ)·v` for each head of each sequence, and the log of each softmax's denominator. The spans cover
+    /// `softmax(scale · q·kᵀ + bias)·v` for each head of each sequence, and the log of each softmax's denominator. The spans cover
     /// every row of `q`; rows of `k` and `v` may be left out, as the free slots of a cache are.
     fn attention(
         &self,
         rule: &Attention,
         layout: &Layout,
+        bias: Option<&Bias>,
         q: &Tensor,
         k: &Tensor,
         v: &Tensor,
     ) -> (Tensor, Tensor);
-    /// The gradients of `q`, `k` and `v`; here the spans cover every row of `k` and `v`, too.
+    /// The gradients of `q`, `k` and `v`; here the spans cover every row of `k` and `v`, too. That of the bias, if it is wanted, is
+    /// added to `dbias`, which has its shape and is in f32.
     fn attention_backward(
         &self,
         rule: &Attention,
         layout: &Layout,
+        bias: (Option<&Bias>, Option<&mut Tensor>),
         qkv: [&Tensor; 3],
         y_lse: (&Tensor, &Tensor),
         dy: &Tensor,
@@ -293,6 +297,7 @@ pub trait AttentionOps {
         &self,
         rule: &Attention,
         layout: &Layout,
+        bias: Option<&Bias>,
         q: &Tensor,
         k: &Tensor,
         lse: &Tensor,

@@ -213,12 +213,12 @@ fn attentions<T: Real>(bench: &mut dyn Stopwatch, sequences: usize, length: usiz
     let shape = format!("{sequences}×{heads}×{length}×{d}");
     let product = 2 * sequences * heads * length * length * d;
     bench.measure("attention", shape.clone(), Work::Flops(2 * product), &mut |cpu| {
-        attention(cpu, &rule, &spans, q, k, v, &mut y, &mut lse);
+        attention(cpu, &rule, &spans, None, q, k, v, &mut y, &mut lse);
     });
     let [_, back, _] = operands::<T>();
     let back = if matches!(back, Operands::Bf16) { Operands::Attention } else { Operands::F32 };
     bench.measure("attention backward", shape, Work::Product(5 * product, back), &mut |cpu| {
-        attention_backward(cpu, &rule, &spans, q, k, v, &y, &lse, &dy, &mut dq, &mut dk, &mut dv);
+        attention_backward(cpu, &rule, &spans, None, q, k, v, &y, &lse, &dy, &mut dq, &mut dk, &mut dv, None);
     });
 }
 

@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod bias;
 mod cache;
 pub mod check;
 mod cpu;
@@ -51,6 +52,7 @@ pub use backend::{
     NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps,
     Role, RowOps,
 };
+pub use bias::Bias;
 pub use cache::KeyValueCache;
 pub use cpu::{CpuBackend, Precision};
 pub use layout::{Layout, Seen};

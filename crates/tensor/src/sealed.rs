@@ -9,6 +9,7 @@ use crate::backend::{
     NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps,
     Role, RowOps,
 };
+use crate::bias::Bias;
 use crate::cache::KeyValueCache;
 use crate::layout::{Layout, Seen};
 use crate::shape::Shape;
@@ -58,15 +59,22 @@ impl KeyValueCache for SealedCache {
     fn write(&mut self, rows: &Tensor, keys: &Tensor, values: &Tensor) {
         self.0.write(&open(rows), &open(keys), &open(values));
     }
-    fn attend(&self, queries: &Tensor, seen: &Seen) -> Tensor {
+    fn attend(&self, queries: &Tensor, seen: &Seen, bias: Option<&Bias>) -> Tensor {
         let Hidden(seen) = seen.buffer().get::<Hidden<Seen>>().expect("lists of the sealed backend");
-        seal(self.0.attend(&open(queries), seen))
+        seal(self.0.attend(&open(queries), seen, bias.map(open_bias).as_ref()))
     }
 }
 
 fn open_layout(layout: &Layout) -> &Layout {
     let Hidden(layout) = layout.buffer().get::<Hidden<Layout>>().expect("a layout of the sealed backend");
     layout
+}
+
+fn open_bias(bias: &Bias) -> Bias {
+    match bias {
+        Bias::Relative { table, buckets } => Bias::Relative { table: open(table), buckets: open(buckets) },
+        Bias::Dense(numbers) => Bias::Dense(open(numbers)),
+    }
 }
 
 fn seal(x: Tensor) -> Tensor {
@@ -257,38 +265,49 @@ impl AttentionOps for SealedBackend {
         &self,
         rule: &Attention,
         layout: &Layout,
+        bias: Option<&Bias>,
         q: &Tensor,
         k: &Tensor,
         v: &Tensor,
     ) -> (Tensor, Tensor) {
-        let (y, lse) = self.inner.attention(rule, open_layout(layout), &open(q), &open(k), &open(v));
+        let (layout, bias) = (open_layout(layout), bias.map(open_bias));
+        let (y, lse) = self.inner.attention(rule, layout, bias.as_ref(), &open(q), &open(k), &open(v));
         (seal(y), seal(lse))
     }
     fn attention_backward(
         &self,
         rule: &Attention,
         layout: &Layout,
+        (bias, dbias): (Option<&Bias>, Option<&mut Tensor>),
         qkv: [&Tensor; 3],
         (y, lse): (&Tensor, &Tensor),
         dy: &Tensor,
     ) -> [Tensor; 3] {
-        let qkv = qkv.map(open);
-        let (y, lse) = (open(y), open(lse));
-        self.inner
-            .attention_backward(rule, open_layout(layout), qkv.each_ref(), (&y, &lse), &open(dy))
-            .map(seal)
+        let (layout, bias) = (open_layout(layout), bias.map(open_bias));
+        let (qkv, y, lse, dy) = (qkv.map(open), open(y), open(lse), open(dy));
+        let inner = |dbias: Option<&mut Tensor>| {
+            let bias = (bias.as_ref(), dbias);
+            self.inner.attention_backward(rule, layout, bias, qkv.each_ref(), (&y, &lse), &dy)
+        };
+        match dbias {
+            Some(dbias) => change(dbias, |dbias| inner(Some(dbias))),
+            None => inner(None),
+        }
+        .map(seal)
     }
     fn attention_weights(
         &self,
         rule: &Attention,
         layout: &Layout,
+        bias: Option<&Bias>,
         q: &Tensor,
         k: &Tensor,
         lse: &Tensor,
         heads: &[usize],
     ) -> Tensor {
-        let layout = open_layout(layout);
-        seal(self.inner.attention_weights(rule, layout, &open(q), &open(k), &open(lse), heads))
+        let (layout, bias) = (open_layout(layout), bias.map(open_bias));
+        let (q, k, lse) = (open(q), open(k), open(lse));
+        seal(self.inner.attention_weights(rule, layout, bias.as_ref(), &q, &k, &lse, heads))
     }
 }
 

@@ -4,7 +4,7 @@ use super::Linear;
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::sequences::Sequences;
-use attentive_tensor::{Attention, KeyValueCache, Layout, Role, Seen, Tape, Tensor, Var};
+use attentive_tensor::{Attention, Bias, KeyValueCache, Layout, Role, Seen, Tape, Tensor, Var};
 
 /// `softmax(scale · Q·Kᵀ)·V` of one sequence and one head: each row of `V` counts as much as its key is like the query.
 ///
@@ -44,7 +44,7 @@ pub fn scaled_dot_product_attention(
     let rule = Attention { heads: 1, d_k, d_v, scale, causal, window: None, dropout: None };
     let [queries, keys] = [q, k].map(|x| Sequences::new([x.shape().rows()]));
     let layout = queries.attending(&**tape.backend(), &keys);
-    tape.attention(&rule, 0.0, &layout, q, k, v)
+    tape.attention(&rule, 0.0, &layout, None, [q, k, v])
 }
 
 /// `softmax(Q·Kᵀ)·V`, not scaled: for large d_k the dot products grow, the softmax turns peaky and its gradients vanish.
@@ -123,7 +123,7 @@ impl MultiHeadConfig {
 /// let sequences = Sequences::new([3, 2]); // two sequences, packed one after the other
 /// let tape = Tape::inference(&backend).watching();
 /// let x = tape.constant(backend.upload_f32(&[0.5; 5 * 16], [5, 16]));
-/// let y = attention.forward(&tape, &x, &x, &sequences.attending(&*backend, &sequences));
+/// let y = attention.forward(&tape, &x, &x, &sequences.attending(&*backend, &sequences), None);
 /// assert_eq!(y.shape().to_string(), "[5, 16]");
 ///
 /// let weights = tape.watched()[0].matrix(&*backend, 1, 3); // the second sequence, the last head
@@ -172,14 +172,21 @@ impl MultiHeadAttention {
         })
     }
 
-    /// From each sequence of `x` to its partner in `memory`, which is `x` itself in self-attention.
+    /// From each sequence of `x` to its partner in `memory`, which is `x` itself in self-attention. A bias is added to the scores.
     ///
     /// # Shapes
     /// `x: [queries, d_model]`, `memory: [keys, d_model]` to `[queries, d_model]`.
-    pub fn forward(&self, tape: &Tape, x: &Var, memory: &Var, layout: &Layout) -> Var {
+    pub fn forward(
+        &self,
+        tape: &Tape,
+        x: &Var,
+        memory: &Var,
+        layout: &Layout,
+        bias: Option<&Bias<Var>>,
+    ) -> Var {
         let [keys, values] = [&self.key, &self.value].map(|projection| projection.forward(tape, memory));
         let queries = self.query.forward(tape, x);
-        let heads = tape.attention(&self.rule, self.dropout, layout, &queries, &keys, &values);
+        let heads = tape.attention(&self.rule, self.dropout, layout, bias, [&queries, &keys, &values]);
         self.output.forward(tape, &heads)
     }
 
@@ -195,9 +202,16 @@ impl MultiHeadAttention {
     }
 
     /// [`MultiHeadAttention::forward`] to keys and values in a cache. There is no way back.
-    pub fn attend(&self, tape: &Tape, x: &Var, cache: &dyn KeyValueCache, seen: &Seen) -> Var {
+    pub fn attend(
+        &self,
+        tape: &Tape,
+        x: &Var,
+        cache: &dyn KeyValueCache,
+        seen: &Seen,
+        bias: Option<&Bias<Var>>,
+    ) -> Var {
         let queries = self.query.forward(tape, x);
-        let heads = tape.attend(cache, &queries, seen);
+        let heads = tape.attend(cache, &queries, seen, bias);
         self.output.forward(tape, &heads)
     }
 }

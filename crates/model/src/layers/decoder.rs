@@ -38,8 +38,8 @@ impl DecoderLayer {
         self.sublayers(
             tape,
             x,
-            |x| self.own.forward(tape, x, x, own),
-            |x| self.cross.forward(tape, x, memory, cross),
+            |x| self.own.forward(tape, x, x, own, None),
+            |x| self.cross.forward(tape, x, memory, cross, None),
         )
     }
 
@@ -51,12 +51,12 @@ impl DecoderLayer {
             x,
             |x| {
                 self.own.write(tape, x, &step.rows, &mut **own);
-                self.own.attend(tape, x, &**own, &step.own)
+                self.own.attend(tape, x, &**own, &step.own, None)
             },
             |x| {
                 let (memory, seen) =
                     memory.as_deref().zip(step.cross.as_ref()).expect("sources were admitted");
-                self.cross.attend(tape, x, memory, seen)
+                self.cross.attend(tape, x, memory, seen, None)
             },
         )
     }

@@ -7,7 +7,7 @@ use super::{
 };
 use crate::builder::Builder;
 use crate::error::Error;
-use attentive_tensor::{Activation, Layout, Tape, Var};
+use attentive_tensor::{Activation, Bias, Layout, Tape, Var};
 
 /// What an encoder or a decoder is made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -91,9 +91,10 @@ impl EncoderLayer {
         })
     }
 
-    /// `[tokens, d_model]` to `[tokens, d_model]`; `layout` says what attends to what.
-    pub fn forward(&self, tape: &Tape, x: &Var, layout: &Layout) -> Var {
-        let x = self.attention_residual.forward(tape, x, |x| self.attention.forward(tape, x, x, layout));
+    /// `[tokens, d_model]` to `[tokens, d_model]`; `layout` says what attends to what, and a bias is added to its scores.
+    pub fn forward(&self, tape: &Tape, x: &Var, layout: &Layout, bias: Option<&Bias<Var>>) -> Var {
+        let attend = |x: &Var| self.attention.forward(tape, x, x, layout, bias);
+        let x = self.attention_residual.forward(tape, x, attend);
         self.feed_forward_residual.forward(tape, &x, |x| self.feed_forward.forward(tape, x))
     }
 }
@@ -112,9 +113,10 @@ impl Encoder {
         Ok(Encoder { layers: (0..config.layers).map(layer).collect::<Result<_, _>>()? })
     }
 
-    /// Hidden states `[tokens, d_model]` to hidden states of the same shape; `layout` says what attends to what.
-    pub fn forward(&self, tape: &Tape, x: &Var, layout: &Layout) -> Var {
-        self.layers.iter().fold(x.clone(), |x, layer| layer.forward(tape, &x, layout))
+    /// Hidden states `[tokens, d_model]` to hidden states of the same shape; `layout` says what attends to what, and a bias, which
+    /// all layers share, is added to the scores.
+    pub fn forward(&self, tape: &Tape, x: &Var, layout: &Layout, bias: Option<&Bias<Var>>) -> Var {
+        self.layers.iter().fold(x.clone(), |x, layer| layer.forward(tape, &x, layout, bias))
     }
 
     /// The layers, the one nearest to the embeddings first.

@@ -15,6 +15,7 @@ mod head;
 mod linear;
 mod norm;
 mod position;
+mod relative;
 mod residual;
 mod rows;
 
@@ -32,4 +33,5 @@ pub use head::Head;
 pub use linear::Linear;
 pub use norm::{EPSILON, LayerNorm, Norm, NormKind, RmsNorm};
 pub use position::{PositionKind, Positions, sinusoid};
+pub use relative::{RelativeConfig, RelativePositions};
 pub use residual::{NormPlacement, Residual};

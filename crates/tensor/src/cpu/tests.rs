@@ -46,7 +46,7 @@ fn from_the_second_training_step_on_no_memory_is_asked_for() {
             let x = tape.embedding(&tape.parameter(&table), &ids, 1.0, None);
             let w = tape.parameter(&w);
             let q = tape.linear(&x, &w, None, Some(Activation::Gelu));
-            let y = tape.residual(&x, &tape.attention(&rule(), 0.1, &layout, &q, &x, &x), 0.1);
+            let y = tape.residual(&x, &tape.attention(&rule(), 0.1, &layout, None, [&q, &x, &x]), 0.1);
             let target = ProjectionTarget { tokens: &ids, classes: 50, smoothing: 0.1, scale: 0.1 };
             let loss = tape.projection_loss(&y, &tape.parameter(&table), None, &target);
             let mut gradients = Gradients::default();
@@ -136,9 +136,9 @@ fn attend(spans: &[Span], queries: usize, keys: usize, backward: bool) {
     let zeros = |rows: usize| backend.zeros([rows, 16].into(), DType::F32);
     let (q, k) = (zeros(queries), zeros(keys));
     let layout = backend.layout(spans);
-    let (y, lse) = backend.attention(&rule(), &layout, &q, &k, &k);
+    let (y, lse) = backend.attention(&rule(), &layout, None, &q, &k, &k);
     if backward {
-        backend.attention_backward(&rule(), &layout, [&q, &k, &k], (&y, &lse), &y);
+        backend.attention_backward(&rule(), &layout, (None, None), [&q, &k, &k], (&y, &lse), &y);
     }
 }
 
@@ -185,7 +185,7 @@ fn what_is_prepared_for_a_cache_is_the_same_to_everybody_else() {
         let (plain, cached) = (project(false), project(true));
         let layout = backend.layout(&[span(0, 37, 0, 37)]);
         let attend =
-            |[q, k, v]: &[Tensor; 3]| backend.download(&backend.attention(&rule, &layout, q, k, v).0);
+            |[q, k, v]: &[Tensor; 3]| backend.download(&backend.attention(&rule, &layout, None, q, k, v).0);
         for (plain, cached) in plain.iter().zip(&cached) {
             assert_eq!(backend.download(plain), backend.download(cached), "{precision} {form:?}");
         }
@@ -206,7 +206,7 @@ fn what_is_prepared_for_a_cache_is_the_same_to_everybody_else() {
             let mut cache = backend.cache(&rule);
             cache.reserve(tokens);
             cache.write(&upload_rows(&rows), k, v);
-            backend.download(&cache.attend(q, &lists(0..tokens)))
+            backend.download(&cache.attend(q, &lists(0..tokens), None))
         };
         let at_once = in_cache(&cached);
         if form == Form::Precise {
@@ -227,7 +227,7 @@ fn what_is_prepared_for_a_cache_is_the_same_to_everybody_else() {
             cache.reserve(row as usize + 1);
             cache.write(&upload_rows(&[row]), &k, &v);
             let shared =
-                (&*backend as &dyn Backend).download_f32(&cache.attend(&q, &lists(token..token + 1)));
+                (&*backend as &dyn Backend).download_f32(&cache.attend(&q, &lists(token..token + 1), None));
             one_by_one.extend(shared);
         }
         let at_once = match at_once {
@@ -250,7 +250,7 @@ fn a_window_in_a_cache_lets_a_query_see_the_last_rows_alone() {
         cache.reserve(6);
         cache.write(&backend.upload(Host::I32(&numbers), [6].into()), &k, &v);
         let lists = KeyLists { rows: seen, ends: &[seen.len() as u32] };
-        backend.download(&cache.attend(&q, &backend.seen(lists)))
+        backend.download(&cache.attend(&q, &backend.seen(lists), None))
     };
     assert_eq!(attend(Some(2), &[0, 3, 5, 4]), attend(None, &[5, 4]));
     assert_ne!(attend(Some(3), &[0, 3, 5, 4]), attend(None, &[5, 4]));

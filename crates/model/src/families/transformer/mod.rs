@@ -90,7 +90,7 @@ impl Transformer {
         sequences.check("encoder", &x);
         let x = self.source_positions.forward(tape, &x, &sequences.positions());
         let x = tape.dropout(&x, self.config.dropout);
-        let x = self.encoder.forward(tape, &x, &sequences.attending(&**tape.backend(), sequences));
+        let x = self.encoder.forward(tape, &x, &sequences.attending(&**tape.backend(), sequences), None);
         self.encoder_norm.as_ref().map_or(x.clone(), |norm| norm.forward(tape, &x))
     }
 
