@@ -136,7 +136,8 @@ fn the_decoder_layer_is_that_of_pytorch() {
             let (x, memory) = (golden.parameter(&*backend, "x"), golden.parameter(&*backend, "memory"));
             let inputs = [("x", &x), ("memory", &memory)];
             check_layer(&backend, &golden, (case, "probe"), &builder.parameters(), &inputs, |tape| {
-                layer.forward(tape, &tape.parameter(&x), &own, &tape.parameter(&memory), &cross)
+                let memory = Some((&tape.parameter(&memory), &cross));
+                layer.forward(tape, &tape.parameter(&x), &own, None, memory)
             });
         }
     }

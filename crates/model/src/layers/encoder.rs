@@ -30,7 +30,7 @@ pub struct StackConfig {
     pub norm_kind: NormKind,
     /// What norms add to the variance.
     pub epsilon: f32,
-    /// Dropout of each sublayer's output, and of the embedded input of a decoder.
+    /// Dropout of each sublayer's output.
     pub dropout: f32,
 }
 

@@ -24,7 +24,7 @@ pub use additive::AdditiveAttention;
 pub use attention::{
     MultiHeadAttention, MultiHeadConfig, dot_product_attention, scaled_dot_product_attention,
 };
-pub use cache::{Branch, Cache};
+pub use cache::{Branch, Cache, Step};
 pub use decoder::{Decoder, DecoderLayer};
 pub use embedding::{Embedding, EmbeddingConfig};
 pub use encoder::{Encoder, EncoderLayer, StackConfig};
