@@ -8,6 +8,7 @@ use attentive_model::layers::{
     Norm, NormKind, NormPlacement, PositionKind, Positions, RelativeConfig, RelativePositions, StackConfig,
 };
 use attentive_model::{Builder, Error, Sequences};
+use attentive_tensor::sealed::SealedBackend;
 use attentive_tensor::{Activation, Backend, Gradients, Isa, Parameter, Precision, Tape, Tensor, Var};
 use common::{
     Golden, assert_gradient_near, assert_near, backend, backends, backends_in, bits, gradients_of, random,
@@ -252,6 +253,37 @@ fn a_decoder_with_relative_positions_decodes_with_the_cache_to_the_same_bits() {
                     assert_eq!(bits(y), bits(&expected[row * 24..][..24]), "{name}");
                 }
             }
+        }
+    }
+}
+
+/// A training step on a device whose memory the host cannot read: the bias and its gradient stay there.
+#[test]
+fn the_parts_ask_a_device_for_none_of_its_numbers() {
+    let golden = Golden::open("parts");
+    let (sources, targets) = (golden.sequences("t5.source.lengths"), golden.sequences("t5.target.lengths"));
+    let loss_and_gradient = |backend: &Arc<dyn Backend>| {
+        let builder = Builder::checkpoint(backend, &golden.0);
+        let model = T5::new(&builder.at("t5")).unwrap();
+        let tape = Tape::training(backend, 0);
+        let input = |name| tape.constant(golden.tensor(&**backend, name));
+        let memory = model.encode(&tape, &input("t5.source"), &sources);
+        let y = model.decode(&tape, &input("t5.target"), &targets, (&memory, &sources));
+        let halves = [0..12, 12..24].map(|columns| tape.slice_columns(&y, columns));
+        let loss = tape.sum(&tape.mul(&tape.concat_columns(&[&halves[1], &halves[0]]), &input("t5.probe")));
+        let mut gradients = Gradients::default();
+        tape.backward(&loss, &mut gradients);
+        let named = |p: &&Parameter| p.name() == "t5.encoder.relative_attention_bias.weight";
+        let gradient = gradients.get(builder.parameters().iter().find(named).unwrap()).unwrap().clone();
+        [loss.value().clone(), gradient]
+    };
+    for backend in backends() {
+        let sealed = Arc::new(SealedBackend::new(Arc::clone(&backend)));
+        let found = loss_and_gradient(&(Arc::clone(&sealed) as Arc<dyn Backend>));
+        assert_eq!(sealed.downloads(), 0);
+        for (found, expected) in found.iter().zip(&loss_and_gradient(&backend)) {
+            let found = (&*sealed as &dyn Backend).download_f32(found);
+            assert_eq!(bits(&found), bits(&backend.download_f32(expected)), "{}", backend.name());
         }
     }
 }

@@ -64,6 +64,7 @@ impl RowOps for CpuBackend {
             None if shape.len() == len => self.unwritten(shape, dtype),
             None => self.zeros(shape, dtype),
         };
+        debug_assert!(add || are_apart(parts), "assemble: parts meet: {parts:?}");
         assert_eq!(y.shape(), shape, "assemble: {shape} into {}", y.shape());
         for &Part { x, place } in parts {
             // The gradient of a parameter is f32, whatever is added to it.
@@ -77,4 +78,16 @@ impl RowOps for CpuBackend {
         }
         y
     }
+}
+
+/// Whether no two parts meet where they go.
+fn are_apart(parts: &[Part]) -> bool {
+    let overlap = |a: &Part, b: &Part| {
+        let meet = |i: usize| {
+            let [a, b] = [a.place, b.place].map(|place| place.to[i]..place.to[i] + place.size[i]);
+            a.start.max(b.start) < a.end.min(b.end)
+        };
+        meet(0) && meet(1)
+    };
+    parts.iter().enumerate().all(|(i, a)| !parts[..i].iter().any(|b| overlap(a, b)))
 }

@@ -30,6 +30,9 @@ impl Tape {
     }
 
     /// Matrices one below the other: `[m, d]` and `[n, d]` to `[m + n, d]`.
+    ///
+    /// # Panics
+    /// Without matrices, or if they are not equally wide.
     pub fn concat_rows(&self, parts: &[&Var]) -> Var {
         let (mut end, cols) = (0, parts[0].shape().cols());
         let mut place = |x: &Var| {
@@ -43,6 +46,9 @@ impl Tape {
     }
 
     /// Matrices side by side: `[n, a]` and `[n, b]` to `[n, a + b]`.
+    ///
+    /// # Panics
+    /// Without matrices, or if they have not equally many rows.
     pub fn concat_columns(&self, parts: &[&Var]) -> Var {
         let (mut end, rows) = (0, parts[0].shape().rows());
         let mut place = |x: &Var| {
@@ -121,6 +127,17 @@ mod tests {
         );
         let alone = tape.assemble([2, 3], &[(&first, Rectangle { from: [0, 1], to: [1, 1], size: [1, 1] })]);
         assert_eq!(numbers(&alone), [0.0, 0.0, 0.0, 0.0, 9.0, 0.0]);
+    }
+
+    #[cfg(debug_assertions)]
+    #[test]
+    #[should_panic(expected = "assemble: parts meet")]
+    fn parts_that_meet_are_refused() {
+        let backend = backend();
+        let tape = Tape::inference(&backend);
+        let x = tape.constant(backend.upload_f32(&[1.0; 4], [2, 2]));
+        let place = |to| Rectangle { from: [0, 0], to, size: [2, 2] };
+        tape.assemble([3, 3], &[(&x, place([0, 0])), (&x, place([1, 1]))]);
     }
 
     /// A split projection is what three of its own are, in bf16 too; gradients of activations are bf16, added up where they meet.
