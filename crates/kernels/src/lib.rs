@@ -27,6 +27,7 @@ pub mod optimizer;
 mod pass;
 pub mod projection;
 mod random;
+pub mod rectangle;
 mod scratch;
 mod simd;
 pub mod softmax;

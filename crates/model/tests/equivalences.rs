@@ -4,11 +4,11 @@ mod common;
 
 use attentive_model::families::transformer::{Batch, Transformer, TransformerConfig};
 use attentive_model::layers::{
-    EPSILON, EncoderLayer, MultiHeadAttention, MultiHeadConfig, NormPlacement, PositionKind, StackConfig,
+    EncoderLayer, MultiHeadAttention, MultiHeadConfig, NormPlacement, PositionKind, StackConfig,
     scaled_dot_product_attention,
 };
 use attentive_model::{Builder, Sequences};
-use attentive_tensor::{Activation, Backend, Best, Gradients, Parameter, Tape, Var};
+use attentive_tensor::{Backend, Best, Gradients, Parameter, Tape, Var};
 use common::{
     Golden, assert_gradient_near, assert_near, backends, batch, gradients_of, random, random_model, relative,
     small_config,
@@ -16,15 +16,7 @@ use common::{
 use std::ops::Range;
 
 fn stack(norm: NormPlacement) -> StackConfig {
-    StackConfig {
-        layers: 2,
-        attention: MultiHeadConfig::new(24, 4).unwrap(),
-        d_ff: 40,
-        activation: Activation::Relu,
-        norm,
-        epsilon: EPSILON,
-        dropout: 0.0,
-    }
+    StackConfig { norm, dropout: 0.0, ..StackConfig::new(2, MultiHeadConfig::new(24, 4).unwrap(), 40) }
 }
 
 /// The rows of a matrix in another order, or some of them.
@@ -41,7 +33,8 @@ fn without_positions_a_permuted_input_gives_the_permuted_output() {
         let tape = Tape::inference(&backend);
         let sequence = Sequences::new([11]);
         let spans = sequence.attending(&*backend, &sequence);
-        let forward = |x: &Var| layers.iter().fold(x.clone(), |x, layer| layer.forward(&tape, &x, &spans));
+        let forward =
+            |x: &Var| layers.iter().fold(x.clone(), |x, layer| layer.forward(&tape, &x, &spans, None));
         let x = random(&tape, 1, 11, 24);
         let order = [3, 0, 10, 7, 1, 9, 2, 8, 6, 4, 5];
         let y = forward(&rows(&tape, &x, &order));
@@ -89,7 +82,7 @@ fn h_heads_of_their_own_are_the_fused_projection() {
         let config = MultiHeadConfig { causal: true, ..MultiHeadConfig::new(d_model, h).unwrap() };
         let fused = MultiHeadAttention::new(&Builder::checkpoint(&backend, &golden.0), &config).unwrap();
         let sequence = Sequences::new([9]);
-        let fused = fused.forward(&tape, &x, &x, &sequence.attending(&*backend, &sequence));
+        let fused = fused.forward(&tape, &x, &x, &sequence.attending(&*backend, &sequence), None);
         let [separate, fused] = [separate, fused].map(|y| backend.download_f32(y.value()));
         assert_near("separate heads", &separate, &fused, 1e-6);
     }
@@ -112,6 +105,7 @@ fn a_window_lets_a_query_see_its_neighbours_alone() {
                 &x,
                 &x,
                 &sequence.attending(&*backend, &sequence),
+                None,
             );
             // The same with each query as a sequence of its own, whose memory are the keys it may see.
             let last = |i: i32| if causal { i } else { (i + window - 1).min(tokens - 1) };
@@ -119,7 +113,7 @@ fn a_window_lets_a_query_see_its_neighbours_alone() {
             let memory = rows(&tape, &x, &(0..tokens).flat_map(seen).collect::<Vec<_>>());
             let memories = Sequences::new((0..tokens).map(|i| seen(i).len()));
             let spans = Sequences::new((0..tokens).map(|_| 1)).attending(&*backend, &memories);
-            let expected = attention(false, None).forward(&tape, &x, &memory, &spans);
+            let expected = attention(false, None).forward(&tape, &x, &memory, &spans, None);
             let [y, expected] = [y, expected].map(|y| backend.download_f32(y.value()));
             assert_near(&format!("window, causal {causal}"), &y, &expected, 1e-6);
         }
@@ -133,7 +127,8 @@ fn the_place_of_the_norm_matters() {
     let sequence = Sequences::new([5]);
     let forward = |norm| {
         let layer = EncoderLayer::new(&Builder::random(&backend, 1), &stack(norm)).unwrap();
-        let y = layer.forward(&tape, &random(&tape, 4, 5, 24), &sequence.attending(&*backend, &sequence));
+        let layout = sequence.attending(&*backend, &sequence);
+        let y = layer.forward(&tape, &random(&tape, 4, 5, 24), &layout, None);
         backend.download_f32(y.value())
     };
     assert!(relative(&forward(NormPlacement::Pre), &forward(NormPlacement::Post)) > 0.1);

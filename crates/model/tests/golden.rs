@@ -5,7 +5,7 @@ mod common;
 use attentive_model::Builder;
 use attentive_model::families::transformer::{Batch, Transformer};
 use attentive_model::layers::{
-    DecoderLayer, EPSILON, EncoderLayer, MultiHeadAttention, MultiHeadConfig, NormPlacement, StackConfig,
+    DecoderLayer, EncoderLayer, MultiHeadAttention, MultiHeadConfig, NormPlacement, StackConfig,
 };
 use attentive_tensor::{Activation, Adam, Backend, Gradients, HostVec, Parameter, Precision, Tape, Var};
 use common::{
@@ -66,7 +66,7 @@ fn multi_head_attention_is_that_of_pytorch() {
             };
             let names = (case, &*format!("probe.{case}"));
             check_layer(&backend, &golden, names, &builder.parameters(), &inputs, |tape| {
-                attention.forward(tape, &tape.parameter(queries), &tape.parameter(&x), &spans)
+                attention.forward(tape, &tape.parameter(queries), &tape.parameter(&x), &spans, None)
             });
         }
     }
@@ -81,7 +81,7 @@ fn attention_weights_are_those_of_pytorch() {
         let tape = Tape::inference(&backend).watching();
         let input = |name| tape.constant(golden.tensor(&*backend, name));
         let spans = golden.sequences("cross.lengths").attending(&*backend, &golden.sequences("lengths"));
-        attention.forward(&tape, &input("cross.x"), &input("x"), &spans);
+        attention.forward(&tape, &input("cross.x"), &input("x"), &spans, None);
         let watched = tape.watched();
         let weights = backend.download_f32(&watched[0].of_heads(&*backend, &[0, 1, 2, 3]));
         let expected = golden.numbers("cross.weights");
@@ -97,13 +97,10 @@ fn attention_weights_are_those_of_pytorch() {
 
 fn layer_cases() -> [(&'static str, StackConfig); 2] {
     let config = |norm, activation| StackConfig {
-        layers: 1,
-        attention: MultiHeadConfig::new(24, 4).unwrap(),
-        d_ff: 40,
         activation,
         norm,
-        epsilon: EPSILON,
         dropout: 0.0,
+        ..StackConfig::new(1, MultiHeadConfig::new(24, 4).unwrap(), 40)
     };
     [
         ("post_relu", config(NormPlacement::Post, Activation::Relu)),
@@ -121,7 +118,7 @@ fn the_encoder_layer_is_that_of_pytorch() {
             let layer = EncoderLayer::new(&builder, &config).unwrap();
             let x = golden.parameter(&*backend, "x");
             check_layer(&backend, &golden, (case, "probe"), &builder.parameters(), &[("x", &x)], |tape| {
-                layer.forward(tape, &tape.parameter(&x), &lengths.attending(&*backend, &lengths))
+                layer.forward(tape, &tape.parameter(&x), &lengths.attending(&*backend, &lengths), None)
             });
         }
     }
@@ -139,7 +136,8 @@ fn the_decoder_layer_is_that_of_pytorch() {
             let (x, memory) = (golden.parameter(&*backend, "x"), golden.parameter(&*backend, "memory"));
             let inputs = [("x", &x), ("memory", &memory)];
             check_layer(&backend, &golden, (case, "probe"), &builder.parameters(), &inputs, |tape| {
-                layer.forward(tape, &tape.parameter(&x), &own, &tape.parameter(&memory), &cross)
+                let memory = Some((&tape.parameter(&memory), &cross));
+                layer.forward(tape, &tape.parameter(&x), &own, None, memory)
             });
         }
     }

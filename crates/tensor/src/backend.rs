@@ -8,13 +8,16 @@
 //!
 //! A wrong shape is a programmer's mistake: backends panic with the name of the operation and both shapes.
 
+use crate::bias::Bias;
 use crate::cache::KeyValueCache;
 use crate::layout::{Layout, Seen};
 use crate::shape::Shape;
 use crate::tensor::{DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::Activation;
 use attentive_kernels::attention::{Attention, KeyLists, Span};
+use attentive_kernels::norm::NormKind;
 use attentive_kernels::optimizer::Adam;
+use attentive_kernels::rectangle::Rectangle;
 use attentive_kernels::top::{Found, TokenLists, Wanted};
 use attentive_kernels::{Dropout, Random};
 use std::fmt::Debug;
@@ -29,18 +32,31 @@ pub enum Binary {
     Mul,
 }
 
-/// The result of a layer norm, with what its gradient needs.
+/// What a norm is computed with.
+#[derive(Debug, Clone, Copy)]
+pub struct NormWeights<'a> {
+    /// Which norm it is.
+    pub kind: NormKind,
+    /// The scale `γ: [d]`, in f32.
+    pub gamma: &'a Tensor,
+    /// The shift `β: [d]`, in f32, if there is one.
+    pub beta: Option<&'a Tensor>,
+    /// What is added to the mean of the squares.
+    pub epsilon: f32,
+}
+
+/// The result of a norm, with what its gradient needs.
 #[derive(Debug, Clone)]
 pub struct Norm {
     /// The normalised rows.
     pub y: Tensor,
     /// The rows that were normalised: `x`, or `x + dropout(r)`.
     pub z: Tensor,
-    /// Mean and `1/σ` of each row, `[rows, 2]`.
+    /// Mean (zero in RMS norm) and `1/σ` of each row, `[rows, 2]`.
     pub stats: Tensor,
 }
 
-/// The gradients of a layer norm.
+/// The gradients of a norm.
 #[derive(Debug)]
 pub struct NormGradients {
     /// Of the rows that were normalised, and so of `x`.
@@ -49,8 +65,8 @@ pub struct NormGradients {
     pub dr: Tensor,
     /// Of the scale.
     pub dgamma: Tensor,
-    /// Of the shift.
-    pub dbeta: Tensor,
+    /// Of the shift, if there is one.
+    pub dbeta: Option<Tensor>,
 }
 
 /// What the output projection is held against.
@@ -232,24 +248,14 @@ pub trait ProductOps {
 
 /// Norms over rows.
 pub trait NormOps {
-    /// Layer norm over each row.
-    fn layer_norm(&self, x: &Tensor, gamma: &Tensor, beta: &Tensor, epsilon: f32) -> Norm;
-    /// Layer norm of `x + dropout(r)`.
-    fn residual_layer_norm(
+    /// The norm of each row of `x`, or of `x + dropout(r)` if there is a residual `(r, dropout)`.
+    fn norm(&self, weights: &NormWeights, x: &Tensor, residual: Option<(&Tensor, Option<Dropout>)>) -> Norm;
+    /// The gradients of a norm with these weights; `dropout` is what `r` went through. `into`: `dγ` and `dβ` so far.
+    fn norm_backward(
         &self,
-        x: &Tensor,
-        r: &Tensor,
-        dropout: Option<Dropout>,
-        gamma: &Tensor,
-        beta: &Tensor,
-        epsilon: f32,
-    ) -> Norm;
-    /// The gradients of a layer norm; `dropout` is what `r` went through. `into`: `dγ` and `dβ` so far.
-    fn layer_norm_backward(
-        &self,
+        weights: &NormWeights,
         norm: &Norm,
         dropout: Option<Dropout>,
-        gamma: &Tensor,
         dy: &Tensor,
         into: (Option<Tensor>, Option<Tensor>),
     ) -> NormGradients;
@@ -263,21 +269,24 @@ pub trait AttentionOps {
     fn seen(&self, lists: KeyLists) -> Seen;
     /// An empty cache of keys and values.
     fn cache(&self, rule: &Attention) -> Box<dyn KeyValueCache>;
-    /// `softmax(scale · q·kᵀ)·v` for each head of each sequence, and the log of each softmax's denominator. The spans cover
+    /// `softmax(scale · q·kᵀ + bias)·v` for each head of each sequence, and the log of each softmax's denominator. The spans cover
     /// every row of `q`; rows of `k` and `v` may be left out, as the free slots of a cache are.
     fn attention(
         &self,
         rule: &Attention,
         layout: &Layout,
+        bias: Option<&Bias>,
         q: &Tensor,
         k: &Tensor,
         v: &Tensor,
     ) -> (Tensor, Tensor);
-    /// The gradients of `q`, `k` and `v`; here the spans cover every row of `k` and `v`, too.
+    /// The gradients of `q`, `k` and `v`; here the spans cover every row of `k` and `v`, too. That of the bias, if it is wanted, is
+    /// added to `dbias`, which has its shape and is in f32.
     fn attention_backward(
         &self,
         rule: &Attention,
         layout: &Layout,
+        bias: (Option<&Bias>, Option<&mut Tensor>),
         qkv: [&Tensor; 3],
         y_lse: (&Tensor, &Tensor),
         dy: &Tensor,
@@ -288,6 +297,7 @@ pub trait AttentionOps {
         &self,
         rule: &Attention,
         layout: &Layout,
+        bias: Option<&Bias>,
         q: &Tensor,
         k: &Tensor,
         lse: &Tensor,
@@ -295,7 +305,16 @@ pub trait AttentionOps {
     ) -> Tensor;
 }
 
-/// Rows by number: embeddings, gathering, scattering.
+/// A rectangle of a matrix that becomes a part of another one.
+#[derive(Debug, Clone, Copy)]
+pub struct Part<'a> {
+    /// The matrix that it is in.
+    pub x: &'a Tensor,
+    /// Where it is, and where it goes.
+    pub place: Rectangle,
+}
+
+/// Rows by number, and rectangles: embeddings, gathering, scattering, concatenating, slicing.
 pub trait RowOps {
     /// `scale · table[ids]`.
     fn embedding(&self, table: &Tensor, ids: &Tensor, scale: f32) -> Tensor;
@@ -310,6 +329,12 @@ pub trait RowOps {
     );
     /// `y[rows] = x`, for rows that are all different.
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor);
+    /// A matrix of this shape that is put together from parts of others, with zeros where there is none; no two parts may meet in it.
+    /// With `into`, the parts are added to it. This concatenates and slices, rows or columns, and goes back through both.
+    ///
+    /// # Panics
+    /// Without parts: they say the type of the result.
+    fn assemble(&self, shape: Shape, parts: &[Part], into: Option<Tensor>) -> Tensor;
 }
 
 /// The end of a model: the best logits, and the loss.

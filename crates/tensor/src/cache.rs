@@ -1,5 +1,6 @@
 //! Keys and values of earlier tokens, kept by a backend in the order and the type that it likes.
 
+use crate::bias::Bias;
 use crate::layout::Seen;
 use crate::tensor::Tensor;
 use std::fmt::Debug;
@@ -17,5 +18,7 @@ pub trait KeyValueCache: Debug + Send {
 
     /// The attention of queries `[n, h·d_k]`, each to the rows that it sees: `[n, h·d_v]`. One query or all those of a prompt
     /// get the same bits.
-    fn attend(&self, queries: &Tensor, seen: &Seen) -> Tensor;
+    ///
+    /// To a bias, each query is a sequence of its own, and has the position of the last row that it sees.
+    fn attend(&self, queries: &Tensor, seen: &Seen, bias: Option<&Bias>) -> Tensor;
 }

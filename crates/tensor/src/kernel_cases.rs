@@ -12,7 +12,7 @@ use attentive_kernels::gemm::{
     BothWays, Epilogue, Int8Weights, Matrix, Operand, PackedWeights, Weights, gemm_int8,
 };
 use attentive_kernels::loss::cross_entropy;
-use attentive_kernels::norm::{residual_layer_norm, residual_layer_norm_backward};
+use attentive_kernels::norm::{self, Dropped, NormKind, Residual};
 use attentive_kernels::optimizer::{Adam, adam, squared_norm};
 use attentive_kernels::projection::{Gradients, Projection, projection_loss};
 use attentive_kernels::softmax::{softmax, softmax_backward};
@@ -213,12 +213,12 @@ fn attentions<T: Real>(bench: &mut dyn Stopwatch, sequences: usize, length: usiz
     let shape = format!("{sequences}×{heads}×{length}×{d}");
     let product = 2 * sequences * heads * length * length * d;
     bench.measure("attention", shape.clone(), Work::Flops(2 * product), &mut |cpu| {
-        attention(cpu, &rule, &spans, q, k, v, &mut y, &mut lse);
+        attention(cpu, &rule, &spans, None, q, k, v, &mut y, &mut lse);
     });
     let [_, back, _] = operands::<T>();
     let back = if matches!(back, Operands::Bf16) { Operands::Attention } else { Operands::F32 };
     bench.measure("attention backward", shape, Work::Product(5 * product, back), &mut |cpu| {
-        attention_backward(cpu, &rule, &spans, q, k, v, &y, &lse, &dy, &mut dq, &mut dk, &mut dv);
+        attention_backward(cpu, &rule, &spans, None, q, k, v, &y, &lse, &dy, &mut dq, &mut dk, &mut dv, None);
     });
 }
 
@@ -229,26 +229,17 @@ fn norms<T: Real>(bench: &mut dyn Stopwatch) {
     let [mut z, mut y, mut dz, mut dr] = [(); 4].map(|()| zeros(rows * d));
     let [mut dgamma, mut dbeta] = [(); 2].map(|()| zeros(d));
     let mut stats = zeros(2 * rows);
+    let weights = norm::Weights { kind: NormKind::Layer, gamma: &gamma, beta: Some(&beta), epsilon: 1e-5 };
 
     let shape = format!("{rows}×{d}");
     bench.measure("residual dropout norm", shape.clone(), once::<T>(4 * rows * d), &mut |cpu| {
-        let dropout = Some(drops());
-        residual_layer_norm(cpu, &x, &r, dropout, &gamma, &beta, 1e-5, &mut z, &mut y, &mut stats);
+        let residual = Some(Residual { r: &r, dropout: Some(drops()), z: &mut z });
+        norm::norm(cpu, weights, &x, residual, &mut y, &mut stats);
     });
     bench.measure("residual dropout norm backward", shape, once::<T>(4 * rows * d), &mut |cpu| {
-        residual_layer_norm_backward(
-            cpu,
-            &z,
-            drops(),
-            &gamma,
-            &stats,
-            &dy,
-            &mut dz,
-            &mut dr,
-            &mut dgamma,
-            &mut dbeta,
-            false,
-        );
+        let dropped = Some(Dropped { dropout: drops(), dr: &mut dr });
+        let into = (&mut dgamma[..], Some(&mut dbeta[..]));
+        norm::norm_backward(cpu, (weights.kind, &gamma), &z, &stats, &dy, &mut dz, dropped, into, false);
     });
 }
 

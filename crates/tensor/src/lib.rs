@@ -24,6 +24,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod bias;
 mod cache;
 pub mod check;
 mod cpu;
@@ -41,16 +42,21 @@ mod watched;
 pub use attentive_kernels::activation::Activation;
 pub use attentive_kernels::attention::{Attention, KeyLists, Span};
 pub use attentive_kernels::gemm::quantise;
+pub use attentive_kernels::norm::NormKind;
 pub use attentive_kernels::optimizer::Adam as AdamRule;
+pub use attentive_kernels::rectangle::Rectangle;
 pub use attentive_kernels::top::{Best, Found, TokenLists, Wanted, top_of_row_without};
 pub use attentive_kernels::{Cpu, Dropout, Isa, IsaError, Random, Threads};
 pub use backend::{
     AttentionOps, Backend, Binary, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm, NormGradients,
-    NormOps, OptimizerOps, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps, Role, RowOps,
+    NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps,
+    Role, RowOps,
 };
+pub use bias::Bias;
 pub use cache::KeyValueCache;
 pub use cpu::{CpuBackend, Precision};
 pub use layout::{Layout, Seen};
+pub use ops::norm::NormVars;
 pub use optimizer::Adam;
 pub use parameter::{Gradients, Parameter};
 pub use shape::Shape;

@@ -6,8 +6,10 @@
 
 use crate::backend::{
     AttentionOps, Backend, Binary, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm, NormGradients,
-    NormOps, OptimizerOps, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps, Role, RowOps,
+    NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps,
+    Role, RowOps,
 };
+use crate::bias::Bias;
 use crate::cache::KeyValueCache;
 use crate::layout::{Layout, Seen};
 use crate::shape::Shape;
@@ -57,15 +59,22 @@ impl KeyValueCache for SealedCache {
     fn write(&mut self, rows: &Tensor, keys: &Tensor, values: &Tensor) {
         self.0.write(&open(rows), &open(keys), &open(values));
     }
-    fn attend(&self, queries: &Tensor, seen: &Seen) -> Tensor {
+    fn attend(&self, queries: &Tensor, seen: &Seen, bias: Option<&Bias>) -> Tensor {
         let Hidden(seen) = seen.buffer().get::<Hidden<Seen>>().expect("lists of the sealed backend");
-        seal(self.0.attend(&open(queries), seen))
+        seal(self.0.attend(&open(queries), seen, bias.map(open_bias).as_ref()))
     }
 }
 
 fn open_layout(layout: &Layout) -> &Layout {
     let Hidden(layout) = layout.buffer().get::<Hidden<Layout>>().expect("a layout of the sealed backend");
     layout
+}
+
+fn open_bias(bias: &Bias) -> Bias {
+    match bias {
+        Bias::Relative { table, buckets } => Bias::Relative { table: open(table), buckets: open(buckets) },
+        Bias::Dense(numbers) => Bias::Dense(open(numbers)),
+    }
 }
 
 fn seal(x: Tensor) -> Tensor {
@@ -95,6 +104,12 @@ fn open_norm(norm: &Norm) -> Norm {
 
 fn seal_norm(norm: Norm) -> Norm {
     Norm { y: seal(norm.y), z: seal(norm.z), stats: seal(norm.stats) }
+}
+
+/// Calls `f` with the weights inside.
+fn with_open<T>(weights: &NormWeights, f: impl FnOnce(&NormWeights) -> T) -> T {
+    let (gamma, beta) = (open(weights.gamma), weights.beta.map(open));
+    f(&NormWeights { gamma: &gamma, beta: beta.as_ref(), ..*weights })
 }
 
 impl Backend for SealedBackend {
@@ -216,33 +231,23 @@ impl ProductOps for SealedBackend {
 }
 
 impl NormOps for SealedBackend {
-    fn layer_norm(&self, x: &Tensor, gamma: &Tensor, beta: &Tensor, epsilon: f32) -> Norm {
-        seal_norm(self.inner.layer_norm(&open(x), &open(gamma), &open(beta), epsilon))
+    fn norm(&self, weights: &NormWeights, x: &Tensor, residual: Option<(&Tensor, Option<Dropout>)>) -> Norm {
+        let residual = residual.map(|(r, dropout)| (open(r), dropout));
+        let residual = residual.as_ref().map(|(r, dropout)| (r, *dropout));
+        with_open(weights, |weights| seal_norm(self.inner.norm(weights, &open(x), residual)))
     }
-    fn residual_layer_norm(
+    fn norm_backward(
         &self,
-        x: &Tensor,
-        r: &Tensor,
-        dropout: Option<Dropout>,
-        gamma: &Tensor,
-        beta: &Tensor,
-        epsilon: f32,
-    ) -> Norm {
-        let (x, r, gamma, beta) = (open(x), open(r), open(gamma), open(beta));
-        seal_norm(self.inner.residual_layer_norm(&x, &r, dropout, &gamma, &beta, epsilon))
-    }
-    fn layer_norm_backward(
-        &self,
+        weights: &NormWeights,
         norm: &Norm,
         dropout: Option<Dropout>,
-        gamma: &Tensor,
         dy: &Tensor,
         (dgamma, dbeta): (Option<Tensor>, Option<Tensor>),
     ) -> NormGradients {
-        let into = (dgamma.map(take), dbeta.map(take));
-        let g = self.inner.layer_norm_backward(&open_norm(norm), dropout, &open(gamma), &open(dy), into);
-        let (dz, dr, dgamma, dbeta) = (seal(g.dz), seal(g.dr), seal(g.dgamma), seal(g.dbeta));
-        NormGradients { dz, dr, dgamma, dbeta }
+        let (norm, into) = (open_norm(norm), (dgamma.map(take), dbeta.map(take)));
+        let g =
+            with_open(weights, |weights| self.inner.norm_backward(weights, &norm, dropout, &open(dy), into));
+        NormGradients { dz: seal(g.dz), dr: seal(g.dr), dgamma: seal(g.dgamma), dbeta: g.dbeta.map(seal) }
     }
 }
 
@@ -260,38 +265,49 @@ impl AttentionOps for SealedBackend {
         &self,
         rule: &Attention,
         layout: &Layout,
+        bias: Option<&Bias>,
         q: &Tensor,
         k: &Tensor,
         v: &Tensor,
     ) -> (Tensor, Tensor) {
-        let (y, lse) = self.inner.attention(rule, open_layout(layout), &open(q), &open(k), &open(v));
+        let (layout, bias) = (open_layout(layout), bias.map(open_bias));
+        let (y, lse) = self.inner.attention(rule, layout, bias.as_ref(), &open(q), &open(k), &open(v));
         (seal(y), seal(lse))
     }
     fn attention_backward(
         &self,
         rule: &Attention,
         layout: &Layout,
+        (bias, dbias): (Option<&Bias>, Option<&mut Tensor>),
         qkv: [&Tensor; 3],
         (y, lse): (&Tensor, &Tensor),
         dy: &Tensor,
     ) -> [Tensor; 3] {
-        let qkv = qkv.map(open);
-        let (y, lse) = (open(y), open(lse));
-        self.inner
-            .attention_backward(rule, open_layout(layout), qkv.each_ref(), (&y, &lse), &open(dy))
-            .map(seal)
+        let (layout, bias) = (open_layout(layout), bias.map(open_bias));
+        let (qkv, y, lse, dy) = (qkv.map(open), open(y), open(lse), open(dy));
+        let inner = |dbias: Option<&mut Tensor>| {
+            let bias = (bias.as_ref(), dbias);
+            self.inner.attention_backward(rule, layout, bias, qkv.each_ref(), (&y, &lse), &dy)
+        };
+        match dbias {
+            Some(dbias) => change(dbias, |dbias| inner(Some(dbias))),
+            None => inner(None),
+        }
+        .map(seal)
     }
     fn attention_weights(
         &self,
         rule: &Attention,
         layout: &Layout,
+        bias: Option<&Bias>,
         q: &Tensor,
         k: &Tensor,
         lse: &Tensor,
         heads: &[usize],
     ) -> Tensor {
-        let layout = open_layout(layout);
-        seal(self.inner.attention_weights(rule, layout, &open(q), &open(k), &open(lse), heads))
+        let (layout, bias) = (open_layout(layout), bias.map(open_bias));
+        let (q, k, lse) = (open(q), open(k), open(lse));
+        seal(self.inner.attention_weights(rule, layout, bias.as_ref(), &q, &k, &lse, heads))
     }
 }
 
@@ -311,6 +327,11 @@ impl RowOps for SealedBackend {
     }
     fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {
         change(y, |y| self.inner.write_rows(y, &open(rows), &open(x)));
+    }
+    fn assemble(&self, shape: Shape, parts: &[Part], into: Option<Tensor>) -> Tensor {
+        let opened: Vec<Tensor> = parts.iter().map(|part| open(part.x)).collect();
+        let parts: Vec<Part> = opened.iter().zip(parts).map(|(x, part)| Part { x, ..*part }).collect();
+        seal(self.inner.assemble(shape, &parts, into.map(take)))
     }
 }
 

@@ -1,6 +1,7 @@
 //! The way back: gradients of queries, keys and values.
 
 use super::backward_on_tiles::{backward_on_tiles, fits_tiles};
+use super::bias::{Bias, BiasGradient, HeadBias, HeadGradient, Pairs};
 use super::block::{
     BLOCK, base, copy, cut, factors, masked, multiply, multiply_add, padded, part, size, transpose,
 };
@@ -14,7 +15,8 @@ use crate::{Cpu, Dropout, Real};
 use std::ops::Range;
 
 /// Gradients of [`attention`](super::attention()) with respect to queries, keys and values, from the gradient
-/// `dy` and from the output `y` and the `lse` of the way forward.
+/// `dy` and from the output `y` and the `lse` of the way forward. That of the bias, if it is wanted, is added to `dbias`, which has
+/// the shape of its table or its numbers.
 ///
 /// The mean of gradients that a query's scores share is `dy · y`, with `y` as it was stored; but for that,
 /// nothing is rounded before the results are. (On the tile unit, weights and gradients of scores have sixteen
@@ -30,6 +32,7 @@ pub fn attention_backward<T: Real>(
     cpu: &Cpu,
     attention: &Attention,
     spans: &[Span],
+    bias: Option<Bias>,
     q: Rows<T>,
     k: Rows<T>,
     v: Rows<T>,
@@ -39,6 +42,7 @@ pub fn attention_backward<T: Real>(
     dq: &mut [T],
     dk: &mut [T],
     dv: &mut [T],
+    dbias: Option<&mut [f32]>,
 ) {
     const OP: &str = "attention_backward";
     let &Attention { heads, d_k, d_v, .. } = attention;
@@ -53,10 +57,14 @@ pub fn attention_backward<T: Real>(
     check_len(OP, "dv", dv.len(), rows, heads * d_v);
     assert!(disjoint(spans.iter().map(Span::rows_of_keys)), "{OP}: spans share rows of keys: {spans:?}");
 
+    let biases = attention.biases(OP, bias, spans);
+    let dbias = bias.zip(dbias);
+    let mut dbias = dbias.map(|(bias, into)| (bias, BiasGradient::new(OP, bias, heads, spans, into)));
+    let shared = dbias.as_mut().map(|(_, gradient)| gradient.shared());
     let wide = |data| Rows { data, stride: heads * d_v };
     let (dq, dk, dv) = (Shared::new(dq), Shared::new(dk), Shared::new(dv));
-    for_heads(cpu, spans.len(), heads, |span, head| {
-        let span = &spans[span];
+    for_heads(cpu, spans.len(), heads, |number, head| {
+        let span = &spans[number];
         let (query, key) = (span.query as usize, span.key as usize);
         let head = Head {
             attention,
@@ -71,12 +79,17 @@ pub fn attention_backward<T: Real>(
             dq,
             dk,
             dv,
+            bias: biases.as_ref().map(|biases| biases.of(number, Pairs::from(span), head)),
+            dbias: shared.map(|gradient| gradient.of(number, Pairs::from(span), head)),
         };
         match cpu.isa.amx() {
             Some(amx) if fits_tiles::<T>(attention) => backward_on_tiles(cpu.isa, amx, head),
             _ => backward_on_vectors(cpu.isa, head),
         }
     });
+    if let Some((bias, gradient)) = dbias {
+        gradient.finish(cpu, bias, heads, spans);
+    }
 }
 
 /// One head of one span; matrices start at its first query and key.
@@ -94,6 +107,9 @@ pub(super) struct Head<'a, T> {
     pub dq: Shared<'a, T>,
     pub dk: Shared<'a, T>,
     pub dv: Shared<'a, T>,
+    pub bias: Option<HeadBias<'a>>,
+    /// The gradient of the bias, if it is wanted.
+    pub dbias: Option<HeadGradient<'a>>,
 }
 
 /// What turns the scores of a query with a block of keys into gradients.
@@ -146,6 +162,32 @@ impl<T: Real> Head<'_, T> {
             sum = s.fma(load(s, y, at, n), load(s, dy, at, n), sum);
         }
         s.sum(sum)
+    }
+
+    /// Scores of a query with the `keys` from `start` on, up to a vector of them, with their biases.
+    #[inline(always)]
+    pub(super) fn with_bias<S: Simd>(
+        &self,
+        s: S,
+        scores: S::F,
+        query: usize,
+        start: usize,
+        keys: usize,
+    ) -> S::F {
+        match &self.bias {
+            Some(bias) => s.add(scores, load(s, bias.row(query, start, keys), 0, keys)),
+            None => scores,
+        }
+    }
+
+    /// Adds the gradients of such scores to those of their biases, if these are wanted.
+    #[inline(always)]
+    pub(super) fn add_to_bias<S: Simd>(&self, s: S, ds: S::F, query: usize, start: usize, keys: usize) {
+        if let Some(dbias) = &self.dbias {
+            // Safety: this head of this span belongs to this task.
+            let to = unsafe { dbias.row(query, start, keys) };
+            store(s, to, 0, keys, s.add(load(s, to, 0, keys), ds));
+        }
     }
 
     /// Writes sums, times a factor, to this head of the rows from `row` on of one of the results, which is so wide: `place` tells where
@@ -292,6 +334,9 @@ impl<T: Real> Backward<'_, T> {
         copy(s, self.head.dy.at(first, 0), queries, d_v, 1.0, self.dy_block);
         multiply(self.isa, [queries, stride, d_k], self.q_block, [k_stride, 1], self.k_turned, self.p);
         multiply(self.isa, [queries, stride, d_v], self.dy_block, [v_stride, 1], self.v_turned, self.ds);
+        if let Some(bias) = &self.head.bias {
+            bias.add(s, [first, queries], [start, keys], self.p, stride);
+        }
         for i in 0..queries {
             let mean = self.head.mean_of_gradients(s, first + i);
             let query = self.head.query(s, first + i, mean, start, keys);
@@ -303,6 +348,10 @@ impl<T: Real> Backward<'_, T> {
                 store(s, p_row, at, S::LANES, p);
                 store(s, ds_row, at, S::LANES, ds);
             }
+        }
+        if let Some(dbias) = &self.head.dbias {
+            // Safety: this head of this span belongs to this task.
+            unsafe { dbias.add(s, [first, queries], [start, keys], self.ds, stride) }
         }
         multiply_add(self.isa, [keys, v_stride, queries], self.p, [1, stride], self.dy_block, self.dv_sum);
         multiply_add(self.isa, [keys, k_stride, queries], self.ds, [1, stride], self.q_block, self.dk_sum);

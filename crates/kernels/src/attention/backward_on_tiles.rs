@@ -172,7 +172,10 @@ impl<T: Real> OnTiles<'_, T> {
         let (q, dy) = (Left::rows(self.q, d_k), Left::rows(self.dy, d_v));
         multiply(&self.tiles, [2 * of_queries, of_keys, d_k / STEP], q, self.k_turned, self.scores);
         multiply(&self.tiles, [2 * of_queries, of_keys, d_v / STEP], dy, self.v_turned, self.dp);
-        self.through_softmax(s, first, queries, start, keys);
+        match self.head.bias {
+            Some(_) => self.through_softmax::<S, true>(s, first, queries, start, keys),
+            None => self.through_softmax::<S, false>(s, first, queries, start, keys),
+        }
         let tiles = &self.tiles;
         let (p, ds) = (Left::tiles(self.p_turned, of_queries), Left::tiles(self.ds_turned, of_queries));
         multiply_add(tiles, [2 * of_keys, d_v / PANEL, of_queries], p, self.dy_pairs, self.dv_sum);
@@ -183,8 +186,17 @@ impl<T: Real> OnTiles<'_, T> {
 
     /// Turns scores into weights after dropout, and gradients of those weights into gradients of the scores, two
     /// queries at a time: what is summed up over queries later is paired with its neighbour, and then transposed.
+    ///
+    /// With a bias it is another function, so that without one nothing is asked in the innermost loop.
     #[inline(always)]
-    fn through_softmax<S: Simd>(&mut self, s: S, first: usize, queries: usize, start: usize, keys: usize) {
+    fn through_softmax<S: Simd, const BIASED: bool>(
+        &mut self,
+        s: S,
+        first: usize,
+        queries: usize,
+        start: usize,
+        keys: usize,
+    ) {
         let scale = s.splat(self.head.attention.scale);
         let (of_queries, of_keys) = (queries.div_ceil(STEP), keys.div_ceil(STEP));
         let (weights, gradients) = self.turning.split_at_mut(PARTS * BLOCK * STEP);
@@ -209,10 +221,30 @@ impl<T: Real> OnTiles<'_, T> {
                                 let Some(query) = &both[i] else { continue };
                                 let at = at + v * S::LANES;
                                 let from = block * TILE * PANEL + sum_at::<TILE>(number % TILE + i, at);
-                                let scores = s.mul(load(s, self.scores, from, S::LANES), scale);
+                                let mut scores = s.mul(load(s, self.scores, from, S::LANES), scale);
                                 let dp = load(s, self.dp, from, S::LANES);
-                                (p[i][v], ds[i][v]) =
-                                    query.through_softmax(s, panel * PANEL + at, scores, dp);
+                                let key = panel * PANEL + at;
+                                // Rows of biases end with the last key.
+                                let there = S::LANES.min(keys.saturating_sub(key));
+                                if BIASED && there > 0 {
+                                    scores = self.head.with_bias(
+                                        s,
+                                        scores,
+                                        first + number + i,
+                                        start + key,
+                                        there,
+                                    );
+                                }
+                                (p[i][v], ds[i][v]) = query.through_softmax(s, key, scores, dp);
+                                if BIASED && there > 0 {
+                                    self.head.add_to_bias(
+                                        s,
+                                        ds[i][v],
+                                        first + number + i,
+                                        start + key,
+                                        there,
+                                    );
+                                }
                             }
                             let ds = row::<S, PARTS>(s, ds[i][0], ds[i][1]);
                             put(s, parts(self.ds, block), number % TILE + i, at / 2, ds);

@@ -10,6 +10,7 @@
 //! pass over its whole sequence. What is left out is the copying that pays only for many queries. Keys and values in int8 are
 //! another matter: see [`attention_to_int8_lists`](super::attention_to_int8_lists).
 
+use super::bias::{Bias, Biases, Pairs};
 use super::block::{BLOCK, MOST_LANES, base, cut, masked, padded};
 use super::{Attention, Rows, check_len};
 use crate::isa::Kernel;
@@ -35,6 +36,16 @@ impl<'a> KeyLists<'a> {
         &self.rows[start..self.ends[query] as usize]
     }
 
+    /// Each query with its keys, of which it has the position of the last.
+    pub(super) fn pairs(self) -> impl Iterator<Item = Pairs> + Clone {
+        (0..self.ends.len()).map(move |query| Self::pairs_of(self.of(query)))
+    }
+
+    #[inline(always)]
+    pub(super) fn pairs_of(keys: &[u32]) -> Pairs {
+        Pairs { queries: 1, keys: keys.len(), offset: keys.len().saturating_sub(1) }
+    }
+
     /// Checks that there is a list for each query; returns how many rows there must be at least.
     pub(super) fn check(self, op: &str, queries: usize) -> usize {
         let (lists, rows) = (self.ends.len(), self.rows.len());
@@ -50,6 +61,8 @@ impl<'a> KeyLists<'a> {
 
 /// The heads' weighted means of the values that each query sees: all of its list. A query with an empty list gets zeros.
 ///
+/// To a bias, a list is a span with one query, which has the position of the last key.
+///
 /// # Shapes
 /// `q: [queries, d_k · heads]`, `k: [rows, d_k · heads]`, `v: [rows, heads · d_v]`, `y: [queries, heads · d_v]`
 ///
@@ -59,6 +72,7 @@ pub fn attention_to_lists<T: Real>(
     cpu: &Cpu,
     attention: &Attention,
     lists: KeyLists,
+    bias: Option<Bias>,
     q: Rows<T>,
     k: Rows<T>,
     v: Rows<T>,
@@ -75,13 +89,15 @@ pub fn attention_to_lists<T: Real>(
     k.check(name, "k", rows, heads * d_k);
     v.check(name, "v", rows, heads * d_v);
 
+    let biases = bias.map(|bias| Biases::new(name, bias, heads, lists.pairs()));
+    let biases = biases.as_ref();
     let y = Shared::new(y);
     cpu.threads.run(queries.div_ceil(QUERIES), |task| {
         let first = task * QUERIES;
         let count = QUERIES.min(queries - first);
         // Safety: a query belongs to one task.
         let y = unsafe { y.slice(first * heads * d_v, count * heads * d_v) };
-        cpu.isa.dispatch(Queries { attention, lists, first, q, k, v, y });
+        cpu.isa.dispatch(Queries { attention, lists, biases, first, q, k, v, y });
     });
 }
 
@@ -149,6 +165,7 @@ impl<T: Real> Kernel for SideBySide<'_, T> {
 struct Queries<'a, T> {
     attention: &'a Attention,
     lists: KeyLists<'a>,
+    biases: Option<&'a Biases<'a>>,
     first: usize,
     q: Rows<'a, T>,
     k: Rows<'a, T>,
@@ -162,7 +179,7 @@ impl<T: Real> Kernel for Queries<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Queries { attention, lists, first, q, k, v, y } = self;
+        let Queries { attention, lists, biases, first, q, k, v, y } = self;
         let Attention { heads, d_k, d_v, .. } = *attention;
         let squares = 2 * S::LANES * S::LANES;
         let greatest = heads.next_multiple_of(MOST_LANES);
@@ -179,7 +196,11 @@ impl<T: Real> Kernel for Queries<'_, T> {
         let mut memory = QueryMemory { q: scaled, scores, o, l, squares, greatest: &mut greatest[..heads] };
         for (query, y) in (first..).zip(y.chunks_exact_mut(heads * d_v)) {
             let q = q.row(query, heads * d_k);
-            Query { attention, keys: lists.of(query), q, k, v }.attend(s, &mut memory, y);
+            Query { attention, keys: lists.of(query), number: query, biases, q, k, v }.attend(
+                s,
+                &mut memory,
+                y,
+            );
         }
     }
 }
@@ -203,6 +224,9 @@ struct QueryMemory<'a> {
 struct Query<'a, T> {
     attention: &'a Attention,
     keys: &'a [u32],
+    /// Which of the queries it is.
+    number: usize,
+    biases: Option<&'a Biases<'a>>,
     q: &'a [T],
     k: Rows<'a, T>,
     v: Rows<'a, T>,
@@ -218,10 +242,17 @@ impl<T: Real> Query<'_, T> {
         o.fill(0.0);
         l.fill(0.0);
         greatest.fill(f32::NEG_INFINITY);
-        for keys in self.keys.chunks(BLOCK) {
+        for (block, keys) in self.keys.chunks(BLOCK).enumerate() {
             for (vector, keys) in keys.chunks(S::LANES).enumerate() {
                 let scores = &mut scores[vector * S::LANES..];
                 self.score(s, q, keys, squares, scores);
+            }
+            if let Some(biases) = self.biases {
+                let pairs = KeyLists::pairs_of(self.keys);
+                for (head, scores) in scores.chunks_exact_mut(BLOCK).enumerate() {
+                    let bias = biases.of(self.number, pairs, head);
+                    bias.add(s, [0, 1], [block * BLOCK, keys.len()], scores, BLOCK);
+                }
             }
             for (head, scores) in scores.chunks_exact_mut(BLOCK).enumerate() {
                 let o = &mut o[head * padded(s, d_v)..][..padded(s, d_v)];

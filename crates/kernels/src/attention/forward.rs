@@ -1,5 +1,6 @@
 //! The way forward: outputs, and weights for those who want to look at them.
 
+use super::bias::{Bias, HeadBias, Pairs};
 use super::block::{
     BLOCK, base, copy, cut, factors, masked, multiply, multiply_add, padded, part, size, transpose,
 };
@@ -36,7 +37,7 @@ use crate::{Cpu, Real};
 /// let span = Span { query: 0, queries: 3, key: 0, keys: 4, offset: 0 };
 /// let (mut y, mut lse) = ([0.0; 9], [0.0; 3]);
 /// let cpu = Cpu::from_env()?;
-/// attention(&cpu, &heads, &[span], rows(&q), rows(&k), rows(&v), &mut y, &mut lse);
+/// attention(&cpu, &heads, &[span], None, rows(&q), rows(&k), rows(&v), &mut y, &mut lse);
 ///
 /// let expected = [10.0, 0.0, 2.0, 550.0, 5.5, 0.0, 5.5, 0.0, 1.5];
 /// assert!(y.iter().zip(expected).all(|(y, expected): (&f32, f32)| (y - expected).abs() < 1e-3));
@@ -46,6 +47,7 @@ pub fn attention<T: Real>(
     cpu: &Cpu,
     attention: &Attention,
     spans: &[Span],
+    bias: Option<Bias>,
     q: Rows<T>,
     k: Rows<T>,
     v: Rows<T>,
@@ -57,6 +59,7 @@ pub fn attention<T: Real>(
     v.check("attention", "v", keys(spans), heads * d_v);
     check_len("attention", "y", y.len(), lse.len() / heads, heads * d_v);
 
+    let biases = attention.biases("attention", bias, spans);
     let blocks = blocks_of_queries(spans);
     let (y, lse) = (Shared::new(y), Shared::new(lse));
     for_heads(cpu, blocks.len(), heads, |block, head| {
@@ -70,6 +73,7 @@ pub fn attention<T: Real>(
             isa: cpu.isa,
             attention,
             span: &spans[block.span],
+            bias: biases.as_ref().map(|b| b.of(block.span, Pairs::from(&spans[block.span]), head)),
             block,
             head,
             q: q.at(block.row, head * d_k),
@@ -96,6 +100,7 @@ pub fn attention_weights<T: Real>(
     cpu: &Cpu,
     attention: &Attention,
     spans: &[Span],
+    bias: Option<Bias>,
     q: Rows<T>,
     k: Rows<T>,
     lse: &[f32],
@@ -115,6 +120,7 @@ pub fn attention_weights<T: Real>(
         ends.push(ends.last().unwrap_or(&0) + elements);
     }
     check_len("attention_weights", "out", out.len(), *ends.last().unwrap_or(&0), 1);
+    let biases = attention.biases("attention_weights", bias, spans);
 
     let blocks = blocks_of_queries(spans);
     let out = Shared::new(out);
@@ -132,6 +138,7 @@ pub fn attention_weights<T: Real>(
             isa: cpu.isa,
             attention,
             span,
+            bias: biases.as_ref().map(|b| b.of(block.span, Pairs::from(span), head)),
             block,
             q: q.at(block.row, head * d_k),
             k: k.at(span.key as usize, head * d_k),
@@ -181,6 +188,7 @@ struct Forward<'a, T> {
     isa: Isa,
     attention: &'a Attention,
     span: &'a Span,
+    bias: Option<HeadBias<'a>>,
     block: Block,
     head: usize,
     q: Rows<'a, T>,
@@ -226,6 +234,9 @@ impl<T: Real> Kernel for Forward<'_, T> {
                 self.k_block,
                 self.scores,
             );
+            if let Some(bias) = &self.bias {
+                bias.add(s, [self.block.first, queries], [start, keys], self.scores, stride);
+            }
             for i in 0..queries {
                 self.weigh(s, i, &mut m[i], start, keys);
             }
@@ -299,6 +310,7 @@ struct Weights<'a, T> {
     isa: Isa,
     attention: &'a Attention,
     span: &'a Span,
+    bias: Option<HeadBias<'a>>,
     block: Block,
     q: Rows<'a, T>,
     k: Rows<'a, T>,
@@ -315,7 +327,7 @@ impl<T: Real> Kernel for Weights<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Weights { isa, attention, span, block, q, k, lse, out, q_block, k_block, scores } = self;
+        let Weights { isa, attention, span, bias, block, q, k, lse, out, q_block, k_block, scores } = self;
         let (d_k, queries) = (attention.d_k, block.queries);
         out.fill(0.0);
         copy(s, q, queries, d_k, attention.scale, q_block);
@@ -323,6 +335,9 @@ impl<T: Real> Kernel for Weights<'_, T> {
             let stride = padded(s, keys);
             transpose(s, k.at(start, 0), keys, d_k, k_block);
             multiply(isa, [queries, stride, d_k], q_block, [padded(s, d_k), 1], k_block, scores);
+            if let Some(bias) = &bias {
+                bias.add(s, [block.first, queries], [start, keys], scores, stride);
+            }
             for i in 0..queries {
                 let seen = part(attention.seen(span, block.first + i), start, keys);
                 let base = s.splat(base(lse.row(i, 1)[0]));

@@ -14,7 +14,8 @@
 //!
 //! Sums of products are exact. So the bits of what a query gets depend on the query and on what it sees, and on nothing else.
 
-use super::block::{BLOCK, cut};
+use super::bias::{Bias, Biases};
+use super::block::{BLOCK, MOST_LANES, cut};
 use super::decode::{KeyLists, QUERIES};
 use super::{Attention, Rows, check_len};
 use crate::gemm::quantise_row;
@@ -85,6 +86,7 @@ pub fn attention_to_int8_lists<T: Real>(
     cpu: &Cpu,
     attention: &Attention,
     lists: KeyLists,
+    bias: Option<Bias>,
     q: Rows<T>,
     cache: Int8Cache,
     y: &mut [T],
@@ -105,13 +107,15 @@ pub fn attention_to_int8_lists<T: Real>(
         cache.scales.len() / 2
     );
 
+    let biases = bias.map(|bias| Biases::new(name, bias, heads, lists.pairs()));
+    let biases = biases.as_ref();
     let y = Shared::new(y);
     cpu.threads.run(queries.div_ceil(QUERIES), |task| {
         let first = task * QUERIES;
         let count = QUERIES.min(queries - first);
         // Safety: a query belongs to one task.
         let y = unsafe { y.slice(first * heads * d_v, count * heads * d_v) };
-        cpu.isa.dispatch(Queries { attention, lists, first, q, cache, y });
+        cpu.isa.dispatch(Queries { attention, lists, biases, first, q, cache, y });
     });
 }
 
@@ -119,6 +123,7 @@ pub fn attention_to_int8_lists<T: Real>(
 struct Queries<'a, T> {
     attention: &'a Attention,
     lists: KeyLists<'a>,
+    biases: Option<&'a Biases<'a>>,
     first: usize,
     q: Rows<'a, T>,
     cache: Int8Cache<'a>,
@@ -131,7 +136,7 @@ impl<T: Real> Kernel for Queries<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Queries { attention, lists, first, q, cache, y } = self;
+        let Queries { attention, lists, biases, first, q, cache, y } = self;
         let Attention { heads, d_k, d_v, .. } = *attention;
         let lanes = heads.next_multiple_of(S::LANES);
         let sizes = [BLOCK * S::LANES, heads * d_v, lanes, lanes, lanes, lanes];
@@ -143,7 +148,11 @@ impl<T: Real> Kernel for Queries<'_, T> {
         let mut memory = Memory { query, weights, scores, o, l, greatest, shrink, gain };
         for (number, y) in (first..).zip(y.chunks_exact_mut(heads * d_v)) {
             let scale = quantise_row(s, q.row(number, heads * d_k), memory.query) * attention.scale;
-            Query { attention, keys: lists.of(number), scale, cache }.attend(s, &mut memory, y);
+            Query { attention, keys: lists.of(number), number, biases, scale, cache }.attend(
+                s,
+                &mut memory,
+                y,
+            );
         }
     }
 }
@@ -173,6 +182,9 @@ struct Memory<'a> {
 struct Query<'a> {
     attention: &'a Attention,
     keys: &'a [u32],
+    /// Which of the queries it is.
+    number: usize,
+    biases: Option<&'a Biases<'a>>,
     /// Of the query's rounded numbers, times that of scores.
     scale: f32,
     cache: Int8Cache<'a>,
@@ -194,7 +206,10 @@ impl Query<'_> {
             }
             let step = largest / MOST;
             for part in (0..heads).step_by(S::LANES) {
-                let here = self.score(s, memory, part, keys);
+                let mut here = self.score(s, memory, part, keys);
+                if let Some(biases) = self.biases {
+                    here = self.add_biases(s, biases, memory, part, block * BLOCK, keys.len());
+                }
                 self.weigh(s, memory, part, keys, here, step);
             }
             if block > 0 {
@@ -227,6 +242,31 @@ impl Query<'_> {
                 here = s.max(here, score);
                 store(s, memory.scores, (first + i) * S::LANES, S::LANES, score);
             }
+        }
+        here
+    }
+
+    /// Adds biases to the scores of the heads from `part` on with the `keys` from `start` on; returns the greatest of each head.
+    #[inline(always)]
+    fn add_biases<S: Simd>(
+        &self,
+        s: S,
+        biases: &Biases,
+        memory: &mut Memory,
+        part: usize,
+        start: usize,
+        keys: usize,
+    ) -> S::F {
+        let (heads, pairs) = (self.attention.heads, KeyLists::pairs_of(self.keys));
+        let mut here = s.splat(f32::NEG_INFINITY);
+        for i in 0..keys {
+            let mut row = [0f32; MOST_LANES];
+            for (lane, bias) in row[..S::LANES].iter_mut().enumerate() {
+                *bias = biases.of(self.number, pairs, (part + lane) % heads).row(0, start + i, 1)[0];
+            }
+            let score = s.add(load(s, memory.scores, i * S::LANES, S::LANES), load(s, &row, 0, S::LANES));
+            here = s.max(here, score);
+            store(s, memory.scores, i * S::LANES, S::LANES, score);
         }
         here
     }

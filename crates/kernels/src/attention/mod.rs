@@ -3,8 +3,10 @@
 //! For every head, query `i` and the keys `j` that it may see:
 //!
 //! ```text
-//! s_ij = scale · q_i · k_j    lse_i = log Σ_j e^s_ij    p_ij = e^(s_ij - lse_i)    y_i = Σ_j p_ij · v_j
+//! s_ij = scale · q_i · k_j + b_ij    lse_i = log Σ_j e^s_ij    p_ij = e^(s_ij - lse_i)    y_i = Σ_j p_ij · v_j
 //! ```
+//!
+//! where `b` is a bias, if there is one (`bias.rs`).
 //!
 //! Scores exist for a block of queries and a block of keys at a time. Going through the blocks of keys, a
 //! query keeps the greatest score `m` so far, the sum `l` of `e^(s - m)` and the sum `o` of `e^(s - m) · v`;
@@ -28,6 +30,7 @@
 
 mod backward;
 mod backward_on_tiles;
+mod bias;
 mod block;
 mod decode;
 mod forward;
@@ -36,6 +39,7 @@ mod int8;
 mod tests;
 
 pub use backward::attention_backward;
+pub use bias::Bias;
 pub use decode::{KeyLists, attention_to_lists, heads_side_by_side};
 pub use forward::{attention, attention_weights};
 pub use int8::{Int8Cache, attention_to_int8_lists, fits_int8, key_order, value_order};
@@ -44,9 +48,6 @@ use crate::{Cpu, Dropout, Real};
 use std::ops::Range;
 
 /// What one attention computes, apart from the numbers.
-///
-/// A bias on the scores (a table over relative positions, or a dense term for each sequence) gets its place
-/// here, together with the first family that needs one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Attention {
     /// How many heads lie side by side in a row.

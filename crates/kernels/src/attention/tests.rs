@@ -31,6 +31,47 @@ struct Case<T> {
     k: Vec<T>,
     v: Vec<T>,
     dy: Vec<T>,
+    bias: Option<CaseBias>,
+}
+
+/// A bias on scores, and the numbers of it.
+#[derive(Clone)]
+enum CaseBias {
+    Relative(Vec<f32>),
+    Dense(Vec<f32>),
+}
+
+/// The buckets of distances from -4 to 4, of which one is in the midst of others and some are shared.
+const BUCKETS: [i32; 9] = [3, 3, 2, 1, 0, 4, 5, 4, 6];
+
+impl CaseBias {
+    fn get(&self) -> Bias<'_> {
+        match self {
+            CaseBias::Relative(table) => Bias::Relative { table, buckets: &BUCKETS },
+            CaseBias::Dense(numbers) => Bias::Dense(numbers),
+        }
+    }
+
+    fn numbers(&mut self) -> &mut Vec<f32> {
+        let (CaseBias::Relative(numbers) | CaseBias::Dense(numbers)) = self;
+        numbers
+    }
+
+    /// The place of a number of it, by the definition.
+    fn place(&self, spans: &[Span], number: usize, heads: usize, head: usize, i: usize, j: usize) -> usize {
+        let span = &spans[number];
+        match self {
+            CaseBias::Relative(_) => {
+                let distance = j as i64 - (span.offset as i64 + i as i64);
+                BUCKETS[(distance.clamp(-4, 4) + 4) as usize] as usize * heads + head
+            }
+            CaseBias::Dense(_) => {
+                let before: u32 = spans[..number].iter().map(|span| span.queries * span.keys).sum();
+                let (queries, keys) = (span.queries as usize, span.keys as usize);
+                before as usize * heads + (head * queries + i) * keys + j
+            }
+        }
+    }
 }
 
 /// What is computed from a [`Case`], by a kernel or by the reference.
@@ -41,6 +82,8 @@ struct Results<T, F> {
     dq: Vec<T>,
     dk: Vec<T>,
     dv: Vec<T>,
+    /// Added to ones; empty without a bias.
+    dbias: Vec<F>,
 }
 
 /// What rows that belong to no span hold before and after.
@@ -65,7 +108,25 @@ impl<T: Real> Case<T> {
             k: normals(2, keys * (heads * d_k + gap)),
             v: normals(3, keys * (heads * d_v + gap)),
             dy: normals(4, queries * heads * d_v),
+            bias: None,
         }
+    }
+
+    /// The same with a bias over relative positions.
+    fn with_table(self) -> Case<T> {
+        let bias = Some(CaseBias::Relative(normal(5, 7 * self.attention.heads)));
+        Case { bias, ..self }
+    }
+
+    /// The same with a bias for each pair.
+    fn with_dense(self) -> Case<T> {
+        let pairs: u32 = self.spans.iter().map(|span| span.queries * span.keys).sum();
+        let bias = Some(CaseBias::Dense(normal(5, pairs as usize * self.attention.heads)));
+        Case { bias, ..self }
+    }
+
+    fn bias(&self) -> Option<Bias<'_>> {
+        self.bias.as_ref().map(CaseBias::get)
     }
 
     fn q(&self) -> Rows<'_, T> {
@@ -84,14 +145,16 @@ impl<T: Real> Case<T> {
         let Attention { heads, d_v, .. } = self.attention;
         let mut y = vec![T::from_f32(UNTOUCHED); self.rows[0] * heads * d_v];
         let mut lse = vec![UNTOUCHED; self.rows[0] * heads];
-        attention(cpu, &self.attention, &self.spans, self.q(), self.k(), self.v(), &mut y, &mut lse);
+        let (q, k, v) = (self.q(), self.k(), self.v());
+        attention(cpu, &self.attention, &self.spans, self.bias(), q, k, v, &mut y, &mut lse);
         (y, lse)
     }
 
     fn weights(&self, cpu: &Cpu, lse: &[f32], heads: &[usize]) -> Vec<f32> {
         let elements = |span: &Span| (span.queries * span.keys) as usize * heads.len();
         let mut weights = vec![UNTOUCHED; self.spans.iter().map(elements).sum()];
-        attention_weights(cpu, &self.attention, &self.spans, self.q(), self.k(), lse, heads, &mut weights);
+        let (q, k) = (self.q(), self.k());
+        attention_weights(cpu, &self.attention, &self.spans, self.bias(), q, k, lse, heads, &mut weights);
         weights
     }
 
@@ -105,8 +168,24 @@ impl<T: Real> Case<T> {
         let (mut dk, mut dv) = (untouched(keys * heads * d_k), untouched(keys * heads * d_v));
         let (q, k, v) = (self.q(), self.k(), self.v());
         let (how, spans, dy) = (&self.attention, &self.spans, &self.dy);
-        attention_backward(cpu, how, spans, q, k, v, &y, &lse, dy, &mut dq, &mut dk, &mut dv);
-        Results { y, lse, weights, dq, dk, dv }
+        let mut dbias = vec![1.0; self.bias.clone().map_or(0, |mut bias| bias.numbers().len())];
+        attention_backward(
+            cpu,
+            how,
+            spans,
+            self.bias(),
+            q,
+            k,
+            v,
+            &y,
+            &lse,
+            dy,
+            &mut dq,
+            &mut dk,
+            &mut dv,
+            Some(&mut dbias).filter(|_| self.bias.is_some()).map(|dbias| &mut dbias[..]),
+        );
+        Results { y, lse, weights, dq, dk, dv, dbias }
     }
 
     /// The formulas of the module as they stand there, with whole matrices; the way back starts from the
@@ -120,13 +199,18 @@ impl<T: Real> Case<T> {
         let mut dq = untouched(all_queries * heads * d_k);
         let (mut dk, mut dv) = (untouched(all_keys * heads * d_k), untouched(all_keys * heads * d_v));
         let mut weights = Vec::new();
-        for span in &self.spans {
+        let bias = self.bias.clone().map_or_else(Vec::new, |mut bias| wide(bias.numbers()));
+        let mut dbias = vec![1.0; bias.len()];
+        for (number, span) in self.spans.iter().enumerate() {
+            let place = |head, i, j| {
+                self.bias.as_ref().map(|bias| bias.place(&self.spans, number, heads, head, i, j))
+            };
             for head in 0..heads {
-                let number =
+                let element =
                     |x: Rows<T>, row: usize, column: usize| x.row(row, column + 1)[column].to_f32() as f64;
-                let q = |i, d| number(self.q(), span.query as usize + i, head * d_k + d);
-                let k = |j, d| number(self.k(), span.key as usize + j, head * d_k + d);
-                let v = |j, d| number(self.v(), span.key as usize + j, head * d_v + d);
+                let q = |i, d| element(self.q(), span.query as usize + i, head * d_k + d);
+                let k = |j, d| element(self.k(), span.key as usize + j, head * d_k + d);
+                let v = |j, d| element(self.v(), span.key as usize + j, head * d_v + d);
                 let at_query = |i: usize| (span.query as usize + i) * heads + head;
                 let at_key = |j: usize| (span.key as usize + j) * heads + head;
                 for j in 0..span.keys as usize {
@@ -140,7 +224,9 @@ impl<T: Real> Case<T> {
                         (!causal || ahead <= 0) && window.is_none_or(|w| ahead.abs() < w as i64)
                     };
                     let dot = |j| (0..d_k).map(|d| q(i, d) * k(j, d)).sum::<f64>();
-                    let score = |j| if visible(j) { scale as f64 * dot(j) } else { f64::NEG_INFINITY };
+                    let added = |j| place(head, i, j).map_or(0.0, |place| bias[place]);
+                    let score =
+                        |j| if visible(j) { scale as f64 * dot(j) + added(j) } else { f64::NEG_INFINITY };
                     let scores: Vec<f64> = (0..span.keys as usize).map(score).collect();
                     let max = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
                     let sum: f64 = scores.iter().map(|s| (s - max).exp()).sum();
@@ -163,7 +249,11 @@ impl<T: Real> Case<T> {
                     let mean: f64 = (0..d_v).map(|d| dy(d) * stored_y[at_query(i) * d_v + d]).sum();
                     dq[at_query(i) * d_k..][..d_k].fill(0.0);
                     for j in 0..p.len() {
-                        let ds = p[j] * (dp(j) - mean) * scale as f64;
+                        let ds = p[j] * (dp(j) - mean);
+                        if let Some(place) = place(head, i, j) {
+                            dbias[place] += ds;
+                        }
+                        let ds = ds * scale as f64;
                         for d in 0..d_k {
                             dq[at_query(i) * d_k + d] += ds * k(j, d);
                             dk[at_key(j) * d_k + d] += ds * q(i, d);
@@ -175,7 +265,7 @@ impl<T: Real> Case<T> {
                 }
             }
         }
-        Results { y, lse, weights, dq, dk, dv }
+        Results { y, lse, weights, dq, dk, dv, dbias }
     }
 }
 
@@ -247,6 +337,21 @@ fn cases<T: Real>() -> Vec<Case<T>> {
         // So many that a task has several heads, and the last of a row fewer.
         Case::new(plain(5, 3, 4), &many),
         Case::new(plain(5, 32, 32), &many),
+        // Biases: in one block and in several, on vectors and on tiles, with an offset, with dropout, with a window, with empty spans.
+        Case::new(causal, &[span(0, 130, 0, 130, 0), span(130, 1, 130, 70, 69)]).with_table(),
+        Case::new(plain(3, 5, 7), &[span(0, 3, 0, 65, 0), span(3, 3, 65, 1, 0)]).with_table(),
+        Case::new(
+            plain(2, 32, 32),
+            &[span(0, 100, 0, 70, 0), span(100, 0, 70, 3, 9), span(100, 2, 73, 0, 0)],
+        )
+        .with_table(),
+        Case::new(Attention { dropout: dropping(0.3), ..plain(2, 64, 32) }, &[span(0, 70, 0, 90, 20)])
+            .with_table(),
+        Case::new(Attention { window: Some(3), ..causal }, &[span(0, 150, 0, 150, 0)]).with_table(),
+        Case::new(causal, &[span(0, 70, 0, 70, 0), span(70, 3, 70, 5, 2)]).with_dense(),
+        Case::with_gap(plain(2, 32, 64), &[span(0, 66, 0, 67, 0), span(66, 5, 67, 1, 0)], 3).with_dense(),
+        Case::new(plain(5, 3, 4), &many).with_table(),
+        Case::new(plain(5, 32, 32), &many).with_dense(),
     ]
 }
 
@@ -264,6 +369,7 @@ fn every_operation_matches_softmax_over_the_whole_matrix() {
                 assert_close(&name("dq"), &actual.dq, &expected.dq);
                 assert_close(&name("dk"), &actual.dk, &expected.dk);
                 assert_close(&name("dv"), &actual.dv, &expected.dv);
+                assert_close(&name("dbias"), &actual.dbias, &expected.dbias);
             }
         }
     }
@@ -274,20 +380,27 @@ fn every_operation_matches_softmax_over_the_whole_matrix() {
 #[test]
 fn gradients_match_finite_differences_with_and_without_dropout() {
     let how = Attention { causal: true, ..plain(2, 8, 12) };
-    for dropout in [None, dropping(0.4)] {
-        let how = Attention { dropout, ..how };
-        let case = Case::<f32>::new(how, &[span(0, 30, 0, 30, 0), span(30, 5, 30, 80, 75)]);
+    let spans = [span(0, 30, 0, 30, 0), span(30, 5, 30, 80, 75)];
+    for (dropout, biased) in [(None, 0), (dropping(0.4), 0), (None, 1), (dropping(0.4), 2)] {
+        let case = Case::<f32>::new(Attention { dropout, ..how }, &spans);
+        let case = match biased {
+            0 => case,
+            1 => case.with_table(),
+            _ => case.with_dense(),
+        };
         for isa in Isa::present() {
-            let Results { dq, dk, dv, .. } = case.run(&cpu(isa));
+            let Results { dq, dk, dv, mut dbias, .. } = case.run(&cpu(isa));
+            dbias.iter_mut().for_each(|x| *x -= 1.0);
             // The last row of each belongs to no span: it has no gradient.
-            let gradients = [(dq, 16, 5), (dk, 16, 6), (dv, 24, 7)].map(|(mut gradient, row, seed)| {
+            let all = [(dq, 16, 5), (dk, 16, 6), (dv, 24, 7), (dbias, 0, 8)];
+            let gradients = all.map(|(mut gradient, row, seed)| {
                 let used = gradient.len() - row;
                 gradient[used..].fill(0.0);
                 (gradient, seed)
             });
             // Along the gradient, where the loss changes most, turned a little in each of the inputs.
             let directions = gradients.each_ref().map(|(gradient, seed)| {
-                let norm = gradient.iter().map(|x| x * x).sum::<f32>().sqrt();
+                let norm = gradient.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
                 let noise = normal(*seed, gradient.len());
                 Vec::from_iter(gradient.iter().zip(&noise).map(|(g, n)| g / norm + 0.02 * n))
             });
@@ -295,8 +408,10 @@ fn gradients_match_finite_differences_with_and_without_dropout() {
             let slope: f64 = gradients.iter().zip(&directions).map(|((g, _), d)| dot(g, d)).sum();
             let loss = |step: f32| {
                 let mut moved = case.clone();
-                for (x, direction) in [&mut moved.q, &mut moved.k, &mut moved.v].into_iter().zip(&directions)
-                {
+                let mut none = Vec::new();
+                let bias = moved.bias.as_mut().map_or(&mut none, CaseBias::numbers);
+                let inputs = [&mut moved.q, &mut moved.k, &mut moved.v, bias];
+                for (x, direction) in inputs.into_iter().zip(&directions) {
                     x.iter_mut().zip(direction).for_each(|(x, d)| *x += step * d);
                 }
                 let (y, _) = moved.forward(&cpu(isa));
@@ -322,6 +437,7 @@ fn any_number_of_threads_gives_the_same_bits() {
                     assert_same_bits("dq", &one.dq, &many.dq);
                     assert_same_bits("dk", &one.dk, &many.dk);
                     assert_same_bits("dv", &one.dv, &many.dv);
+                    assert_same_bits("dbias", &one.dbias, &many.dbias);
                 }
             }
         }
@@ -364,7 +480,7 @@ fn one_query_over_cached_keys_gives_the_bits_of_the_whole_pass() {
         let length = 150;
         for window in [None, Some(10), Some(100)] {
             let how = Attention { causal: true, window, ..plain(2, 20, 12) };
-            let whole = Case::<T>::new(how, &[span(0, length, 0, length, 0)]);
+            let whole = Case::<T>::new(how, &[span(0, length, 0, length, 0)]).with_table();
             for isa in Isa::present() {
                 let (y, lse) = whole.forward(&cpu(isa));
                 for query in 0..length {
@@ -514,6 +630,13 @@ fn matrix<T>(data: &[T], width: usize) -> Rows<'_, T> {
 #[test]
 fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
     fn check<T: Real>(heads: usize, d_k: usize, d_v: usize, lengths: &[usize]) {
+        let table = CaseBias::Relative(normal(5, 7 * heads));
+        let dense = CaseBias::Dense(normal(5, lengths.iter().sum::<usize>() * heads));
+        check_with::<T>(heads, d_k, d_v, lengths, None);
+        check_with::<T>(heads, d_k, d_v, lengths, Some(table.get()));
+        check_with::<T>(heads, d_k, d_v, lengths, Some(dense.get()));
+    }
+    fn check_with<T: Real>(heads: usize, d_k: usize, d_v: usize, lengths: &[usize], bias: Option<Bias>) {
         let attention_of = plain(heads, d_k, d_v);
         let (k_width, v_width) = (heads * d_k, heads * d_v);
         let keys: usize = lengths.iter().sum();
@@ -535,6 +658,7 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
                 &cpu(isa),
                 &attention_of,
                 &spans,
+                bias,
                 matrix(&q, k_width),
                 matrix(&k, k_width),
                 matrix(&v, v_width),
@@ -549,6 +673,7 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
                     &cpu,
                     &attention_of,
                     listed.lists(),
+                    bias,
                     matrix(&q, k_width),
                     matrix(&k_cache, k_width),
                     matrix(&v_cache, v_width),
@@ -580,7 +705,18 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
 #[test]
 fn a_query_over_rows_in_int8_gets_what_their_definition_says() {
     fn check(heads: usize, d_k: usize, d_v: usize, lengths: &[usize]) {
+        check_with(heads, d_k, d_v, lengths, None);
+        check_with(heads, d_k, d_v, lengths, Some(CaseBias::Relative(normal(5, 7 * heads))));
+    }
+    fn check_with(heads: usize, d_k: usize, d_v: usize, lengths: &[usize], bias: Option<CaseBias>) {
         let rule = plain(heads, d_k, d_v);
+        let added = |length: usize, head: usize, key: usize| {
+            let own = [span(0, 1, 0, length as u32, length as u32 - 1)];
+            bias.clone().map_or(0.0, |mut bias| {
+                let place = bias.place(&own, 0, heads, head, 0, key);
+                f64::from(bias.numbers()[place])
+            })
+        };
         let (k_width, v_width) = (heads * d_k, heads * d_v);
         let keys: usize = lengths.iter().sum();
         let q = normals(1, lengths.len() * k_width);
@@ -603,7 +739,8 @@ fn a_query_over_rows_in_int8_gets_what_their_definition_says() {
                             * i64::from(k8[key * k_width + head * d_k + i])
                     };
                     let sum: i64 = (0..d_k).map(product).sum();
-                    sum as f64 * f64::from(q_scales[query]) * f64::from(k_scales[key]) * f64::from(rule.scale)
+                    let scale = f64::from(q_scales[query]) * f64::from(k_scales[key]) * f64::from(rule.scale);
+                    sum as f64 * scale + added(length, head, key - start)
                 };
                 let seen: Vec<usize> = (start..start + length).collect();
                 let greatest = seen.iter().map(|&key| score(key)).fold(f64::NEG_INFINITY, f64::max);
@@ -644,7 +781,16 @@ fn a_query_over_rows_in_int8_gets_what_their_definition_says() {
                 write_int8_rows(&cpu, &v, v_width, &places, &mut v_cache, &mut scales, 1);
                 let cache = Int8Cache { k: &k_cache, v: &v_cache, scales: &scales };
                 let mut y = vec![0.5f32; expected.len()];
-                attention_to_int8_lists(&cpu, &rule, listed.lists(), matrix(&q, k_width), cache, &mut y);
+                let bias = bias.as_ref().map(CaseBias::get);
+                attention_to_int8_lists(
+                    &cpu,
+                    &rule,
+                    listed.lists(),
+                    bias,
+                    matrix(&q, k_width),
+                    cache,
+                    &mut y,
+                );
                 let what = format!("{isa}, {heads} heads of {d_k} and {d_v}");
                 // A weight that is nearly between two whole numbers may become the other one.
                 let (mut sum, mut most) = (0.0, 0f32);
@@ -688,7 +834,7 @@ fn int8_attention(cpu: &Cpu, rule: &Attention, q: &[f32], k: &[f32], v: &[f32]) 
     let cache = Int8Cache { k: &k_cache, v: &v_cache, scales: &scales };
     let lists = KeyLists { rows: &rows, ends: &[keys as u32] };
     let mut y = vec![0.5; v_width];
-    attention_to_int8_lists(cpu, rule, lists, matrix(&q, k_width), cache, &mut y);
+    attention_to_int8_lists(cpu, rule, lists, None, matrix(&q, k_width), cache, &mut y);
     y
 }
 
@@ -709,7 +855,7 @@ fn a_query_over_many_rows_in_int8_is_near_to_one_over_rows_in_f32() {
             let (mut expected, mut lse) = (vec![0.0; width], vec![0.0; heads]);
             let spans = [span(0, 1, 0, keys as u32, keys as u32 - 1)];
             let [q_rows, k_rows, v_rows] = [&q, &k, &v].map(|x| matrix(x, width));
-            attention(&cpu(isa), &rule, &spans, q_rows, k_rows, v_rows, &mut expected, &mut lse);
+            attention(&cpu(isa), &rule, &spans, None, q_rows, k_rows, v_rows, &mut expected, &mut lse);
             let y = int8_attention(&cpu(isa), &rule, &q, &k, &v);
             let norm = |x: &mut dyn Iterator<Item = f32>| x.map(|x| x * x).sum::<f32>().sqrt();
             let difference = norm(&mut y.iter().zip(&expected).map(|(a, b)| a - b));

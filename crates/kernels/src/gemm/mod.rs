@@ -156,13 +156,13 @@ fn gemm_packed(
 
 /// `C[i] = A[i]·B[i]` for each of `batch` products of one shape that lie one after the other; the transpositions are
 /// `A` as `[k, m]` and `B` as `[n, k]`.
-pub fn gemm_batched(
+pub fn gemm_batched<T: Operand>(
     cpu: &Cpu,
     batch: usize,
     [m, k, n]: [usize; 3],
-    (a, a_transposed): (&[f32], bool),
-    (b, b_transposed): (&[f32], bool),
-    c: &mut [f32],
+    (a, a_transposed): (&[T], bool),
+    (b, b_transposed): (&[T], bool),
+    c: &mut [T],
 ) {
     for (len, rows, cols) in [(a.len(), m, k), (b.len(), k, n), (c.len(), m, n)] {
         let fits = product([batch, rows, cols]) == Some(len);
@@ -173,7 +173,7 @@ pub fn gemm_batched(
         let (a, b) = (&a[i * m * k..][..m * k], &b[i * k * n..][..k * n]);
         let a = if a_transposed { Matrix::new(a, k, m).t() } else { Matrix::new(a, m, k) };
         let b = if b_transposed { Matrix::new(b, n, k).t() } else { Matrix::new(b, k, n) };
-        gemm(cpu, a, b, c, Epilogue::default());
+        T::multiply(cpu, a, b, c);
     });
 }
 
@@ -185,6 +185,8 @@ pub trait Operand: Real {
     fn back_through_weights(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [Self], epilogue: Epilogue);
     /// [`times_weights`](Operand::times_weights) in f32.
     fn logits(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [f32], epilogue: Epilogue);
+    /// `C = A·B` of activations on both sides.
+    fn multiply(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [Self]);
     /// `C = A·B` for the gradient of weights.
     fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [Self]);
     /// [`times_activations`](Operand::times_activations) in f32, which may be added to what `C` holds.
@@ -212,6 +214,9 @@ impl Operand for f32 {
     }
     fn logits(cpu: &Cpu, a: Matrix, b: Weights<f32>, c: &mut [f32], epilogue: Epilogue) {
         f32::times_weights(cpu, a, b, c, epilogue);
+    }
+    fn multiply(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32]) {
+        gemm(cpu, a, b, c, Epilogue::default());
     }
     fn times_activations(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32]) {
         f32::times_activations_in_f32(cpu, a, b, c, false);
@@ -245,6 +250,9 @@ impl Operand for half::bf16 {
     }
     fn logits(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [f32], epilogue: Epilogue) {
         bf16::times_weights(cpu, a, b, c, epilogue);
+    }
+    fn multiply(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [Self]) {
+        gemm_bf16(cpu, a, b, c, Epilogue::default());
     }
     fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [Self]) {
         gemm_bf16(cpu, a, b, c, Epilogue::of_gradient(false));

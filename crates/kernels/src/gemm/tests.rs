@@ -1,6 +1,6 @@
 use super::*;
 use crate::Threads;
-use crate::testing::normal;
+use crate::testing::{normal, normals};
 
 /// The product by its definition, in double precision.
 fn reference(a: Matrix, b: Matrix) -> Vec<f64> {
@@ -124,6 +124,33 @@ fn a_batch_of_products_is_each_product() {
             let mut one = vec![0.0; m * n];
             gemm(&cpu, a, b, &mut one, Epilogue::default());
             assert_eq!(one, c[i * m * n..][..m * n], "{isa} {i}");
+        }
+    }
+}
+
+#[test]
+fn a_batch_in_bf16_is_near_to_one_in_f32() {
+    let (batch, [m, k, n]) = (3, [21, 70, 37]);
+    let (a, b) = (normals::<half::bf16>(1, batch * m * k), normals::<half::bf16>(2, batch * k * n));
+    let [wide_a, wide_b]: [Vec<f32>; 2] = [&a, &b].map(|x| x.iter().map(|x| x.to_f32()).collect());
+    for isa in Isa::present() {
+        for (a_transposed, b_transposed) in [(false, false), (true, false), (false, true), (true, true)] {
+            let cpu = Cpu { isa, threads: Threads::new(2) };
+            let (mut c, mut expected) = (normals::<half::bf16>(3, batch * m * n), vec![0.0; batch * m * n]);
+            gemm_batched(&cpu, batch, [m, k, n], (&a, a_transposed), (&b, b_transposed), &mut c);
+            gemm_batched(
+                &cpu,
+                batch,
+                [m, k, n],
+                (&wide_a, a_transposed),
+                (&wide_b, b_transposed),
+                &mut expected,
+            );
+            for (c, expected) in c.iter().zip(&expected) {
+                // Operands are exact, sums are in f32: what is left is the rounding of the result.
+                let near = (c.to_f32() - expected).abs() < 1e-4 + expected.abs() / 256.0;
+                assert!(near, "{isa}: {c}, not {expected}");
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use super::Linear;
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::sequences::Sequences;
-use attentive_tensor::{Attention, KeyValueCache, Layout, Role, Seen, Tape, Tensor, Var};
+use attentive_tensor::{Attention, Bias, KeyValueCache, Layout, Role, Seen, Tape, Tensor, Var};
 
 /// `softmax(scale · Q·Kᵀ)·V` of one sequence and one head: each row of `V` counts as much as its key is like the query.
 ///
@@ -44,7 +44,7 @@ pub fn scaled_dot_product_attention(
     let rule = Attention { heads: 1, d_k, d_v, scale, causal, window: None, dropout: None };
     let [queries, keys] = [q, k].map(|x| Sequences::new([x.shape().rows()]));
     let layout = queries.attending(&**tape.backend(), &keys);
-    tape.attention(&rule, 0.0, &layout, q, k, v)
+    tape.attention(&rule, 0.0, &layout, None, [q, k, v])
 }
 
 /// `softmax(Q·Kᵀ)·V`, not scaled: for large d_k the dot products grow, the softmax turns peaky and its gradients vanish.
@@ -64,6 +64,10 @@ pub struct MultiHeadConfig {
     pub d_k: usize,
     /// The width of a value in each head.
     pub d_v: usize,
+    /// What products of query and key are multiplied by: 1/√d_k if none is given. T5 has 1.
+    pub scale: Option<f32>,
+    /// Whether its projections have biases.
+    pub bias: bool,
     /// Whether a query is kept from seeing what comes after it.
     pub causal: bool,
     /// How many keys before it (and, if not causal, after it) a query sees, itself included.
@@ -85,7 +89,22 @@ impl MultiHeadConfig {
             return Err(Error::config("h", problem));
         }
         let d_k = d_model / h;
-        Ok(MultiHeadConfig { d_model, h, d_k, d_v: d_k, causal: false, window: None, dropout: 0.0 })
+        Ok(MultiHeadConfig::with_widths(d_model, h, d_k, d_k))
+    }
+
+    /// `h` heads of any width.
+    pub fn with_widths(d_model: usize, h: usize, d_k: usize, d_v: usize) -> MultiHeadConfig {
+        MultiHeadConfig {
+            d_model,
+            h,
+            d_k,
+            d_v,
+            scale: None,
+            bias: true,
+            causal: false,
+            window: None,
+            dropout: 0.0,
+        }
     }
 }
 
@@ -104,7 +123,7 @@ impl MultiHeadConfig {
 /// let sequences = Sequences::new([3, 2]); // two sequences, packed one after the other
 /// let tape = Tape::inference(&backend).watching();
 /// let x = tape.constant(backend.upload_f32(&[0.5; 5 * 16], [5, 16]));
-/// let y = attention.forward(&tape, &x, &x, &sequences.attending(&*backend, &sequences));
+/// let y = attention.forward(&tape, &x, &x, &sequences.attending(&*backend, &sequences), None);
 /// assert_eq!(y.shape().to_string(), "[5, 16]");
 ///
 /// let weights = tape.watched()[0].matrix(&*backend, 1, 3); // the second sequence, the last head
@@ -139,26 +158,35 @@ impl MultiHeadAttention {
         config: &MultiHeadConfig,
         [query, key, value]: [Role; 3],
     ) -> Result<MultiHeadAttention, Error> {
-        let &MultiHeadConfig { d_model, h, d_k, d_v, dropout, .. } = config;
-        let project = |name, role, width| Linear::new(&builder.at(name).in_role(role), d_model, width);
+        let &MultiHeadConfig { d_model, h, d_k, d_v, bias, dropout, .. } = config;
+        let project = |name, role, width| {
+            Linear::with_or_without_bias(&builder.at(name).in_role(role), d_model, width, bias)
+        };
         Ok(MultiHeadAttention {
             query: project("q_proj", query, h * d_k)?,
             key: project("k_proj", key, h * d_k)?,
             value: project("v_proj", value, h * d_v)?,
-            output: Linear::new(&builder.at("out_proj"), h * d_v, d_model)?,
+            output: Linear::with_or_without_bias(&builder.at("out_proj"), h * d_v, d_model, bias)?,
             rule: rule(config),
             dropout,
         })
     }
 
-    /// From each sequence of `x` to its partner in `memory`, which is `x` itself in self-attention.
+    /// From each sequence of `x` to its partner in `memory`, which is `x` itself in self-attention. A bias is added to the scores.
     ///
     /// # Shapes
     /// `x: [queries, d_model]`, `memory: [keys, d_model]` to `[queries, d_model]`.
-    pub fn forward(&self, tape: &Tape, x: &Var, memory: &Var, layout: &Layout) -> Var {
+    pub fn forward(
+        &self,
+        tape: &Tape,
+        x: &Var,
+        memory: &Var,
+        layout: &Layout,
+        bias: Option<&Bias<Var>>,
+    ) -> Var {
         let [keys, values] = [&self.key, &self.value].map(|projection| projection.forward(tape, memory));
         let queries = self.query.forward(tape, x);
-        let heads = tape.attention(&self.rule, self.dropout, layout, &queries, &keys, &values);
+        let heads = tape.attention(&self.rule, self.dropout, layout, bias, [&queries, &keys, &values]);
         self.output.forward(tape, &heads)
     }
 
@@ -174,15 +202,23 @@ impl MultiHeadAttention {
     }
 
     /// [`MultiHeadAttention::forward`] to keys and values in a cache. There is no way back.
-    pub fn attend(&self, tape: &Tape, x: &Var, cache: &dyn KeyValueCache, seen: &Seen) -> Var {
+    pub fn attend(
+        &self,
+        tape: &Tape,
+        x: &Var,
+        cache: &dyn KeyValueCache,
+        seen: &Seen,
+        bias: Option<&Bias<Var>>,
+    ) -> Var {
         let queries = self.query.forward(tape, x);
-        let heads = tape.attend(cache, &queries, seen);
+        let heads = tape.attend(cache, &queries, seen, bias);
         self.output.forward(tape, &heads)
     }
 }
 
 /// What an attention of these sizes computes.
 fn rule(config: &MultiHeadConfig) -> Attention {
-    let &MultiHeadConfig { h, d_k, d_v, causal, window, .. } = config;
-    Attention { heads: h, d_k, d_v, scale: 1.0 / (d_k as f32).sqrt(), causal, window, dropout: None }
+    let &MultiHeadConfig { h, d_k, d_v, scale, causal, window, .. } = config;
+    let scale = scale.unwrap_or(1.0 / (d_k as f32).sqrt());
+    Attention { heads: h, d_k, d_v, scale, causal, window, dropout: None }
 }

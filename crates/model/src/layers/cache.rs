@@ -48,15 +48,23 @@ pub(super) struct LayerCache {
     pub memory: Option<Box<dyn KeyValueCache>>,
 }
 
-/// Where the tokens of one step stand.
-pub(super) struct Step {
-    pub positions: Vec<i32>,
+/// Where the new tokens of one step stand, as [`Decoder::begin`](super::Decoder::begin) found it.
+#[derive(Debug)]
+pub struct Step {
+    pub(super) positions: Vec<i32>,
     /// Where their keys and values are written.
-    pub rows: Tensor,
+    pub(super) rows: Tensor,
     /// What they see of the target so far.
-    pub own: Seen,
+    pub(super) own: Seen,
     /// What they see of the memory.
-    pub cross: Option<Seen>,
+    pub(super) cross: Option<Seen>,
+}
+
+impl Step {
+    /// The position of each new token in its sequence, counted from zero.
+    pub fn positions(&self) -> &[i32] {
+        &self.positions
+    }
 }
 
 impl Cache {

@@ -1,62 +1,106 @@
 //! The decoder: masked self-attention, attention to the encoder's memory, feed-forward.
 
 use super::cache::{Branch, Cache, LayerCache, Step};
-use super::{FeedForward, LayerNorm, MultiHeadAttention, MultiHeadConfig, Positions, Residual, StackConfig};
+use super::{FeedForwardNetwork, MultiHeadAttention, MultiHeadConfig, Residual, StackConfig};
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::sequences::Sequences;
-use attentive_tensor::{Layout, Tape, Var};
+use attentive_tensor::{Bias, Layout, Tape, Var};
 
-/// Masked self-attention, cross attention, feed-forward, each inside a residual connection.
+/// Masked self-attention, cross attention if there is a memory, feed-forward, each inside a residual connection.
 #[derive(Debug, Clone)]
 pub struct DecoderLayer {
     own: MultiHeadAttention,
     own_residual: Residual,
-    cross: MultiHeadAttention,
-    cross_residual: Residual,
-    feed_forward: FeedForward,
+    cross: Option<Cross>,
+    feed_forward: FeedForwardNetwork,
     feed_forward_residual: Residual,
+}
+
+/// Attention to the memory of an encoder.
+#[derive(Debug, Clone)]
+struct Cross {
+    attention: MultiHeadAttention,
+    residual: Residual,
+}
+
+impl Cross {
+    fn new(builder: &Builder, config: &StackConfig) -> Result<Cross, Error> {
+        let heads = MultiHeadConfig { causal: false, window: None, ..config.attention };
+        Ok(Cross {
+            attention: MultiHeadAttention::cached(&builder.at("encoder_attn"), &heads)?,
+            residual: config.residual(&builder.at("encoder_attn_layer_norm"))?,
+        })
+    }
 }
 
 impl DecoderLayer {
     /// One layer of the stack; its self-attention is causal whatever `config.attention` says.
     pub fn new(builder: &Builder, config: &StackConfig) -> Result<DecoderLayer, Error> {
+        DecoderLayer::build(builder, config, true)
+    }
+
+    /// The same without cross attention.
+    pub fn without_memory(builder: &Builder, config: &StackConfig) -> Result<DecoderLayer, Error> {
+        DecoderLayer::build(builder, config, false)
+    }
+
+    fn build(builder: &Builder, config: &StackConfig, memory: bool) -> Result<DecoderLayer, Error> {
         let causal = MultiHeadConfig { causal: true, ..config.attention };
-        let cross = MultiHeadConfig { causal: false, window: None, ..config.attention };
         Ok(DecoderLayer {
             own: MultiHeadAttention::cached(&builder.at("self_attn"), &causal)?,
             own_residual: config.residual(&builder.at("self_attn_layer_norm"))?,
-            cross: MultiHeadAttention::cached(&builder.at("encoder_attn"), &cross)?,
-            cross_residual: config.residual(&builder.at("encoder_attn_layer_norm"))?,
-            feed_forward: config.feed_forward(builder)?,
+            cross: memory.then(|| Cross::new(builder, config)).transpose()?,
+            feed_forward: config.network(builder)?,
             feed_forward_residual: config.residual(&builder.at("final_layer_norm"))?,
         })
     }
 
-    /// `[tokens, d_model]` to the same; `own` leads from it to itself, `cross` to `memory: [keys, d_model]`.
-    pub fn forward(&self, tape: &Tape, x: &Var, own: &Layout, memory: &Var, cross: &Layout) -> Var {
+    /// `[tokens, d_model]` to the same. `own` leads from it to itself, and the bias is added to the scores of that; `memory` is
+    /// what cross attention looks at, `[keys, d_model]`, and how it leads there.
+    ///
+    /// # Panics
+    /// If the layer has cross attention and there is no memory.
+    pub fn forward(
+        &self,
+        tape: &Tape,
+        x: &Var,
+        own: &Layout,
+        bias: Option<&Bias<Var>>,
+        memory: Option<(&Var, &Layout)>,
+    ) -> Var {
         self.sublayers(
             tape,
             x,
-            |x| self.own.forward(tape, x, x, own),
-            |x| self.cross.forward(tape, x, memory, cross),
+            |x| self.own.forward(tape, x, x, own, bias),
+            |cross, x| {
+                let (memory, layout) = memory.expect("a decoder with cross attention has a memory");
+                cross.forward(tape, x, memory, layout, None)
+            },
         )
     }
 
     /// [`DecoderLayer::forward`] for the newest tokens alone: those before them, and the memory, are in the cache.
-    fn forward_cached(&self, tape: &Tape, x: &Var, cache: &mut LayerCache, step: &Step) -> Var {
+    fn forward_cached(
+        &self,
+        tape: &Tape,
+        x: &Var,
+        bias: Option<&Bias<Var>>,
+        cache: &mut LayerCache,
+        step: &Step,
+    ) -> Var {
         let LayerCache { own, memory } = cache;
         self.sublayers(
             tape,
             x,
             |x| {
                 self.own.write(tape, x, &step.rows, &mut **own);
-                self.own.attend(tape, x, &**own, &step.own)
+                self.own.attend(tape, x, &**own, &step.own, bias)
             },
-            |x| {
+            |cross, x| {
                 let (memory, seen) =
                     memory.as_deref().zip(step.cross.as_ref()).expect("sources were admitted");
-                self.cross.attend(tape, x, memory, seen)
+                cross.attend(tape, x, memory, seen, None)
             },
         )
     }
@@ -66,47 +110,53 @@ impl DecoderLayer {
         tape: &Tape,
         x: &Var,
         own: impl FnOnce(&Var) -> Var,
-        cross: impl FnOnce(&Var) -> Var,
+        cross: impl FnOnce(&MultiHeadAttention, &Var) -> Var,
     ) -> Var {
-        let x = self.own_residual.forward(tape, x, own);
-        let x = self.cross_residual.forward(tape, &x, cross);
+        let mut x = self.own_residual.forward(tape, x, own);
+        if let Some(Cross { attention, residual }) = &self.cross {
+            x = residual.forward(tape, &x, |x| cross(attention, x));
+        }
         self.feed_forward_residual.forward(tape, &x, |x| self.feed_forward.forward(tape, x))
     }
 }
 
-/// Positions, N layers and, for pre-norm, a norm at the end.
+/// N layers, one on top of the other. What is before them (embeddings, positions, dropout) and behind them (a norm for pre-norm) is
+/// the family's own affair.
 #[derive(Debug, Clone)]
 pub struct Decoder {
-    positions: Positions,
     layers: Vec<DecoderLayer>,
-    norm: Option<LayerNorm>,
-    dropout: f32,
 }
 
 impl Decoder {
-    /// The whole stack, behind these positions.
-    pub fn new(builder: &Builder, config: &StackConfig, positions: Positions) -> Result<Decoder, Error> {
-        let layer = |n| DecoderLayer::new(&builder.at(format_args!("layers.{n}")), config);
-        let layers = (0..config.layers).map(layer).collect::<Result<_, _>>()?;
-        Ok(Decoder { positions, layers, norm: config.final_norm(builder)?, dropout: config.dropout })
+    /// The whole stack.
+    pub fn new(builder: &Builder, config: &StackConfig) -> Result<Decoder, Error> {
+        Decoder::build(builder, config, DecoderLayer::new)
     }
 
-    /// Embedded target tokens, all of them at once, to hidden states; `memory` is what the encoder made of the source.
+    /// The same without cross attention: a decoder that is the whole model.
+    pub fn without_memory(builder: &Builder, config: &StackConfig) -> Result<Decoder, Error> {
+        Decoder::build(builder, config, DecoderLayer::without_memory)
+    }
+
+    fn build(
+        builder: &Builder,
+        config: &StackConfig,
+        layer: impl Fn(&Builder, &StackConfig) -> Result<DecoderLayer, Error>,
+    ) -> Result<Decoder, Error> {
+        let layer = |n| layer(&builder.at(format_args!("layers.{n}")), config);
+        Ok(Decoder { layers: (0..config.layers).map(layer).collect::<Result<_, _>>()? })
+    }
+
+    /// Embedded target tokens, all of them at once, to hidden states: [`DecoderLayer::forward`] of all layers, which share the bias.
     pub fn forward(
         &self,
         tape: &Tape,
         x: &Var,
-        sequences: &Sequences,
-        memory: &Var,
-        memory_sequences: &Sequences,
+        own: &Layout,
+        bias: Option<&Bias<Var>>,
+        memory: Option<(&Var, &Layout)>,
     ) -> Var {
-        sequences.check("decoder", x);
-        memory_sequences.check("memory of the decoder", memory);
-        let attending = |memory| sequences.attending(&**tape.backend(), memory);
-        let (own, cross) = (attending(sequences), attending(memory_sequences));
-        let x = self.enter(tape, x, &sequences.positions());
-        let x = self.layers.iter().fold(x, |x, layer| layer.forward(tape, &x, &own, memory, &cross));
-        self.leave(tape, x)
+        self.layers.iter().fold(x.clone(), |x, layer| layer.forward(tape, &x, own, bias, memory))
     }
 
     /// Puts what the encoder made of further sources into slots of a cache.
@@ -122,36 +172,40 @@ impl Decoder {
         let rows = cache.admit(&**tape.backend(), slots, memory_sequences);
         let caches = cache.layers_mut(|| self.caches(tape));
         for (layer, cache) in self.layers.iter().zip(caches) {
-            let cache = cache.memory.as_deref_mut().expect("every layer looks at the memory");
-            layer.cross.write(tape, memory, &rows, cache);
+            if let Some((cross, cache)) = layer.cross.as_ref().zip(cache.memory.as_deref_mut()) {
+                cross.attention.write(tape, memory, &rows, cache);
+            }
         }
     }
 
-    /// The hidden states of the new tokens of each of `branches`, which go on from those of the last step: the same bits as from
+    /// Begins a step: makes room for the new tokens of each of `branches`, which go on from those of the last step, and tells where
+    /// they stand. [`Decoder::step`] must follow.
+    pub fn begin(&self, tape: &Tape, branches: &[Branch], cache: &mut Cache) -> Step {
+        let cross = self.layers.iter().any(|layer| layer.cross.is_some());
+        cache.step(&**tape.backend(), branches, cross)
+    }
+
+    /// The hidden states of the new tokens of a step, from `x: [tokens, d_model]`, in which they are embedded: the same bits as from
     /// [`Decoder::forward`].
-    pub fn step(&self, tape: &Tape, x: &Var, branches: &[Branch], cache: &mut Cache) -> Var {
-        let (rows, new) = (x.shape().rows(), branches.iter().map(|branch| branch.tokens).sum::<usize>());
+    pub fn step(
+        &self,
+        tape: &Tape,
+        x: &Var,
+        step: &Step,
+        bias: Option<&Bias<Var>>,
+        cache: &mut Cache,
+    ) -> Var {
+        let (rows, new) = (x.shape().rows(), step.positions.len());
         assert_eq!(rows, new, "step of the decoder: {rows} rows for {new} tokens");
-        let step = cache.step(&**tape.backend(), branches, true);
-        let x = self.enter(tape, x, &step.positions);
         let layers = self.layers.iter().zip(cache.layers_mut(|| self.caches(tape)));
-        let x = layers.fold(x, |x, (layer, cache)| layer.forward_cached(tape, &x, cache, &step));
-        self.leave(tape, x)
+        layers.fold(x.clone(), |x, (layer, cache)| layer.forward_cached(tape, &x, bias, cache, step))
     }
 
     fn caches(&self, tape: &Tape) -> Vec<LayerCache> {
         let cache = |layer: &DecoderLayer| LayerCache {
             own: layer.own.cache(tape),
-            memory: Some(layer.cross.cache(tape)),
+            memory: layer.cross.as_ref().map(|cross| cross.attention.cache(tape)),
         };
         self.layers.iter().map(cache).collect()
-    }
-
-    fn enter(&self, tape: &Tape, x: &Var, positions: &[i32]) -> Var {
-        tape.dropout(&self.positions.forward(tape, x, positions), self.dropout)
-    }
-
-    fn leave(&self, tape: &Tape, x: Var) -> Var {
-        self.norm.as_ref().map_or(x.clone(), |norm| norm.forward(tape, &x))
     }
 }

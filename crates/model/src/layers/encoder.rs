@@ -1,10 +1,13 @@
 //! The encoder: a stack of self-attention and feed-forward layers.
 
 use super::norm::EPSILON;
-use super::{FeedForward, LayerNorm, MultiHeadAttention, MultiHeadConfig, NormPlacement, Residual};
+use super::{
+    FeedForwardKind, FeedForwardNetwork, MultiHeadAttention, MultiHeadConfig, Norm, NormKind, NormPlacement,
+    Residual,
+};
 use crate::builder::Builder;
 use crate::error::Error;
-use attentive_tensor::{Activation, Layout, Tape, Var};
+use attentive_tensor::{Activation, Bias, Layout, Tape, Var};
 
 /// What an encoder or a decoder is made of.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -15,13 +18,19 @@ pub struct StackConfig {
     pub attention: MultiHeadConfig,
     /// The width between the two products of the feed-forward network.
     pub d_ff: usize,
-    /// The function between them.
+    /// Which network that is.
+    pub feed_forward: FeedForwardKind,
+    /// Whether its products have biases; those of attention are said there.
+    pub feed_forward_bias: bool,
+    /// The function behind its first product.
     pub activation: Activation,
     /// Where norms stand.
     pub norm: NormPlacement,
+    /// Which norms they are.
+    pub norm_kind: NormKind,
     /// What norms add to the variance.
     pub epsilon: f32,
-    /// Dropout of each sublayer's output, and of the embedded input of a decoder.
+    /// Dropout of each sublayer's output.
     pub dropout: f32,
 }
 
@@ -32,27 +41,31 @@ impl StackConfig {
             layers,
             attention,
             d_ff,
+            feed_forward: FeedForwardKind::Plain,
+            feed_forward_bias: true,
             activation: Activation::Relu,
             norm: NormPlacement::Post,
+            norm_kind: NormKind::Layer,
             epsilon: EPSILON,
             dropout: 0.1,
         }
     }
 
-    fn layer_norm(&self, builder: &Builder) -> Result<LayerNorm, Error> {
-        LayerNorm::new(builder, self.attention.d_model, self.epsilon)
+    fn layer_norm(&self, builder: &Builder) -> Result<Norm, Error> {
+        Norm::new(builder, self.norm_kind, self.attention.d_model, self.epsilon)
     }
 
     pub(super) fn residual(&self, builder: &Builder) -> Result<Residual, Error> {
         Ok(Residual::new(self.layer_norm(builder)?, self.norm, self.dropout))
     }
 
-    pub(super) fn feed_forward(&self, builder: &Builder) -> Result<FeedForward, Error> {
-        FeedForward::new(builder, self.attention.d_model, self.d_ff, self.activation)
+    pub(super) fn network(&self, builder: &Builder) -> Result<FeedForwardNetwork, Error> {
+        let widths = [self.attention.d_model, self.d_ff];
+        FeedForwardNetwork::new(builder, self.feed_forward, widths, self.activation, self.feed_forward_bias)
     }
 
     /// The norm behind a stack, which only pre-norm needs.
-    pub fn final_norm(&self, builder: &Builder) -> Result<Option<LayerNorm>, Error> {
+    pub fn final_norm(&self, builder: &Builder) -> Result<Option<Norm>, Error> {
         let norm = || self.layer_norm(&builder.at("layer_norm"));
         (self.norm == NormPlacement::Pre).then(norm).transpose()
     }
@@ -63,7 +76,7 @@ impl StackConfig {
 pub struct EncoderLayer {
     attention: MultiHeadAttention,
     attention_residual: Residual,
-    feed_forward: FeedForward,
+    feed_forward: FeedForwardNetwork,
     feed_forward_residual: Residual,
 }
 
@@ -73,14 +86,15 @@ impl EncoderLayer {
         Ok(EncoderLayer {
             attention: MultiHeadAttention::new(&builder.at("self_attn"), &config.attention)?,
             attention_residual: config.residual(&builder.at("self_attn_layer_norm"))?,
-            feed_forward: config.feed_forward(builder)?,
+            feed_forward: config.network(builder)?,
             feed_forward_residual: config.residual(&builder.at("final_layer_norm"))?,
         })
     }
 
-    /// `[tokens, d_model]` to `[tokens, d_model]`; `layout` says what attends to what.
-    pub fn forward(&self, tape: &Tape, x: &Var, layout: &Layout) -> Var {
-        let x = self.attention_residual.forward(tape, x, |x| self.attention.forward(tape, x, x, layout));
+    /// `[tokens, d_model]` to `[tokens, d_model]`; `layout` says what attends to what, and a bias is added to its scores.
+    pub fn forward(&self, tape: &Tape, x: &Var, layout: &Layout, bias: Option<&Bias<Var>>) -> Var {
+        let attend = |x: &Var| self.attention.forward(tape, x, x, layout, bias);
+        let x = self.attention_residual.forward(tape, x, attend);
         self.feed_forward_residual.forward(tape, &x, |x| self.feed_forward.forward(tape, x))
     }
 }
@@ -99,9 +113,10 @@ impl Encoder {
         Ok(Encoder { layers: (0..config.layers).map(layer).collect::<Result<_, _>>()? })
     }
 
-    /// Hidden states `[tokens, d_model]` to hidden states of the same shape; `layout` says what attends to what.
-    pub fn forward(&self, tape: &Tape, x: &Var, layout: &Layout) -> Var {
-        self.layers.iter().fold(x.clone(), |x, layer| layer.forward(tape, &x, layout))
+    /// Hidden states `[tokens, d_model]` to hidden states of the same shape; `layout` says what attends to what, and a bias, which
+    /// all layers share, is added to the scores.
+    pub fn forward(&self, tape: &Tape, x: &Var, layout: &Layout, bias: Option<&Bias<Var>>) -> Var {
+        self.layers.iter().fold(x.clone(), |x, layer| layer.forward(tape, &x, layout, bias))
     }
 
     /// The layers, the one nearest to the embeddings first.

@@ -24,6 +24,20 @@ impl Linear {
         Ok(Linear { weight, bias: None })
     }
 
+    /// Either of the two, as a family says.
+    pub fn with_or_without_bias(
+        builder: &Builder,
+        inputs: usize,
+        outputs: usize,
+        bias: bool,
+    ) -> Result<Linear, Error> {
+        if bias {
+            Linear::new(builder, inputs, outputs)
+        } else {
+            Linear::without_bias(builder, inputs, outputs)
+        }
+    }
+
     /// `[tokens, inputs]` to `[tokens, outputs]`.
     pub fn forward(&self, tape: &Tape, x: &Var) -> Var {
         self.forward_with(tape, x, None)

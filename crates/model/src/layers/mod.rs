@@ -15,6 +15,7 @@ mod head;
 mod linear;
 mod norm;
 mod position;
+mod relative;
 mod residual;
 mod rows;
 
@@ -23,13 +24,14 @@ pub use additive::AdditiveAttention;
 pub use attention::{
     MultiHeadAttention, MultiHeadConfig, dot_product_attention, scaled_dot_product_attention,
 };
-pub use cache::{Branch, Cache};
+pub use cache::{Branch, Cache, Step};
 pub use decoder::{Decoder, DecoderLayer};
 pub use embedding::{Embedding, EmbeddingConfig};
 pub use encoder::{Encoder, EncoderLayer, StackConfig};
-pub use feed_forward::FeedForward;
+pub use feed_forward::{FeedForward, FeedForwardKind, FeedForwardNetwork, GatedFeedForward};
 pub use head::Head;
 pub use linear::Linear;
-pub use norm::{EPSILON, LayerNorm};
+pub use norm::{EPSILON, LayerNorm, Norm, NormKind, RmsNorm};
 pub use position::{PositionKind, Positions, sinusoid};
+pub use relative::{RelativeConfig, RelativePositions};
 pub use residual::{NormPlacement, Residual};

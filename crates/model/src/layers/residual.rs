@@ -1,6 +1,6 @@
 //! The residual connection around a sublayer, with its norm.
 
-use super::LayerNorm;
+use super::Norm;
 use attentive_tensor::{Tape, Var};
 
 /// Where the norm stands.
@@ -13,17 +13,17 @@ pub enum NormPlacement {
     Pre,
 }
 
-/// A residual connection with dropout and layer norm.
+/// A residual connection with dropout and a norm.
 #[derive(Debug, Clone)]
 pub struct Residual {
-    norm: LayerNorm,
+    norm: Norm,
     placement: NormPlacement,
     dropout: f32,
 }
 
 impl Residual {
     /// A connection around a sublayer, with its norm.
-    pub fn new(norm: LayerNorm, placement: NormPlacement, dropout: f32) -> Residual {
+    pub fn new(norm: Norm, placement: NormPlacement, dropout: f32) -> Residual {
         Residual { norm, placement, dropout }
     }
 

@@ -2,13 +2,14 @@
 
 use super::cache::{CpuCache, Lists};
 use super::profile::Share;
-use super::view::{by_type, covered, data, f32s, rows};
+use super::view::{by_type, covered, data, data_mut, f32s, i32s, rows};
 use super::{CpuBackend, filled, view_mut};
-use crate::backend::AttentionOps;
+use crate::backend::{AttentionOps, ElementwiseOps};
+use crate::bias::Bias;
 use crate::cache::KeyValueCache;
 use crate::layout::{Layout, Seen};
 use crate::shape::Shape;
-use crate::tensor::{Buffer, Tensor};
+use crate::tensor::{Buffer, DType, Tensor};
 use attentive_kernels::attention::{self, Attention, KeyLists, Span};
 
 impl AttentionOps for CpuBackend {
@@ -29,10 +30,13 @@ impl AttentionOps for CpuBackend {
         &self,
         rule: &Attention,
         layout: &Layout,
+        bias: Option<&Bias>,
         q: &Tensor,
         k: &Tensor,
         v: &Tensor,
     ) -> (Tensor, Tensor) {
+        let bias = bias.map(|bias| self.wide(bias));
+        let bias = bias.as_ref().map(numbers);
         let (queries, spans) = (q.shape().rows(), layout.spans());
         let [q, k, v] = &[q, k, v].map(|x| self.head_by_head(x));
         covered("attention", "queries", q, spans.iter().map(|span| span.queries));
@@ -42,7 +46,7 @@ impl AttentionOps for CpuBackend {
             let lse = self.build([queries, rule.heads], |lse| {
                 by_type!(q, T => {
                     let y = view_mut::<T>(&mut y);
-                    attention::attention(&self.cpu, rule, spans, rows(q), rows(k), rows(v), y, lse);
+                    attention::attention(&self.cpu, rule, spans, bias, rows(q), rows(k), rows(v), y, lse);
                 });
             });
             (Tensor::new(Buffer::new(y), shape, q.dtype()), lse)
@@ -53,10 +57,12 @@ impl AttentionOps for CpuBackend {
         &self,
         rule: &Attention,
         layout: &Layout,
+        (bias, dbias): (Option<&Bias>, Option<&mut Tensor>),
         [q, k, v]: [&Tensor; 3],
         (y, lse): (&Tensor, &Tensor),
         dy: &Tensor,
     ) -> [Tensor; 3] {
+        let bias = bias.map(|bias| self.wide(bias));
         let spans = layout.spans();
         covered("attention_backward", "queries", q, spans.iter().map(|span| span.queries));
         covered("attention_backward", "keys", k, spans.iter().map(|span| span.keys));
@@ -66,6 +72,7 @@ impl AttentionOps for CpuBackend {
                 &self.cpu,
                 rule,
                 spans,
+                bias.as_ref().map(numbers),
                 rows::<T>(q),
                 rows(k),
                 rows(v),
@@ -75,6 +82,7 @@ impl AttentionOps for CpuBackend {
                 view_mut(&mut dq),
                 view_mut(&mut dk),
                 view_mut(&mut dv),
+                dbias.map(data_mut),
             ));
             [filled(dq, q), filled(dk, k), filled(dv, v)]
         })
@@ -84,11 +92,14 @@ impl AttentionOps for CpuBackend {
         &self,
         rule: &Attention,
         layout: &Layout,
+        bias: Option<&Bias>,
         q: &Tensor,
         k: &Tensor,
         lse: &Tensor,
         heads: &[usize],
     ) -> Tensor {
+        let bias = bias.map(|bias| self.wide(bias));
+        let bias = bias.as_ref().map(numbers);
         let spans = layout.spans();
         let [q, k] = &[q, k].map(|x| self.head_by_head(x));
         let len: usize = spans.iter().map(|span| span.queries as usize * span.keys as usize).sum();
@@ -96,9 +107,26 @@ impl AttentionOps for CpuBackend {
             self.build([len * heads.len()], |out| {
                 by_type!(q, T => {
                     let (q, k) = (rows::<T>(q), rows(k));
-                    attention::attention_weights(&self.cpu, rule, spans, q, k, f32s(lse), heads, out);
+                    attention::attention_weights(&self.cpu, rule, spans, bias, q, k, f32s(lse), heads, out);
                 });
             })
         })
+    }
+}
+
+impl CpuBackend {
+    /// A bias in f32, in which scores are.
+    pub(super) fn wide(&self, bias: &Bias) -> Bias {
+        bias.map(|numbers| self.cast(numbers, DType::F32))
+    }
+}
+
+/// A bias as kernels take it.
+pub(super) fn numbers(bias: &Bias) -> attention::Bias<'_> {
+    match bias {
+        Bias::Relative { table, buckets } => {
+            attention::Bias::Relative { table: f32s(table), buckets: i32s(buckets) }
+        }
+        Bias::Dense(numbers) => attention::Bias::Dense(f32s(numbers)),
     }
 }

@@ -4,11 +4,13 @@
 //! ([`Order`](super::order::Order)). Keys and values are in int8 if the projections that they come from are: they are not worth
 //! more, and reading them takes as long as reading the weights.
 
+use super::attention::numbers;
 use super::memory::Memory;
 use super::order::Order;
 use super::profile::Share;
 use super::view::{by_type, i32s, memory};
 use super::{CpuBackend, view_mut};
+use crate::bias::Bias;
 use crate::cache::KeyValueCache;
 use crate::layout::Seen;
 use crate::tensor::{Buffer, DType, Tensor};
@@ -136,7 +138,7 @@ impl KeyValueCache for CpuCache {
         self.kept = Some(kept);
     }
 
-    fn attend(&self, queries: &Tensor, seen: &Seen) -> Tensor {
+    fn attend(&self, queries: &Tensor, seen: &Seen, bias: Option<&Bias>) -> Tensor {
         let &Attention { heads, d_k, d_v, .. } = &self.rule;
         let kept = self.kept.as_ref().expect("keys and values were written");
         // The lists say who sees what.
@@ -146,18 +148,20 @@ impl KeyValueCache for CpuCache {
         let lists = within.as_ref().unwrap_or(lists).lists();
         let queries = self.backend.side_by_side(queries, &self.rule);
         let backend = &self.backend;
+        let bias = bias.map(|bias| backend.wide(bias));
+        let bias = bias.as_ref().map(numbers);
         backend.profile.time(Share::Attention, || {
             by_type!(queries, T => backend.build([seen.queries(), heads * d_v], |y| {
                 let q = Rows { data: memory(&queries).all::<T>(), stride: heads * d_k };
                 match &kept.scales {
                     Some(scales) => {
                         let cache = Int8Cache { k: kept.keys.all(), v: kept.values.all(), scales: scales.all() };
-                        attention::attention_to_int8_lists(&backend.cpu, &rule, lists, q, cache, y);
+                        attention::attention_to_int8_lists(&backend.cpu, &rule, lists, bias, q, cache, y);
                     }
                     None => {
                         let k = Rows { data: kept.keys.all::<T>(), stride: heads * d_k };
                         let v = Rows { data: kept.values.all::<T>(), stride: heads * d_v };
-                        attention::attention_to_lists(&backend.cpu, &rule, lists, q, k, v, y);
+                        attention::attention_to_lists(&backend.cpu, &rule, lists, bias, q, k, v, y);
                     }
                 }
             }))

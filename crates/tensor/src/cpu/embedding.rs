@@ -3,9 +3,11 @@
 use super::CpuBackend;
 use super::profile::Share;
 use super::view::{by_type, data, data_mut, i32s};
-use crate::backend::RowOps;
+use crate::backend::{ElementwiseOps, MemoryOps, Part, RowOps};
+use crate::shape::Shape;
 use crate::tensor::{DType, Tensor};
 use attentive_kernels::embedding;
+use attentive_kernels::rectangle::rectangle;
 use half::bf16;
 
 impl RowOps for CpuBackend {
@@ -51,4 +53,41 @@ impl RowOps for CpuBackend {
             by_type!(x, T => embedding::write_rows::<T>(data(x), d, i32s(rows), data_mut(y)));
         });
     }
+
+    fn assemble(&self, shape: Shape, parts: &[Part], into: Option<Tensor>) -> Tensor {
+        let dtype = parts.first().expect("assemble: no parts").x.dtype();
+        let (add, len) =
+            (into.is_some(), parts.iter().map(|part| part.place.size.iter().product::<usize>()).sum());
+        let mut y = match into {
+            Some(into) => into,
+            // Parts that do not meet, and together are as large as the whole, leave nothing out.
+            None if shape.len() == len => self.unwritten(shape, dtype),
+            None => self.zeros(shape, dtype),
+        };
+        debug_assert!(add || are_apart(parts), "assemble: parts meet: {parts:?}");
+        assert_eq!(y.shape(), shape, "assemble: {shape} into {}", y.shape());
+        for &Part { x, place } in parts {
+            // The gradient of a parameter is f32, whatever is added to it.
+            let x = if add { self.cast(x, y.dtype()) } else { x.clone() };
+            self.profile.time(Share::Embedding, || {
+                by_type!(x, T => {
+                    let to = (data_mut::<T>(&mut y), shape.cols());
+                    rectangle(&self.cpu, place, (data(&x), x.shape().cols()), to, add);
+                });
+            });
+        }
+        y
+    }
+}
+
+/// Whether no two parts meet where they go.
+fn are_apart(parts: &[Part]) -> bool {
+    let overlap = |a: &Part, b: &Part| {
+        let meet = |i: usize| {
+            let [a, b] = [a.place, b.place].map(|place| place.to[i]..place.to[i] + place.size[i]);
+            a.start.max(b.start) < a.end.min(b.end)
+        };
+        meet(0) && meet(1)
+    };
+    parts.iter().enumerate().all(|(i, a)| !parts[..i].iter().any(|b| overlap(a, b)))
 }

@@ -3,7 +3,7 @@
 use super::CpuBackend;
 use super::profile::Share;
 use super::view::{
-    bias_for, by_type, f32s, linear_shape, matrix, order_of_outputs, pack, packed, quantised, weights,
+    bias_for, by_type, data, f32s, linear_shape, matrix, order_of_outputs, pack, packed, quantised, weights,
 };
 use crate::backend::{Form, ProductOps, Raw, Role};
 use crate::tensor::Tensor;
@@ -85,9 +85,11 @@ impl ProductOps for CpuBackend {
         let (m, k) = if a_transposed { (a_cols, a_rows) } else { (a_rows, a_cols) };
         let (inner, n) = if b_transposed { (b_cols, b_rows) } else { (b_rows, b_cols) };
         assert!(batch == b_batch && k == inner, "matmul: {} and {} do not fit", a.shape(), b.shape());
-        let (a, b) = ((f32s(a), a_transposed), (f32s(b), b_transposed));
         self.profile.time(Share::Product, || {
-            self.build([batch, m, n], |y| gemm::gemm_batched(&self.cpu, batch, [m, k, n], a, b, y))
+            by_type!(a, T => self.build([batch, m, n], |y| {
+                let (a, b) = ((data::<T>(a), a_transposed), (data(b), b_transposed));
+                gemm::gemm_batched(&self.cpu, batch, [m, k, n], a, b, y);
+            }))
         })
     }
 }

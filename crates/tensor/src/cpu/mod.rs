@@ -73,6 +73,11 @@ impl CpuBackend {
         Tensor::new(Buffer::new(memory), shape, T::DTYPE)
     }
 
+    /// A new tensor of any numbers, all of which must be written.
+    fn unwritten(&self, shape: Shape, dtype: DType) -> Tensor {
+        Tensor::new(Buffer::new(self.pool.take(dtype, shape.len())), shape, dtype)
+    }
+
     /// The gradient `into`, added to, or a new one; `add` is told which.
     fn accumulate<T: Number>(
         &self,

@@ -4,6 +4,7 @@ use crate::backend::{
     AttentionOps, Backend, ElementwiseOps, Form, MemoryOps, OptimizerOps, ProductOps, ProjectionTarget, Raw,
     Role, RowOps,
 };
+use crate::bias::Bias;
 use crate::check::numbers;
 use crate::parameter::{Gradients, Parameter};
 use crate::shape::Shape;
@@ -46,7 +47,7 @@ fn from_the_second_training_step_on_no_memory_is_asked_for() {
             let x = tape.embedding(&tape.parameter(&table), &ids, 1.0, None);
             let w = tape.parameter(&w);
             let q = tape.linear(&x, &w, None, Some(Activation::Gelu));
-            let y = tape.residual(&x, &tape.attention(&rule(), 0.1, &layout, &q, &x, &x), 0.1);
+            let y = tape.residual(&x, &tape.attention(&rule(), 0.1, &layout, None, [&q, &x, &x]), 0.1);
             let target = ProjectionTarget { tokens: &ids, classes: 50, smoothing: 0.1, scale: 0.1 };
             let loss = tape.projection_loss(&y, &tape.parameter(&table), None, &target);
             let mut gradients = Gradients::default();
@@ -136,9 +137,9 @@ fn attend(spans: &[Span], queries: usize, keys: usize, backward: bool) {
     let zeros = |rows: usize| backend.zeros([rows, 16].into(), DType::F32);
     let (q, k) = (zeros(queries), zeros(keys));
     let layout = backend.layout(spans);
-    let (y, lse) = backend.attention(&rule(), &layout, &q, &k, &k);
+    let (y, lse) = backend.attention(&rule(), &layout, None, &q, &k, &k);
     if backward {
-        backend.attention_backward(&rule(), &layout, [&q, &k, &k], (&y, &lse), &y);
+        backend.attention_backward(&rule(), &layout, (None, None), [&q, &k, &k], (&y, &lse), &y);
     }
 }
 
@@ -184,12 +185,16 @@ fn what_is_prepared_for_a_cache_is_the_same_to_everybody_else() {
         };
         let (plain, cached) = (project(false), project(true));
         let layout = backend.layout(&[span(0, 37, 0, 37)]);
-        let attend =
-            |[q, k, v]: &[Tensor; 3]| backend.download(&backend.attention(&rule, &layout, q, k, v).0);
+        let table = upload(9, [3, rule.heads].into());
+        let bias = Bias::Relative { table, buckets: backend.upload(Host::I32(&[1, 2, 0, 0, 2]), [5].into()) };
+        let attend = |[q, k, v]: &[Tensor; 3], bias: Option<&Bias>| {
+            backend.download(&backend.attention(&rule, &layout, bias, q, k, v).0)
+        };
         for (plain, cached) in plain.iter().zip(&cached) {
             assert_eq!(backend.download(plain), backend.download(cached), "{precision} {form:?}");
         }
-        assert_eq!(attend(&plain), attend(&cached), "{precision} {form:?}");
+        assert_eq!(attend(&plain, None), attend(&cached, None), "{precision} {form:?}");
+        assert_ne!(attend(&plain, Some(&bias)), attend(&plain, None), "{precision} {form:?}");
 
         // Rows in any order, all tokens at once or one after the other, in a cache that grows.
         let rows: Vec<i32> = (0..tokens as i32).map(|token| (token * 5) % tokens as i32).collect();
@@ -202,17 +207,19 @@ fn what_is_prepared_for_a_cache_is_the_same_to_everybody_else() {
             backend.seen(KeyLists { rows: &seen, ends: &ends })
         };
         let upload_rows = |rows: &[i32]| backend.upload(Host::I32(rows), [rows.len()].into());
-        let in_cache = |[q, k, v]: &[Tensor; 3]| {
+        let in_cache = |[q, k, v]: &[Tensor; 3], bias: Option<&Bias>| {
             let mut cache = backend.cache(&rule);
             cache.reserve(tokens);
             cache.write(&upload_rows(&rows), k, v);
-            backend.download(&cache.attend(q, &lists(0..tokens)))
+            backend.download(&cache.attend(q, &lists(0..tokens), bias))
         };
-        let at_once = in_cache(&cached);
         if form == Form::Precise {
-            assert_eq!(at_once, attend(&plain), "{precision}");
-            assert_eq!(at_once, in_cache(&plain), "{precision}");
+            for bias in [None, Some(&bias)] {
+                assert_eq!(in_cache(&cached, bias), attend(&plain, bias), "{precision}");
+                assert_eq!(in_cache(&cached, bias), in_cache(&plain, bias), "{precision}");
+            }
         }
+        let at_once = in_cache(&cached, Some(&bias));
         let mut cache = backend.cache(&rule);
         let mut one_by_one = Vec::new();
         for (token, &row) in rows.iter().enumerate() {
@@ -226,8 +233,11 @@ fn what_is_prepared_for_a_cache_is_the_same_to_everybody_else() {
             });
             cache.reserve(row as usize + 1);
             cache.write(&upload_rows(&[row]), &k, &v);
-            let shared =
-                (&*backend as &dyn Backend).download_f32(&cache.attend(&q, &lists(token..token + 1)));
+            let shared = (&*backend as &dyn Backend).download_f32(&cache.attend(
+                &q,
+                &lists(token..token + 1),
+                Some(&bias),
+            ));
             one_by_one.extend(shared);
         }
         let at_once = match at_once {
@@ -245,12 +255,15 @@ fn a_window_in_a_cache_lets_a_query_see_the_last_rows_alone() {
     let upload = |seed, rows: usize| backend.upload(Host::F32(&numbers(seed, rows * 16)), [rows, 16].into());
     let (q, k, v) = (upload(1, 1), upload(2, 6), upload(3, 6));
     let numbers: Vec<i32> = (0..6).collect();
+    let table = upload(4, 1).reshape([8, 2]);
+    let buckets = backend.upload(Host::I32(&[1, 2, 3, 0, 4, 5, 6]), [7].into());
+    let bias = Bias::Relative { table, buckets };
     let attend = |window, seen: &[u32]| {
         let mut cache = backend.cache(&Attention { causal: true, window, ..rule() });
         cache.reserve(6);
         cache.write(&backend.upload(Host::I32(&numbers), [6].into()), &k, &v);
         let lists = KeyLists { rows: seen, ends: &[seen.len() as u32] };
-        backend.download(&cache.attend(&q, &backend.seen(lists)))
+        backend.download(&cache.attend(&q, &backend.seen(lists), Some(&bias)))
     };
     assert_eq!(attend(Some(2), &[0, 3, 5, 4]), attend(None, &[5, 4]));
     assert_ne!(attend(Some(3), &[0, 3, 5, 4]), attend(None, &[5, 4]));

@@ -1,6 +1,7 @@
 //! The operations of a [`Tape`](crate::Tape): one file each, the way forward and, beside it, the way back.
 
 pub(crate) mod activation;
+pub(crate) mod assemble;
 pub(crate) mod attention;
 pub(crate) mod elementwise;
 pub(crate) mod embedding;

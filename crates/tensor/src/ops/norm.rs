@@ -1,37 +1,55 @@
-//! Layer norm, alone or around a residual connection.
+//! Layer norm and RMS norm, alone or around a residual connection.
 
-use crate::backend::Norm;
+use crate::backend::{Norm, NormWeights};
 use crate::tape::{Backward, Tape, Var};
 use crate::tensor::Tensor;
 use attentive_kernels::Dropout;
+use attentive_kernels::norm::NormKind;
+
+/// What a norm is computed with, on a tape.
+#[derive(Debug, Clone)]
+pub struct NormVars {
+    /// Which norm it is.
+    pub kind: NormKind,
+    /// The scale `γ: [d]`.
+    pub gamma: Var,
+    /// The shift `β: [d]`, if there is one.
+    pub beta: Option<Var>,
+    /// What is added to the mean of the squares.
+    pub epsilon: f32,
+}
+
+impl NormVars {
+    fn values(&self) -> NormWeights<'_> {
+        let NormVars { kind, gamma, beta, epsilon } = self;
+        let beta = beta.as_ref().map(Var::value);
+        NormWeights { kind: *kind, gamma: gamma.value(), beta, epsilon: *epsilon }
+    }
+
+    /// The inputs of a norm: these and the weights.
+    fn with<'a>(&'a self, inputs: &[&'a Var]) -> Vec<&'a Var> {
+        inputs.iter().copied().chain([&self.gamma]).chain(&self.beta).collect()
+    }
+}
 
 impl Tape {
-    /// `γ · (x - mean) / √(variance + ε) + β`, row by row.
-    pub fn layer_norm(&self, x: &Var, gamma: &Var, beta: &Var, epsilon: f32) -> Var {
-        let norm = self.backend().layer_norm(x.value(), gamma.value(), beta.value(), epsilon);
-        let (x_var, gamma_var, beta_var) = (x.clone(), gamma.clone(), beta.clone());
-        self.record(norm.y.clone(), &[x, gamma, beta], move |back, dy| {
-            let (dx, _) = layer_norm_backward(back, &norm, None, &gamma_var, &beta_var, &dy);
+    /// `γ · (x - μ) / √(mean((x - μ)²) + ε) + β`, row by row; `μ` is the mean of the row in layer norm, and zero in RMS norm.
+    pub fn norm(&self, x: &Var, weights: &NormVars) -> Var {
+        let norm = self.backend().norm(&weights.values(), x.value(), None);
+        let (x_var, vars) = (x.clone(), weights.clone());
+        self.record(norm.y.clone(), &weights.with(&[x]), move |back, dy| {
+            let (dx, _) = norm_backward(back, &vars, &norm, None, &dy);
             back.add(&x_var, dx);
         })
     }
 
-    /// Layer norm of `x + dropout(r)`: the paper's `LayerNorm(x + Sublayer(x))` in one pass.
-    pub fn residual_layer_norm(
-        &self,
-        x: &Var,
-        r: &Var,
-        p: f32,
-        gamma: &Var,
-        beta: &Var,
-        epsilon: f32,
-    ) -> Var {
+    /// The norm of `x + dropout(r)`: the paper's `LayerNorm(x + Sublayer(x))` in one pass.
+    pub fn residual_norm(&self, x: &Var, r: &Var, p: f32, weights: &NormVars) -> Var {
         let dropout = self.draw(p);
-        let (g, b) = (gamma.value(), beta.value());
-        let norm = self.backend().residual_layer_norm(x.value(), r.value(), dropout, g, b, epsilon);
-        let (x_var, r_var, gamma_var, beta_var) = (x.clone(), r.clone(), gamma.clone(), beta.clone());
-        self.record(norm.y.clone(), &[x, r, gamma, beta], move |back, dy| {
-            let (dx, dr) = layer_norm_backward(back, &norm, dropout, &gamma_var, &beta_var, &dy);
+        let norm = self.backend().norm(&weights.values(), x.value(), Some((r.value(), dropout)));
+        let (x_var, r_var, vars) = (x.clone(), r.clone(), weights.clone());
+        self.record(norm.y.clone(), &weights.with(&[x, r]), move |back, dy| {
+            let (dx, dr) = norm_backward(back, &vars, &norm, dropout, &dy);
             back.add(&r_var, dr);
             back.add(&x_var, dx);
         })
@@ -39,36 +57,45 @@ impl Tape {
 }
 
 /// `dγ` and `dβ` go to their variables; `dx` and `dr` are handed back.
-fn layer_norm_backward(
+fn norm_backward(
     back: &mut Backward,
+    vars: &NormVars,
     norm: &Norm,
     dropout: Option<Dropout>,
-    gamma: &Var,
-    beta: &Var,
     dy: &Tensor,
 ) -> (Tensor, Tensor) {
-    let into = (back.take(gamma), back.take(beta));
-    let gradients = back.backend.layer_norm_backward(norm, dropout, gamma.value(), dy, into);
-    back.put(gamma, gradients.dgamma);
-    back.put(beta, gradients.dbeta);
+    let into = (back.take(&vars.gamma), vars.beta.as_ref().and_then(|beta| back.take(beta)));
+    let gradients = back.backend.norm_backward(&vars.values(), norm, dropout, dy, into);
+    back.put(&vars.gamma, gradients.dgamma);
+    if let Some((beta, dbeta)) = vars.beta.as_ref().zip(gradients.dbeta) {
+        back.put(beta, dbeta);
+    }
     (gradients.dz, gradients.dr)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::*;
     use crate::check::check_gradients;
 
     #[test]
     fn gradients_match_differences() {
-        check_gradients("layer norm", &[&[6, 9], &[9], &[9]], |tape, v| {
-            tape.layer_norm(&v[0], &v[1], &v[2], 1e-5)
-        });
-        for p in [0.0, 0.3] {
-            check_gradients(
-                &format!("residual layer norm {p}"),
-                &[&[6, 9], &[6, 9], &[9], &[9]],
-                |tape, v| tape.residual_layer_norm(&v[0], &v[1], p, &v[2], &v[3], 1e-5),
-            );
+        // The last shape is that of `β`.
+        let cases: [(NormKind, &[&[usize]]); 3] =
+            [(NormKind::Layer, &[&[9], &[9]]), (NormKind::Layer, &[&[9]]), (NormKind::Rms, &[&[9]])];
+        for (kind, weights) in cases {
+            let vars =
+                |v: &[Var]| NormVars { kind, gamma: v[0].clone(), beta: v.get(1).cloned(), epsilon: 1e-5 };
+            let name = format!("{kind:?} norm of {weights:?}");
+            let rows: &[usize] = &[6, 9];
+            check_gradients(&name, &[&[rows], weights].concat(), |tape, v| tape.norm(&v[0], &vars(&v[1..])));
+            for p in [0.0, 0.3] {
+                check_gradients(
+                    &format!("{name}, residual {p}"),
+                    &[&[rows, rows], weights].concat(),
+                    |tape, v| tape.residual_norm(&v[0], &v[1], p, &vars(&v[2..])),
+                );
+            }
         }
     }
 }

@@ -4,9 +4,7 @@ use super::Task;
 use crate::checkpoint::Staged;
 use crate::error::Error;
 use crate::families::{BERT, CONFIG, ConfigFile, Family};
-use crate::layers::{
-    EmbeddingConfig, MultiHeadConfig, NormPlacement, StackConfig, activation_named, name_of_activation,
-};
+use crate::layers::{EmbeddingConfig, MultiHeadConfig, StackConfig, activation_named, name_of_activation};
 use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
 use attentive_tensor::Activation;
 use serde::{Deserialize, Serialize};
@@ -364,14 +362,12 @@ impl BertConfig {
 
     pub(super) fn stack(&self) -> Result<StackConfig, Error> {
         let attention = MultiHeadConfig::new(self.d_model, self.h)?;
+        let attention = MultiHeadConfig { dropout: self.attention_dropout, ..attention };
         Ok(StackConfig {
-            layers: self.layers,
-            attention: MultiHeadConfig { dropout: self.attention_dropout, ..attention },
-            d_ff: self.d_ff,
             activation: self.activation,
-            norm: NormPlacement::Post,
             epsilon: self.epsilon,
             dropout: self.dropout,
+            ..StackConfig::new(self.layers, attention, self.d_ff)
         })
     }
 }

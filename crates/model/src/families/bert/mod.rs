@@ -111,7 +111,8 @@ impl Bert {
     /// The hidden states of all tokens behind the last layer, `[tokens, d_model]`.
     pub fn encode(&self, tape: &Tape, batch: &Batch) -> Var {
         let x = self.embed(tape, batch);
-        self.encoder.forward(tape, &x, &batch.sequences.attending(&**tape.backend(), &batch.sequences))
+        let layout = batch.sequences.attending(&**tape.backend(), &batch.sequences);
+        self.encoder.forward(tape, &x, &layout, None)
     }
 
     /// The embedded tokens, and the hidden states behind each layer, `[tokens, d_model]` each.
@@ -119,7 +120,7 @@ impl Bert {
         let layout = batch.sequences.attending(&**tape.backend(), &batch.sequences);
         let mut states = vec![self.embed(tape, batch)];
         for layer in self.encoder.layers() {
-            states.push(layer.forward(tape, &states[states.len() - 1], &layout));
+            states.push(layer.forward(tape, &states[states.len() - 1], &layout, None));
         }
         states
     }

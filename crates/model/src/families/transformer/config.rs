@@ -2,9 +2,7 @@
 
 use crate::builder::Builder;
 use crate::error::Error;
-use crate::layers::{
-    EPSILON, EmbeddingConfig, MultiHeadConfig, NormPlacement, PositionKind, Positions, StackConfig,
-};
+use crate::layers::{EmbeddingConfig, MultiHeadConfig, NormPlacement, PositionKind, Positions, StackConfig};
 use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
 use attentive_tensor::Activation;
 
@@ -188,9 +186,7 @@ impl TransformerConfig {
     fn attention(&self, h: usize) -> Result<MultiHeadConfig, Error> {
         let d_model = self.d_model;
         let config = match (self.d_k, self.d_v) {
-            (Some(d_k), Some(d_v)) => {
-                MultiHeadConfig { d_model, h, d_k, d_v, causal: false, window: None, dropout: 0.0 }
-            }
+            (Some(d_k), Some(d_v)) => MultiHeadConfig::with_widths(d_model, h, d_k, d_v),
             (d_k, d_v) => {
                 let shared = MultiHeadConfig::new(d_model, h)?;
                 MultiHeadConfig { d_k: d_k.unwrap_or(shared.d_k), d_v: d_v.unwrap_or(shared.d_v), ..shared }
@@ -215,13 +211,10 @@ impl TransformerConfig {
 
     pub(super) fn encoder_stack(&self) -> Result<StackConfig, Error> {
         Ok(StackConfig {
-            layers: self.encoder_layers,
-            attention: self.attention(self.h)?,
-            d_ff: self.d_ff,
             activation: self.activation,
             norm: self.norm,
-            epsilon: EPSILON,
             dropout: self.dropout,
+            ..StackConfig::new(self.encoder_layers, self.attention(self.h)?, self.d_ff)
         })
     }
 

@@ -17,7 +17,7 @@ pub use convert::{Conversion, Layout, convert};
 
 use crate::builder::Builder;
 use crate::error::Error;
-use crate::layers::{Branch, Cache, Decoder, Embedding, Encoder, Head, LayerNorm, Positions};
+use crate::layers::{Branch, Cache, Decoder, Embedding, Encoder, Head, Norm, Positions};
 use crate::sequences::Sequences;
 use attentive_tensor::{Best, Found, Parameter, Tape, Tensor, TokenLists, Var, Wanted};
 
@@ -30,8 +30,11 @@ pub struct Transformer {
     source_positions: Positions,
     encoder: Encoder,
     /// Behind the encoder, if its layers have pre-norm.
-    encoder_norm: Option<LayerNorm>,
+    encoder_norm: Option<Norm>,
+    target_positions: Positions,
     decoder: Decoder,
+    /// Behind the decoder, if its layers have pre-norm.
+    decoder_norm: Option<Norm>,
     head: Head,
     parameters: Vec<Parameter>,
 }
@@ -57,7 +60,9 @@ impl Transformer {
             source_positions: config.positions(&encoder)?,
             encoder: Encoder::new(&encoder, &encoder_stack)?,
             encoder_norm: encoder_stack.final_norm(&encoder)?,
-            decoder: Decoder::new(&decoder, &decoder_stack, config.positions(&decoder)?)?,
+            target_positions: config.positions(&decoder)?,
+            decoder: Decoder::new(&decoder, &decoder_stack)?,
+            decoder_norm: decoder_stack.final_norm(&decoder)?,
             head: if config.tied_output {
                 Head::tied(&model.at("head"), &target, &config.target_embedding())?
             } else {
@@ -88,10 +93,9 @@ impl Transformer {
     pub fn encode(&self, tape: &Tape, ids: &Tensor, sequences: &Sequences) -> Var {
         let x = self.source.forward(tape, ids);
         sequences.check("encoder", &x);
-        let x = self.source_positions.forward(tape, &x, &sequences.positions());
-        let x = tape.dropout(&x, self.config.dropout);
-        let x = self.encoder.forward(tape, &x, &sequences.attending(&**tape.backend(), sequences));
-        self.encoder_norm.as_ref().map_or(x.clone(), |norm| norm.forward(tape, &x))
+        let x = self.place(tape, &x, &self.source_positions, &sequences.positions());
+        let x = self.encoder.forward(tape, &x, &sequences.attending(&**tape.backend(), sequences), None);
+        leave(tape, x, self.encoder_norm.as_ref())
     }
 
     /// Target tokens so far, all at once, to hidden states, `[tokens, d_model]`.
@@ -104,7 +108,13 @@ impl Transformer {
         memory_sequences: &Sequences,
     ) -> Var {
         let x = self.target.forward(tape, ids);
-        self.decoder.forward(tape, &x, sequences, memory, memory_sequences)
+        sequences.check("decoder", &x);
+        memory_sequences.check("memory of the decoder", memory);
+        let [own, cross] =
+            [sequences, memory_sequences].map(|keys| sequences.attending(&**tape.backend(), keys));
+        let x = self.place(tape, &x, &self.target_positions, &sequences.positions());
+        let x = self.decoder.forward(tape, &x, &own, None, Some((memory, &cross)));
+        leave(tape, x, self.decoder_norm.as_ref())
     }
 
     /// Encodes further sources, packed, into slots of a cache.
@@ -122,7 +132,16 @@ impl Transformer {
 
     /// The hidden states of the new tokens of each of `branches`, which go on from those of the last step.
     pub fn step(&self, tape: &Tape, ids: &Tensor, branches: &[Branch], cache: &mut Cache) -> Var {
-        self.decoder.step(tape, &self.target.forward(tape, ids), branches, cache)
+        let step = self.decoder.begin(tape, branches, cache);
+        let x = self.target.forward(tape, ids);
+        let x = self.place(tape, &x, &self.target_positions, step.positions());
+        let x = self.decoder.step(tape, &x, &step, None, cache);
+        leave(tape, x, self.decoder_norm.as_ref())
+    }
+
+    /// Embedded tokens with their positions, through dropout.
+    fn place(&self, tape: &Tape, x: &Var, table: &Positions, positions: &[i32]) -> Var {
+        tape.dropout(&table.forward(tape, x, positions), self.config.dropout)
     }
 
     /// The best tokens after hidden states, `count` for each, best first, with their log-probabilities, or, which is quicker,
@@ -162,4 +181,9 @@ impl Transformer {
             self.decode(tape, &batch.input, &batch.target_sequences, &memory, &batch.source_sequences);
         self.head.partial_loss(tape, &hidden, &batch.target, smoothing, of)
     }
+}
+
+/// What comes out of a stack, through its norm if there is one.
+fn leave(tape: &Tape, x: Var, norm: Option<&Norm>) -> Var {
+    norm.map_or(x.clone(), |norm| norm.forward(tape, &x))
 }

@@ -1,11 +1,11 @@
 //! The position-wise feed-forward network.
 
-use super::Linear;
 use crate::builder::Builder;
 use crate::error::Error;
+use crate::layers::Linear;
 use attentive_tensor::{Activation, Tape, Var};
 
-/// `FFN(x) = activation(x·W₁ + b₁)·W₂ + b₂`, the same for every position.
+/// `FFN(x) = activation(x·W₁ + b₁)·W₂ + b₂`, the same for every position, with or without the biases.
 #[derive(Debug, Clone)]
 pub struct FeedForward {
     inner: Linear,
@@ -20,10 +20,11 @@ impl FeedForward {
         d_model: usize,
         d_ff: usize,
         activation: Activation,
+        bias: bool,
     ) -> Result<Self, Error> {
         Ok(FeedForward {
-            inner: Linear::new(&builder.at("fc1"), d_model, d_ff)?,
-            outer: Linear::new(&builder.at("fc2"), d_ff, d_model)?,
+            inner: Linear::with_or_without_bias(&builder.at("fc1"), d_model, d_ff, bias)?,
+            outer: Linear::with_or_without_bias(&builder.at("fc2"), d_ff, d_model, bias)?,
             activation,
         })
     }

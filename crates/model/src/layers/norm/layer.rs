@@ -2,10 +2,7 @@
 
 use crate::builder::{Builder, Init};
 use crate::error::Error;
-use attentive_tensor::{Parameter, Tape, Var};
-
-/// PyTorch's default for what is added to the variance, which Marian has.
-pub const EPSILON: f32 = 1e-5;
+use attentive_tensor::{NormKind, NormVars, Parameter, Tape, Var};
 
 /// `γ · (x - mean) / √(variance + ε) + β` over each token.
 #[derive(Debug, Clone)]
@@ -27,13 +24,17 @@ impl LayerNorm {
 
     /// The norm of `x`.
     pub fn forward(&self, tape: &Tape, x: &Var) -> Var {
-        tape.layer_norm(x, &tape.parameter(&self.gamma), &tape.parameter(&self.beta), self.epsilon)
+        tape.norm(x, &self.weights(tape))
     }
 
     /// The norm of `x + dropout(r)`, in one pass.
     pub fn forward_residual(&self, tape: &Tape, x: &Var, r: &Var, dropout: f32) -> Var {
-        let (gamma, beta) = (tape.parameter(&self.gamma), tape.parameter(&self.beta));
-        tape.residual_layer_norm(x, r, dropout, &gamma, &beta, self.epsilon)
+        tape.residual_norm(x, r, dropout, &self.weights(tape))
+    }
+
+    fn weights(&self, tape: &Tape) -> NormVars {
+        let (gamma, beta) = (tape.parameter(&self.gamma), Some(tape.parameter(&self.beta)));
+        NormVars { kind: NormKind::Layer, gamma, beta, epsilon: self.epsilon }
     }
 }
 
