@@ -7,11 +7,12 @@ use crate::options::{Compute, Decoders, between};
 use crate::precision::DecodingPrecision;
 use crate::{output, words};
 use attentive_serve::{Engine, Limits, ModelPlace, Served, Server, Settings};
+use attentive_tensor::{Backend, CpuBackend, Precision};
 use clap::{Args, ValueEnum};
 use std::io::stderr;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing_subscriber::filter::LevelFilter;
@@ -111,7 +112,11 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Error> {
     }
     let server = Server::bind(SocketAddr::new(serve.host, serve.port), serve.settings()?)?;
     let decoders = serve.compute.decoders(serve.precision)?;
-    let engine = Engine { backends: decoders.backends.clone(), int8: decoders.int8 };
+    let engine = Engine {
+        backends: decoders.backends.clone(),
+        encoder: serve.encoder_backend()?,
+        int8: decoders.int8,
+    };
     let (leave, left) = oneshot::channel();
     let leave = Mutex::new(Some(leave));
     interrupt::on_signal(move || {
@@ -134,6 +139,13 @@ fn tell(address: SocketAddr, decoders: &Decoders, models: &[Served]) {
 }
 
 impl Serve {
+    /// What encoders compute on: one backend with all threads, in the precision that was asked for.
+    fn encoder_backend(&self) -> Result<Arc<dyn Backend>, Error> {
+        let cpu = self.compute.cpu()?;
+        let precision = self.precision.map_or(Precision::F32, |precision| precision.on(cpu.isa).0);
+        Ok(CpuBackend::new(cpu).with_precision(precision).shared())
+    }
+
     fn settings(&self) -> Result<Settings, Error> {
         Ok(Settings {
             batch: self.batch,

@@ -1,6 +1,6 @@
 //! Numbers about the server, as Prometheus reads them.
 
-use crate::decoded::Decoded;
+use crate::job::Decoded;
 use crate::queue::Queue;
 use attentive_generate::Cut;
 use std::collections::BTreeMap;

@@ -1,14 +1,11 @@
 //! The queue before the thread that computes: so many sentences may be in the server, and no more.
 
+use crate::job::{Job, Places};
 use crate::refusal::Refusal;
-use crate::worker::Job;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-/// The places of sentences in the server. Whoever has one gives it back by dropping it.
-pub(crate) type Places = OwnedSemaphorePermit;
 
 /// The queue.
 #[derive(Debug)]

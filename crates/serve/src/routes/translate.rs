@@ -3,10 +3,11 @@
 use crate::app::App;
 use crate::aside;
 use crate::body::json;
-use crate::decode::{Done, Order, Pending};
+use crate::decode::Pending;
 use crate::document::Format;
 use crate::model::Model;
 use crate::options::{SamplingAsk, SearchAsk, within};
+use crate::order::{Done, Order};
 use crate::refusal::Refusal;
 use crate::sse::{Events, Gone};
 use crate::texts::OneOrMany;

@@ -37,7 +37,7 @@ impl Running {
         let address = server.address();
         let (leave, left) = oneshot::channel();
         let thread = std::thread::spawn(move || {
-            let engine = Engine { backends: vec![CpuBackend::from_env().unwrap().shared()], int8: None };
+            let engine = Engine::on(CpuBackend::from_env().unwrap().shared());
             server.run(engine, models, async { drop(left.await) })
         });
         let running = Running { address, leave: Some(leave), thread: Some(thread) };

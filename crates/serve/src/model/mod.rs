@@ -1,9 +1,9 @@
 //! A model as the server knows it.
 
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::languages::{Language, Languages};
 use crate::numbers;
-use crate::worker::Engine;
 use attentive_generate::{Codec, ModelFolder, Options, Reading, Seq2Seq, Sizes};
 use std::path::{Path, PathBuf};
 
