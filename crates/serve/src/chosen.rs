@@ -1,18 +1,18 @@
-//! The model that a request is for.
+//! The translation model that a request is for.
 
 use crate::aside::aside;
 use crate::languages::Language;
-use crate::model::Model;
+use crate::model::TranslationModel;
 use crate::refusal::Refusal;
 use attentive_generate::{Cut, Split, named_language};
 use std::sync::Arc;
 
-/// A model that a request is for.
+/// A translation model that a request is for.
 #[derive(Debug, Clone)]
 pub(crate) struct Chosen {
     /// Its place among all.
     pub place: usize,
-    pub model: Arc<Model>,
+    pub model: Arc<TranslationModel>,
     /// Into which of its languages, where there are several.
     pub target: Option<Language>,
 }

@@ -29,27 +29,6 @@ const ADVICE: &str = "send less text, or use a smaller beam";
 const AHEAD: usize = 64;
 
 impl App {
-    /// Checks the number of texts, and the length of each, against the limits. `field` is what they are called in the request.
-    pub fn check(&self, field: &str, texts: &[impl AsRef<str>]) -> Result<(), Refusal> {
-        let most = self.settings.limits.texts;
-        if texts.len() > most {
-            let problem =
-                format!("there are {} texts, but the maximum is {most}; --max-texts sets it", texts.len());
-            return Err(Refusal::too_large(field, problem));
-        }
-        let most = self.settings.limits.characters;
-        let lengths = texts.iter().map(|text| text.as_ref().chars().count());
-        match lengths.max().filter(|&characters| characters > most) {
-            Some(characters) => {
-                let problem = format!(
-                    "the text has {characters} characters, but the maximum is {most}; --max-characters sets it"
-                );
-                Err(Refusal::too_large(field, problem))
-            }
-            None => Ok(()),
-        }
-    }
-
     /// Cuts texts, or pieces of texts, and puts them into the queue; all of them or none.
     pub async fn begin(
         self: &Arc<App>,
@@ -63,7 +42,7 @@ impl App {
             texts.iter().map(|text| chosen.cut(text, split)).collect::<Result<Vec<Cut>, Refusal>>()
         });
         let cuts = cuts.await?;
-        let mut places = self.queue.enter(cuts.iter().map(|cut| cut.parts.len()).sum())?;
+        let mut places = self.queue.enter("text", cuts.iter().map(|cut| cut.parts.len()).sum())?;
         let until = self.until();
         let begin = |(number, cut): (usize, Cut)| {
             let own = places.split(cut.parts.len()).ok_or_else(Refusal::fault)?;
@@ -159,7 +138,7 @@ impl App {
         requests: Vec<Request>,
         until: Instant,
     ) -> Result<Vec<Vec<Hypothesis>>, Refusal> {
-        let places = self.queue.enter(requests.len())?;
+        let places = self.queue.enter("text", requests.len())?;
         let (reply, receiver) = oneshot::channel();
         let sentence =
             |request| Sentence { request, options: options.clone(), stream: 0, align: false, top: 0 };
@@ -178,7 +157,7 @@ impl App {
         vectors: Option<Look>,
         until: Instant,
     ) -> Result<Inspected, Refusal> {
-        let places = self.queue.enter(1)?;
+        let places = self.queue.enter("text", 1)?;
         let (reply, receiver) = oneshot::channel();
         self.queue.push(Job::Inspect(Inspect { model, source, target, looks, vectors, reply, places }))?;
         self.answer(receiver, until, ADVICE).await

@@ -3,6 +3,7 @@
 use crate::refusal::Refusal;
 use attentive_generate::{AttentionMatrix, HeadVectors, Hypothesis, Link, Look, Options, Request};
 use attentive_tensor::Best;
+use attentive_text::tokenizer::Encoding;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
@@ -14,6 +15,7 @@ pub(crate) type Places = OwnedSemaphorePermit;
 pub(crate) enum Job {
     Decode(Decode),
     Inspect(Inspect),
+    Encode(Encode),
     /// No more will come.
     Leave,
 }
@@ -69,6 +71,17 @@ pub(crate) struct Inspect {
 pub(crate) struct Inspected {
     pub weights: Vec<AttentionMatrix>,
     pub vectors: Option<HeadVectors>,
+}
+
+/// Texts for an encoder.
+pub(crate) struct Encode {
+    /// The place of the model among all.
+    pub model: usize,
+    /// One at least.
+    pub texts: Vec<Encoding>,
+    /// The numbers of each text: its vector, or a logit for each class.
+    pub reply: oneshot::Sender<Result<Vec<Vec<f32>>, Refusal>>,
+    pub places: Places,
 }
 
 /// What came of the sentences of a text: the translations of each, best first.

@@ -1,11 +1,17 @@
-//! A model as the server knows it.
+//! A model as the server knows it: what handlers need of it, and what the thread that computes needs.
+
+mod encoder;
+mod translation;
+
+pub(crate) use encoder::{EncoderModel, Task};
+pub(crate) use translation::{Copies, TranslationModel};
 
 use crate::engine::Engine;
 use crate::error::Error;
-use crate::languages::{Language, Languages};
-use crate::numbers;
-use attentive_generate::{Codec, ModelFolder, Options, Reading, Seq2Seq, Sizes};
-use std::path::{Path, PathBuf};
+use attentive_generate::Options;
+use attentive_tasks::Kind;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 /// Where a model comes from, and what it is called.
 #[derive(Debug, Clone)]
@@ -44,69 +50,128 @@ pub struct Served {
     pub name: String,
     /// Whether its weights are in int8.
     pub int8: bool,
-    /// How it is decoded where a request says nothing else.
-    pub options: Options,
+    /// What it does.
+    pub does: Does,
+    /// The addresses that it answers at.
+    pub routes: &'static [&'static str],
 }
 
-/// A model that is served: all but the model itself, which only the thread that computes has.
-#[derive(Debug)]
-pub(crate) struct Model {
-    pub name: String,
-    pub codec: Codec,
-    /// How it wants to be decoded.
-    pub options: Options,
-    /// Whether its weights are in int8.
-    pub int8: bool,
-    pub sizes: Sizes,
-    pub languages: Languages,
-    pub examples: Vec<Example>,
+/// What a model does.
+#[derive(Debug, Clone)]
+pub enum Does {
+    /// It translates.
+    Translate {
+        /// How it is decoded where a request says nothing else.
+        options: Options,
+    },
+    /// It makes a vector of a text.
+    Embed {
+        /// How many numbers a vector has.
+        width: usize,
+        /// The most tokens of a text.
+        limit: usize,
+    },
+    /// It tells the class of a text.
+    Classify {
+        /// The names of the classes.
+        labels: Vec<String>,
+        /// The most tokens of a text.
+        limit: usize,
+    },
 }
 
-/// Something to try a model with.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
-pub(crate) struct Example {
-    pub text: String,
-    /// The code of the language to translate it into, where there are several.
-    pub target: Option<String>,
+/// A model that is served.
+#[derive(Debug, Clone)]
+pub(crate) enum Model {
+    Translation(Arc<TranslationModel>),
+    Encoder(Arc<EncoderModel>),
+}
+
+/// A model together with what computes it.
+pub(crate) enum Loaded {
+    Translation(Arc<TranslationModel>, Copies),
+    Encoder(Arc<EncoderModel>),
+}
+
+/// Reads a model of any family.
+pub(crate) fn load(engine: &Engine, place: &ModelPlace) -> Result<Loaded, Error> {
+    let name = &place.name;
+    let translation = |(model, copies)| Loaded::Translation(Arc::new(model), copies);
+    let Some(folder) = &place.folder else {
+        return TranslationModel::numbers(engine, name).map(translation);
+    };
+    let kind = Kind::of(folder).map_err(|source| Error::Encoder { name: name.clone(), source })?;
+    match kind {
+        None => TranslationModel::open(engine, name, folder).map(translation),
+        Some(kind) => Ok(Loaded::Encoder(Arc::new(EncoderModel::open(engine, name, folder, kind)?))),
+    }
+}
+
+impl Loaded {
+    /// What handlers need of it.
+    pub fn model(&self) -> Model {
+        match self {
+            Loaded::Translation(model, _) => Model::Translation(Arc::clone(model)),
+            Loaded::Encoder(model) => Model::Encoder(Arc::clone(model)),
+        }
+    }
 }
 
 impl Model {
-    /// Reads a model; it comes together with what decodes.
-    pub fn load(engine: &Engine, place: &ModelPlace) -> Result<(Model, Vec<Box<dyn Seq2Seq>>), Error> {
-        match &place.folder {
-            Some(folder) => Model::open(engine, &place.name, folder),
-            None => {
-                let unpacked = numbers::unpack()?;
-                let (mut model, copies) = Model::open(engine, &place.name, unpacked.path())?;
-                model.languages.source = Some(Language::called("en"));
-                model.examples = numbers::examples();
-                Ok((model, copies))
-            }
+    /// The name that clients ask for.
+    pub fn name(&self) -> &str {
+        match self {
+            Model::Translation(model) => &model.name,
+            Model::Encoder(model) => &model.name,
         }
     }
 
-    fn open(engine: &Engine, name: &str, folder: &Path) -> Result<(Model, Vec<Box<dyn Seq2Seq>>), Error> {
-        let failed = |source| Error::Model { name: name.to_owned(), source };
-        let ModelFolder { copies, codec, options, int8 } =
-            ModelFolder::open_on(&engine.backends, engine.int8, folder).map_err(failed)?;
-        let languages = Languages::of(name, folder, codec.target_languages());
-        let source = languages.source.as_ref().map(|source| source.code.clone());
-        let reading = Reading { language: source.or(codec.reading().language.clone()), ..*codec.reading() };
-        let codec = codec.with_reading(reading);
-        let (name, sizes) = (name.to_owned(), copies[0].sizes());
-        Ok((Model { name, codec, options, int8, sizes, languages, examples: Vec::new() }, copies))
+    /// The model, if it translates.
+    pub fn translation(&self) -> Option<&Arc<TranslationModel>> {
+        match self {
+            Model::Translation(model) => Some(model),
+            Model::Encoder(_) => None,
+        }
+    }
+
+    /// The model, if it is an encoder.
+    pub fn encoder(&self) -> Option<&Arc<EncoderModel>> {
+        match self {
+            Model::Translation(_) => None,
+            Model::Encoder(model) => Some(model),
+        }
+    }
+
+    /// The addresses that it answers at.
+    pub fn routes(&self) -> &'static [&'static str] {
+        match self {
+            Model::Translation(_) => {
+                &["/translate", "/v1/translate", "/v1/completions", "/v1/chat/completions", "/v1/attention"]
+            }
+            Model::Encoder(model) => match model.task {
+                Task::Embed(_) => &["/v1/embeddings", "/embed"],
+                Task::Classify(_) => &["/predict"],
+            },
+        }
     }
 
     /// What is said of it when it is there.
     pub fn served(&self) -> Served {
-        Served { name: self.name.clone(), int8: self.int8, options: self.options.clone() }
-    }
-
-    /// What stands before a line that is to be translated into a language: nothing for most models.
-    pub fn language_token(&self, target: Option<&Language>) -> String {
-        match target {
-            Some(language) if self.languages.are_chosen_by_token => format!(">>{}<< ", language.token),
-            _ => String::new(),
-        }
+        let (int8, does) = match self {
+            Model::Translation(model) => (model.int8, Does::Translate { options: model.options.clone() }),
+            Model::Encoder(model) => {
+                let limit = model.encoder().limit();
+                let does = match &model.task {
+                    Task::Embed(embedder) => {
+                        Does::Embed { width: embedder.encoder().model().config().d_model, limit }
+                    }
+                    Task::Classify(classifier) => {
+                        Does::Classify { labels: classifier.labels().to_vec(), limit }
+                    }
+                };
+                (model.int8, does)
+            }
+        };
+        Served { name: self.name().to_owned(), int8, does, routes: self.routes() }
     }
 }

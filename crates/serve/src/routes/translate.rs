@@ -5,7 +5,7 @@ use crate::aside;
 use crate::body::json;
 use crate::decode::Pending;
 use crate::document::Format;
-use crate::model::Model;
+use crate::model::TranslationModel;
 use crate::options::{SamplingAsk, SearchAsk, within};
 use crate::order::{Done, Order};
 use crate::refusal::Refusal;
@@ -192,7 +192,7 @@ async fn stream(app: Arc<App>, order: Order, pending: Vec<Pending>, events: Even
     let _ = events.named("done", &answer(model, done, order.align)).await;
 }
 
-fn answer(model: &Model, done: Vec<Done>, align: bool) -> Answer {
+fn answer(model: &TranslationModel, done: Vec<Done>, align: bool) -> Answer {
     let usage = Usage {
         source_tokens: done.iter().map(Done::source_tokens).sum(),
         target_tokens: done.iter().map(Done::target_tokens).sum(),

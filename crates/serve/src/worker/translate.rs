@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::job::{Decode, Decoded, Draft, Found, Inspect, Inspected, Sentence};
-use crate::model::Model;
+use crate::model::{Copies, TranslationModel};
 use crate::refusal::Refusal;
 use attentive_generate::{AttentionMatrix, Codec, Generator, Hypothesis, Look, Options, Seq2Seq};
 use std::collections::HashMap;
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 /// A model and what it has to do.
 pub(super) struct Desk {
-    model: Arc<Model>,
+    model: Arc<TranslationModel>,
     generator: Generator<Box<dyn Seq2Seq>>,
     /// By the number of their first sentence.
     jobs: HashMap<u64, Open>,
@@ -30,7 +30,7 @@ type Outcome = Result<Vec<Found>, Refusal>;
 
 impl Desk {
     /// A model that has nothing to do yet. Each copy decodes `batch` sentences at once.
-    pub fn new(model: Arc<Model>, copies: Vec<Box<dyn Seq2Seq>>, batch: usize) -> Result<Desk, Error> {
+    pub fn new(model: Arc<TranslationModel>, copies: Copies, batch: usize) -> Result<Desk, Error> {
         let options = Options { batch: batch * copies.len(), ..model.options.clone() };
         let generator = Generator::with_copies(copies, options)
             .map_err(|source| Error::Model { name: model.name.clone(), source })?;

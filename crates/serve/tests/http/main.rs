@@ -3,12 +3,15 @@
 mod access;
 mod attention;
 mod client;
+mod embeddings;
+mod encoder;
 mod half_closed;
 mod leaving;
 mod libretranslate;
 mod openai;
 mod page;
 mod strain;
+mod tei;
 mod translate;
 
 use attentive_serve::{Engine, ModelPlace, Server, Settings};

@@ -1,6 +1,6 @@
 //! The page and the description of the interface.
 
-use super::Running;
+use super::{Running, encoder};
 use attentive_serve::{Settings, page};
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ fn the_page_is_whole_and_comes_again_only_when_it_has_changed() {
 
 #[test]
 fn every_address_is_described_and_every_description_has_an_address() {
-    let server = Running::start(Settings::default());
+    let server = encoder::start(Settings::default(), true);
     let description = server.get("/openapi.json").ok();
     assert_eq!(description["components"]["schemas"]["Text"]["maxLength"], 5000);
     let paths = description["paths"].as_object().unwrap();
