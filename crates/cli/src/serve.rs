@@ -1,4 +1,4 @@
-//! `attentive serve`: a translation server, and a page that shows what a model looks at.
+//! `attentive serve`: a server for translation, embeddings and classes of texts, and a page that shows what a model looks at.
 
 use crate::error::Error;
 use crate::interrupt;
@@ -6,7 +6,7 @@ use crate::machine;
 use crate::options::{Compute, Decoders, between};
 use crate::precision::DecodingPrecision;
 use crate::{output, words};
-use attentive_serve::{Engine, Limits, ModelPlace, Served, Server, Settings};
+use attentive_serve::{Does, Engine, Limits, ModelPlace, Served, Server, Settings};
 use attentive_tensor::{Backend, CpuBackend, Precision};
 use clap::{Args, ValueEnum};
 use std::io::stderr;
@@ -20,8 +20,8 @@ use tracing_subscriber::filter::LevelFilter;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// Model folder to serve, under the name of the folder or NAME; repeat for several models [default: the built-in
-    /// model of `attentive demo`]
+    /// Model folder to serve, under the name of the folder or NAME: a translation model, or a BERT model that embeds or
+    /// classifies texts; repeat for several models [default: the built-in model of `attentive demo`]
     #[arg(long, value_name = "[NAME=]DIR")]
     model: Vec<String>,
     /// Address to listen on; 0.0.0.0 accepts connections from other machines
@@ -38,7 +38,7 @@ pub(crate) struct Serve {
     /// Number of sentences that each thread translates at once
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = between::<1, 4096>)]
     batch: usize,
-    /// Maximum number of sentences in the queue; further requests get status 503 with Retry-After
+    /// Maximum number of sentences and texts in the queue; further requests get status 503 with Retry-After
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = between::<1, 1_000_000>)]
     queue: usize,
     /// Accept only requests with an API key from FILE, one key per line
@@ -72,7 +72,7 @@ pub(crate) struct Serve {
     /// Format of the request log on stderr
     #[arg(long, value_enum, default_value = "text", help_heading = LOGS)]
     log: LogFormat,
-    /// Log the texts to translate as well
+    /// Log the texts of requests as well
     #[arg(long, help_heading = LOGS)]
     log_texts: bool,
 }
@@ -85,13 +85,17 @@ const EXAMPLES: &str = "\
 Examples:
   attentive serve                           serve the model of the demo at http://127.0.0.1:8080
   attentive serve --model opus-mt-en-de --model fr=opus-mt-en-fr
+  attentive serve --model all-MiniLM-L6-v2  serve embeddings
   attentive serve --model opus-mt-en-de --host 0.0.0.0 --api-keys keys.txt --log json
 
   curl http://127.0.0.1:8080/translate -H 'Content-Type: application/json' \\
     -d '{\"q\": \"twenty-one\", \"source\": \"en\", \"target\": \"de\"}'
+  curl http://127.0.0.1:8080/v1/embeddings -H 'Content-Type: application/json' \\
+    -d '{\"model\": \"all-MiniLM-L6-v2\", \"input\": [\"A dog runs.\", \"A cat sleeps.\"]}'
 
-The server works with clients of LibreTranslate (/translate, /languages) and of OpenAI (/v1/completions, \
-/v1/chat/completions). /openapi.json describes all requests. The page at / translates, and shows attention step by step. \
+The server works with clients of LibreTranslate (/translate, /languages), of OpenAI (/v1/completions, \
+/v1/chat/completions, /v1/embeddings) and of text-embeddings-inference (/embed, /predict, /info). \
+/openapi.json describes all requests. The page at / translates, and shows attention step by step. \
 Ctrl-C or SIGTERM finishes the requests that have begun and then quits; a second one quits at once.";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -131,11 +135,24 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Error> {
 
 /// Says what is served and where, now that requests are answered.
 fn tell(address: SocketAddr, decoders: &Decoders, models: &[Served]) {
-    for Served { name, int8, options } in models {
-        tracing::info!("model {name}: {}; {}", decoders.description(*int8), words::search(options));
+    for Served { name, int8, does, routes } in models {
+        let (does, how) = match does {
+            Does::Translate { options } => ("translation".to_owned(), words::search(options)),
+            Does::Embed { width, limit } => (format!("embeddings of {width} numbers"), at_most(*limit)),
+            Does::Classify { labels, limit } => {
+                (format!("{} classes of texts", labels.len()), at_most(*limit))
+            }
+        };
+        let (computed, routes) = (decoders.description(*int8), routes.join(", "));
+        tracing::info!("model {name}: {does} in {computed}; {how}; {routes}");
     }
     // A server whose stdout is closed serves all the same.
     let _ = output::write(&format!("listening on http://{address}\n"));
+}
+
+/// What an encoder reads.
+fn at_most(limit: usize) -> String {
+    format!("at most {limit} tokens in a text")
 }
 
 impl Serve {
