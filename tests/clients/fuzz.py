@@ -22,8 +22,8 @@ NUMBERS = Path(__file__).absolute().parents[2] / "crates/serve/model"
 
 
 def main(program, schemathesis):
-    with encoder("hidden") as words, encoder("sequence") as moods:
-        models = [f"numbers={NUMBERS}", f"words={words}", f"moods={moods}"]
+    with encoder("hidden") as words, encoder("sequence") as moods, encoder("token") as names:
+        models = [f"numbers={NUMBERS}", f"words={words}", f"moods={moods}", f"names={names}"]
         options = [option for model in models for option in ("--model", model)]
         code = ask(Server(program, "--max-characters", "300", *options), schemathesis)
     sys.exit(code)

@@ -20,8 +20,8 @@ use tracing_subscriber::filter::LevelFilter;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// Model folder to serve, under the name of the folder or NAME: a translation model, or a BERT model that embeds or
-    /// classifies texts; repeat for several models [default: the built-in model of `attentive demo`]
+    /// Model folder to serve, under the name of the folder or NAME: a translation model, or a BERT model that embeds,
+    /// classifies or tags texts; repeat for several models [default: the built-in model of `attentive demo`]
     #[arg(long, value_name = "[NAME=]DIR")]
     model: Vec<String>,
     /// Address to listen on; 0.0.0.0 accepts connections from other machines
@@ -142,6 +142,7 @@ fn tell(address: SocketAddr, decoders: &Decoders, models: &[Served]) {
             Does::Classify { labels, limit } => {
                 (format!("{} classes of texts", labels.len()), at_most(*limit))
             }
+            Does::Tag { labels, limit } => (format!("{} labels of words", labels.len()), at_most(*limit)),
         };
         let (computed, routes) = (decoders.description(*int8), routes.join(", "));
         tracing::info!("model {name}: {does} in {computed}; {how}; {routes}");

@@ -3,8 +3,9 @@
 use crate::app::App;
 use crate::chosen::Chosen;
 use crate::encode::Asked;
-use crate::model::{EncoderModel, Model, Task, TranslationModel};
+use crate::model::{Model, TranslationModel};
 use crate::refusal::Refusal;
+use attentive_tasks::Kind;
 use std::sync::Arc;
 
 impl App {
@@ -59,27 +60,21 @@ impl App {
         }
     }
 
-    /// The embedding model of a name; the first if none is given.
-    pub fn embedder(&self, name: Option<&str>) -> Result<Asked, Refusal> {
-        let embeds = |model: &EncoderModel| matches!(model.task, Task::Embed(_));
-        self.encoder(name, "makes embeddings", embeds)
-    }
-
-    /// The classifier of a name; the first if none is given.
-    pub fn classifier(&self, name: Option<&str>) -> Result<Asked, Refusal> {
-        let classifies = |model: &EncoderModel| matches!(model.task, Task::Classify(_));
-        self.encoder(name, "classifies texts", classifies)
-    }
-
-    fn encoder(
-        &self,
-        name: Option<&str>,
-        does: &str,
-        is_it: impl Fn(&EncoderModel) -> bool,
-    ) -> Result<Asked, Refusal> {
-        let own = |model: &Model| model.encoder().filter(|model| is_it(model)).cloned();
-        let (place, model) = find(self.models()?, name, does, own)?;
+    /// The encoder of a name, if it is of this kind; the first of this kind if no name is given.
+    pub fn encoder(&self, name: Option<&str>, kind: Kind) -> Result<Asked, Refusal> {
+        let own = |model: &Model| model.encoder().filter(|model| model.kind() == kind).cloned();
+        let (place, model) = find(self.models()?, name, does(kind), own)?;
         Ok(Asked { place, model })
+    }
+}
+
+/// What encoders do, in a few words.
+fn does(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Embed => "makes embeddings",
+        Kind::FillMask => "fills masks",
+        Kind::Classify => "classifies texts",
+        Kind::Tag => "tags words",
     }
 }
 
@@ -110,10 +105,7 @@ fn find<'a, T>(
 fn where_to_ask(model: &Model) -> String {
     let does = match model {
         Model::Translation(_) => "translates",
-        Model::Encoder(model) => match model.task {
-            Task::Embed(_) => "makes embeddings",
-            Task::Classify(_) => "classifies texts",
-        },
+        Model::Encoder(model) => does(model.kind()),
     };
     format!("`{}` {does} at {}", model.name(), model.routes().join(", "))
 }

@@ -44,19 +44,34 @@ impl Source {
     }
 }
 
+/// Texts that were read, and what an encoder made of them.
+#[derive(Debug)]
+pub(crate) struct Encoded {
+    pub texts: Arc<[Encoding]>,
+    /// The numbers of each text.
+    pub numbers: Vec<Vec<f32>>,
+}
+
+impl Encoded {
+    /// The tokens of all texts together.
+    pub fn tokens(&self) -> usize {
+        self.texts.iter().map(Encoding::len).sum()
+    }
+}
+
 /// What helps against an answer that takes too long.
 const ADVICE: &str = "send fewer or shorter texts";
 
 impl App {
-    /// Reads texts and lets an encoder make numbers of them. Returns the tokens of all texts together, and the numbers of each text.
-    /// `field` is what the texts are called in the request. A text that is too long is cut if `truncate` says so.
+    /// Reads texts and lets an encoder make numbers of them. `field` is what the texts are called in the request. A text that is too
+    /// long is cut if `truncate` says so, else it is refused.
     pub async fn encode(
         &self,
         asked: &Asked,
         field: &'static str,
         sources: Vec<Source>,
         truncate: bool,
-    ) -> Result<(usize, Vec<Vec<f32>>), Refusal> {
+    ) -> Result<Encoded, Refusal> {
         self.check_sources(field, &sources)?;
         if self.settings.log_texts {
             tracing::info!(texts = ?sources, "to be encoded");
@@ -66,13 +81,13 @@ impl App {
         // Places are taken first: what does not fit need not be read.
         let places = self.queue.enter(field, count)?;
         let until = self.until();
-        let texts = aside(move || read(&model, field, &sources, truncate)).await?;
-        let tokens = texts.iter().map(Encoding::len).sum();
+        let texts: Arc<[Encoding]> = aside(move || read(&model, field, &sources, truncate)).await?.into();
         let (reply, receiver) = oneshot::channel();
-        self.queue.push(Job::Encode(Encode { model: asked.place, texts, reply, places }))?;
-        let numbers = self.answer(receiver, until, ADVICE).await?;
-        self.metrics.encoded(count, tokens);
-        Ok((tokens, numbers))
+        let job = Encode { model: asked.place, texts: Arc::clone(&texts), reply, places };
+        self.queue.push(Job::Encode(job))?;
+        let encoded = Encoded { texts, numbers: self.answer(receiver, until, ADVICE).await? };
+        self.metrics.encoded(count, encoded.tokens());
+        Ok(encoded)
     }
 
     fn check_sources(&self, field: &str, sources: &[Source]) -> Result<(), Refusal> {

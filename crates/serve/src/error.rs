@@ -33,12 +33,6 @@ pub enum Error {
         /// Why not.
         source: attentive_tasks::Error,
     },
-    /// A model for a task that the server has no address for.
-    #[error("model `{name}`: a model that tags words cannot be served; `attentive tag` runs it")]
-    Tagger {
-        /// The name that it was to be served under.
-        name: String,
-    },
     /// The model that comes with the program has to be a folder for a moment.
     #[error("cannot unpack the built-in model into {}: {source}", folder.display())]
     Unpack {

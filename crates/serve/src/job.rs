@@ -4,6 +4,7 @@ use crate::refusal::Refusal;
 use attentive_generate::{AttentionMatrix, HeadVectors, Hypothesis, Link, Look, Options, Request};
 use attentive_tensor::Best;
 use attentive_text::tokenizer::Encoding;
+use std::sync::Arc;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::sync::mpsc::Sender;
 use tokio::sync::oneshot;
@@ -78,8 +79,8 @@ pub(crate) struct Encode {
     /// The place of the model among all.
     pub model: usize,
     /// One at least.
-    pub texts: Vec<Encoding>,
-    /// The numbers of each text: its vector, or a logit for each class.
+    pub texts: Arc<[Encoding]>,
+    /// The numbers of each text: its vector, or a logit for each class, or for each label of each word.
     pub reply: oneshot::Sender<Result<Vec<Vec<f32>>, Refusal>>,
     pub places: Places,
 }

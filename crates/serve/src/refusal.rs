@@ -134,8 +134,8 @@ impl Refusal {
         use attentive_tasks::Error;
         match error {
             Error::TooLong { text, tokens, limit } => {
-                // Only the requests of text-embeddings-inference can ask for it.
-                let cut = if field == "inputs" { ", or set `truncate` to true" } else { "" };
+                // OpenAI's requests cannot ask for it.
+                let cut = if field == "input" { "" } else { ", or set `truncate` to true" };
                 let problem = format!(
                     "text {text} has {tokens} tokens, but the model's maximum context length is {limit} tokens: shorten the text{cut}"
                 );

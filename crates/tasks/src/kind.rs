@@ -1,6 +1,7 @@
 //! Which task the model of a folder was trained for.
 
 use crate::error::Error;
+use crate::pooling::MODULES;
 use attentive_model::families::Family;
 use attentive_model::families::bert::Task;
 use std::path::Path;
@@ -19,13 +20,15 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// What the model of a folder was trained for; none if it does not read texts but writes them.
+    /// What the model of a folder was trained for; none if it does not read texts but writes them. A folder of sentence-transformers
+    /// makes vectors, also if the model below was saved with a head for masks.
     pub fn of(folder: &Path) -> Result<Option<Kind>, Error> {
         if Family::of(folder)? != Family::Bert {
             return Ok(None);
         }
         Ok(Some(match Task::of(folder)? {
             Task::Hidden => Kind::Embed,
+            Task::MaskedLm if folder.join(MODULES).exists() => Kind::Embed,
             Task::MaskedLm => Kind::FillMask,
             Task::SequenceClassification => Kind::Classify,
             Task::TokenClassification => Kind::Tag,

@@ -132,11 +132,3 @@ fn encoders_are_served_with_the_vectors_of_the_command() {
     assert!(line("model words: embeddings of 32 numbers in f32 on ").ends_with(expected), "{log}");
     assert!(line("model moods: 3 classes of texts in f32 on ").ends_with("; /predict"), "{log}");
 }
-
-#[test]
-fn a_model_for_tags_is_refused_with_the_command_that_runs_it() {
-    let tags = Model::new("token", "serve-tags");
-    let outcome = run(&format!("serve --port 0 --log off --model {}", tags.name()));
-    assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
-    outcome.says(&["tags words", "attentive tag"]);
-}

@@ -2,8 +2,9 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
-use attentive_tasks::{Classifier, Embedder, Encoder, Kind, Texts, Vectors};
+use attentive_tasks::{Classifier, Embedder, Encoder, Kind, Tagged, Tagger, Texts, Vectors};
 use attentive_tensor::{DType, Form};
+use attentive_text::tokenizer::Encoding;
 use std::path::Path;
 
 /// An encoder. The threads that answer connections read texts with its tokenizer; only the thread that computes calls
@@ -21,6 +22,7 @@ pub(crate) struct EncoderModel {
 pub(crate) enum Task {
     Embed(Embedder),
     Classify(Classifier),
+    Tag(Tagger),
 }
 
 impl EncoderModel {
@@ -42,7 +44,7 @@ impl EncoderModel {
             Kind::Classify => {
                 Task::Classify(Classifier::open(&engine.encoder, folder, form).map_err(failed)?)
             }
-            Kind::Tag => return Err(Error::Tagger { name: name.to_owned() }),
+            Kind::Tag => Task::Tag(Tagger::open(&engine.encoder, folder, form).map_err(failed)?),
         };
         let dtype = match engine.encoder.activations() {
             _ if int8 => "int8",
@@ -57,14 +59,35 @@ impl EncoderModel {
         match &self.task {
             Task::Embed(embedder) => embedder.encoder(),
             Task::Classify(classifier) => classifier.encoder(),
+            Task::Tag(tagger) => tagger.encoder(),
         }
     }
 
-    /// The numbers of each text: a vector that is not divided by its length, or a logit for each class.
+    /// What it does.
+    pub fn kind(&self) -> Kind {
+        match self.task {
+            Task::Embed(_) => Kind::Embed,
+            Task::Classify(_) => Kind::Classify,
+            Task::Tag(_) => Kind::Tag,
+        }
+    }
+
+    /// The names of its classes, or of the labels of words.
+    pub fn labels(&self) -> Option<&[String]> {
+        match &self.task {
+            Task::Embed(_) => None,
+            Task::Classify(classifier) => Some(classifier.labels()),
+            Task::Tag(tagger) => Some(tagger.labels()),
+        }
+    }
+
+    /// The numbers of each text: a vector that is not divided by its length, or a logit for each class, or for each label of each
+    /// word.
     pub fn compute(&self, texts: &Texts) -> Result<Vec<Vec<f32>>, attentive_tasks::Error> {
         match &self.task {
             Task::Embed(embedder) => Ok(embedder.pooled(texts)?.rows().map(<[f32]>::to_vec).collect()),
             Task::Classify(classifier) => classifier.logits(texts),
+            Task::Tag(tagger) => tagger.logits(texts),
         }
     }
 
@@ -81,7 +104,15 @@ impl EncoderModel {
         match &self.task {
             Task::Classify(classifier) if raw => classifier.ranked(logits).scores,
             Task::Classify(classifier) => classifier.ranked(&classifier.scores(logits)).scores,
-            Task::Embed(_) => Vec::new(),
+            Task::Embed(_) | Task::Tag(_) => Vec::new(),
+        }
+    }
+
+    /// The words of a text and its entities, by what was computed.
+    pub fn tagged(&self, text: &Encoding, logits: &[f32]) -> Tagged {
+        match &self.task {
+            Task::Tag(tagger) => tagger.tagged(text, logits),
+            Task::Embed(_) | Task::Classify(_) => Tagged::default(),
         }
     }
 }

@@ -78,6 +78,13 @@ pub enum Does {
         /// The most tokens of a text.
         limit: usize,
     },
+    /// It finds entities.
+    Tag {
+        /// The labels of words.
+        labels: Vec<String>,
+        /// The most tokens of a text.
+        limit: usize,
+    },
 }
 
 /// A model that is served.
@@ -151,6 +158,7 @@ impl Model {
             Model::Encoder(model) => match model.task {
                 Task::Embed(_) => &["/v1/embeddings", "/embed"],
                 Task::Classify(_) => &["/predict"],
+                Task::Tag(_) => &["/v1/tag"],
             },
         }
     }
@@ -161,13 +169,13 @@ impl Model {
             Model::Translation(model) => (model.int8, Does::Translate { options: model.options.clone() }),
             Model::Encoder(model) => {
                 let limit = model.encoder().limit();
+                let labels = model.labels().unwrap_or_default().to_vec();
                 let does = match &model.task {
                     Task::Embed(embedder) => {
                         Does::Embed { width: embedder.encoder().model().config().d_model, limit }
                     }
-                    Task::Classify(classifier) => {
-                        Does::Classify { labels: classifier.labels().to_vec(), limit }
-                    }
+                    Task::Classify(_) => Does::Classify { labels, limit },
+                    Task::Tag(_) => Does::Tag { labels, limit },
                 };
                 (model.int8, does)
             }

@@ -8,6 +8,7 @@ use crate::aside;
 use crate::body::json;
 use crate::encode::Source;
 use crate::refusal::Refusal;
+use attentive_tasks::Kind;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use base64::Engine;
@@ -85,7 +86,7 @@ struct Usage {
 
 pub(super) async fn embed(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
     let ask: Ask = json(&app, request).await?;
-    let asked = app.embedder(ask.model.as_deref())?;
+    let asked = app.encoder(ask.model.as_deref(), Kind::Embed)?;
     let width = asked.model.encoder().model().config().d_model;
     if let Some(dimensions) = ask.dimensions.filter(|&dimensions| dimensions != width) {
         let problem =
@@ -93,10 +94,11 @@ pub(super) async fn embed(State(app): State<Arc<App>>, request: Request) -> Resu
         return Err(Refusal::field("dimensions", problem));
     }
     let name = ask.model.unwrap_or_else(|| asked.model.name.clone());
-    let (tokens, pooled) = app.encode(&asked, "input", ask.input.sources(), false).await?;
+    let encoded = app.encode(&asked, "input", ask.input.sources(), false).await?;
     let format = ask.encoding_format.unwrap_or(Format::Float);
     aside::json(move || {
-        let vectors = asked.model.finished(pooled, None);
+        let tokens = encoded.tokens();
+        let vectors = asked.model.finished(encoded.numbers, None);
         let embedding = |(index, vector): (usize, &[f32])| Embedding {
             object: "embedding",
             index,

@@ -10,6 +10,7 @@ mod libretranslate;
 mod logprobs;
 mod models;
 mod openai;
+mod tag;
 mod tei;
 mod translate;
 
@@ -35,6 +36,7 @@ pub(crate) fn router(app: &Arc<App>, origins: Origins, hosts: Hosts) -> Router {
         .route("/v1/completions", post(completions::complete))
         .route("/v1/chat/completions", post(chat::complete))
         .route("/v1/embeddings", post(embeddings::embed))
+        .route("/v1/tag", post(tag::tag))
         .route("/v1/translate", post(translate::translate))
         .route("/v1/attention", post(attention::attention))
         .route("/embed", post(tei::embed::embed))

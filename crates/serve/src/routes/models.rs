@@ -34,6 +34,7 @@ enum Details {
     Translate(Translation),
     Embed(Encoder),
     Classify(Encoder),
+    Tag(Encoder),
 }
 
 #[derive(Debug, Serialize)]
@@ -61,7 +62,7 @@ struct Encoder {
     parameters: usize,
     vocabulary: usize,
     max_source: usize,
-    /// The classes of a classifier.
+    /// The classes of texts, or the labels of words.
     #[serde(skip_serializing_if = "Option::is_none")]
     labels: Option<Vec<String>>,
     /// The addresses that it answers at.
@@ -108,15 +109,14 @@ fn details(model: &Model) -> Details {
     match model {
         Model::Translation(model) => Details::Translate(translation(model)),
         Model::Encoder(own) => match &own.task {
-            Task::Embed(_) => Details::Embed(encoder(own, None, model.routes())),
-            Task::Classify(classifier) => {
-                Details::Classify(encoder(own, Some(classifier.labels().to_vec()), model.routes()))
-            }
+            Task::Embed(_) => Details::Embed(encoder(own, model.routes())),
+            Task::Classify(_) => Details::Classify(encoder(own, model.routes())),
+            Task::Tag(_) => Details::Tag(encoder(own, model.routes())),
         },
     }
 }
 
-fn encoder(model: &EncoderModel, labels: Option<Vec<String>>, routes: &'static [&'static str]) -> Encoder {
+fn encoder(model: &EncoderModel, routes: &'static [&'static str]) -> Encoder {
     let encoder = model.encoder();
     let config = encoder.model().config();
     Encoder {
@@ -127,7 +127,7 @@ fn encoder(model: &EncoderModel, labels: Option<Vec<String>>, routes: &'static [
         parameters: encoder.model().parameter_count(),
         vocabulary: config.vocab_size,
         max_source: encoder.limit(),
-        labels,
+        labels: model.labels().map(<[String]>::to_vec),
         routes,
     }
 }

@@ -99,7 +99,7 @@ impl Desk {
                 break;
             }
             self.turns.pop_front();
-            texts.encodings.push(std::mem::take(&mut job.texts[*taken]));
+            texts.encodings.push(job.texts[*taken].clone());
             of.push((number, *taken));
             *taken += 1;
             if *taken < job.texts.len() {
@@ -159,7 +159,7 @@ mod tests {
     /// Hands texts to a desk.
     fn ask(desk: &mut Desk, texts: &[&str]) -> Reply {
         let inputs: Vec<Input> = texts.iter().map(|text| Input::Text(text)).collect();
-        let texts = desk.model.encoder().read(&inputs).unwrap().encodings;
+        let texts = desk.model.encoder().read(&inputs).unwrap().encodings.into();
         let (reply, receiver) = oneshot::channel();
         let places = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         desk.encode(Encode { model: 0, texts, reply, places });

@@ -11,6 +11,7 @@ mod libretranslate;
 mod openai;
 mod page;
 mod strain;
+mod tag;
 mod tei;
 mod translate;
 

@@ -6,6 +6,7 @@ use crate::body::json;
 use crate::encode::Source;
 use crate::refusal::Refusal;
 use crate::texts::OneOrMany;
+use attentive_tasks::Kind;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::Deserialize;
@@ -36,7 +37,7 @@ pub(in crate::routes) async fn embed(
     request: Request,
 ) -> Result<Response, Refusal> {
     let ask: Ask = json(&app, request).await?;
-    let asked = app.embedder(ask.model.as_deref())?;
+    let asked = app.encoder(ask.model.as_deref(), Kind::Embed)?;
     let width = asked.model.encoder().model().config().d_model;
     for (field, is_asked, reason) in [
         (
@@ -55,14 +56,11 @@ pub(in crate::routes) async fn embed(
             return Err(Refusal::field(field, format!("not supported: {reason}")));
         }
     }
-    let sources = match ask.inputs {
-        OneOrMany::One(text) => vec![Source::Text(text)],
-        OneOrMany::Many(texts) => texts.into_iter().map(Source::Text).collect(),
-    };
-    let (_, pooled) = app.encode(&asked, "inputs", sources, ask.truncate == Some(true)).await?;
+    let sources = ask.inputs.into_vec().into_iter().map(Source::Text).collect();
+    let encoded = app.encode(&asked, "inputs", sources, ask.truncate == Some(true)).await?;
     let normalise = ask.normalize.unwrap_or(true);
     aside::json(move || {
-        let vectors = asked.model.finished(pooled, Some(normalise));
+        let vectors = asked.model.finished(encoded.numbers, Some(normalise));
         vectors.rows().map(<[f32]>::to_vec).collect::<Vec<_>>()
     })
     .await

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::model::{EncoderModel, Task};
 use crate::refusal::Refusal;
-use attentive_tasks::Pooling;
+use attentive_tasks::{Kind, Pooling};
 use axum::Json;
 use axum::extract::State;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 /// Of the first embedding model, or of the first classifier if there is none.
 pub(in crate::routes) async fn info(State(app): State<Arc<App>>) -> Result<Json<Value>, Refusal> {
-    let asked = app.embedder(None).or_else(|refusal| app.classifier(None).map_err(|_| refusal))?;
+    let first = |kind| app.encoder(None, kind);
+    let asked = first(Kind::Embed).or_else(|refusal| first(Kind::Classify).map_err(|_| refusal))?;
     let encoder = asked.model.encoder();
     Ok(Json(json!({
         "model_id": asked.model.name,
@@ -32,20 +33,16 @@ pub(in crate::routes) async fn info(State(app): State<Arc<App>>) -> Result<Json<
 }
 
 fn model_type(model: &EncoderModel) -> Value {
-    match &model.task {
-        Task::Embed(embedder) => {
-            let pooling = match embedder.pools().pooling {
-                Pooling::Mean => "mean",
-                Pooling::First => "cls",
-            };
-            json!({"embedding": {"pooling": pooling}})
-        }
-        Task::Classify(classifier) => {
-            let labels = classifier.labels().iter().enumerate();
-            let id2label: Map<String, Value> =
-                labels.clone().map(|(id, label)| (id.to_string(), json!(label))).collect();
-            let label2id: Map<String, Value> = labels.map(|(id, label)| (label.clone(), json!(id))).collect();
-            json!({"classifier": {"id2label": id2label, "label2id": label2id}})
-        }
+    if let Task::Embed(embedder) = &model.task {
+        let pooling = match embedder.pools().pooling {
+            Pooling::Mean => "mean",
+            Pooling::First => "cls",
+        };
+        return json!({"embedding": {"pooling": pooling}});
     }
+    let labels = model.labels().unwrap_or_default().iter().enumerate();
+    let id2label: Map<String, Value> =
+        labels.clone().map(|(id, label)| (id.to_string(), json!(label))).collect();
+    let label2id: Map<String, Value> = labels.map(|(id, label)| (label.clone(), json!(id))).collect();
+    json!({"classifier": {"id2label": id2label, "label2id": label2id}})
 }

@@ -7,6 +7,7 @@ use crate::encode::Source;
 use crate::model::EncoderModel;
 use crate::refusal::Refusal;
 use crate::token::finite;
+use attentive_tasks::Kind;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use serde::{Deserialize, Serialize};
@@ -50,17 +51,18 @@ pub(in crate::routes) async fn predict(
     request: Request,
 ) -> Result<Response, Refusal> {
     let ask: Ask = json(&app, request).await?;
-    let asked = app.classifier(ask.model.as_deref())?;
+    let asked = app.encoder(ask.model.as_deref(), Kind::Classify)?;
     let (sources, is_batch) = match ask.inputs {
         Inputs::One(text) => (vec![Source::Text(text)], false),
         Inputs::List(list) if list.is_empty() => (Vec::new(), false),
         Inputs::List(list) => (vec![source(list)?], false),
         Inputs::Batch(lists) => (lists.into_iter().map(source).collect::<Result<_, _>>()?, true),
     };
-    let (_, logits) = app.encode(&asked, "inputs", sources, ask.truncate == Some(true)).await?;
+    let encoded = app.encode(&asked, "inputs", sources, ask.truncate == Some(true)).await?;
     let raw = ask.raw_scores == Some(true);
     aside::json(move || {
-        let mut all: Vec<_> = logits.iter().map(|logits| predictions(&asked.model, logits, raw)).collect();
+        let mut all: Vec<_> =
+            encoded.numbers.iter().map(|logits| predictions(&asked.model, logits, raw)).collect();
         if is_batch { Answer::Batch(all) } else { Answer::One(all.pop().unwrap_or_default()) }
     })
     .await
