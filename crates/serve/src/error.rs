@@ -31,7 +31,7 @@ pub enum Error {
         /// The name that it was to be served under.
         name: String,
         /// Why not.
-        source: attentive_tasks::Error,
+        source: Box<attentive_tasks::Error>,
     },
     /// The model that comes with the program has to be a folder for a moment.
     #[error("cannot unpack the built-in model into {}: {source}", folder.display())]

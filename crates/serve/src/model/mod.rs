@@ -107,7 +107,8 @@ pub(crate) fn load(engine: &Engine, place: &ModelPlace) -> Result<Loaded, Error>
     let Some(folder) = &place.folder else {
         return TranslationModel::numbers(engine, name).map(translation);
     };
-    let kind = Kind::of(folder).map_err(|source| Error::Encoder { name: name.clone(), source })?;
+    let failed = |source| Error::Encoder { name: name.clone(), source: Box::new(source) };
+    let kind = Kind::of(folder).map_err(failed)?;
     match kind {
         None => TranslationModel::open(engine, name, folder).map(translation),
         Some(kind) => Ok(Loaded::Encoder(Arc::new(EncoderModel::open(engine, name, folder, kind)?))),

@@ -102,6 +102,7 @@ async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, 
             return Err(Refusal::field("translation", "cannot be used together with `translation_tokens`"));
         }
         (Some(text), None) => {
+            app.check("translation", &[text])?;
             let mut tokens = chosen.model.codec.prefix(text)?;
             tokens.push(spec.eos);
             tokens

@@ -131,7 +131,10 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
         (Some(_), Some(_)) => {
             return Err(Refusal::field("prefix", "cannot be used together with `prefix_tokens`"));
         }
-        (Some(text), None) => chosen.model.codec.prefix(text)?,
+        (Some(text), None) => {
+            app.check("prefix", &[text])?;
+            chosen.model.codec.prefix(text)?
+        }
         (None, Some(tokens)) => tokens.clone(),
         (None, None) => Vec::new(),
     };
