@@ -1,6 +1,6 @@
 //! A server that clients can talk to as they are, and a page that shows what a model looks at.
 //!
-//! One thread computes: it drives the generators of all models, and requests of different clients share its batches. All
+//! One thread computes: it drives translation models and encoders, and requests of different clients share its batches. All
 //! others read requests, cut texts into what a model reads at once, wait, and write answers. Between them is a queue that is
 //! full at some point, and whoever comes then is told so at once.
 //!

@@ -59,6 +59,9 @@ async function loadModels() {
     [byId("question"), byId("examples")].forEach((element) => (element.hidden = !hasTranslator));
     byId("no-translator").hidden = hasTranslator;
     byId("no-translator").textContent = hasTranslator ? "" : others(all);
+    if (!hasTranslator) {
+      document.querySelectorAll(".empty").forEach((hint) => (hint.textContent = "Only translations are shown here, and there is no model for them."));
+    }
     byId("model").replaceChildren(...models.map(({ id }) => html("option", { value: id }, id)));
     document.querySelector(".model").hidden = models.length < 2;
     state.models = models;

@@ -45,7 +45,7 @@ pub(crate) fn router(app: &Arc<App>, origins: Origins, hosts: Hosts) -> Router {
         .route_layer(from_fn_with_state(Arc::clone(app), guard));
     // These are for everybody, or look for the key themselves, since it is in the body.
     let open = Router::new()
-        .route("/", get(page::index))
+        .route("/", get(page::index).post(tei::root))
         .route("/page/{name}", get(page::file))
         .route("/openapi.json", get(openapi::description))
         .route("/translate", post(libretranslate::translate))

@@ -39,6 +39,12 @@ fn every_address_is_described_and_every_description_has_an_address() {
             assert!([200, 415].contains(&status), "{method} {path}: {status}");
         }
     }
+    // What models say of themselves leads somewhere.
+    for model in server.get("/v1/models").ok()["data"].as_array().unwrap() {
+        for route in model["details"]["routes"].as_array().into_iter().flatten() {
+            assert!(paths.contains_key(route.as_str().unwrap()), "{model}");
+        }
+    }
     let routes: Vec<&str> = include_str!("../../src/routes/mod.rs")
         .lines()
         .filter_map(|line| line.trim().strip_prefix(".route(\"")?.split('"').next())

@@ -2,8 +2,10 @@
 
 use super::Running;
 use super::encoder::{Folder, answers, near, start};
+use super::strain::eventually;
 use attentive_serve::{Limits, ModelPlace, Settings};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 #[track_caller]
 fn refused(server: &Running, path: &str, ask: &Value, status: u16, kind: &str) -> String {
@@ -91,6 +93,33 @@ fn raw_scores_become_probabilities_by_softmax() {
     let sum: f64 = raw.iter().map(|x| x.exp()).sum();
     assert!((scores.iter().sum::<f64>() - 1.0).abs() < 1e-6 && (raw.iter().sum::<f64>() - 1.0).abs() > 1e-3);
     raw.iter().zip(&scores).for_each(|(raw, score)| assert!((raw.exp() / sum - score).abs() < 1e-6));
+}
+
+#[test]
+fn the_root_is_asked_for_what_the_server_can_do() {
+    let server = start(Settings::default(), true);
+    let ask = json!({"inputs": "a dog"});
+    assert_eq!(server.post("/", &ask).ok(), server.post("/embed", &ask).ok());
+    let folder = Folder::new("sequence");
+    let keys = vec!["secret".to_owned()];
+    let server = Running::start_with(Settings { keys, ..Settings::default() }, vec![folder.named("moods")]);
+    refused(&server, "/", &ask, 401, "Validation");
+    let headers = [("Content-Type", "application/json"), ("Authorization", "Bearer secret")];
+    let answer = |path: &str| server.client().send("POST", path, &headers, ask.to_string().as_bytes()).ok();
+    assert_eq!(answer("/"), answer("/predict"));
+    assert_eq!(server.get("/").status, 200);
+    let server = Running::start_with(Settings::default(), vec![ModelPlace::numbers()]);
+    refused(&server, "/", &ask, 424, "Backend");
+}
+
+#[test]
+fn what_takes_too_long_is_given_up_with_a_reason() {
+    let limits = Limits { time: Duration::ZERO, ..Limits::default() };
+    let server = start(Settings { limits, ..Settings::default() }, false);
+    let message = refused(&server, "/embed", &json!({"inputs": "a dog"}), 408, "Overloaded");
+    assert!(message.contains("send fewer or shorter texts"), "{message}");
+    server.post("/v1/embeddings", &json!({"input": "a dog"})).refused(408, None);
+    eventually("nothing is left of it", || server.metric("attentive_queue_sentences") == 0.0);
 }
 
 #[test]
