@@ -26,8 +26,7 @@ fn start() -> SocketAddr {
         Server::bind("127.0.0.1:0".parse().expect("an address"), Settings::default()).expect("a port");
     let address = server.address();
     std::thread::spawn(move || {
-        let engine =
-            Engine { backends: vec![CpuBackend::from_env().expect("a backend").shared()], int8: None };
+        let engine = Engine::on(CpuBackend::from_env().expect("a backend").shared());
         server.run(engine, vec![ModelPlace::numbers()], std::future::pending())
     });
     while !ask(address, b"/readyz", b"").starts_with("HTTP/1.1 200") {

@@ -1,9 +1,12 @@
 """LibreTranslate's and OpenAI's own Python clients, as they are, against the server."""
 
+import base64
+import struct
 import sys
 import tempfile
 
 import openai
+from encoders import ANSWERS, encoder
 from libretranslatepy import LibreTranslateAPI
 from server import Server
 
@@ -46,6 +49,30 @@ def chat(client):
     assert texts == [choice.message.content for choice in again.choices] and len(texts) == 4
 
 
+def embeddings(program):
+    with encoder("hidden") as folder, Server(program, "--model", f"words={folder}") as server:
+        client = openai.OpenAI(base_url=f"{server.address}/v1", api_key="any", max_retries=0)
+        texts = ANSWERS["texts"][:2]
+        # Without a format the client asks for base64 and decodes it.
+        answer = client.embeddings.create(model="words", input=texts)
+        floats = client.embeddings.create(model="words", input=texts, encoding_format="float")
+        # Python's numbers are wider: what was a float32 becomes one again.
+        floats = [struct.unpack("<32f", struct.pack("<32f", *one.embedding)) for one in floats.data]
+        for found, same, expected in zip(answer.data, floats, ANSWERS["mean"]):
+            assert tuple(found.embedding) == same, found
+            assert max(abs(a - b) for a, b in zip(found.embedding, expected)) < 1e-5, found
+        assert answer.usage.prompt_tokens == answer.usage.total_tokens > 0, answer.usage
+        body = {"model": "words", "input": texts, "encoding_format": "base64"}
+        for found, same in zip(server.post("/v1/embeddings", body)["data"], floats):
+            assert struct.unpack("<32f", base64.b64decode(found["embedding"])) == same, found
+        try:
+            client.embeddings.create(model="words", input=ANSWERS["texts"][2])
+        except openai.BadRequestError as refused:
+            assert "maximum context length" in refused.body["message"], refused.body
+        else:
+            raise AssertionError("a text that is too long was not refused")
+
+
 def refusals(client):
     for error, ask in [
         (openai.NotFoundError, {"model": "gpt-4", "prompt": "one"}),
@@ -84,6 +111,7 @@ def main(program):
         completions(client)
         chat(client)
         refusals(client)
+    embeddings(program)
     keys(program)
     print("libretranslatepy and openai work as they are")
 

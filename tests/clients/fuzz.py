@@ -5,6 +5,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from encoders import encoder
 from server import Server
 
 CHECKS = [
@@ -17,8 +18,19 @@ CHECKS = [
 ]
 
 
+NUMBERS = Path(__file__).absolute().parents[2] / "crates/serve/model"
+
+
 def main(program, schemathesis):
-    with Server(program, "--max-characters", "300") as server:
+    with encoder("hidden") as words, encoder("sequence") as moods, encoder("token") as names:
+        models = [f"numbers={NUMBERS}", f"words={words}", f"moods={moods}", f"names={names}"]
+        options = [option for model in models for option in ("--model", model)]
+        code = ask(Server(program, "--max-characters", "300", *options), schemathesis)
+    sys.exit(code)
+
+
+def ask(server, schemathesis):
+    with server:
         config = Path(__file__).absolute().with_name("schemathesis.toml")
         command = [str(Path(schemathesis).absolute()), "--config-file", str(config)]
         command += ["run", f"{server.address}/openapi.json", "--url", server.address]
@@ -27,8 +39,7 @@ def main(program, schemathesis):
         command += ["--checks", ",".join(CHECKS), "--max-examples", "60", "--workers", "1", "--seed", "1"]
         # It keeps notes of its own where it runs.
         with tempfile.TemporaryDirectory() as notes:
-            code = subprocess.run(command, check=False, cwd=notes).returncode
-    sys.exit(code)
+            return subprocess.run(command, check=False, cwd=notes).returncode
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-//! `attentive serve`: a translation server, and a page that shows what a model looks at.
+//! `attentive serve`: a server for translation, embeddings and classes of texts, and a page that shows what a model looks at.
 
 use crate::error::Error;
 use crate::interrupt;
@@ -6,12 +6,13 @@ use crate::machine;
 use crate::options::{Compute, Decoders, between};
 use crate::precision::DecodingPrecision;
 use crate::{output, words};
-use attentive_serve::{Engine, Limits, ModelPlace, Served, Server, Settings};
+use attentive_serve::{Does, Engine, Limits, ModelPlace, Served, Server, Settings};
+use attentive_tensor::{Backend, CpuBackend, Precision};
 use clap::{Args, ValueEnum};
 use std::io::stderr;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tracing_subscriber::filter::LevelFilter;
@@ -19,8 +20,8 @@ use tracing_subscriber::filter::LevelFilter;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// Model folder to serve, under the name of the folder or NAME; repeat for several models [default: the built-in
-    /// model of `attentive demo`]
+    /// Model folder to serve, under the name of the folder or NAME: a translation model, or a BERT model that embeds,
+    /// classifies or tags texts; repeat for several models [default: the built-in model of `attentive demo`]
     #[arg(long, value_name = "[NAME=]DIR")]
     model: Vec<String>,
     /// Address to listen on; 0.0.0.0 accepts connections from other machines
@@ -37,7 +38,7 @@ pub(crate) struct Serve {
     /// Number of sentences that each thread translates at once
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = between::<1, 4096>)]
     batch: usize,
-    /// Maximum number of sentences in the queue; further requests get status 503 with Retry-After
+    /// Maximum number of sentences and texts in the queue; further requests get status 503 with Retry-After
     #[arg(long, value_name = "N", default_value_t = 1024, value_parser = between::<1, 1_000_000>)]
     queue: usize,
     /// Accept only requests with an API key from FILE, one key per line
@@ -71,7 +72,7 @@ pub(crate) struct Serve {
     /// Format of the request log on stderr
     #[arg(long, value_enum, default_value = "text", help_heading = LOGS)]
     log: LogFormat,
-    /// Log the texts to translate as well
+    /// Log the texts of requests as well
     #[arg(long, help_heading = LOGS)]
     log_texts: bool,
 }
@@ -84,13 +85,17 @@ const EXAMPLES: &str = "\
 Examples:
   attentive serve                           serve the model of the demo at http://127.0.0.1:8080
   attentive serve --model opus-mt-en-de --model fr=opus-mt-en-fr
+  attentive serve --model all-MiniLM-L6-v2  serve embeddings
   attentive serve --model opus-mt-en-de --host 0.0.0.0 --api-keys keys.txt --log json
 
   curl http://127.0.0.1:8080/translate -H 'Content-Type: application/json' \\
     -d '{\"q\": \"twenty-one\", \"source\": \"en\", \"target\": \"de\"}'
+  curl http://127.0.0.1:8080/v1/embeddings -H 'Content-Type: application/json' \\
+    -d '{\"model\": \"all-MiniLM-L6-v2\", \"input\": [\"A dog runs.\", \"A cat sleeps.\"]}'
 
-The server works with clients of LibreTranslate (/translate, /languages) and of OpenAI (/v1/completions, \
-/v1/chat/completions). /openapi.json describes all requests. The page at / translates, and shows attention step by step. \
+The server works with clients of LibreTranslate (/translate, /languages), of OpenAI (/v1/completions, \
+/v1/chat/completions, /v1/embeddings) and of text-embeddings-inference (/embed, /predict, /info). \
+/openapi.json describes all requests. The page at / translates, and shows attention step by step. \
 Ctrl-C or SIGTERM finishes the requests that have begun and then quits; a second one quits at once.";
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -111,7 +116,11 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Error> {
     }
     let server = Server::bind(SocketAddr::new(serve.host, serve.port), serve.settings()?)?;
     let decoders = serve.compute.decoders(serve.precision)?;
-    let engine = Engine { backends: decoders.backends.clone(), int8: decoders.int8 };
+    let engine = Engine {
+        backends: decoders.backends.clone(),
+        encoder: serve.encoder_backend()?,
+        int8: decoders.int8,
+    };
     let (leave, left) = oneshot::channel();
     let leave = Mutex::new(Some(leave));
     interrupt::on_signal(move || {
@@ -126,14 +135,35 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Error> {
 
 /// Says what is served and where, now that requests are answered.
 fn tell(address: SocketAddr, decoders: &Decoders, models: &[Served]) {
-    for Served { name, int8, options } in models {
-        tracing::info!("model {name}: {}; {}", decoders.description(*int8), words::search(options));
+    for Served { name, int8, does, routes } in models {
+        let (does, how) = match does {
+            Does::Translate { options } => ("translation".to_owned(), words::search(options)),
+            Does::Embed { width, limit } => (format!("embeddings of {width} numbers"), at_most(*limit)),
+            Does::Classify { labels, limit } => {
+                (format!("{} classes of texts", labels.len()), at_most(*limit))
+            }
+            Does::Tag { labels, limit } => (format!("{} labels of words", labels.len()), at_most(*limit)),
+        };
+        let (computed, routes) = (decoders.description(*int8), routes.join(", "));
+        tracing::info!("model {name}: {does} in {computed}; {how}; {routes}");
     }
     // A server whose stdout is closed serves all the same.
     let _ = output::write(&format!("listening on http://{address}\n"));
 }
 
+/// What an encoder reads.
+fn at_most(limit: usize) -> String {
+    format!("at most {limit} tokens in a text")
+}
+
 impl Serve {
+    /// What encoders compute on: one backend with all threads, in the precision that was asked for.
+    fn encoder_backend(&self) -> Result<Arc<dyn Backend>, Error> {
+        let cpu = self.compute.cpu()?;
+        let precision = self.precision.map_or(Precision::F32, |precision| precision.on(cpu.isa).0);
+        Ok(CpuBackend::new(cpu).with_precision(precision).shared())
+    }
+
     fn settings(&self) -> Result<Settings, Error> {
         Ok(Settings {
             batch: self.batch,

@@ -1,40 +1,15 @@
 //! Texts on their way to the thread that computes, and back.
 
-use crate::app::{App, Chosen};
+use crate::app::App;
 use crate::aside::aside;
-use crate::decoded::Decoded;
 use crate::draft::Writing;
+use crate::job::{Decode, Decoded, Draft, Inspect, Inspected, Job, Sentence};
+use crate::order::{Done, Order};
 use crate::refusal::Refusal;
-use crate::worker::{Decode, Draft, Inspect, Inspected, Job, Sentence};
-use attentive_generate::{Alternatives, Cut, Hypothesis, Look, Options, Part, Request, Split, Translated};
-use attentive_tensor::Best;
+use attentive_generate::{Alternatives, Cut, Hypothesis, Look, Options, Part, Request, Translated};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, timeout_at};
-
-/// What is wanted of texts.
-#[derive(Debug, Clone)]
-pub(crate) struct Order {
-    pub chosen: Chosen,
-    pub options: Options,
-    /// What every translation begins with.
-    pub prefix: Vec<u32>,
-    /// What of a text is translated for itself.
-    pub split: Split,
-    /// Whether words are to be aligned.
-    pub align: bool,
-    /// How many of the most probable tokens are wanted in the place of each token.
-    pub top: usize,
-    /// The most tokens of a translation as a whole.
-    pub max_tokens: Option<usize>,
-}
-
-impl Order {
-    /// The texts' translations and nothing more.
-    pub fn new(chosen: Chosen, options: Options, split: Split) -> Order {
-        Order { chosen, options, prefix: Vec::new(), split, align: false, top: 0, max_tokens: None }
-    }
-}
 
 /// A text that is being translated.
 pub(crate) struct Pending {
@@ -47,55 +22,13 @@ pub(crate) struct Pending {
     until: Instant,
 }
 
+/// What helps against a translation that takes too long.
+const ADVICE: &str = "send less text, or use a smaller beam";
+
 /// Drafts that may wait for whoever watches.
 const AHEAD: usize = 64;
 
-/// A text and its translations.
-#[derive(Debug)]
-pub(crate) struct Done {
-    pub cut: Cut,
-    /// Best first; one at least.
-    pub best: Vec<Translated>,
-    /// Whether each came to its end.
-    pub ended: Vec<bool>,
-    /// The most probable tokens in the place of each token of each; none if the order wants none.
-    pub top: Vec<Vec<Vec<Best>>>,
-}
-
-impl Done {
-    /// The tokens of the source.
-    pub fn source_tokens(&self) -> usize {
-        self.cut.source_tokens()
-    }
-
-    /// The tokens of all translations.
-    pub fn target_tokens(&self) -> usize {
-        self.best.iter().map(|best| best.tokens.len()).sum()
-    }
-}
-
 impl App {
-    /// Checks the number of texts, and the length of each, against the limits. `field` is what they are called in the request.
-    pub fn check(&self, field: &str, texts: &[impl AsRef<str>]) -> Result<(), Refusal> {
-        let most = self.settings.limits.texts;
-        if texts.len() > most {
-            let problem =
-                format!("there are {} texts, but the maximum is {most}; --max-texts sets it", texts.len());
-            return Err(Refusal::too_large(field, problem));
-        }
-        let most = self.settings.limits.characters;
-        let lengths = texts.iter().map(|text| text.as_ref().chars().count());
-        match lengths.max().filter(|&characters| characters > most) {
-            Some(characters) => {
-                let problem = format!(
-                    "the text has {characters} characters, but the maximum is {most}; --max-characters sets it"
-                );
-                Err(Refusal::too_large(field, problem))
-            }
-            None => Ok(()),
-        }
-    }
-
     /// Cuts texts, or pieces of texts, and puts them into the queue; all of them or none.
     pub async fn begin(
         self: &Arc<App>,
@@ -109,7 +42,7 @@ impl App {
             texts.iter().map(|text| chosen.cut(text, split)).collect::<Result<Vec<Cut>, Refusal>>()
         });
         let cuts = cuts.await?;
-        let mut places = self.queue.enter(cuts.iter().map(|cut| cut.parts.len()).sum())?;
+        let mut places = self.queue.enter("text", cuts.iter().map(|cut| cut.parts.len()).sum())?;
         let until = self.until();
         let begin = |(number, cut): (usize, Cut)| {
             let own = places.split(cut.parts.len()).ok_or_else(Refusal::fault)?;
@@ -154,11 +87,6 @@ impl App {
             done.push(pending.wait(self).await?);
         }
         Ok(done)
-    }
-
-    /// When a request that comes now must be answered.
-    pub fn until(&self) -> Instant {
-        Instant::now() + self.settings.limits.time
     }
 
     /// The most probable ways in which the translation of a text can go on behind the prefix.
@@ -210,13 +138,13 @@ impl App {
         requests: Vec<Request>,
         until: Instant,
     ) -> Result<Vec<Vec<Hypothesis>>, Refusal> {
-        let places = self.queue.enter(requests.len())?;
+        let places = self.queue.enter("text", requests.len())?;
         let (reply, receiver) = oneshot::channel();
         let sentence =
             |request| Sentence { request, options: options.clone(), stream: 0, align: false, top: 0 };
         let sentences = requests.into_iter().map(sentence).collect();
         self.queue.push(Job::Decode(Decode { model, sentences, progress: None, reply, places }))?;
-        let Decoded(found) = self.answer(receiver, until).await?;
+        let Decoded(found) = self.answer(receiver, until, ADVICE).await?;
         Ok(found.into_iter().map(|found| found.into_iter().map(|one| one.hypothesis).collect()).collect())
     }
 
@@ -229,29 +157,10 @@ impl App {
         vectors: Option<Look>,
         until: Instant,
     ) -> Result<Inspected, Refusal> {
-        let places = self.queue.enter(1)?;
+        let places = self.queue.enter("text", 1)?;
         let (reply, receiver) = oneshot::channel();
         self.queue.push(Job::Inspect(Inspect { model, source, target, looks, vectors, reply, places }))?;
-        self.answer(receiver, until).await
-    }
-
-    async fn answer<T>(
-        &self,
-        reply: oneshot::Receiver<Result<T, Refusal>>,
-        until: Instant,
-    ) -> Result<T, Refusal> {
-        match timeout_at(until, reply).await {
-            Ok(Ok(answer)) => answer,
-            // The thread that computes has gone.
-            Ok(Err(_)) => Err(Refusal::fault()),
-            Err(_) => {
-                let seconds = self.settings.limits.time.as_secs_f64();
-                let message = format!(
-                    "the request took longer than {seconds} s: send less text, or use a smaller beam"
-                );
-                Err(Refusal::time(message))
-            }
-        }
+        self.answer(receiver, until, ADVICE).await
     }
 }
 
@@ -271,7 +180,7 @@ impl Pending {
     /// Waits until it is translated. Whoever stops waiting costs nothing any more.
     pub async fn wait(self, app: &App) -> Result<Done, Refusal> {
         let Pending { order, cut, reply, until, .. } = self;
-        let decoded = app.answer(reply, until).await?;
+        let decoded = app.answer(reply, until, ADVICE).await?;
         app.metrics.translated(&cut, &decoded);
         aside(move || decoded.finish(&order, cut)).await
     }

@@ -1,26 +1,13 @@
 //! What the thread that computes has found, on its way to an answer. Nothing here needs the model, so that nothing of it happens on
 //! that thread.
 
-use crate::decode::{Done, Order};
+use crate::job::{Decoded, Found};
+use crate::order::{Done, Order};
 use crate::refusal::Refusal;
 use attentive_generate::{
     Codec, Cut, Hypothesis, LengthPenalty, Link, Options, Part, Translated, WrittenPart,
 };
 use attentive_tensor::Best;
-
-/// What came of the sentences of a text: the translations of each, best first.
-#[derive(Debug, Default)]
-pub(crate) struct Decoded(pub Vec<Vec<Found>>);
-
-/// One translation of a sentence.
-#[derive(Debug, Clone)]
-pub(crate) struct Found {
-    pub hypothesis: Hypothesis,
-    /// Which word comes from which; none if nobody wants to know.
-    pub links: Vec<Link>,
-    /// The most probable tokens in the place of each of its tokens; none if nobody wants to know.
-    pub top: Vec<Vec<Best>>,
-}
 
 impl Decoded {
     /// The translations of the text, as the order wants them.

@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::aside::aside;
-use crate::decode::{Done, Order};
+use crate::order::{Done, Order};
 use crate::refusal::Refusal;
 use attentive_generate::{Cut, Translated};
 use attentive_text::html::{Block, Document};

@@ -1,8 +1,8 @@
 //! A text while its parts are being written: what is told of it, and how much of that cannot change any more.
 
 use crate::detokenizer::Detokenizer;
+use crate::job::Draft;
 use crate::refusal::Refusal;
-use crate::worker::Draft;
 use attentive_generate::{Codec, Cut};
 
 /// What has been written of a text. Behind a part that is not finished nothing is told.

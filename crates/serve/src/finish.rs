@@ -28,6 +28,8 @@ pub(crate) struct Finish {
 
 /// The routes whose refusals have LibreTranslate's form.
 const LIBRETRANSLATE: [&str; 3] = ["/translate", "/languages", "/frontend/settings"];
+/// The routes whose refusals have the form of text-embeddings-inference.
+const TEI: [&str; 5] = ["/", "/embed", "/predict", "/info", "/health"];
 
 /// Wraps a request.
 pub(crate) async fn finish(State(finish): State<Finish>, request: Request, next: Next) -> Response {
@@ -82,9 +84,13 @@ fn write_refusal(path: &str, response: Response) -> Response {
     let general = (status.is_client_error() || status.is_server_error()).then(|| Refusal::general(status));
     let Some(refusal) = known.or(general) else { return response };
     let allow = response.headers().get(ALLOW).cloned();
-    let body = if LIBRETRANSLATE.contains(&path) { refusal.libretranslate() } else { refusal.openai() };
+    let (status, body) = match path {
+        path if LIBRETRANSLATE.contains(&path) => (refusal.status, refusal.libretranslate()),
+        path if TEI.contains(&path) => refusal.tei(),
+        _ => (refusal.status, refusal.openai()),
+    };
     let mut response = Response::new(Body::from(body.to_string()));
-    *response.status_mut() = refusal.status;
+    *response.status_mut() = status;
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     if let Some(allow) = allow {

@@ -1,6 +1,6 @@
 //! Numbers about the server, as Prometheus reads them.
 
-use crate::decoded::Decoded;
+use crate::job::Decoded;
 use crate::queue::Queue;
 use attentive_generate::Cut;
 use std::collections::BTreeMap;
@@ -21,6 +21,11 @@ pub(crate) struct Metrics {
     steps: AtomicU64,
     step_nanoseconds: AtomicU64,
     rows: AtomicU64,
+    texts: AtomicU64,
+    text_tokens: AtomicU64,
+    batches: AtomicU64,
+    batch_texts: AtomicU64,
+    batch_nanoseconds: AtomicU64,
     pub connections: AtomicU64,
 }
 
@@ -68,6 +73,19 @@ impl Metrics {
         add(&self.step_nanoseconds, time.as_nanos() as u64);
     }
 
+    /// Texts were answered by an encoder.
+    pub fn encoded(&self, texts: usize, tokens: usize) {
+        add(&self.texts, texts as u64);
+        add(&self.text_tokens, tokens as u64);
+    }
+
+    /// A batch of an encoder was computed.
+    pub fn computed(&self, texts: usize, time: Duration) {
+        add(&self.batches, 1);
+        add(&self.batch_texts, texts as u64);
+        add(&self.batch_nanoseconds, time.as_nanos() as u64);
+    }
+
     /// All of it, in Prometheus' words.
     pub fn text(&self, queue: &Queue) -> String {
         let mut text = String::new();
@@ -105,8 +123,33 @@ impl Metrics {
                 get(&self.rows) as f64,
             ),
             ("step_seconds_total", "counter", "Time spent in decoding steps.", seconds),
-            ("queue_sentences", "gauge", "Sentences that wait or are being translated.", queue.len() as f64),
-            ("queue_size", "gauge", "Maximum number of sentences in the queue.", queue.size() as f64),
+            ("texts_total", "counter", "Texts that encoders answered.", get(&self.texts) as f64),
+            ("text_tokens_total", "counter", "Tokens of these texts.", get(&self.text_tokens) as f64),
+            ("batches_total", "counter", "Batches of encoders.", get(&self.batches) as f64),
+            (
+                "batch_texts_total",
+                "counter",
+                "Texts in all batches of encoders; divided by the batches it is the mean batch size.",
+                get(&self.batch_texts) as f64,
+            ),
+            (
+                "batch_seconds_total",
+                "counter",
+                "Time spent in batches of encoders.",
+                get(&self.batch_nanoseconds) as f64 / 1e9,
+            ),
+            (
+                "queue_sentences",
+                "gauge",
+                "Sentences, and texts of encoders, that wait or are being computed.",
+                queue.len() as f64,
+            ),
+            (
+                "queue_size",
+                "gauge",
+                "Maximum number of sentences and texts in the queue.",
+                queue.size() as f64,
+            ),
             ("connections", "gauge", "Open connections.", get(&self.connections) as f64),
         ] {
             head(&mut text, &format!("attentive_{name}"), kind, help);

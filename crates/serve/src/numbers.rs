@@ -4,7 +4,6 @@
 //! folder on the disk, since that is what models are read from.
 
 use crate::error::Error;
-use crate::model::Example;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,6 +22,14 @@ static FILES: [(&str, &[u8]); 7] = files![
     "tokenizer_config.json",
     "vocab.json",
 ];
+
+/// Something to try a model with.
+#[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
+pub(crate) struct Example {
+    pub text: String,
+    /// The code of the language to translate it into, where there are several.
+    pub target: Option<String>,
+}
 
 /// A folder that goes when it is dropped.
 pub(crate) struct Unpacked(PathBuf);

@@ -13,7 +13,7 @@ const DESCRIPTION: &str = include_str!("openapi.json");
 type Place = (&'static str, fn(&Limits) -> usize);
 
 /// Where the limits stand in it.
-const LIMITS: [Place; 12] = [
+const LIMITS: [Place; 17] = [
     ("/components/schemas/Text/maxLength", |limits| limits.characters),
     ("/components/schemas/Texts/maxItems", |limits| limits.texts),
     ("/components/schemas/TranslateRequest/properties/beam/maximum", |limits| limits.beam),
@@ -28,6 +28,11 @@ const LIMITS: [Place; 12] = [
     ("/components/schemas/ChatMessage/properties/content/anyOf/0/maxLength", |limits| limits.characters),
     ("/components/schemas/AttentionRequest/properties/translation/maxLength", |limits| limits.characters),
     ("/components/schemas/TranslateRequest/properties/prefix/maxLength", |limits| limits.characters),
+    ("/components/schemas/EncoderText/maxLength", |limits| limits.characters),
+    ("/components/schemas/EncoderTexts/maxItems", |limits| limits.texts),
+    ("/components/schemas/EmbeddingsRequest/properties/input/anyOf/3/maxItems", |limits| limits.texts),
+    ("/components/schemas/PairText/maxLength", |limits| limits.characters),
+    ("/components/schemas/PredictRequest/properties/inputs/anyOf/2/maxItems", |limits| limits.texts),
 ];
 
 /// The description, with the limits of this server.

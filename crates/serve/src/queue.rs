@@ -1,14 +1,11 @@
 //! The queue before the thread that computes: so many sentences may be in the server, and no more.
 
+use crate::job::{Job, Places};
 use crate::refusal::Refusal;
-use crate::worker::Job;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use tokio::sync::Semaphore;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-/// The places of sentences in the server. Whoever has one gives it back by dropping it.
-pub(crate) type Places = OwnedSemaphorePermit;
 
 /// The queue.
 #[derive(Debug)]
@@ -29,17 +26,17 @@ impl Queue {
         (Queue { sender, places, size, rate: AtomicU64::new(0) }, receiver)
     }
 
-    /// Places for so many sentences, if there are any left.
-    pub fn enter(&self, sentences: usize) -> Result<Places, Refusal> {
+    /// Places for so many sentences, or texts of an encoder, if there are any left. `field` is what they are called in the request.
+    pub fn enter(&self, field: &str, sentences: usize) -> Result<Places, Refusal> {
         if sentences > self.size {
             let problem = format!(
-                "the request has {sentences} lines or sentences, but the maximum is {}: send fewer",
+                "the request has {sentences} texts, lines or sentences, but the maximum is {}: send fewer",
                 self.size
             );
-            return Err(Refusal::too_large("text", problem));
+            return Err(Refusal::too_large(field, problem));
         }
         let places = Arc::clone(&self.places).try_acquire_many_owned(sentences as u32);
-        places.map_err(|_| Refusal::busy("the queue is full: try again later", self.patience()))
+        places.map_err(|_| Refusal::full(self.patience()))
     }
 
     /// Hands a job to the thread that computes.
@@ -76,13 +73,13 @@ mod tests {
     #[test]
     fn a_full_queue_refuses_at_once_and_says_when_to_come_again() {
         let (queue, _receiver) = Queue::new(10);
-        let six = queue.enter(6).unwrap();
+        let six = queue.enter("text", 6).unwrap();
         assert_eq!(queue.len(), 6);
-        let four = queue.enter(4).unwrap();
-        let refused = queue.enter(1).unwrap_err();
+        let four = queue.enter("text", 4).unwrap();
+        let refused = queue.enter("text", 1).unwrap_err();
         assert_eq!((refused.status.as_u16(), refused.retry_after), (503, Some(5)));
         drop(six);
-        assert!(queue.enter(6).is_ok());
+        assert!(queue.enter("text", 6).is_ok());
         drop(four);
         assert_eq!(queue.len(), 0);
     }
@@ -90,7 +87,7 @@ mod tests {
     #[test]
     fn what_never_fits_is_no_matter_of_time() {
         let (queue, _receiver) = Queue::new(10);
-        let refused = queue.enter(11).unwrap_err();
+        let refused = queue.enter("text", 11).unwrap_err();
         assert_eq!((refused.status.as_u16(), refused.field.as_deref()), (413, Some("text")));
     }
 }

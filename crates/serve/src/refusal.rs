@@ -1,8 +1,9 @@
 //! What a client is told when it does not get what it asked for.
 //!
-//! Everywhere it is OpenAI's form, `{"error": {"message", "type", "param", "code"}}`, where `param` is the field that is wrong;
-//! only LibreTranslate's routes have LibreTranslate's, `{"error": "message"}`. A handler returns a [`Refusal`]; which form it
-//! takes is decided where the answer leaves the server ([`crate::finish`]).
+//! Everywhere it is OpenAI's form, `{"error": {"message", "type", "param", "code"}}`, where `param` is the field that is wrong.
+//! LibreTranslate's routes have LibreTranslate's, `{"error": "message"}`, and those of text-embeddings-inference have its form,
+//! `{"error": "message", "error_type": "Validation"}`, and its statuses. A handler returns a [`Refusal`]; which form it takes is
+//! decided where the answer leaves the server (`finish`).
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
@@ -18,11 +19,27 @@ pub(crate) struct Refusal {
     pub field: Option<String>,
     /// After how many seconds it may go better.
     pub retry_after: Option<u64>,
+    /// What some clients tell apart and a status does not.
+    pub cause: Cause,
+}
+
+/// What kind of refusal it is, where text-embeddings-inference has a status for it that others do not have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    Other,
+    /// The queue is full.
+    Full,
+    /// The model does something else.
+    Unable,
+    /// A text has more tokens than the model reads.
+    LongText,
+    /// The tokenizer failed.
+    Tokenizer,
 }
 
 impl Refusal {
     fn new(status: StatusCode, message: impl Into<String>) -> Refusal {
-        Refusal { status, message: message.into(), field: None, retry_after: None }
+        Refusal { status, message: message.into(), field: None, retry_after: None, cause: Cause::Other }
     }
 
     /// A field has a value that cannot be.
@@ -102,6 +119,44 @@ impl Refusal {
         Refusal { retry_after: Some(retry_after), ..refusal }
     }
 
+    /// The queue has no place left.
+    pub fn full(retry_after: u64) -> Refusal {
+        Refusal { cause: Cause::Full, ..Refusal::busy("the queue is full: try again later", retry_after) }
+    }
+
+    /// The model does something else.
+    pub fn unable(problem: impl std::fmt::Display) -> Refusal {
+        Refusal { cause: Cause::Unable, ..Refusal::field("model", problem) }
+    }
+
+    /// A text that an encoder cannot read; `field` is what texts are called in the request.
+    pub fn of_text(field: &str, error: attentive_tasks::Error) -> Refusal {
+        use attentive_tasks::Error;
+        match error {
+            Error::TooLong { text, tokens, limit } => {
+                // OpenAI's requests cannot ask for it.
+                let cut = if field == "input" { "" } else { ", or set `truncate` to true" };
+                let problem = format!(
+                    "text {text} has {tokens} tokens, but the model's maximum context length is {limit} tokens: shorten the text{cut}"
+                );
+                Refusal { cause: Cause::LongText, ..Refusal::field(field, problem) }
+            }
+            Error::NoTokens { .. } | Error::Token { .. } => Refusal::field(field, error),
+            Error::TokenTypes { .. } => Refusal::field(field, "the model cannot read pairs of texts"),
+            Error::Tokenizer(error) => Refusal::tokenizer(&error),
+            other => {
+                tracing::error!(error = %other, "a request failed");
+                Refusal::fault()
+            }
+        }
+    }
+
+    fn tokenizer(error: &attentive_text::tokenizer::Error) -> Refusal {
+        tracing::error!(%error, "a text cannot be tokenized");
+        let message = "the tokenizer of the model failed on this text; see the log of the server";
+        Refusal { cause: Cause::Tokenizer, ..Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message) }
+    }
+
     /// It is our fault, and the log knows more.
     pub fn fault() -> Refusal {
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal server error; see the log of the server")
@@ -121,6 +176,22 @@ impl Refusal {
     pub fn libretranslate(&self) -> Value {
         json!({"error": self.message})
     }
+
+    /// The status and the form of text-embeddings-inference.
+    pub fn tei(&self) -> (StatusCode, Value) {
+        let (status, kind) = match (self.cause, self.status) {
+            (Cause::Full, _) => (StatusCode::TOO_MANY_REQUESTS, "Overloaded"),
+            (Cause::Unable, _) => (StatusCode::FAILED_DEPENDENCY, "Backend"),
+            (Cause::LongText, _) => (StatusCode::PAYLOAD_TOO_LARGE, "Validation"),
+            (Cause::Tokenizer, _) => (StatusCode::UNPROCESSABLE_ENTITY, "Tokenizer"),
+            (Cause::Other, StatusCode::BAD_REQUEST) => (StatusCode::UNPROCESSABLE_ENTITY, "Validation"),
+            (Cause::Other, StatusCode::SERVICE_UNAVAILABLE) => (self.status, "Unhealthy"),
+            (Cause::Other, status) if status.is_server_error() => (status, "Backend"),
+            (Cause::Other, StatusCode::REQUEST_TIMEOUT) => (self.status, "Overloaded"),
+            (Cause::Other, status) => (status, "Validation"),
+        };
+        (status, json!({"error": self.message, "error_type": kind}))
+    }
 }
 
 impl From<attentive_generate::Error> for Refusal {
@@ -131,11 +202,7 @@ impl From<attentive_generate::Error> for Refusal {
             Error::LongSource { .. } | Error::EmptySource => Refusal::field("text", error),
             Error::LongPrefix { .. } => Refusal::field("prefix", error),
             Error::Token { .. } => Refusal::field("prefix_tokens", error),
-            Error::Tokenizer(error) => {
-                tracing::error!(%error, "a text cannot be tokenized");
-                let message = "the tokenizer of the model failed on this text; see the log of the server";
-                Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message)
-            }
+            Error::Tokenizer(error) => Refusal::tokenizer(&error),
             // What is left has to do with files, and is none of a client's business.
             other => {
                 tracing::error!(error = %other, "a request failed");

@@ -3,13 +3,15 @@
 use crate::app::App;
 use crate::connection;
 use crate::cors::Origins;
+use crate::engine::Engine;
 use crate::error::Error;
 use crate::hosts::Hosts;
+use crate::job::Job;
 use crate::model::{ModelPlace, Served};
 use crate::queue::Queue;
 use crate::routes;
 use crate::settings::Settings;
-use crate::worker::{self, Engine, Job};
+use crate::worker;
 use axum::Router;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;

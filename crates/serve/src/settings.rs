@@ -5,9 +5,10 @@ use std::time::Duration;
 /// How a server behaves.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// How many sentences are decoded together, by each model.
+    /// How many sentences are decoded together, by each translation model.
     pub batch: usize,
-    /// How many sentences may be in the server, waiting or being decoded: whoever comes with more is told to come again.
+    /// How many sentences, and texts of encoders, may be in the server, waiting or being computed: whoever comes with more is told to
+    /// come again.
     pub queue: usize,
     /// The keys of which a client must have one; none for everybody.
     pub keys: Vec<String>,

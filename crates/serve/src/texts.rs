@@ -18,4 +18,12 @@ impl OneOrMany {
             OneOrMany::Many(texts) => texts,
         }
     }
+
+    /// All of them, to keep.
+    pub fn into_vec(self) -> Vec<String> {
+        match self {
+            OneOrMany::One(text) => vec![text],
+            OneOrMany::Many(texts) => texts,
+        }
+    }
 }

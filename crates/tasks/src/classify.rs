@@ -53,23 +53,36 @@ impl Classifier {
 
     /// The classes of texts that were read.
     pub fn classes(&self, texts: &Texts) -> Result<Vec<Classified>, Error> {
-        let config = self.encoder.model().config();
+        let logits = self.logits(texts)?;
+        Ok(logits.iter().map(|logits| self.ranked(&self.scores(logits))).collect())
+    }
+
+    /// What the model says of each class of each text, before it becomes a score.
+    pub fn logits(&self, texts: &Texts) -> Result<Vec<Vec<f32>>, Error> {
         self.encoder.answer(texts, |tape, _, batch, hidden| {
             let logits = self.encoder.model().logits(tape, hidden, &batch.sequences)?;
             let width = logits.shape().cols();
-            let scores = |logits: &[f32]| match config.problem() {
-                Problem::SingleLabel => softmax(logits),
-                Problem::MultiLabel => logits.iter().map(|&logit| sigmoid(logit)).collect(),
-                Problem::Regression => logits.to_vec(),
-            };
-            let classified = |logits: &[f32]| {
-                let scores = scores(logits);
-                let order = greatest(&scores, scores.len());
-                Classified {
-                    scores: order.into_iter().map(|i| (config.labels[i].clone(), scores[i])).collect(),
-                }
-            };
-            Ok(self.encoder.download(&logits).chunks_exact(width).map(classified).collect())
+            Ok(self.encoder.download(&logits).chunks_exact(width).map(<[f32]>::to_vec).collect())
         })
+    }
+
+    /// The scores of the classes of a text: probabilities, or of a regression the numbers themselves.
+    pub fn scores(&self, logits: &[f32]) -> Vec<f32> {
+        match self.encoder.model().config().problem() {
+            Problem::SingleLabel => softmax(logits),
+            Problem::MultiLabel => logits.iter().map(|&logit| sigmoid(logit)).collect(),
+            Problem::Regression => logits.to_vec(),
+        }
+    }
+
+    /// Numbers of the classes of a text with their labels, the greatest first.
+    pub fn ranked(&self, scores: &[f32]) -> Classified {
+        let order = greatest(scores, scores.len());
+        Classified { scores: order.into_iter().map(|i| (self.labels()[i].clone(), scores[i])).collect() }
+    }
+
+    /// The labels, in the order of the model.
+    pub fn labels(&self) -> &[String] {
+        &self.encoder.model().config().labels
     }
 }

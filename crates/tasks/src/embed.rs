@@ -29,6 +29,12 @@ impl Vectors {
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         self.numbers.chunks_exact(self.width.max(1))
     }
+
+    /// The same vectors, each divided by its length.
+    pub fn normalised(mut self) -> Vectors {
+        self.numbers.chunks_exact_mut(self.width.max(1)).for_each(normalise);
+        self
+    }
 }
 
 impl Embedder {
@@ -63,8 +69,14 @@ impl Embedder {
         self.vectors(&self.encoder.read(&inputs)?)
     }
 
-    /// The vectors of texts that were read.
+    /// The vectors of texts that were read, as the folder says.
     pub fn vectors(&self, texts: &Texts) -> Result<Vectors, Error> {
+        let pooled = self.pooled(texts)?;
+        Ok(if self.pools.normalised { pooled.normalised() } else { pooled })
+    }
+
+    /// The pooled vectors of texts that were read, none of them divided by its length.
+    pub fn pooled(&self, texts: &Texts) -> Result<Vectors, Error> {
         let width = self.encoder.model().config().d_model;
         let rows = self.encoder.answer(texts, |tape, numbers, batch, hidden| {
             let pooled = match self.pools.pooling {
@@ -79,11 +91,7 @@ impl Embedder {
             assert_eq!(rows.len(), numbers.len(), "a vector for each text");
             Ok(rows)
         })?;
-        let mut numbers = rows.concat();
-        if self.pools.normalised {
-            numbers.chunks_exact_mut(width).for_each(normalise);
-        }
-        Ok(Vectors { width, numbers })
+        Ok(Vectors { width, numbers: rows.concat() })
     }
 }
 

@@ -130,7 +130,12 @@ impl Encoder {
         self.limit
     }
 
-    /// Reads texts, on all cores.
+    /// About how many tokens a batch has.
+    pub fn batch_tokens(&self) -> usize {
+        self.batch_tokens
+    }
+
+    /// Reads texts, on all cores if there are many.
     pub fn read(&self, inputs: &[Input]) -> Result<Texts, Error> {
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let piece = inputs.len().div_ceil(threads).max(64);
@@ -138,6 +143,9 @@ impl Encoder {
             let numbered = inputs.iter().enumerate();
             numbered.map(|(i, input)| self.read_one(first + i, *input)).collect::<Result<Vec<_>, Error>>()
         };
+        if inputs.len() <= piece {
+            return Ok(Texts { encodings: read(0, inputs)? });
+        }
         let pieces = std::thread::scope(|scope| {
             let start = |(i, inputs)| scope.spawn(move || read(i * piece, inputs));
             let started: Vec<_> = inputs.chunks(piece).enumerate().map(start).collect();
@@ -147,6 +155,22 @@ impl Encoder {
             started.into_iter().map(join).collect::<Result<Vec<_>, _>>()
         })?;
         Ok(Texts { encodings: pieces.into_iter().flatten().collect() })
+    }
+
+    /// A text that is tokens already, those of the template included, as `[CLS]` and `[SEP]` are. All are tokens of a first text.
+    pub fn read_ids(&self, number: usize, ids: &[u32]) -> Result<Encoding, Error> {
+        let (text, tokens, known) = (number + 1, ids.len(), self.model.config().vocab_size);
+        if tokens == 0 {
+            return Err(Error::NoTokens { text });
+        }
+        if tokens > self.limit {
+            return Err(Error::TooLong { text, tokens, limit: self.limit });
+        }
+        if let Some(&token) = ids.iter().find(|&&token| token as usize >= known) {
+            return Err(Error::Token { text, token, known });
+        }
+        let (types, sources) = (vec![0; tokens], vec![None; tokens]);
+        Ok(Encoding { ids: ids.to_vec(), types, sources, cut: [0, 0] })
     }
 
     fn read_one(&self, number: usize, input: Input) -> Result<Encoding, Error> {

@@ -59,6 +59,16 @@ pub enum Error {
         /// Its number, counted from 1.
         text: usize,
     },
+    /// A token that the model does not have.
+    #[error("text {text} has the token {token}, and the model has {known} tokens, counted from 0")]
+    Token {
+        /// The number of the text, counted from 1.
+        text: usize,
+        /// The token.
+        token: u32,
+        /// How many tokens there are.
+        known: usize,
+    },
     /// A tokenizer that tells more kinds of tokens apart than the model.
     #[error("{}: the model knows {types} types of tokens (type_vocab_size), and its tokenizer has more: it cannot read this text, or no pairs", path.display())]
     TokenTypes {

@@ -61,7 +61,7 @@ impl Pools {
     }
 }
 
-const MODULES: &str = "modules.json";
+pub(crate) const MODULES: &str = "modules.json";
 
 fn format(folder: &Path, file: &str, problem: String) -> Error {
     Error::Format { path: folder.join(file), problem }

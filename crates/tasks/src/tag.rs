@@ -8,7 +8,7 @@ use crate::error::Error;
 use crate::probabilities::{greatest, softmax};
 use attentive_model::families::bert::Task;
 use attentive_tensor::{Backend, Form};
-use attentive_text::tokenizer::Input;
+use attentive_text::tokenizer::{Encoding, Input};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -76,53 +76,76 @@ impl Tagger {
     pub fn tag(&self, texts: &[&str]) -> Result<(Texts, Vec<Tagged>), Error> {
         let inputs: Vec<Input> = texts.iter().map(|text| Input::Text(text)).collect();
         let read = self.encoder.read(&inputs)?;
-        let words = self.labels(&read, |encoding| {
-            // The words of the text, in order; a word ends where its last token ends.
-            let mut words: Vec<(usize, usize, Range<usize>)> = Vec::new();
-            for (place, source) in encoding.sources.iter().enumerate() {
-                let Some(source) = source else { continue };
-                match words.last_mut() {
-                    Some((word, _, bytes)) if *word == source.word => bytes.end = source.end,
-                    _ => words.push((source.word, place, source.begin..source.end)),
-                }
-            }
-            words.into_iter().map(|(_, place, bytes)| (place, bytes)).collect()
-        })?;
-        let tagged = words.into_iter().map(|words| Tagged { entities: entities(&words), words }).collect();
+        let logits = self.logits(&read)?;
+        let tagged =
+            read.encodings.iter().zip(&logits).map(|(encoding, logits)| self.tagged(encoding, logits));
+        let tagged = tagged.collect();
         Ok((read, tagged))
+    }
+
+    /// What the model says of each label of each word of texts that were read, one word after the other.
+    pub fn logits(&self, texts: &Texts) -> Result<Vec<Vec<f32>>, Error> {
+        self.logits_at(texts, |encoding| words(encoding).into_iter().map(|(place, _)| place).collect())
+    }
+
+    /// The words of a text that was read, and its entities, by the logits of the words.
+    pub fn tagged(&self, encoding: &Encoding, logits: &[f32]) -> Tagged {
+        let labels = self.best(logits);
+        let word = |((_, bytes), (label, score))| TaggedWord { bytes, label, score };
+        let words: Vec<TaggedWord> = words(encoding).into_iter().zip(labels).map(word).collect();
+        Tagged { entities: entities(&words), words }
     }
 
     /// The labels of the words of sentences that are split into words already; none for a word without a token.
     pub fn label_words(&self, sentences: &[Vec<&str>]) -> Result<Vec<Vec<Option<String>>>, Error> {
         let inputs: Vec<Input> = sentences.iter().map(|words| Input::Words(words)).collect();
         let read = self.encoder.read(&inputs)?;
-        let found = self.labels(&read, |encoding| {
-            let last = encoding.sources.iter().flatten().map(|source| source.word + 1).max().unwrap_or(0);
-            let first = encoding.first_of_words(last).into_iter().enumerate();
-            first.filter_map(|(word, place)| Some((place?, word..word + 1))).collect()
+        let first =
+            |encoding: &Encoding, words: usize| encoding.first_of_words(words).into_iter().enumerate();
+        let last = |encoding: &Encoding| {
+            encoding.sources.iter().flatten().map(|source| source.word + 1).max().unwrap_or(0)
+        };
+        let logits = self.logits_at(&read, |encoding| {
+            first(encoding, last(encoding)).filter_map(|(_, place)| place).collect()
         })?;
-        let spread = |(words, found): (&Vec<&str>, Vec<TaggedWord>)| {
+        let spread = |((words, encoding), logits): ((&Vec<&str>, &Encoding), &Vec<f32>)| {
             let mut labels = vec![None; words.len()];
-            found.into_iter().for_each(|word| labels[word.bytes.start] = Some(word.label));
+            let found = first(encoding, last(encoding)).filter(|(_, place)| place.is_some());
+            for ((word, _), (label, _)) in found.zip(self.best(logits)) {
+                labels[word] = Some(label);
+            }
             labels
         };
-        Ok(sentences.iter().zip(found).map(spread).collect())
+        Ok(sentences.iter().zip(&read.encodings).zip(&logits).map(spread).collect())
     }
 
-    /// The labels of the tokens that `places` names, each with a range that goes along.
-    fn labels(
+    /// The labels, in the order of the model.
+    pub fn labels(&self) -> &[String] {
+        &self.encoder.model().config().labels
+    }
+
+    /// The most probable label of each word, and how probable it is.
+    fn best(&self, logits: &[f32]) -> impl Iterator<Item = (String, f32)> {
+        logits.chunks_exact(self.labels().len().max(1)).map(|logits| {
+            let probabilities = softmax(logits);
+            let best = greatest(&probabilities, 1).first().copied().unwrap_or_default();
+            (self.labels()[best].clone(), probabilities[best])
+        })
+    }
+
+    /// The logits of the tokens that `places` names, of each text one after the other.
+    fn logits_at(
         &self,
         texts: &Texts,
-        places: impl Fn(&attentive_text::tokenizer::Encoding) -> Vec<(usize, Range<usize>)>,
-    ) -> Result<Vec<Vec<TaggedWord>>, Error> {
-        let config = self.encoder.model().config();
+        places: impl Fn(&Encoding) -> Vec<usize>,
+    ) -> Result<Vec<Vec<f32>>, Error> {
         self.encoder.answer(texts, |tape, numbers, batch, hidden| {
             let of_text: Vec<_> = numbers.iter().map(|&number| places(&texts.encodings[number])).collect();
             let starts = batch.sequences.ranges().map(|range| range.start);
             let rows: Vec<i32> = of_text
                 .iter()
                 .zip(starts)
-                .flat_map(|(places, start)| places.iter().map(move |(place, _)| (start + place) as i32))
+                .flat_map(|(places, start)| places.iter().map(move |place| (start + place) as i32))
                 .collect();
             if rows.is_empty() {
                 return Ok(vec![Vec::new(); numbers.len()]);
@@ -130,16 +153,28 @@ impl Tagger {
             let logits = self.encoder.model().logits_of_rows(tape, hidden, &rows)?;
             let width = logits.shape().cols();
             let logits = self.encoder.download(&logits);
-            let mut logits = logits.chunks_exact(width);
-            let word = |(_, bytes): (usize, Range<usize>)| {
-                let probabilities = softmax(logits.next().unwrap_or_default());
-                let best = greatest(&probabilities, 1).first().copied().unwrap_or_default();
-                TaggedWord { bytes, label: config.labels[best].clone(), score: probabilities[best] }
+            let mut rest = &logits[..];
+            let own = |places: &Vec<usize>| {
+                let (own, others) = rest.split_at(places.len() * width);
+                rest = others;
+                own.to_vec()
             };
-            let mut word = word;
-            Ok(of_text.into_iter().map(|places| places.into_iter().map(&mut word).collect()).collect())
+            Ok(of_text.iter().map(own).collect())
         })
     }
+}
+
+/// The words of a text, in order: the place of the first token of each, and its bytes. A word ends where its last token ends.
+fn words(encoding: &Encoding) -> Vec<(usize, Range<usize>)> {
+    let mut words: Vec<(usize, usize, Range<usize>)> = Vec::new();
+    for (place, source) in encoding.sources.iter().enumerate() {
+        let Some(source) = source else { continue };
+        match words.last_mut() {
+            Some((word, _, bytes)) if *word == source.word => bytes.end = source.end,
+            _ => words.push((source.word, place, source.begin..source.end)),
+        }
+    }
+    words.into_iter().map(|(_, place, bytes)| (place, bytes)).collect()
 }
 
 /// The entities among words.

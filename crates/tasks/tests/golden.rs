@@ -1,6 +1,6 @@
 //! The answers of transformers, by the small models of `golden/bert` with the words of `golden/tasks.json`.
 
-use attentive_tasks::{Classifier, Embedder, Encoder, Error, MaskFiller, Tagger, TooLong, cosine};
+use attentive_tasks::{Classifier, Embedder, Encoder, Error, Kind, MaskFiller, Tagger, TooLong, cosine};
 use attentive_tensor::{Backend, CpuBackend, Form};
 use attentive_text::tokenizer::Input;
 use serde_json::Value;
@@ -207,4 +207,26 @@ fn a_model_without_the_head_says_what_is_needed() {
     let folder = Folder::new("hidden", "head");
     let error = Classifier::open(&backend(), &folder.0, Form::Precise).err().unwrap().to_string();
     assert!(error.contains("BertForSequenceClassification") && error.contains("BertModel"), "{error}");
+}
+
+#[test]
+fn a_folder_says_what_its_model_is_for() {
+    let kind = |name: &str| Kind::of(&golden(name)).unwrap();
+    let found = ["bert/hidden", "bert/masked", "bert/sequence", "bert/token", "marian/tied"].map(kind);
+    let expected = [Some(Kind::Embed), Some(Kind::FillMask), Some(Kind::Classify), Some(Kind::Tag), None];
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn tokens_are_read_as_they_are() {
+    let folder = Folder::new("hidden", "ids");
+    let embedder = Embedder::open(&backend(), &folder.0, Form::Precise).unwrap();
+    let texts = embedder.encoder().read(&[Input::Text("a dog runs.")]).unwrap();
+    let ids = &texts.encodings[0].ids;
+    let read = attentive_tasks::Texts { encodings: vec![embedder.encoder().read_ids(0, ids).unwrap()] };
+    assert_eq!(embedder.vectors(&read).unwrap(), embedder.vectors(&texts).unwrap());
+    let refused = |ids: &[u32]| embedder.encoder().read_ids(6, ids).unwrap_err().to_string();
+    for (ids, words) in [(vec![], "text 7"), (vec![2, 100], "token 100"), (vec![2; 17], "at most 16")] {
+        assert!(refused(&ids).contains(words), "{}", refused(&ids));
+    }
 }

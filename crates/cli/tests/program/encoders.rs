@@ -7,10 +7,10 @@ use std::process::Stdio;
 const GOLDEN: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden");
 
 /// A small model with a tokenizer, in a folder that is gone when the test ends.
-struct Model(PathBuf);
+pub struct Model(PathBuf);
 
 impl Model {
-    fn new(model: &str, test: &str) -> Model {
+    pub fn new(model: &str, test: &str) -> Model {
         let folder = std::env::temp_dir().join(format!("attentive-encoders-{test}-{}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         for file in ["config.json", "model.safetensors"] {
@@ -24,7 +24,7 @@ impl Model {
         Model(folder)
     }
 
-    fn name(&self) -> String {
+    pub fn name(&self) -> String {
         self.0.display().to_string()
     }
 

@@ -1,5 +1,6 @@
 //! `attentive serve`: how it begins and ends; what it answers is tested in its own crate.
 
+use super::encoders::Model;
 use super::{program, run};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -90,8 +91,9 @@ fn the_log_begins_with_a_line_for_each_model_that_says_how_it_is_computed() {
     std::fs::remove_dir_all(stored.to_string()).unwrap();
     assert_eq!(code, Some(0));
     let line = |name: &str| log.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{log}"));
-    assert!(line("model mine: f32 on ").contains("1 thread; greedy search"), "{log}");
-    assert!(line("model small: int8 on ").contains("1 thread; greedy search"), "{log}");
+    assert!(line("model mine: translation in f32 on ").contains("1 thread; greedy search"), "{log}");
+    assert!(line("model small: translation in int8 on ").contains("1 thread; greedy search"), "{log}");
+    assert!(line("model mine").ends_with("/v1/attention"), "{log}");
 }
 
 #[test]
@@ -107,4 +109,26 @@ fn what_cannot_be_served_is_refused_in_one_sentence() {
         assert_eq!(outcome.code, Some(1), "{}", outcome.stderr);
         outcome.says(&words);
     }
+}
+
+#[test]
+fn encoders_are_served_with_the_vectors_of_the_command() {
+    let (words, moods) = (Model::new("hidden", "serve"), Model::new("sequence", "serve-classes"));
+    let places = format!("--model words={} --model moods={}", words.name(), moods.name());
+    let server = Server::start(&format!("--threads 1 {places}"));
+    let ask = r#"{"model": "words", "input": ["A dog runs.", "zzz"]}"#;
+    let answer = server.ask("POST", "/v1/embeddings", ask);
+    let body: serde_json::Value = serde_json::from_str(answer.split("\r\n\r\n").nth(1).unwrap()).unwrap();
+    for (index, text) in ["A dog runs.", "zzz"].into_iter().enumerate() {
+        let mut embed = program(&format!("embed --json --model {}", words.name()));
+        let found = embed.arg(text).output().unwrap();
+        let line: serde_json::Value = serde_json::from_slice(&found.stdout).unwrap();
+        assert_eq!(body["data"][index]["embedding"], line["embedding"]);
+    }
+    let (code, log) = server.end("-TERM");
+    assert_eq!(code, Some(0));
+    let line = |name: &str| log.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{log}"));
+    let expected = "1 thread; at most 16 tokens in a text; /v1/embeddings, /embed";
+    assert!(line("model words: embeddings of 32 numbers in f32 on ").ends_with(expected), "{log}");
+    assert!(line("model moods: 3 classes of texts in f32 on ").ends_with("; /predict"), "{log}");
 }

@@ -41,15 +41,31 @@ function translated() {
 const fetchAttention = (kind) => api.attention({ ...translated(), kinds: [kind] });
 const fetchVectors = async (look) => (await api.attention({ ...translated(), kinds: [], vectors: look })).vectors;
 
+/** What the models of a server without a translation model do, and where to ask them. */
+function others(models) {
+  const DOES = { embed: "makes embeddings", classify: "classifies texts", tag: "tags words" };
+  const one = ({ id, details }) =>
+    `${id} ${DOES[details.task]}: ${details.routes.map((route) => `POST ${route}`).join(", ")}.`;
+  return ["This server has no translation model, so there is nothing to translate here.", ...models.map(one)].join(" ");
+}
+
 async function loadModels() {
   try {
     trouble(null);
     // A name for each language of a model is for clients that cannot say it otherwise.
-    const models = (await api.models()).filter((model) => model.details);
+    const all = (await api.models()).filter((model) => model.details);
+    const models = all.filter(({ details }) => details.task === "translate");
+    const hasTranslator = models.length > 0;
+    [byId("question"), byId("examples")].forEach((element) => (element.hidden = !hasTranslator));
+    byId("no-translator").hidden = hasTranslator;
+    byId("no-translator").textContent = hasTranslator ? "" : others(all);
+    if (!hasTranslator) {
+      document.querySelectorAll(".empty").forEach((hint) => (hint.textContent = "Only translations are shown here, and there is no model for them."));
+    }
     byId("model").replaceChildren(...models.map(({ id }) => html("option", { value: id }, id)));
     document.querySelector(".model").hidden = models.length < 2;
     state.models = models;
-    change("model", models[0]);
+    if (hasTranslator) change("model", models[0]);
   } catch (error) {
     trouble(error);
   }

@@ -1,10 +1,11 @@
 //! Our own `POST /v1/attention`: who looks at whom, and with which queries, keys and values.
 
-use crate::app::{App, Chosen};
+use crate::app::App;
 use crate::aside;
 use crate::attention::{Attention, Kind};
 use crate::body::json;
-use crate::decode::Order;
+use crate::chosen::Chosen;
+use crate::order::Order;
 use crate::refusal::Refusal;
 use attentive_generate::{AttentionKind, Look, Options, Sizes, Split};
 use axum::extract::{Request, State};
@@ -101,6 +102,7 @@ async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, 
             return Err(Refusal::field("translation", "cannot be used together with `translation_tokens`"));
         }
         (Some(text), None) => {
+            app.check("translation", &[text])?;
             let mut tokens = chosen.model.codec.prefix(text)?;
             tokens.push(spec.eos);
             tokens

@@ -2,6 +2,7 @@
 
 use crate::app::App;
 use crate::languages::Language;
+use crate::model::Model;
 use crate::refusal::Refusal;
 use axum::Json;
 use axum::extract::State;
@@ -20,7 +21,7 @@ pub(super) struct Entry {
 /// What can be translated into what.
 pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<Entry>>, Refusal> {
     let mut entries: Vec<Entry> = Vec::new();
-    for model in app.models()? {
+    for model in app.models()?.iter().filter_map(Model::translation) {
         let Some(source) = &model.languages.source else { continue };
         let targets = model.languages.targets.iter().map(|language| language.code.clone());
         match entries.iter_mut().find(|entry| entry.code == source.code) {
@@ -40,7 +41,7 @@ pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<Entry>>
 
 /// What a client of LibreTranslate wants to know before it shows anything.
 pub(super) async fn settings(State(app): State<Arc<App>>) -> Result<Json<Value>, Refusal> {
-    let first = app.models()?.first();
+    let first = app.models()?.iter().find_map(Model::translation);
     let languages = first.map(|model| &model.languages);
     let named = |language: Option<&Language>, unknown: &str| match language {
         Some(language) => json!({"code": language.code, "name": language.name}),

@@ -2,9 +2,9 @@
 
 use crate::app::App;
 use crate::body::{Forms, fields};
-use crate::decode::{Done, Order};
 use crate::document::Format;
 use crate::options::{SearchAsk, within};
+use crate::order::{Done, Order};
 use crate::refusal::Refusal;
 use crate::texts::OneOrMany;
 use attentive_generate::Split;

@@ -3,12 +3,15 @@
 mod attention;
 mod chat;
 mod completions;
+mod embeddings;
 mod health;
 mod languages;
 mod libretranslate;
 mod logprobs;
 mod models;
 mod openai;
+mod tag;
+mod tei;
 mod translate;
 
 use crate::app::App;
@@ -32,12 +35,17 @@ pub(crate) fn router(app: &Arc<App>, origins: Origins, hosts: Hosts) -> Router {
         .route("/v1/models/{id}", get(models::one))
         .route("/v1/completions", post(completions::complete))
         .route("/v1/chat/completions", post(chat::complete))
+        .route("/v1/embeddings", post(embeddings::embed))
+        .route("/v1/tag", post(tag::tag))
         .route("/v1/translate", post(translate::translate))
         .route("/v1/attention", post(attention::attention))
+        .route("/embed", post(tei::embed::embed))
+        .route("/predict", post(tei::predict::predict))
+        .route("/info", get(tei::info::info))
         .route_layer(from_fn_with_state(Arc::clone(app), guard));
     // These are for everybody, or look for the key themselves, since it is in the body.
     let open = Router::new()
-        .route("/", get(page::index))
+        .route("/", get(page::index).post(tei::root))
         .route("/page/{name}", get(page::file))
         .route("/openapi.json", get(openapi::description))
         .route("/translate", post(libretranslate::translate))
@@ -45,6 +53,7 @@ pub(crate) fn router(app: &Arc<App>, origins: Origins, hosts: Hosts) -> Router {
         .route("/frontend/settings", get(languages::settings))
         .route("/healthz", get(health::healthz))
         .route("/readyz", get(health::readyz))
+        .route("/health", get(health::readyz))
         .route("/metrics", get(health::metrics));
     let finishing = Finish { app: Arc::clone(app), origins, hosts };
     guarded

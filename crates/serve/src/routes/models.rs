@@ -2,7 +2,8 @@
 
 use crate::app::App;
 use crate::languages::Language;
-use crate::model::{Example, Model};
+use crate::model::{EncoderModel, Model, Task, TranslationModel};
+use crate::numbers::Example;
 use crate::refusal::Refusal;
 use axum::Json;
 use axum::extract::{Path, State};
@@ -28,7 +29,16 @@ pub(super) struct Entry {
 }
 
 #[derive(Debug, Serialize)]
-struct Details {
+#[serde(tag = "task", rename_all = "lowercase")]
+enum Details {
+    Translate(Translation),
+    Embed(Encoder),
+    Classify(Encoder),
+    Tag(Encoder),
+}
+
+#[derive(Debug, Serialize)]
+struct Translation {
     sources: Vec<Named>,
     targets: Vec<Named>,
     d_model: usize,
@@ -41,6 +51,22 @@ struct Details {
     max_source: usize,
     beam: usize,
     examples: Vec<Example>,
+}
+
+#[derive(Debug, Serialize)]
+struct Encoder {
+    d_model: usize,
+    h: usize,
+    d_ff: usize,
+    encoder_layers: usize,
+    parameters: usize,
+    vocabulary: usize,
+    max_source: usize,
+    /// The classes of texts, or the labels of words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<Vec<String>>,
+    /// The addresses that it answers at.
+    routes: &'static [&'static str],
 }
 
 #[derive(Debug, Serialize)]
@@ -61,7 +87,7 @@ pub(super) async fn one(State(app): State<Arc<App>>, Path(id): Path<String>) -> 
 }
 
 /// A model; and for each of its languages, where a request must say which, a name that says it.
-fn entries(app: &App, model: &Arc<Model>) -> Vec<Entry> {
+fn entries(app: &App, model: &Model) -> Vec<Entry> {
     let entry = |id: String, details| Entry {
         id,
         object: "model",
@@ -69,8 +95,10 @@ fn entries(app: &App, model: &Arc<Model>) -> Vec<Entry> {
         owned_by: "attentive",
         details,
     };
-    let mut entries = vec![entry(model.name.clone(), Some(details(model)))];
-    if model.languages.are_chosen_by_token {
+    let mut entries = vec![entry(model.name().to_owned(), Some(details(model)))];
+    if let Some(model) = model.translation()
+        && model.languages.are_chosen_by_token
+    {
         let targets = model.languages.targets.iter();
         entries.extend(targets.map(|target| entry(format!("{}:{}", model.name, target.code), None)));
     }
@@ -78,9 +106,36 @@ fn entries(app: &App, model: &Arc<Model>) -> Vec<Entry> {
 }
 
 fn details(model: &Model) -> Details {
+    match model {
+        Model::Translation(model) => Details::Translate(translation(model)),
+        Model::Encoder(own) => match &own.task {
+            Task::Embed(_) => Details::Embed(encoder(own, model.routes())),
+            Task::Classify(_) => Details::Classify(encoder(own, model.routes())),
+            Task::Tag(_) => Details::Tag(encoder(own, model.routes())),
+        },
+    }
+}
+
+fn encoder(model: &EncoderModel, routes: &'static [&'static str]) -> Encoder {
+    let encoder = model.encoder();
+    let config = encoder.model().config();
+    Encoder {
+        d_model: config.d_model,
+        h: config.h,
+        d_ff: config.d_ff,
+        encoder_layers: config.layers,
+        parameters: encoder.model().parameter_count(),
+        vocabulary: config.vocab_size,
+        max_source: encoder.limit(),
+        labels: model.labels().map(<[String]>::to_vec),
+        routes,
+    }
+}
+
+fn translation(model: &TranslationModel) -> Translation {
     let named = |language: &Language| Named { code: language.code.clone(), name: language.name.clone() };
     let (sizes, spec) = (&model.sizes, model.codec.spec());
-    Details {
+    Translation {
         sources: model.languages.source.iter().map(named).collect(),
         targets: model.languages.targets.iter().map(named).collect(),
         d_model: sizes.d_model,

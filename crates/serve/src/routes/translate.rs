@@ -3,10 +3,11 @@
 use crate::app::App;
 use crate::aside;
 use crate::body::json;
-use crate::decode::{Done, Order, Pending};
+use crate::decode::Pending;
 use crate::document::Format;
-use crate::model::Model;
+use crate::model::TranslationModel;
 use crate::options::{SamplingAsk, SearchAsk, within};
+use crate::order::{Done, Order};
 use crate::refusal::Refusal;
 use crate::sse::{Events, Gone};
 use crate::texts::OneOrMany;
@@ -130,7 +131,10 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
         (Some(_), Some(_)) => {
             return Err(Refusal::field("prefix", "cannot be used together with `prefix_tokens`"));
         }
-        (Some(text), None) => chosen.model.codec.prefix(text)?,
+        (Some(text), None) => {
+            app.check("prefix", &[text])?;
+            chosen.model.codec.prefix(text)?
+        }
         (None, Some(tokens)) => tokens.clone(),
         (None, None) => Vec::new(),
     };
@@ -191,7 +195,7 @@ async fn stream(app: Arc<App>, order: Order, pending: Vec<Pending>, events: Even
     let _ = events.named("done", &answer(model, done, order.align)).await;
 }
 
-fn answer(model: &Model, done: Vec<Done>, align: bool) -> Answer {
+fn answer(model: &TranslationModel, done: Vec<Done>, align: bool) -> Answer {
     let usage = Usage {
         source_tokens: done.iter().map(Done::source_tokens).sum(),
         target_tokens: done.iter().map(Done::target_tokens).sum(),

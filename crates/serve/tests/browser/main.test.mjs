@@ -3,6 +3,7 @@
 import { after, before, describe } from "node:test";
 import { startBrowser, startServer } from "./browser.mjs";
 import { attention } from "./attention.mjs";
+import { encoder } from "./encoder.mjs";
 import { everybody } from "./everybody.mjs";
 import { figures } from "./figures.mjs";
 import { inspect } from "./inspect.mjs";
@@ -19,5 +20,5 @@ describe("the page", () => {
     await its.page?.driver.quit();
     await its.server?.stop();
   });
-  for (const part of [translate, attention, steps, figures, everybody, inspect]) part(its);
+  for (const part of [translate, attention, steps, figures, everybody, inspect, encoder]) part(its);
 });

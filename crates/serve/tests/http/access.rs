@@ -14,6 +14,7 @@ fn with_keys_nobody_translates_without_one() {
         "/page/main.js",
         "/healthz",
         "/readyz",
+        "/health",
         "/metrics",
         "/languages",
         "/frontend/settings",

@@ -87,4 +87,6 @@ fn what_cannot_be_looked_at_is_refused_by_name() {
     ] {
         server.post("/v1/attention", &ask).refused(400, Some(field));
     }
+    let long = json!({"text": "one", "translation": "a".repeat(2001)});
+    server.post("/v1/attention", &long).refused(413, Some("translation"));
 }

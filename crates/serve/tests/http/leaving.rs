@@ -87,7 +87,7 @@ fn a_connection_that_is_kept_open_is_told_and_closed() {
 #[test]
 fn a_model_that_is_not_there_ends_the_server_with_its_name() {
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), Settings::default()).unwrap();
-    let engine = Engine { backends: vec![CpuBackend::from_env().unwrap().shared()], int8: None };
+    let engine = Engine::on(CpuBackend::from_env().unwrap().shared());
     let error = server
         .run(engine, vec![ModelPlace::named("mine", "no/such/folder")], std::future::pending())
         .unwrap_err();
@@ -97,7 +97,7 @@ fn a_model_that_is_not_there_ends_the_server_with_its_name() {
 #[test]
 fn two_models_of_one_name_are_refused() {
     let server = Server::bind("127.0.0.1:0".parse().unwrap(), Settings::default()).unwrap();
-    let engine = Engine { backends: vec![CpuBackend::from_env().unwrap().shared()], int8: None };
+    let engine = Engine::on(CpuBackend::from_env().unwrap().shared());
     let twice = vec![ModelPlace::numbers(), ModelPlace::named("numbers", "x")];
     let error = server.run(engine, twice, std::future::pending()).unwrap_err();
     assert!(error.to_string().contains("`numbers`"), "{error}");

@@ -3,12 +3,16 @@
 mod access;
 mod attention;
 mod client;
+mod embeddings;
+mod encoder;
 mod half_closed;
 mod leaving;
 mod libretranslate;
 mod openai;
 mod page;
 mod strain;
+mod tag;
+mod tei;
 mod translate;
 
 use attentive_serve::{Engine, ModelPlace, Server, Settings};
@@ -37,7 +41,7 @@ impl Running {
         let address = server.address();
         let (leave, left) = oneshot::channel();
         let thread = std::thread::spawn(move || {
-            let engine = Engine { backends: vec![CpuBackend::from_env().unwrap().shared()], int8: None };
+            let engine = Engine::on(CpuBackend::from_env().unwrap().shared());
             server.run(engine, models, async { drop(left.await) })
         });
         let running = Running { address, leave: Some(leave), thread: Some(thread) };

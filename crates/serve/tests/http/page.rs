@@ -1,6 +1,6 @@
 //! The page and the description of the interface.
 
-use super::Running;
+use super::{Running, encoder};
 use attentive_serve::{Settings, page};
 use serde_json::Value;
 
@@ -25,7 +25,7 @@ fn the_page_is_whole_and_comes_again_only_when_it_has_changed() {
 
 #[test]
 fn every_address_is_described_and_every_description_has_an_address() {
-    let server = Running::start(Settings::default());
+    let server = encoder::start(Settings::default(), true);
     let description = server.get("/openapi.json").ok();
     assert_eq!(description["components"]["schemas"]["Text"]["maxLength"], 5000);
     let paths = description["paths"].as_object().unwrap();
@@ -37,6 +37,12 @@ fn every_address_is_described_and_every_description_has_an_address() {
                 .status;
             // A request without a body is wrong, but it arrives.
             assert!([200, 415].contains(&status), "{method} {path}: {status}");
+        }
+    }
+    // What models say of themselves leads somewhere.
+    for model in server.get("/v1/models").ok()["data"].as_array().unwrap() {
+        for route in model["details"]["routes"].as_array().into_iter().flatten() {
+            assert!(paths.contains_key(route.as_str().unwrap()), "{model}");
         }
     }
     let routes: Vec<&str> = include_str!("../../src/routes/mod.rs")

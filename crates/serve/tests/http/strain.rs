@@ -113,7 +113,14 @@ fn bodies_that_make_no_sense_are_refused_and_the_next_is_served() {
         (400, deep.as_bytes()),
         (413, many.as_bytes()),
     ];
-    for path in ["/translate", "/v1/translate", "/v1/completions", "/v1/chat/completions", "/v1/attention"] {
+    for path in [
+        "/translate",
+        "/v1/translate",
+        "/v1/completions",
+        "/v1/chat/completions",
+        "/v1/attention",
+        "/v1/embeddings",
+    ] {
         for (status, body) in bodies {
             let answer = server.post_bytes(path, body);
             let expected = if path == "/translate" { status } else { 400 };

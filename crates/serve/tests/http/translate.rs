@@ -234,6 +234,7 @@ fn what_is_wrong_is_refused_by_name() {
         (400, Some("sampling.temperature"), json!({"text": "one", "sampling": {"temperature": 0}})),
         (400, Some("sampling.topp"), json!({"text": "one", "sampling": {"topp": 0.5}})),
         (400, Some("prefix"), json!({"text": "one", "prefix": "a", "prefix_tokens": [1]})),
+        (413, Some("prefix"), json!({"text": "one", "prefix": "a".repeat(5001)})),
         (400, Some("prefix_tokens"), json!({"text": "one", "prefix_tokens": [4_000_000]})),
         (400, Some("alternatives"), json!({"text": ["one", "two"], "alternatives": 2})),
         (400, Some("stream"), json!({"text": "one", "alternatives": 2, "stream": true})),

@@ -12,7 +12,7 @@ pub(super) use ask::{Ask, Content, Message, Part, read};
 use super::logprobs::Scored;
 use crate::app::{App, now};
 use crate::aside;
-use crate::decode::{Done, Order};
+use crate::order::{Done, Order};
 use crate::refusal::Refusal;
 use crate::sse::Events;
 use crate::stop::Stops;

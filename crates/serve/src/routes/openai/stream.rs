@@ -3,7 +3,8 @@
 use super::told::{Told, Usage, Wanted};
 use super::{Frame, Style};
 use crate::app::App;
-use crate::decode::{Order, Pending};
+use crate::decode::Pending;
+use crate::order::Order;
 use crate::sse::{Events, Gone};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! A result as it is told: cut at a stop, with its log-probabilities, and its tokens counted.
 
 use super::Style;
-use crate::decode::Done;
+use crate::order::Done;
 use crate::routes::logprobs::{self, Scored};
 use crate::stop::Stops;
 use attentive_generate::Codec;

@@ -1,0 +1,129 @@
+//! Which model a request is for.
+
+use crate::app::App;
+use crate::chosen::Chosen;
+use crate::encode::Asked;
+use crate::model::{Model, TranslationModel};
+use crate::refusal::Refusal;
+use attentive_tasks::Kind;
+use std::sync::Arc;
+
+impl App {
+    /// The translation model of a name, `NAME` or `NAME:TARGET`; the first if none is given.
+    pub fn model(&self, name: Option<&str>, target: Option<&str>) -> Result<Chosen, Refusal> {
+        let models = self.models()?;
+        let (name, named_target) = match name {
+            None => (None, None),
+            // A name may have a colon of its own.
+            Some(name) if models.iter().any(|model| model.name() == name) => (Some(name), None),
+            Some(name) => match name.rsplit_once(':') {
+                Some((name, target)) => (Some(name), Some(target)),
+                None => (Some(name), None),
+            },
+        };
+        let (place, model) = find(models, name, "translates", Model::translation)?;
+        chosen(place, model, target.or(named_target))
+    }
+
+    /// The model of a name, if it translates from one language into another; the first that does if no name is given.
+    pub fn model_for(
+        &self,
+        name: Option<&str>,
+        source: Option<&str>,
+        target: &str,
+    ) -> Result<Chosen, Refusal> {
+        if name.is_some() {
+            let chosen = self.model(name, Some(target))?;
+            return match &chosen.model.languages.source {
+                Some(own) if source.is_some_and(|asked| !own.is(asked)) => {
+                    let problem = format!("`{}` translates only from `{}`", chosen.model.name, own.code);
+                    Err(Refusal::field("source", problem))
+                }
+                _ => Ok(chosen),
+            };
+        }
+        let models = self.models()?;
+        // Without any there is a better reason than a language.
+        find(models, None, "translates", Model::translation)?;
+        let translate = |model: &Model, source: Option<&str>| {
+            model.translation().is_some_and(|model| model.languages.translate(source, Some(target)))
+        };
+        let place = models.iter().position(|model| translate(model, source));
+        match place.and_then(|place| Some((place, models[place].translation()?))) {
+            Some((place, model)) => chosen(place, model, Some(target)),
+            None => {
+                let known = models.iter().any(|model| translate(model, None));
+                let (field, asked) =
+                    if known { ("source", source.unwrap_or_default()) } else { ("target", target) };
+                Err(Refusal::field(field, format!("{asked:?} is not supported; see /languages")))
+            }
+        }
+    }
+
+    /// The encoder of a name, if it is of this kind; the first of this kind if no name is given.
+    pub fn encoder(&self, name: Option<&str>, kind: Kind) -> Result<Asked, Refusal> {
+        let own = |model: &Model| model.encoder().filter(|model| model.kind() == kind).cloned();
+        let (place, model) = find(self.models()?, name, does(kind), own)?;
+        Ok(Asked { place, model })
+    }
+}
+
+/// What encoders do, in a few words.
+fn does(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Embed => "makes embeddings",
+        Kind::FillMask => "fills masks",
+        Kind::Classify => "classifies texts",
+        Kind::Tag => "tags words",
+    }
+}
+
+/// The model of a name if it can do something, or the first that can: its place among all, and what `own` makes of it. `does` says in a
+/// few words what it has to do.
+fn find<'a, T>(
+    models: &'a [Model],
+    name: Option<&str>,
+    does: &str,
+    own: impl Fn(&'a Model) -> Option<T>,
+) -> Result<(usize, T), Refusal> {
+    let Some(name) = name else {
+        let mut able = models.iter().enumerate().filter_map(|(place, model)| Some((place, own(model)?)));
+        return able.next().ok_or_else(|| {
+            let others: Vec<String> = models.iter().map(where_to_ask).collect();
+            Refusal::unable(format!("no model of this server {does}: {}", others.join("; ")))
+        });
+    };
+    let place = models.iter().position(|model| model.name() == name).ok_or_else(|| {
+        let names: Vec<String> = models.iter().map(|model| format!("`{}`", model.name())).collect();
+        Refusal::missing("model", format!("there is no model {name:?}; the models are {}", names.join(", ")))
+    })?;
+    let able = own(&models[place]).map(|own| (place, own));
+    able.ok_or_else(|| Refusal::unable(format!("not a model that {does}: {}", where_to_ask(&models[place]))))
+}
+
+/// What a model does, and at which addresses.
+fn where_to_ask(model: &Model) -> String {
+    let does = match model {
+        Model::Translation(_) => "translates",
+        Model::Encoder(model) => does(model.kind()),
+    };
+    format!("`{}` {does} at {}", model.name(), model.routes().join(", "))
+}
+
+fn chosen(place: usize, model: &Arc<TranslationModel>, target: Option<&str>) -> Result<Chosen, Refusal> {
+    let model = Arc::clone(model);
+    let languages = &model.languages;
+    let target = match target {
+        Some(asked) if !languages.targets.is_empty() => {
+            let problem = || {
+                Refusal::field(
+                    "target",
+                    format!("`{}` translates only into {}", model.name, languages.codes()),
+                )
+            };
+            Some(languages.target(asked).ok_or_else(problem)?.clone())
+        }
+        _ => languages.targets.first().cloned(),
+    };
+    Ok(Chosen { place, model, target })
+}

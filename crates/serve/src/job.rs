@@ -1,0 +1,100 @@
+//! Messages to the thread that computes, and its answers.
+
+use crate::refusal::Refusal;
+use attentive_generate::{AttentionMatrix, HeadVectors, Hypothesis, Link, Look, Options, Request};
+use attentive_tensor::Best;
+use attentive_text::tokenizer::Encoding;
+use std::sync::Arc;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::sync::mpsc::Sender;
+use tokio::sync::oneshot;
+
+/// The places of sentences in the server. Whoever has one gives it back by dropping it.
+pub(crate) type Places = OwnedSemaphorePermit;
+
+/// Something to be computed.
+pub(crate) enum Job {
+    Decode(Decode),
+    Inspect(Inspect),
+    Encode(Encode),
+    /// No more will come.
+    Leave,
+}
+
+/// Sentences that belong to one text.
+pub(crate) struct Decode {
+    /// The place of the model among all.
+    pub model: usize,
+    pub sentences: Vec<Sentence>,
+    /// Who wants to see how far they are. Whoever reads too slowly misses drafts: the next one has all that they had.
+    pub progress: Option<Sender<Draft>>,
+    pub reply: oneshot::Sender<Result<Decoded, Refusal>>,
+    pub places: Places,
+}
+
+/// One sentence, and how to decode it.
+pub(crate) struct Sentence {
+    pub request: Request,
+    pub options: Options,
+    /// What numbers its draws.
+    pub stream: u64,
+    /// Whether its words are to be aligned.
+    pub align: bool,
+    /// How many of the most probable tokens are wanted in the place of each token.
+    pub top: usize,
+}
+
+/// What has been written of a sentence.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Draft {
+    /// Which of the sentences.
+    pub place: usize,
+    pub tokens: Vec<u32>,
+    /// How many of the tokens cannot change any more.
+    pub settled: usize,
+    /// Whether it is the last.
+    pub finished: bool,
+}
+
+/// A look into a sentence.
+pub(crate) struct Inspect {
+    pub model: usize,
+    pub source: Vec<u32>,
+    pub target: Vec<u32>,
+    pub looks: Vec<Look>,
+    pub vectors: Option<Look>,
+    pub reply: oneshot::Sender<Result<Inspected, Refusal>>,
+    pub places: Places,
+}
+
+/// What was seen.
+#[derive(Debug)]
+pub(crate) struct Inspected {
+    pub weights: Vec<AttentionMatrix>,
+    pub vectors: Option<HeadVectors>,
+}
+
+/// Texts for an encoder.
+pub(crate) struct Encode {
+    /// The place of the model among all.
+    pub model: usize,
+    /// One at least.
+    pub texts: Arc<[Encoding]>,
+    /// The numbers of each text: its vector, or a logit for each class, or for each label of each word.
+    pub reply: oneshot::Sender<Result<Vec<Vec<f32>>, Refusal>>,
+    pub places: Places,
+}
+
+/// What came of the sentences of a text: the translations of each, best first.
+#[derive(Debug, Default)]
+pub(crate) struct Decoded(pub Vec<Vec<Found>>);
+
+/// One translation of a sentence.
+#[derive(Debug, Clone)]
+pub(crate) struct Found {
+    pub hypothesis: Hypothesis,
+    /// Which word comes from which; none if nobody wants to know.
+    pub links: Vec<Link>,
+    /// The most probable tokens in the place of each of its tokens; none if nobody wants to know.
+    pub top: Vec<Vec<Best>>,
+}

@@ -1,0 +1,124 @@
+//! A model that reads texts and makes numbers of them: vectors, or scores of classes.
+
+use crate::engine::Engine;
+use crate::error::Error;
+use attentive_tasks::{Classifier, Embedder, Encoder, Kind, Tagged, Tagger, Texts, Vectors};
+use attentive_tensor::{DType, Form};
+use attentive_text::tokenizer::Encoding;
+use std::path::Path;
+
+/// An encoder. The threads that answer connections read texts with its tokenizer; only the thread that computes calls
+/// [`EncoderModel::compute`].
+pub(crate) struct EncoderModel {
+    pub name: String,
+    /// Whether its weights are in int8.
+    pub int8: bool,
+    /// What it is computed in, in the words of PyTorch.
+    pub dtype: &'static str,
+    pub task: Task,
+}
+
+/// What it does.
+pub(crate) enum Task {
+    Embed(Embedder),
+    Classify(Classifier),
+    Tag(Tagger),
+}
+
+impl EncoderModel {
+    /// Reads the model of a folder, of which `kind` is known.
+    pub(super) fn open(
+        engine: &Engine,
+        name: &str,
+        folder: &Path,
+        kind: Kind,
+    ) -> Result<EncoderModel, Error> {
+        let failed = |source| Error::Encoder { name: name.to_owned(), source: Box::new(source) };
+        let int8 = engine.int8.unwrap_or(false);
+        let form = if int8 { Form::Int8 } else { Form::Precise };
+        let task = match kind {
+            // The layers below a head for masks make vectors, too.
+            Kind::Embed | Kind::FillMask => {
+                Task::Embed(Embedder::open(&engine.encoder, folder, form).map_err(failed)?)
+            }
+            Kind::Classify => {
+                Task::Classify(Classifier::open(&engine.encoder, folder, form).map_err(failed)?)
+            }
+            Kind::Tag => Task::Tag(Tagger::open(&engine.encoder, folder, form).map_err(failed)?),
+        };
+        let dtype = match engine.encoder.activations() {
+            _ if int8 => "int8",
+            DType::Bf16 => "bfloat16",
+            _ => "float32",
+        };
+        Ok(EncoderModel { name: name.to_owned(), int8, dtype, task })
+    }
+
+    /// The model and its tokenizer.
+    pub fn encoder(&self) -> &Encoder {
+        match &self.task {
+            Task::Embed(embedder) => embedder.encoder(),
+            Task::Classify(classifier) => classifier.encoder(),
+            Task::Tag(tagger) => tagger.encoder(),
+        }
+    }
+
+    /// What it does.
+    pub fn kind(&self) -> Kind {
+        match self.task {
+            Task::Embed(_) => Kind::Embed,
+            Task::Classify(_) => Kind::Classify,
+            Task::Tag(_) => Kind::Tag,
+        }
+    }
+
+    /// The names of its classes, or of the labels of words.
+    pub fn labels(&self) -> Option<&[String]> {
+        match &self.task {
+            Task::Embed(_) => None,
+            Task::Classify(classifier) => Some(classifier.labels()),
+            Task::Tag(tagger) => Some(tagger.labels()),
+        }
+    }
+
+    /// The numbers of each text: a vector that is not divided by its length, or a logit for each class, or for each label of each
+    /// word.
+    pub fn compute(&self, texts: &Texts) -> Result<Vec<Vec<f32>>, attentive_tasks::Error> {
+        match &self.task {
+            Task::Embed(embedder) => Ok(embedder.pooled(texts)?.rows().map(<[f32]>::to_vec).collect()),
+            Task::Classify(classifier) => classifier.logits(texts),
+            Task::Tag(tagger) => tagger.logits(texts),
+        }
+    }
+
+    /// The vectors that clients get of those that were computed, divided by their lengths if `normalise` says so, or else if the
+    /// folder of the model does.
+    pub fn finished(&self, pooled: Vec<Vec<f32>>, normalise: Option<bool>) -> Vectors {
+        let vectors = Vectors { width: self.encoder().model().config().d_model, numbers: pooled.concat() };
+        let own = matches!(&self.task, Task::Embed(embedder) if embedder.pools().normalised);
+        if normalise.unwrap_or(own) { vectors.normalised() } else { vectors }
+    }
+
+    /// The labels of a text, best first, with their scores, or with what was computed if `raw` says so.
+    pub fn ranked(&self, logits: &[f32], raw: bool) -> Vec<(String, f32)> {
+        match &self.task {
+            Task::Classify(classifier) if raw => classifier.ranked(logits).scores,
+            Task::Classify(classifier) => classifier.ranked(&classifier.scores(logits)).scores,
+            Task::Embed(_) | Task::Tag(_) => Vec::new(),
+        }
+    }
+
+    /// The words of a text and its entities, by what was computed.
+    pub fn tagged(&self, text: &Encoding, logits: &[f32]) -> Tagged {
+        match &self.task {
+            Task::Tag(tagger) => tagger.tagged(text, logits),
+            Task::Embed(_) | Task::Classify(_) => Tagged::default(),
+        }
+    }
+}
+
+impl std::fmt::Debug for EncoderModel {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter) -> std::fmt::Result {
+        formatter.debug_struct("EncoderModel").field("name", &self.name).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,186 @@
+//! A model as the server knows it: what handlers need of it, and what the thread that computes needs.
+
+mod encoder;
+mod translation;
+
+pub(crate) use encoder::{EncoderModel, Task};
+pub(crate) use translation::{Copies, TranslationModel};
+
+use crate::engine::Engine;
+use crate::error::Error;
+use attentive_generate::Options;
+use attentive_tasks::Kind;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Where a model comes from, and what it is called.
+#[derive(Debug, Clone)]
+pub struct ModelPlace {
+    /// The name that clients ask for.
+    pub name: String,
+    /// Its folder; none for the model that comes with the program.
+    folder: Option<PathBuf>,
+}
+
+impl ModelPlace {
+    /// A folder, called as it is.
+    pub fn folder(folder: impl Into<PathBuf>) -> ModelPlace {
+        let folder = folder.into();
+        let whole = folder.canonicalize().unwrap_or_else(|_| folder.clone());
+        let name =
+            whole.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned());
+        ModelPlace { name, folder: Some(folder) }
+    }
+
+    /// A folder, called otherwise.
+    pub fn named(name: impl Into<String>, folder: impl Into<PathBuf>) -> ModelPlace {
+        ModelPlace { name: name.into(), folder: Some(folder.into()) }
+    }
+
+    /// The small model that comes with the program and translates numbers in words: that of `attentive demo`.
+    pub fn numbers() -> ModelPlace {
+        ModelPlace { name: "numbers".to_owned(), folder: None }
+    }
+}
+
+/// What a server says of a model that it has read.
+#[derive(Debug, Clone)]
+pub struct Served {
+    /// The name that clients ask for.
+    pub name: String,
+    /// Whether its weights are in int8.
+    pub int8: bool,
+    /// What it does.
+    pub does: Does,
+    /// The addresses that it answers at.
+    pub routes: &'static [&'static str],
+}
+
+/// What a model does.
+#[derive(Debug, Clone)]
+pub enum Does {
+    /// It translates.
+    Translate {
+        /// How it is decoded where a request says nothing else.
+        options: Options,
+    },
+    /// It makes a vector of a text.
+    Embed {
+        /// How many numbers a vector has.
+        width: usize,
+        /// The most tokens of a text.
+        limit: usize,
+    },
+    /// It tells the class of a text.
+    Classify {
+        /// The names of the classes.
+        labels: Vec<String>,
+        /// The most tokens of a text.
+        limit: usize,
+    },
+    /// It finds entities.
+    Tag {
+        /// The labels of words.
+        labels: Vec<String>,
+        /// The most tokens of a text.
+        limit: usize,
+    },
+}
+
+/// A model that is served.
+#[derive(Debug, Clone)]
+pub(crate) enum Model {
+    Translation(Arc<TranslationModel>),
+    Encoder(Arc<EncoderModel>),
+}
+
+/// A model together with what computes it.
+pub(crate) enum Loaded {
+    Translation(Arc<TranslationModel>, Copies),
+    Encoder(Arc<EncoderModel>),
+}
+
+/// Reads a model of any family.
+pub(crate) fn load(engine: &Engine, place: &ModelPlace) -> Result<Loaded, Error> {
+    let name = &place.name;
+    let translation = |(model, copies)| Loaded::Translation(Arc::new(model), copies);
+    let Some(folder) = &place.folder else {
+        return TranslationModel::numbers(engine, name).map(translation);
+    };
+    let failed = |source| Error::Encoder { name: name.clone(), source: Box::new(source) };
+    let kind = Kind::of(folder).map_err(failed)?;
+    match kind {
+        None => TranslationModel::open(engine, name, folder).map(translation),
+        Some(kind) => Ok(Loaded::Encoder(Arc::new(EncoderModel::open(engine, name, folder, kind)?))),
+    }
+}
+
+impl Loaded {
+    /// What handlers need of it.
+    pub fn model(&self) -> Model {
+        match self {
+            Loaded::Translation(model, _) => Model::Translation(Arc::clone(model)),
+            Loaded::Encoder(model) => Model::Encoder(Arc::clone(model)),
+        }
+    }
+}
+
+impl Model {
+    /// The name that clients ask for.
+    pub fn name(&self) -> &str {
+        match self {
+            Model::Translation(model) => &model.name,
+            Model::Encoder(model) => &model.name,
+        }
+    }
+
+    /// The model, if it translates.
+    pub fn translation(&self) -> Option<&Arc<TranslationModel>> {
+        match self {
+            Model::Translation(model) => Some(model),
+            Model::Encoder(_) => None,
+        }
+    }
+
+    /// The model, if it is an encoder.
+    pub fn encoder(&self) -> Option<&Arc<EncoderModel>> {
+        match self {
+            Model::Translation(_) => None,
+            Model::Encoder(model) => Some(model),
+        }
+    }
+
+    /// The addresses that it answers at.
+    pub fn routes(&self) -> &'static [&'static str] {
+        match self {
+            Model::Translation(_) => {
+                &["/translate", "/v1/translate", "/v1/completions", "/v1/chat/completions", "/v1/attention"]
+            }
+            Model::Encoder(model) => match model.task {
+                Task::Embed(_) => &["/v1/embeddings", "/embed"],
+                Task::Classify(_) => &["/predict"],
+                Task::Tag(_) => &["/v1/tag"],
+            },
+        }
+    }
+
+    /// What is said of it when it is there.
+    pub fn served(&self) -> Served {
+        let (int8, does) = match self {
+            Model::Translation(model) => (model.int8, Does::Translate { options: model.options.clone() }),
+            Model::Encoder(model) => {
+                let limit = model.encoder().limit();
+                let labels = model.labels().unwrap_or_default().to_vec();
+                let does = match &model.task {
+                    Task::Embed(embedder) => {
+                        Does::Embed { width: embedder.encoder().model().config().d_model, limit }
+                    }
+                    Task::Classify(_) => Does::Classify { labels, limit },
+                    Task::Tag(_) => Does::Tag { labels, limit },
+                };
+                (model.int8, does)
+            }
+        };
+        Served { name: self.name().to_owned(), int8, does, routes: self.routes() }
+    }
+}

@@ -1,0 +1,214 @@
+//! What an encoder has to do: texts of all clients share its batches.
+
+use crate::job::Encode;
+use crate::model::EncoderModel;
+use crate::refusal::Refusal;
+use attentive_tasks::Texts;
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+/// An encoder and what it has to do.
+pub(super) struct Desk {
+    model: Arc<EncoderModel>,
+    /// By their numbers.
+    jobs: HashMap<u64, Open>,
+    /// The jobs that have texts left, in the order of their turns. A batch takes one text of each job in turn, so that a request with
+    /// one text need not wait for all texts of one that came before it.
+    turns: VecDeque<u64>,
+    /// The number of the next job.
+    next: u64,
+}
+
+/// A job that is being done.
+struct Open {
+    job: Encode,
+    /// How many of its texts have been taken into a batch.
+    taken: usize,
+    /// What came of each text.
+    results: Vec<Option<Vec<f32>>>,
+}
+
+impl Desk {
+    /// An encoder that has nothing to do yet.
+    pub fn new(model: Arc<EncoderModel>) -> Desk {
+        Desk { model, jobs: HashMap::new(), turns: VecDeque::new(), next: 0 }
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_idle(&self) -> bool {
+        self.jobs.is_empty()
+    }
+
+    /// Takes texts.
+    pub fn encode(&mut self, job: Encode) {
+        if job.texts.is_empty() {
+            let _ = job.reply.send(Ok(Vec::new()));
+            return;
+        }
+        let results = vec![None; job.texts.len()];
+        self.jobs.insert(self.next, Open { job, taken: 0, results });
+        self.turns.push_back(self.next);
+        self.next += 1;
+    }
+
+    /// Gives up what nobody waits for any more.
+    pub fn give_up(&mut self) {
+        self.jobs.retain(|_, open| !open.job.reply.is_closed());
+    }
+
+    /// Computes a batch; returns how many texts it had.
+    pub fn step(&mut self) -> usize {
+        let (of, texts) = self.batch();
+        if of.is_empty() {
+            return 0;
+        }
+        match self.model.compute(&texts) {
+            Ok(numbers) => {
+                for ((job, place), numbers) in of.iter().zip(numbers) {
+                    if let Some(open) = self.jobs.get_mut(job) {
+                        open.results[*place] = Some(numbers);
+                    }
+                }
+                self.answer();
+            }
+            Err(error) => {
+                tracing::error!(%error, "a batch failed");
+                for (job, _) in &of {
+                    if let Some(Open { job, .. }) = self.jobs.remove(job) {
+                        drop(job.places);
+                        let _ = job.reply.send(Err(Refusal::fault()));
+                    }
+                }
+            }
+        }
+        of.len()
+    }
+
+    /// The texts of the next batch, and which job and which text of it each is.
+    fn batch(&mut self) -> (Vec<(u64, usize)>, Texts) {
+        let most = self.model.encoder().batch_tokens();
+        let (mut of, mut texts, mut tokens) = (Vec::new(), Texts::default(), 0);
+        while let Some(&number) = self.turns.front() {
+            let Some(Open { job, taken, .. }) = self.jobs.get_mut(&number) else {
+                // It was given up.
+                self.turns.pop_front();
+                continue;
+            };
+            tokens += job.texts[*taken].len();
+            if tokens > most && !of.is_empty() {
+                break;
+            }
+            self.turns.pop_front();
+            texts.encodings.push(job.texts[*taken].clone());
+            of.push((number, *taken));
+            *taken += 1;
+            if *taken < job.texts.len() {
+                self.turns.push_back(number);
+            }
+        }
+        (of, texts)
+    }
+
+    /// Answers the jobs of which all texts are there.
+    fn answer(&mut self) {
+        for (_, Open { job, results, .. }) in
+            self.jobs.extract_if(|_, open| open.results.iter().all(Option::is_some))
+        {
+            // Whoever reads the answer and asks again at once must find the places free.
+            drop(job.places);
+            let _ = job.reply.send(Ok(results.into_iter().flatten().collect()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Engine;
+    use crate::model::{self, Loaded, ModelPlace};
+    use attentive_tensor::CpuBackend;
+    use attentive_text::tokenizer::Input;
+    use std::path::Path;
+    use tokio::sync::Semaphore;
+    use tokio::sync::oneshot::{self, Receiver};
+
+    type Reply = Receiver<Result<Vec<Vec<f32>>, Refusal>>;
+
+    fn desk() -> Desk {
+        let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden");
+        let folder = std::env::temp_dir().join(format!(
+            "attentive-desk-{}-{:?}",
+            std::process::id(),
+            std::thread::current().id()
+        ));
+        std::fs::create_dir_all(&folder).unwrap();
+        for file in ["config.json", "model.safetensors"] {
+            std::fs::copy(golden.join("bert/hidden").join(file), folder.join(file)).unwrap();
+        }
+        let answers: serde_json::Value =
+            serde_json::from_slice(&std::fs::read(golden.join("tasks.json")).unwrap()).unwrap();
+        let words: Vec<String> = serde_json::from_value(answers["words"].clone()).unwrap();
+        std::fs::write(folder.join("vocab.txt"), words.join("\n") + "\n").unwrap();
+        let engine = Engine::on(CpuBackend::from_env().unwrap().shared());
+        let loaded = model::load(&engine, &ModelPlace::folder(&folder)).unwrap();
+        std::fs::remove_dir_all(folder).unwrap();
+        let Loaded::Encoder(model) = loaded else { panic!("a BERT is an encoder") };
+        Desk::new(model)
+    }
+
+    /// Hands texts to a desk.
+    fn ask(desk: &mut Desk, texts: &[&str]) -> Reply {
+        let inputs: Vec<Input> = texts.iter().map(|text| Input::Text(text)).collect();
+        let texts = desk.model.encoder().read(&inputs).unwrap().encodings.into();
+        let (reply, receiver) = oneshot::channel();
+        let places = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        desk.encode(Encode { model: 0, texts, reply, places });
+        receiver
+    }
+
+    fn answer(reply: &mut Reply) -> Vec<Vec<f32>> {
+        reply.try_recv().expect("an answer").expect("numbers")
+    }
+
+    #[test]
+    fn texts_that_wait_together_are_one_batch() {
+        let mut desk = desk();
+        assert_eq!((desk.is_idle(), desk.step()), (true, 0));
+        let mut replies = [ask(&mut desk, &["a dog", "zzz"]), ask(&mut desk, &["a dog"])];
+        assert_eq!(desk.step(), 3);
+        assert!(desk.is_idle());
+        let [two, one] = replies.each_mut().map(answer);
+        assert_eq!((two.len(), one.len()), (2, 1));
+        assert_eq!(two[0], one[0]);
+        assert_ne!(two[0], two[1]);
+    }
+
+    #[test]
+    fn a_text_does_not_wait_for_all_texts_of_a_request_before_it() {
+        let mut desk = desk();
+        // Each has 16 tokens, and a batch 2048.
+        let long = "a dog and a cat and a dog and a cat and a dog and";
+        let mut many = ask(&mut desk, &[long; 300]);
+        let mut one = ask(&mut desk, &["zzz"]);
+        let batch = desk.step();
+        assert!(batch > 100 && batch < 200, "{batch}");
+        assert_eq!(answer(&mut one).len(), 1);
+        assert!(many.try_recv().is_err());
+        let mut texts = batch;
+        while !desk.is_idle() {
+            texts += desk.step();
+        }
+        assert_eq!((texts, answer(&mut many).len()), (301, 300));
+    }
+
+    #[test]
+    fn what_nobody_waits_for_is_not_computed() {
+        let mut desk = desk();
+        let (gone, mut stays) = (ask(&mut desk, &["a dog"; 5]), ask(&mut desk, &["zzz"]));
+        drop(gone);
+        desk.give_up();
+        assert_eq!(desk.step(), 1);
+        assert_eq!(answer(&mut stays).len(), 1);
+        assert!(desk.is_idle() && desk.turns.is_empty());
+    }
+}

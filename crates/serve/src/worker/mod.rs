@@ -1,0 +1,125 @@
+//! The thread that computes: it takes jobs from the queue, lets all that one model has to do share its batches, and answers.
+//!
+//! A step is a token of every sentence of a translation model, or a batch of an encoder. Between two steps the thread looks for new
+//! jobs, and for clients that have gone away: their sentences and texts are given up. Models take turns, so that none waits for more
+//! than one step of each other.
+
+mod encode;
+mod rate;
+mod translate;
+
+use crate::app::App;
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::job::Job;
+use crate::metrics::Metrics;
+use crate::model::{self, Loaded, ModelPlace, Served};
+use rate::Rate;
+use std::sync::Arc;
+use std::time::Instant;
+use tokio::sync::mpsc::UnboundedReceiver;
+
+/// Reads the models, tells the server and `ready` about them, and computes until nobody can ask any more.
+pub(crate) fn run(
+    app: &Arc<App>,
+    engine: &Engine,
+    places: &[ModelPlace],
+    ready: impl FnOnce(&[Served]),
+    mut jobs: UnboundedReceiver<Job>,
+) -> Result<(), Error> {
+    let mut desks = Vec::new();
+    let mut models = Vec::new();
+    for place in places {
+        let loaded = model::load(engine, place)?;
+        models.push(loaded.model());
+        desks.push(Desk::new(loaded, app.settings.batch)?);
+    }
+    let served: Vec<Served> = models.iter().map(|model| model.served()).collect();
+    app.set_models(models);
+    ready(&served);
+    let mut rate = Rate::new();
+    let mut leaves = false;
+    loop {
+        // With nothing to do it sleeps; otherwise it takes what there is and goes on.
+        if desks.iter().all(Desk::is_idle) {
+            if leaves {
+                return Ok(());
+            }
+            leaves |= jobs.blocking_recv().is_none_or(|job| accept(&mut desks, job));
+        }
+        while let Ok(job) = jobs.try_recv() {
+            leaves |= accept(&mut desks, job);
+        }
+        for desk in &mut desks {
+            rate.count(desk.step(&app.metrics));
+        }
+        if let Some(sentences) = rate.per_second() {
+            app.queue.set_rate(sentences);
+        }
+    }
+}
+
+/// Takes a job; returns whether it is the last. Handlers name a model that can do it; otherwise it is dropped, and its client hears
+/// of a fault.
+fn accept(desks: &mut [Desk], job: Job) -> bool {
+    let model = match &job {
+        Job::Decode(decode) => decode.model,
+        Job::Inspect(inspect) => inspect.model,
+        Job::Encode(encode) => encode.model,
+        Job::Leave => return true,
+    };
+    match (desks.get_mut(model), job) {
+        (Some(Desk::Translate(desk)), Job::Decode(decode)) => desk.decode(decode),
+        (Some(Desk::Translate(desk)), Job::Inspect(inspect)) => desk.inspect(inspect),
+        (Some(Desk::Encode(desk)), Job::Encode(encode)) => desk.encode(encode),
+        _ => tracing::error!(model, "a job was handed to a model that cannot do it"),
+    }
+    false
+}
+
+/// A model and what it has to do.
+enum Desk {
+    Translate(Box<translate::Desk>),
+    Encode(encode::Desk),
+}
+
+impl Desk {
+    fn new(loaded: Loaded, batch: usize) -> Result<Desk, Error> {
+        Ok(match loaded {
+            Loaded::Translation(model, copies) => {
+                Desk::Translate(Box::new(translate::Desk::new(model, copies, batch)?))
+            }
+            Loaded::Encoder(model) => Desk::Encode(encode::Desk::new(model)),
+        })
+    }
+
+    fn is_idle(&self) -> bool {
+        match self {
+            Desk::Translate(desk) => desk.is_idle(),
+            Desk::Encode(desk) => desk.is_idle(),
+        }
+    }
+
+    /// Gives up what nobody waits for and makes a step; returns how many sentences or texts were finished with it.
+    fn step(&mut self, metrics: &Metrics) -> usize {
+        let begin = Instant::now();
+        match self {
+            Desk::Translate(desk) => {
+                desk.give_up();
+                let (tokens, sentences) = desk.step();
+                if tokens > 0 || sentences > 0 {
+                    metrics.stepped(tokens, sentences, begin.elapsed());
+                }
+                sentences
+            }
+            Desk::Encode(desk) => {
+                desk.give_up();
+                let texts = desk.step();
+                if texts > 0 {
+                    metrics.computed(texts, begin.elapsed());
+                }
+                texts
+            }
+        }
+    }
+}

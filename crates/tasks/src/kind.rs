@@ -1,0 +1,37 @@
+//! Which task the model of a folder was trained for.
+
+use crate::error::Error;
+use crate::pooling::MODULES;
+use attentive_model::families::Family;
+use attentive_model::families::bert::Task;
+use std::path::Path;
+
+/// What a model that reads texts makes of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Vectors: [`crate::Embedder`].
+    Embed,
+    /// Words for masks: [`crate::MaskFiller`].
+    FillMask,
+    /// Classes of texts: [`crate::Classifier`].
+    Classify,
+    /// Entities: [`crate::Tagger`].
+    Tag,
+}
+
+impl Kind {
+    /// What the model of a folder was trained for; none if it does not read texts but writes them. A folder of sentence-transformers
+    /// makes vectors, also if the model below was saved with a head for masks.
+    pub fn of(folder: &Path) -> Result<Option<Kind>, Error> {
+        if Family::of(folder)? != Family::Bert {
+            return Ok(None);
+        }
+        Ok(Some(match Task::of(folder)? {
+            Task::Hidden => Kind::Embed,
+            Task::MaskedLm if folder.join(MODULES).exists() => Kind::Embed,
+            Task::MaskedLm => Kind::FillMask,
+            Task::SequenceClassification => Kind::Classify,
+            Task::TokenClassification => Kind::Tag,
+        }))
+    }
+}
