@@ -215,6 +215,10 @@ fn a_folder_says_what_its_model_is_for() {
     let found = ["bert/hidden", "bert/masked", "bert/sequence", "bert/token", "marian/tied"].map(kind);
     let expected = [Some(Kind::Embed), Some(Kind::FillMask), Some(Kind::Classify), Some(Kind::Tag), None];
     assert_eq!(found, expected);
+    // A folder of sentence-transformers makes vectors, whatever head was saved with it.
+    let folder = Folder::new("masked", "kind");
+    folder.write("modules.json", "[]");
+    assert_eq!(Kind::of(&folder.0).unwrap(), Some(Kind::Embed));
 }
 
 #[test]

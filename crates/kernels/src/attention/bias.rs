@@ -4,12 +4,12 @@
 //! s_ij = scale · q_i · k_j + b_ij    b_ij = table[bucket(j - position of i)][head], or a dense term    db_ij = ds_ij
 //! ```
 //!
-//! However it is given, the biases of a query's keys lie one after the other, and those of the next query a fixed way from them. So a
-//! kernel adds them to a block of scores row by row, and the gradients of scores to those of biases likewise. Attention without a bias
-//! does none of it.
+//! In both forms the biases of a query's keys are contiguous, and each query's row begins at a fixed distance from the row of the query
+//! before. A kernel adds rows of biases to a block of scores, and rows of gradients of scores to the gradient of the bias. Attention
+//! without a bias does neither.
 //!
-//! A table's gradient is a sum over queries, keys and spans. Each head of each span has sums of its own, one for each distance; they are
-//! added up in the order of the spans, so that threads do not matter.
+//! The gradient of a table is a sum over queries, keys and spans. Each head of each span has a sum for each distance. These sums are
+//! added up in the order of the spans, so that the number of threads does not change the bits.
 
 use super::{Attention, Span, for_heads};
 use crate::Cpu;
@@ -93,12 +93,12 @@ impl<'a> Biases<'a> {
         }
     }
 
-    /// Those of one head of a span, which is the one with this number.
+    /// The biases of one head of the span with this number.
     #[inline(always)]
     pub(super) fn of(&self, number: usize, pairs: Pairs, head: usize) -> HeadBias<'_> {
         match self {
             Biases::Relative { numbers, distances, zero } => {
-                // A span without queries may be further away; nobody reads its biases.
+                // A span without queries may begin after the last distance; no kernel reads its biases.
                 HeadBias { numbers, first: (head * distances + zero).wrapping_sub(pairs.offset), step: -1 }
             }
             Biases::Dense { numbers, starts } => HeadBias {
@@ -114,7 +114,7 @@ impl<'a> Biases<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct HeadBias<'a> {
     numbers: &'a [f32],
-    /// Where those of the first query begin, and from there on each next one's.
+    /// Where the row of the first query begins, and how far each next row is from the one before.
     first: usize,
     step: isize,
 }

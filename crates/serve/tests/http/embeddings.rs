@@ -74,6 +74,15 @@ fn vectors_are_as_the_folder_says() {
 }
 
 #[test]
+fn a_model_with_a_head_for_masks_makes_embeddings() {
+    let folder = Folder::new("masked");
+    let server = Running::start_with(Settings::default(), vec![folder.named("words")]);
+    let answer = embeddings(&server, &json!({"input": "A dog runs."}));
+    assert_eq!(answer["data"][0]["embedding"].as_array().unwrap().len(), 32);
+    assert_eq!(server.get("/v1/models").ok()["data"][0]["details"]["task"], "embed");
+}
+
+#[test]
 fn what_cannot_be_embedded_is_refused_by_name() {
     let limits = Limits { texts: 3, characters: 100, ..Limits::default() };
     let server = start(Settings { limits, ..Settings::default() }, true);

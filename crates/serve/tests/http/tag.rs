@@ -30,7 +30,7 @@ fn words_have_the_tags_of_transformers() {
             assert!(of_words(entity["entity_group"].as_str().unwrap()), "{entity}");
         }
     }
-    assert!(answer["tagged"][0]["entities"].as_array().unwrap().len() + texts.len() > 4, "{answer}");
+    assert!(!answer["tagged"][0]["entities"].as_array().unwrap().is_empty(), "{answer}");
     let message = server.post("/v1/tag", &json!({"text": texts})).refused(400, Some("text"));
     assert!(message.contains("text 3") && message.contains("`truncate`"), "{message}");
     let message = server.post("/v1/embeddings", &json!({"input": "a"})).refused(400, Some("model"));
