@@ -112,7 +112,8 @@ impl Work<'_> {
             let _ = std::fs::remove_file(to.join(CONFIG));
             if made {
                 // What was staged is gone. Files that have taken their places already stay, and their folders with them.
-                let folders = COPIED.iter().filter_map(|name| to.join(name).parent().map(Path::to_owned));
+                let folders =
+                    COPIED.iter().rev().filter_map(|name| to.join(name).parent().map(Path::to_owned));
                 folders.for_each(|folder| drop(std::fs::remove_dir(folder)));
             }
         }

@@ -222,6 +222,30 @@ fn what_was_learned_answers_as_a_folder_and_can_be_learned_from() {
 }
 
 #[test]
+fn a_run_goes_on_without_the_model_that_it_began_with() {
+    let scratch = Scratch::new("task-gone");
+    write_files(&scratch);
+    let first = scratch.path("first");
+    train(&mut Run::begin(&first, settings(&scratch, "classify", "steps = 5"), &mut |_| {}).unwrap(), None);
+    let said = format!(
+        "task = \"tag\"\nfrom = {first:?}\nsource = [{:?}]\nvalid_source = [{:?}]\nsteps = 20\nvalidate_every = 10\nthreads = 1\n",
+        scratch.path("train.conll"),
+        scratch.path("valid.conll")
+    );
+    let begin = |name: &str| {
+        let draft = Draft::merge(said.parse().unwrap(), Table::new()).unwrap();
+        Run::begin(&scratch.path(name), draft, &mut |_| {}).unwrap()
+    };
+    train(&mut begin("whole"), None);
+    train(&mut begin("broken"), Some(7));
+    std::fs::remove_dir_all(&first).unwrap();
+    let broken = scratch.path("broken");
+    train(&mut Run::resume(&broken, settings_of(&broken, ""), &mut |_| {}).unwrap(), None);
+    let weights = |name: &str| std::fs::read(scratch.path(name).join("model.safetensors")).unwrap();
+    assert!(weights("whole") == weights("broken"));
+}
+
+#[test]
 fn mistakes_are_told_in_a_sentence_that_names_the_place() {
     let scratch = Scratch::new("task-mistakes");
     write_files(&scratch);
@@ -247,6 +271,10 @@ fn mistakes_are_told_in_a_sentence_that_names_the_place() {
     assert!(message.contains("early_stopping") && message.contains("loss, accuracy, f1"), "{message}");
     let message = refused("classify", "target = [\"x\"]");
     assert!(message.starts_with("target"), "{message}");
+    let message = refused("tag", "validate_beam = 3");
+    assert!(message.starts_with("validate_beam"), "{message}");
+    let message = refused("mlm", "longest = 2");
+    assert!(message.starts_with("longest: must be above 2"), "{message}");
     let missing = format!("{:?}", scratch.path("none"));
     assert!(refused("mlm", &format!("from = {missing}")).contains("d_model"));
 }

@@ -88,7 +88,7 @@ pub(super) struct Flags {
     /// Dropout probability of embeddings and sublayers [default: chosen, or that of the model in --from]
     #[arg(long, value_name = "P", help_heading = "Model")]
     dropout: Option<f64>,
-    /// Dropout probability of attention weights [default: 0, or that of the model in --from]
+    /// Dropout probability of attention weights [default: that of the model in --from, else 0; other tasks 0.1]
     #[arg(long, value_name = "P", help_heading = "Model")]
     attention_dropout: Option<f64>,
     /// Layer normalization after each sublayer (post, as in the paper) or before it (pre) [default: post]

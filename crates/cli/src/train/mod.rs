@@ -7,7 +7,7 @@ mod watch;
 use crate::error::Error;
 use crate::interrupt::on_signal;
 use crate::output;
-use attentive_train::{Outcome, Reason, Run};
+use attentive_train::{Outcome, Reason, Run, settings};
 use clap::Args;
 use flags::Flags;
 use said::Said;
@@ -64,7 +64,7 @@ with its reason and writes it into DIR/train.toml. The rules:
   --schedule-steps  the steps that fit into --epochs and --minutes; for --minutes a few steps are timed, and at most
                     40 epochs or 4,000 steps are used, whichever is more
   --warmup          a quarter of the steps, at most 4,000; without a limit ten epochs, from 200 to 4,000 steps
-  --learning-rate   0.0016 · (256 / d_model)^1.2, at most 0.002
+  --learning-rate   0.0016 · (256 / d_model)^1.2, at most 0.002; 0.0001 with --from
   --dropout         0.3 if each pair is seen 12 times or more, 0.2 if 4 times or more, else 0.1; corpora above
                     5 million tokens and tiny models get at most 0.2, corpora above 20 million 0.1
   --ema             0.999
@@ -82,6 +82,7 @@ tokenizer, its dropout and, if the labels are the same, its head. Their rules:
   --validate-every  one epoch, at most 1,000 steps
   --early-stopping  accuracy for classify, f1 for tag (F1 of spans, as seqeval counts it), loss for mlm
   --preset          tiny; small from 20 million tokens
+  --dropout         0.1, or that of the model in --from; --ema is off; --batch-tokens is 16,384
 Files for classify have lines of label and text, or of text and label, separated by a tab, or {\"text\": …, \"label\": …}; a second \
 text makes a pair. Files for tag have a word and its tag a line (columns between them are ignored) and an empty line after each \
 sentence, or {\"tokens\": […], \"tags\": […]}. Files for mlm have a text a line, or {\"text\": …}.
@@ -124,9 +125,17 @@ pub(crate) fn run(train: &Train) -> Result<(), Error> {
     if train.json {
         output::json(&Report::new(&outcome, folder))?;
     } else {
-        watch.summary(&outcome, folder, said.limits());
+        watch.summary(&outcome, folder, &limits(folder));
     }
     if outcome.reason == Reason::Interrupted { Err(Error::Interrupted) } else { Ok(()) }
+}
+
+/// The limits of the run in a folder as flags, `--minutes` first, with their numbers; none where its settings cannot be read.
+fn limits(folder: &Path) -> Vec<(&'static str, f64)> {
+    let Ok(settings) = settings::load(folder) else { return Vec::new() };
+    let steps = settings.steps.map(|steps| steps as f64);
+    let limits = [("minutes", settings.minutes), ("epochs", settings.epochs), ("steps", steps)];
+    limits.into_iter().filter_map(|(name, limit)| Some((name, limit?))).collect()
 }
 
 /// What the command says at the end.

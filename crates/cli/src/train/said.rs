@@ -30,7 +30,7 @@ impl Said {
         if train.resume && file.is_none() && !flags.contains_key("source") {
             let folder = train.out.display();
             let problem = format!(
-                "there is no run in {folder}: check the name, or begin a run with --source and --target"
+                "there is no run in {folder}: check the name, or begin a run with --source and --target, or with --task and --data"
             );
             return Err(Error::Flag { option: "resume", problem });
         }
@@ -41,16 +41,6 @@ impl Said {
     pub(super) fn draft(&self) -> Result<Draft, attentive_train::Error> {
         let file = self.file.as_ref().map(|(_, table)| table.clone()).unwrap_or_default();
         Draft::merge(file, self.flags.clone())
-    }
-
-    /// The limits of the run as flags, `--minutes` first, with their numbers.
-    pub(super) fn limits(&self) -> Vec<(&'static str, f64)> {
-        let number = |value: &toml::Value| value.as_float().or(value.as_integer().map(|n| n as f64));
-        let limit = |name: &'static str| {
-            let file = self.file.as_ref().and_then(|(_, table)| table.get(name));
-            Some((name, number(self.flags.get(name).or(file)?)?))
-        };
-        ["minutes", "epochs", "steps"].into_iter().filter_map(limit).collect()
     }
 
     /// A mistake under the name by which it was made: a flag, or a key of a file.
@@ -66,13 +56,24 @@ impl Said {
         }
     }
 
+    /// The flag of a setting, by the name that belongs to the task.
+    fn flag(&self, name: &'static str) -> &'static str {
+        let task = self.flags.get("task").or(self.file.as_ref().and_then(|(_, table)| table.get("task")));
+        let translates = task.and_then(toml::Value::as_str).is_none_or(|task| task == "translate");
+        match name {
+            "source" if !translates => "data",
+            "valid_source" if !translates => "valid_data",
+            name => name,
+        }
+    }
+
     fn blame_setting(&self, name: &'static str, problem: String) -> Error {
         match &self.file {
             Some((path, table)) if table.contains_key(name) && !self.flags.contains_key(name) => {
                 let (path, problem) = (path.clone(), format!("`{name}`: {problem}"));
                 attentive_train::Error::SettingsFile { path, problem }.into()
             }
-            _ => Error::Flag { option: name, problem },
+            _ => Error::Flag { option: self.flag(name), problem },
         }
     }
 }

@@ -47,7 +47,7 @@ impl Watch {
     }
 
     /// What came of it, given the limits of the run.
-    pub(super) fn summary(&self, outcome: &Outcome, folder: &Path, limits: Vec<(&str, f64)>) {
+    pub(super) fn summary(&self, outcome: &Outcome, folder: &Path, limits: &[(&str, f64)]) {
         let folder = folder.display();
         let Outcome { step, epoch, reason, .. } = outcome;
         if *reason == Reason::Interrupted {

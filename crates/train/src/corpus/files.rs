@@ -13,7 +13,7 @@ pub enum CorpusFiles {
         /// As many target files.
         targets: Vec<PathBuf>,
     },
-    /// Each line is a text alone, or an object of JSON with a field `text` in files named `.jsonl`.
+    /// Each line is a text alone, or an object of JSON with a field `text` in files named `.jsonl`, `.ndjson` or `.json`.
     Texts(Vec<PathBuf>),
     /// Each line has a source, a tab and a target.
     Tsv(Vec<PathBuf>),

@@ -70,7 +70,11 @@ impl Corpus {
             }
             CorpusFiles::Texts(files) => {
                 let format = |path: &Path| {
-                    if is_called(path, ".jsonl") { LineFormat::JsonText } else { LineFormat::Text }
+                    if [".jsonl", ".ndjson", ".json"].iter().any(|end| is_called(path, end)) {
+                        LineFormat::JsonText
+                    } else {
+                        LineFormat::Text
+                    }
                 };
                 let parts =
                     files.iter().map(|file| Part::lines(std::slice::from_ref(file), &format(file), cache));

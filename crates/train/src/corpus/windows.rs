@@ -72,7 +72,7 @@ impl<'a> Windows<'a> {
 
         let mut left_out = LeftOut::default();
         kept.retain(|example| {
-            let (source, target) = example.sides();
+            let (source, target) = if example.answers() > 0 { example.sides() } else { (0, 0) };
             left_out.keeps(source, target, &limits) && left_out.fits(example.tokens(), tokens)
         });
         kept.sort_by_key(|example| (example.target.len(), example.source.len()));

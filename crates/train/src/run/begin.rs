@@ -24,6 +24,14 @@ impl Run {
     ) -> Result<Run, Error> {
         let draft = draft.into().absolute();
         draft.check()?;
+        let is_there = |from: &Path| {
+            from.canonicalize().ok().is_some_and(|from| folder.canonicalize().ok() == Some(from))
+        };
+        if draft.settings().from.as_deref().is_some_and(is_there) {
+            let problem =
+                "the model to start from is in the folder of the run: choose another folder for the run";
+            return Err(Error::setting("from", problem));
+        }
         let fresh = Fresh::take(folder)?;
         let run = Run::begin_in(folder, draft, fresh.lock(), watch);
         if run.is_err() {
@@ -47,7 +55,7 @@ impl Run {
         }
         let backend = draft.settings().backend()?;
         watch(&Event::Preparing("reading the corpus"));
-        let mut material = tasks::read(draft.settings(), folder)?;
+        let mut material = tasks::read(draft.settings(), folder, false)?;
         let settings = choose::choose(draft, &mut *material, &backend, watch)?;
         // Until here nothing of the run was written: killed before, it begins anew.
         Checkpoints::of(folder).create()?;
@@ -86,7 +94,7 @@ impl Run {
         settings.refuse_changes(&then, folder)?;
         let backend = settings.backend()?;
         watch(&Event::Preparing("reading the corpus"));
-        let mut material = tasks::read(&settings, folder)?;
+        let mut material = tasks::read(&settings, folder, true)?;
         material.hold_out(&settings)?;
         checkpoints::remove_halves(folder)?;
 

@@ -59,6 +59,10 @@ impl Settings {
     /// Refuses files of pairs that do not belong together.
     fn check_pairs(&self) -> Result<(), Error> {
         self.check_formats()?;
+        self.refuse_said(&["mask_share"], "only mlm masks tokens: remove this setting")?;
+        if self.tokenizer_kind == TokenizerKind::WordPiece {
+            return Err(Error::setting("tokenizer_kind", "translate needs a bpe or unigram tokenizer"));
+        }
         let is_missing = |files: CorpusFiles| match files {
             CorpusFiles::Pairs { sources, targets } => sources.is_empty() || targets.is_empty(),
             CorpusFiles::Texts(_) | CorpusFiles::Tsv(_) | CorpusFiles::Jsonl { .. } => false,
@@ -88,6 +92,19 @@ impl Settings {
                 return Err(Error::setting(name, problem));
             }
         }
+        const OF_TRANSLATORS: [&str; 7] = [
+            "decoder_layers",
+            "norm",
+            "ratio",
+            "source_field",
+            "target_field",
+            "validate_lines",
+            "validate_beam",
+        ];
+        self.refuse_said(&OF_TRANSLATORS, "only translate has it: remove this setting")?;
+        if self.task != TaskKind::Mlm {
+            self.refuse_said(&["mask_share"], "only mlm masks tokens: remove this setting")?;
+        }
         if self.bpe_dropout > 0.0 {
             let problem = format!("{} cannot skip merges: set it to 0", self.task.name());
             return Err(Error::setting("bpe_dropout", problem));
@@ -98,6 +115,15 @@ impl Settings {
             return Err(Error::setting("tokenizer_kind", problem));
         }
         Ok(())
+    }
+
+    /// Refuses settings that have another value than the task's default.
+    fn refuse_said(&self, names: &[&'static str], problem: &str) -> Result<(), Error> {
+        let (own, usual) = (super::file::values(self), super::file::values(&Settings::of(self.task)));
+        match names.iter().find(|name| own.get(**name) != usual.get(**name)) {
+            Some(name) => Err(Error::setting(name, problem)),
+            None => Ok(()),
+        }
     }
 
     /// Refuses sizes of a model that cannot be, and those that a model to go on from has already.
@@ -123,6 +149,8 @@ impl Settings {
                 "the model to start from has its own sizes: remove this setting",
             ));
         }
+        let of_model = ["preset", "norm", "vocab_size", "tokenizer_kind", "character_coverage"];
+        self.refuse_said(&of_model, "the model to start from has its own: remove this setting")?;
         if self.tokenizer.is_some() {
             let problem = "the model to start from has its own tokenizer: remove this setting";
             return Err(Error::setting("tokenizer", problem));
@@ -216,12 +244,14 @@ impl Settings {
             ("label_smoothing", self.label_smoothing),
             ("ema", self.ema),
             ("bpe_dropout", self.bpe_dropout),
-            ("mask_share", self.mask_share),
         ];
         for (name, number) in below_one {
             if !(0.0..1.0).contains(&number) {
                 return Err(Error::setting(name, format!("must be from 0 to below 1, not {number}")));
             }
+        }
+        if self.mask_share >= 1.0 {
+            return Err(Error::setting("mask_share", format!("must be below 1, not {}", self.mask_share)));
         }
         if self.ratio.is_nan() || self.ratio < 1.0 {
             return Err(Error::setting("ratio", format!("must be at least 1, not {}", self.ratio)));
@@ -232,9 +262,19 @@ impl Settings {
     /// Refuses to go on with a run that began with other settings, unless they are some that may change.
     pub fn refuse_changes(&self, then: &Settings, folder: &Path) -> Result<(), Error> {
         let (now, then) = (super::file::values(self), super::file::values(then));
-        let changed = now.iter().find(|(name, value)| {
-            !CHANGEABLE.contains(&name.as_str()) && then.get(name.as_str()) != Some(*value)
-        });
+        // Not to say how much attention is dropped out was to say 0.
+        let dropped =
+            |value: Option<&serde_json::Value>| value.and_then(serde_json::Value::as_f64).unwrap_or(0.0);
+        let is_same = |name: &str, now: &serde_json::Value| match then.get(name) {
+            before
+                if name == "attention_dropout" && self.from.is_none() && self.task == TaskKind::Translate =>
+            {
+                dropped(before) == dropped(Some(now))
+            }
+            before => before == Some(now),
+        };
+        let changed =
+            now.iter().find(|(name, value)| !CHANGEABLE.contains(&name.as_str()) && !is_same(name, value));
         let Some((name, value)) = changed else { return Ok(()) };
         let text = |value: Option<&serde_json::Value>| match value {
             None | Some(serde_json::Value::Null) => "not set".to_owned(),
@@ -253,7 +293,13 @@ impl Settings {
 fn named_as_a_setting(error: attentive_model::Error) -> Error {
     match error {
         attentive_model::Error::Config { field, problem } => {
-            Error::setting(if field == "h" { "heads" } else { field }, problem)
+            let name = match field {
+                "h" => "heads",
+                "layers" => "encoder_layers",
+                "max_positions" => "longest",
+                field => field,
+            };
+            Error::setting(name, problem)
         }
         other => other.into(),
     }

@@ -81,7 +81,7 @@ pub struct Settings {
     pub decoder_layers: Option<usize>,
     /// Dropout of embeddings and sublayers, if not the preset's.
     pub dropout: Option<f64>,
-    /// Dropout of attention weights; none if not given, or that of the model to go on from.
+    /// Dropout of attention weights; if not given that of the model to go on from, or none of a translator and 0.1 of a BERT.
     pub attention_dropout: Option<f64>,
     /// Where norms stand.
     pub norm: Norm,
@@ -394,14 +394,13 @@ impl Settings {
     pub fn bert(&self, vocab_size: usize) -> Result<BertConfig, attentive_model::Error> {
         let preset = BertConfig::preset(&self.preset, vocab_size)?;
         let d_model = self.d_model.unwrap_or(preset.d_model);
-        let dropout = |said: Option<f64>| said.map_or(preset.dropout, |dropout| dropout as f32);
         let config = BertConfig {
             d_model,
             h: self.heads.unwrap_or(if self.d_model.is_some() { (d_model / 64).max(1) } else { preset.h }),
             d_ff: self.d_ff.unwrap_or(4 * d_model),
             layers: self.encoder_layers.unwrap_or(preset.layers),
-            dropout: dropout(self.dropout),
-            attention_dropout: dropout(self.attention_dropout),
+            dropout: self.dropout.map_or(preset.dropout, |p| p as f32),
+            attention_dropout: self.attention_dropout.map_or(preset.attention_dropout, |p| p as f32),
             max_positions: self.longest,
             ..preset
         };

@@ -11,7 +11,7 @@ use attentive_model::checkpoint::Staged;
 use attentive_model::families::bert::{self, Batch, Bert, BertConfig};
 use attentive_tensor::{Backend, Parameter, Tape, Tensor, Var};
 use attentive_text::tokenizer::train::{Kind, Trainer};
-use attentive_text::tokenizer::{Side, Tokenizer};
+use attentive_text::tokenizer::{Encoding, Input, Side, Tokenizer};
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl LearningBert {
         LearningBert { model, held: None }
     }
 
-    /// The same with examples that are held out, and with who scores the answers to them.
+    /// The same with examples that are held out, and with the judge of the answers to them.
     pub(super) fn judged_by(self, held: Option<(Held, Box<dyn Judge>)>) -> LearningBert {
         LearningBert { held, ..self }
     }
@@ -126,7 +126,7 @@ fn changed(config: BertConfig, settings: &Settings) -> BertConfig {
 }
 
 fn with_labels(config: BertConfig, head: bert::Task, labels: &[String]) -> BertConfig {
-    if !head.has_labels() || config.labels == labels {
+    if !head.has_labels() {
         return config;
     }
     BertConfig { labels: labels.to_vec(), problem: None, ..config }
@@ -137,13 +137,19 @@ pub(super) fn vocabulary(tokenizer: &Tokenizer) -> usize {
     tokenizer.vocabulary_size(Side::Source)
 }
 
-/// The most tokens of a text: what the settings say, if the model reads so many.
-pub(super) fn limit(settings: &Settings) -> Result<usize, Error> {
-    let most = match &settings.from {
-        Some(from) => BertConfig::load(from)?.max_positions,
-        None => settings.longest,
-    };
-    Ok(settings.longest.min(most))
+/// The most tokens of a text: what the settings say, if the model that learning begins with reads so many.
+pub(super) fn limit(settings: &Settings, origin: Option<&BertConfig>) -> usize {
+    settings.longest.min(origin.map_or(usize::MAX, |config| config.max_positions))
+}
+
+/// Refuses a text with types of tokens that a model does not tell apart.
+pub(super) fn check_types(encoding: &Encoding, origin: Option<&BertConfig>) -> Result<(), Error> {
+    let types = origin.map_or(2, |config| config.token_types);
+    if encoding.types.iter().all(|&kind| (kind as usize) < types) {
+        return Ok(());
+    }
+    let problem = format!("the model tells {types} type of tokens apart, and pairs of texts have two");
+    Err(Error::setting("from", problem))
 }
 
 /// The tokenizer that the settings name, or a WordPiece tokenizer that is trained on texts.
@@ -160,17 +166,25 @@ pub(super) fn make_tokenizer(
             trainer.joint()?
         }
     };
-    if tokenizer.encode_input(attentive_text::tokenizer::Input::Text(""), None).is_err() {
+    let template = tokenizer.encode_input(Input::Text(""), None);
+    let around = template.as_ref().map_or(0, Encoding::len);
+    if around == 0 {
         let problem = format!(
             "{} has no template for the texts of this task: use one of a BERT",
             tokenizer.description()
         );
-        return Err(Error::setting("tokenizer", problem));
+        let name = if settings.from.is_some() { "from" } else { "tokenizer" };
+        return Err(Error::setting(name, problem));
+    }
+    if settings.longest <= around {
+        let problem =
+            format!("must be above {around}, the tokens around each text, not {}", settings.longest);
+        return Err(Error::setting("longest", problem));
     }
     Ok(tokenizer)
 }
 
-/// Who writes `[SEP]` in a text does not mean the token.
+/// The tokenizer of a folder. A `[SEP]` that is written in a text is text.
 pub(super) fn load_tokenizer(folder: &Path) -> Result<Tokenizer, Error> {
     let tokenizer = Tokenizer::load(folder)?;
     Ok(match tokenizer.mask() {

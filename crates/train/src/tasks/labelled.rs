@@ -43,7 +43,7 @@ pub(super) trait Kind {
         limit: usize,
     ) -> Result<(Encoding, Vec<i32>), attentive_text::tokenizer::Error>;
 
-    /// Who scores the answers of a model.
+    /// The judge that scores the answers of a model.
     fn judge(encoder: Encoder, held: Vec<Self::Example>) -> Box<dyn Judge>;
 }
 
@@ -51,36 +51,45 @@ pub(super) trait Kind {
 pub(super) struct Material<K: Kind> {
     train: Labelled<K::Example>,
     held: Option<Vec<K::Example>>,
-    /// The width of the model that learning begins with.
-    d_model: Option<usize>,
+    /// The model that learning begins with.
+    origin: Option<BertConfig>,
     tokenizer: Option<Tokenizer>,
 }
 
 impl<K: Kind> Material<K> {
-    /// Reads the files of the settings. A model that has labels already keeps their order.
-    pub(super) fn read(settings: &Settings, cache: &Path) -> Result<Material<K>, Error> {
-        let from = settings.from.as_ref().map(|from| known::<K>(from)).transpose()?;
-        let (d_model, labels) = from.map_or((None, None), |(d_model, labels)| (Some(d_model), labels));
+    /// Reads the files of the settings. A model that has labels already keeps them, if those of the files are among them.
+    pub(super) fn read(
+        settings: &Settings,
+        origin: Option<&Path>,
+        cache: &Path,
+    ) -> Result<Material<K>, Error> {
         let read = |files: &[PathBuf], labels: Option<&Labels>| {
             K::read(files, Reading { labels, columns: None }, cache)
         };
-        let train = match labels {
-            // Where the model's labels are others, it learns new ones.
-            Some(labels) => read(&settings.source, Some(&labels)).or_else(|error| match error {
-                corpus::Error::Line { .. } => read(&settings.source, None),
-                error => Err(error),
-            })?,
-            None => read(&settings.source, None)?,
-        };
+        let mut train = read(&settings.source, None)?;
         if train.labels.len() < 2 {
             let problem = format!("all {} have the same label: there is nothing to learn", K::NAME);
             return Err(Error::setting("source", problem));
+        }
+        let config = origin.map(BertConfig::load).transpose()?;
+        if let (Some(origin), Some(config)) = (origin, &config)
+            && family::Task::of(origin)? == K::HEAD
+        {
+            let known = Labels::in_order(config.labels.clone());
+            if train.labels.names().iter().all(|name| known.number(name).is_some()) {
+                train.labels = known;
+            }
         }
         let held = match &settings.valid_source[..] {
             [] => None,
             files => Some(read(files, Some(&train.labels))?.examples),
         };
-        Ok(Material { train, held, d_model, tokenizer: None })
+        Ok(Material { train, held, origin: config, tokenizer: None })
+    }
+
+    /// The most tokens of a text.
+    fn limit(&self, settings: &Settings) -> usize {
+        bert::limit(settings, self.origin.as_ref())
     }
 
     fn tokens(&self) -> &Tokenizer {
@@ -93,6 +102,7 @@ impl<K: Kind> Material<K> {
         let mut encoded = Vec::with_capacity(examples.len());
         for example in examples {
             let (encoding, labels) = K::encode(example, self.tokens(), &self.train.labels, limit)?;
+            bert::check_types(&encoding, self.origin.as_ref())?;
             cut += usize::from(encoding.cut != [0, 0]);
             let signed = |ids: Vec<u32>| ids.into_iter().map(|id| id as i32).collect();
             let (source, types) = (signed(encoding.ids), signed(encoding.types));
@@ -100,13 +110,6 @@ impl<K: Kind> Material<K> {
         }
         Ok((encoded, cut))
     }
-}
-
-/// The width of the model in a folder, and its labels if it has the head of the task.
-fn known<K: Kind>(folder: &Path) -> Result<(usize, Option<Labels>), Error> {
-    let config = BertConfig::load(folder)?;
-    let has_head = family::Task::of(folder)? == K::HEAD;
-    Ok((config.d_model, has_head.then(|| Labels::in_order(config.labels))))
 }
 
 impl<K: Kind> super::Material for Material<K> {
@@ -121,7 +124,7 @@ impl<K: Kind> super::Material for Material<K> {
             bytes: self.train.bytes,
             characters: characters.len(),
             validation: self.held.as_ref().map_or(0, Vec::len),
-            d_model: self.d_model,
+            d_model: self.origin.as_ref().map(|config| config.d_model),
         })
     }
 
@@ -162,7 +165,7 @@ impl<K: Kind> super::Material for Material<K> {
     }
 
     fn examples(&self, settings: &Settings) -> Result<(Arc<dyn Examples>, Vec<String>), Error> {
-        let limit = bert::limit(settings)?;
+        let limit = self.limit(settings);
         let (examples, cut) = self.encode(&self.train.examples, limit)?;
         let (bytes, checksum) = (self.train.bytes, Some(self.train.checksum));
         let size = CorpusSize { pairs: examples.len() as u64, bytes, checksum };
@@ -181,8 +184,13 @@ impl<K: Kind> super::Material for Material<K> {
         let model = bert::model(backend, settings, (K::HEAD, labels), self.tokens(), start)?;
         let held = match (&self.held, start) {
             (Some(held), Start::First(folder) | Start::Again(folder)) => {
-                let limit = bert::limit(settings)?;
-                let (examples, _) = self.encode(held, limit)?;
+                let limit = self.limit(settings);
+                let (mut examples, _) = self.encode(held, limit)?;
+                examples.retain(|example| example.answers() > 0);
+                if examples.is_empty() {
+                    let problem = format!("none of the {} to validate on has a token with a label", K::NAME);
+                    return Err(Error::setting("valid_source", problem));
+                }
                 // The judge reads texts as the command of the task does, with a tokenizer of its own.
                 let encoder = Encoder::new(backend, model.clone(), Tokenizer::load(folder)?, folder)?;
                 let judge = K::judge(encoder.with_limit(limit), held.clone());
@@ -216,7 +224,7 @@ impl Examples for InMemory {
         _: &dyn Fn(u32) -> Random,
         show: &mut dyn FnMut(usize, Example) -> bool,
     ) -> Result<(), corpus::Error> {
-        // Whoever has seen enough says so.
+        // It ends as soon as `show` has seen enough.
         let _ = numbers
             .iter()
             .zip(0..)

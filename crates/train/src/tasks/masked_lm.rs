@@ -28,22 +28,22 @@ const CHANGED: f32 = 0.9;
 pub(super) struct Lines {
     corpus: Arc<Corpus>,
     held: Option<Corpus>,
-    d_model: Option<usize>,
+    /// The model that learning begins with.
+    origin: Option<BertConfig>,
     tokenizer: Option<Arc<Tokenizer>>,
 }
 
 impl Lines {
-    pub(super) fn read(settings: &Settings, cache: &Path) -> Result<Lines, Error> {
+    pub(super) fn read(settings: &Settings, origin: Option<&Path>, cache: &Path) -> Result<Lines, Error> {
         let open = |files: &[std::path::PathBuf]| Corpus::open(&CorpusFiles::Texts(files.to_vec()), cache);
         let held = match &settings.valid_source[..] {
             [] => None,
             files => Some(open(files)?),
         };
-        let config = settings.from.as_ref().map(|from| BertConfig::load(from)).transpose()?;
         Ok(Lines {
             corpus: Arc::new(open(&settings.source)?),
             held,
-            d_model: config.map(|config| config.d_model),
+            origin: origin.map(BertConfig::load).transpose()?,
             tokenizer: None,
         })
     }
@@ -63,7 +63,7 @@ impl Lines {
             tokens: bert::vocabulary(self.tokens()),
         };
         let (corpus, tokenizer) = (Arc::clone(corpus), Arc::clone(self.tokens()));
-        Ok(MaskedLines { corpus, tokenizer, limit: bert::limit(settings)?, masking })
+        Ok(MaskedLines { corpus, tokenizer, limit: bert::limit(settings, self.origin.as_ref()), masking })
     }
 }
 
@@ -71,14 +71,14 @@ impl super::Material for Lines {
     fn facts(&self, draft: &Draft) -> Result<Facts, Error> {
         let mut characters = HashSet::new();
         if draft.chooses_vocabulary() {
-            each_line(&self.corpus, |line| characters.extend(line.chars()))?;
+            each_chunk(&self.corpus, |text| characters.extend(text.chars()))?;
         }
         Ok(Facts {
             examples: self.corpus.len(),
             bytes: self.corpus.size().bytes,
             characters: characters.len(),
             validation: self.held.as_ref().map_or(0, Corpus::len),
-            d_model: self.d_model,
+            d_model: self.origin.as_ref().map(|config| config.d_model),
         })
     }
 
@@ -93,7 +93,7 @@ impl super::Material for Lines {
 
     fn make_tokens(&mut self, settings: &Settings) -> Result<(), Error> {
         let tokenizer = bert::make_tokenizer(settings, |trainer| {
-            each_line(&self.corpus, |line| trainer.line(line, Side::Source))
+            each_chunk(&self.corpus, |text| trainer.text(text, Side::Source))
         })?;
         self.tokenizer = Some(Arc::new(tokenizer));
         Ok(())
@@ -135,7 +135,7 @@ impl super::Material for Lines {
                 })?;
                 examples.retain(|example| !example.source.is_empty());
                 if examples.is_empty() {
-                    return Err(Error::setting("valid_source", "no line has text"));
+                    return Err(Error::setting("valid_source", "no line to validate on has text"));
                 }
                 let judge: Box<dyn Judge> = Box::new(LossAlone);
                 Some((Held::new(examples, settings.batch_tokens), judge))
@@ -146,18 +146,22 @@ impl super::Material for Lines {
     }
 }
 
-fn each_line(corpus: &Corpus, mut show: impl FnMut(&str)) -> Result<(), Error> {
+/// Shows all lines, many at a time.
+fn each_chunk(corpus: &Corpus, mut show: impl FnMut(&str)) -> Result<(), Error> {
     let numbers: Vec<u32> = (0..corpus.len() as u32).collect();
     for numbers in numbers.chunks(CHUNK) {
+        let mut text = String::new();
         corpus.read(numbers, |_, line, _| {
-            show(line);
+            text.push_str(line);
+            text.push('\n');
             true
         })?;
+        show(&text);
     }
     Ok(())
 }
 
-/// The loss says it all.
+/// The loss is the only score.
 #[derive(Debug)]
 struct LossAlone;
 

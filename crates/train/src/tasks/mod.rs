@@ -121,13 +121,18 @@ pub(crate) enum Start<'a> {
     Again(&'a Path),
 }
 
-/// Reads what the task of the settings learns from. Compressed files are unpacked into the run's folder.
-pub(crate) fn read(settings: &Settings, folder: &Path) -> Result<Box<dyn Material>, Error> {
+/// Reads what the task of the settings learns from, for a run that begins in a folder or goes on. Compressed files are unpacked into
+/// the folder.
+pub(crate) fn read(settings: &Settings, folder: &Path, goes_on: bool) -> Result<Box<dyn Material>, Error> {
     let cache = folder.join("corpus");
+    // A run that goes on has all that it needs of the model that it began with.
+    let origin = if goes_on { Some(folder) } else { settings.from.as_deref() };
     Ok(match settings.task {
         TaskKind::Translate => Box::new(translate::Pairs::read(settings, &cache)?),
-        TaskKind::Classify => Box::new(labelled::Material::<classify::Texts>::read(settings, &cache)?),
-        TaskKind::Tag => Box::new(labelled::Material::<tag::Sentences>::read(settings, &cache)?),
-        TaskKind::Mlm => Box::new(masked_lm::Lines::read(settings, &cache)?),
+        TaskKind::Classify => {
+            Box::new(labelled::Material::<classify::Texts>::read(settings, origin, &cache)?)
+        }
+        TaskKind::Tag => Box::new(labelled::Material::<tag::Sentences>::read(settings, origin, &cache)?),
+        TaskKind::Mlm => Box::new(masked_lm::Lines::read(settings, origin, &cache)?),
     })
 }

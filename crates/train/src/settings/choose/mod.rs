@@ -221,7 +221,7 @@ impl Draft {
         if let Some(pace) = pace {
             let planned = self.settings.planned(pace);
             self.choose_schedule(planned, &mut choices);
-            self.choose_rate(planned, pace, &mut choices)?;
+            self.choose_rate(planned, facts, pace, &mut choices)?;
             self.choose_dropout(planned, facts, pace, &mut choices);
             self.choose_validations(planned, pace, &mut choices);
         }
@@ -249,7 +249,13 @@ impl Draft {
         }
     }
 
-    fn choose_rate(&mut self, planned: Option<u64>, pace: &Pace, choices: &mut Choices) -> Result<(), Error> {
+    fn choose_rate(
+        &mut self,
+        planned: Option<u64>,
+        facts: &Facts,
+        pace: &Pace,
+        choices: &mut Choices,
+    ) -> Result<(), Error> {
         if self.is_open("warmup") {
             let (warmup, reason) = match planned {
                 Some(steps) => {
@@ -264,7 +270,10 @@ impl Draft {
             choices.add("warmup", warmup, reason);
         }
         if self.is_open("learning_rate") {
-            let d_model = self.settings.model(self.settings.vocab_size)?.d_model;
+            let d_model = match facts.d_model {
+                Some(d_model) => d_model,
+                None => self.settings.model(self.settings.vocab_size)?.d_model,
+            };
             let is_trained = self.settings.from.is_some();
             let peak = if is_trained { FURTHER } else { peak(d_model) };
             let rate = match self.settings.schedule {

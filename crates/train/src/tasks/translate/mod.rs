@@ -7,10 +7,10 @@ mod vocabulary;
 pub use vocabulary::Vocabulary;
 
 use super::{Judgement, Material, Start, Task};
-use crate::Error;
 use crate::corpus::{Corpus, EncodedPairs, ExampleBatch, Examples};
 use crate::learner::seed_of_weights;
 use crate::settings::{Draft, Facts, Settings};
+use crate::{Error, publish};
 use attentive_generate::{MaxLength, Options, source_language};
 use attentive_model::Builder;
 use attentive_model::checkpoint::{Checkpoint, Staged};
@@ -88,6 +88,8 @@ pub(super) struct Pairs {
     corpus: Arc<Corpus>,
     validation: Option<Corpus>,
     vocabulary: Option<Vocabulary>,
+    /// The width of the model to go on from, if there is one.
+    d_model: Option<usize>,
 }
 
 impl Pairs {
@@ -95,7 +97,10 @@ impl Pairs {
     pub(super) fn read(settings: &Settings, cache: &Path) -> Result<Pairs, Error> {
         let corpus = Arc::new(Corpus::open(&settings.corpus(), cache)?);
         let validation = settings.validation().map(|files| Corpus::open(&files, cache)).transpose()?;
-        Ok(Pairs { corpus, validation, vocabulary: None })
+        let from = settings.from.as_deref().map(TransformerConfig::load).transpose();
+        // Where the folder is gone, the run that goes on does not need it.
+        let d_model = from.unwrap_or_default().map(|config| config.d_model);
+        Ok(Pairs { corpus, validation, vocabulary: None, d_model })
     }
 
     fn tokens(&self) -> &Vocabulary {
@@ -110,7 +115,7 @@ impl Material for Pairs {
             bytes: self.corpus.size().bytes,
             characters: if draft.chooses_vocabulary() { vocabulary::characters(&self.corpus)? } else { 0 },
             validation: self.validation.as_ref().map_or(0, Corpus::len),
-            d_model: None,
+            d_model: self.d_model,
         })
     }
 
@@ -159,10 +164,20 @@ impl Material for Pairs {
     ) -> Result<Box<dyn Task>, Error> {
         let mut task = match &settings.from {
             Some(from) => {
+                // What is added to logits is no weight of a state: a run that goes on has it in its folder.
+                let from = match start {
+                    Start::Again(folder) if publish::is_model(folder)? => folder,
+                    _ => from,
+                };
                 let [dropout, attention] =
                     [settings.dropout, settings.attention_dropout].map(|dropout| dropout.map(|p| p as f32));
                 let model = Transformer::load_to_learn(backend, from, dropout, attention)?;
                 self.tokens().check_fits(model.config(), from)?;
+                let most = model.config().max_positions;
+                if settings.longest > most {
+                    let problem = format!("the model reads at most {most} tokens: set {most} or less");
+                    return Err(Error::setting("longest", problem));
+                }
                 Translate { model, validation: None }
             }
             None => {
