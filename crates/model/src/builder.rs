@@ -43,6 +43,8 @@ pub struct Builder<'a> {
     role: Role,
     /// The standard deviation of all random matrices, where it is not that of each layer.
     deviation: Option<f32>,
+    /// Parts whose matrices have another one.
+    parts: Option<(&'static [&'static str], f32)>,
     made: Rc<RefCell<Vec<Parameter>>>,
 }
 
@@ -83,6 +85,7 @@ impl<'a> Builder<'a> {
             form: None,
             role: Role::Product,
             deviation: None,
+            parts: None,
             made: Rc::default(),
         }
     }
@@ -111,6 +114,19 @@ impl<'a> Builder<'a> {
     /// The same builder whose random matrices are all drawn from N(0, deviation), as BERT has it.
     pub fn with_deviation(&self, deviation: f32) -> Builder<'a> {
         Builder { deviation: Some(deviation), ..self.clone() }
+    }
+
+    /// The same builder that draws the random matrices of the parts with these names from N(0, deviation), as GPT-2 has it for
+    /// projections whose results are added to the residual.
+    pub fn with_deviation_of(&self, parts: &'static [&'static str], deviation: f32) -> Builder<'a> {
+        Builder { parts: Some((parts, deviation)), ..self.clone() }
+    }
+
+    /// The standard deviation of the random matrix of this whole name, where it is not that of its layer.
+    fn deviation_of(&self, name: &str) -> Option<f32> {
+        let part = name.rsplit('.').nth(1).unwrap_or_default();
+        let own = self.parts.filter(|(parts, _)| parts.contains(&part)).map(|(_, deviation)| deviation);
+        own.or(self.deviation)
     }
 
     /// Whether the parameter called `name` here can be had: random ones always, those of a checkpoint if it has them.
@@ -146,7 +162,7 @@ impl<'a> Builder<'a> {
             }
             Source::Random(random) => {
                 let random = random.split(number);
-                match self.deviation.map_or(init, |deviation| init.with_deviation(deviation)) {
+                match self.deviation_of(&name).map_or(init, |deviation| init.with_deviation(deviation)) {
                     Init::Xavier => {
                         let bound = (6.0 / (shape.rows() + shape.cols()) as f32).sqrt();
                         self.backend.uniform(shape, bound, random)
@@ -225,4 +241,22 @@ impl<'a> Builder<'a> {
 
 fn without_memory(shape: Shape) -> Tensor {
     Tensor::new(Buffer::new(()), shape, DType::F32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn named_parts_are_drawn_with_a_deviation_of_their_own() {
+        let backend = attentive_tensor::check::backend();
+        let builder = Builder::random(&backend, 1).with_deviation(0.02).with_deviation_of(&["out_proj"], 0.5);
+        let deviation = |name: &str| {
+            let parameter = builder.at(name).parameter("weight", [100, 100], Init::Xavier).unwrap();
+            let numbers = backend.download_f32(&parameter.value());
+            (numbers.iter().map(|x| x * x).sum::<f32>() / numbers.len() as f32).sqrt()
+        };
+        let (own, other) = (deviation("layers.0.out_proj"), deviation("layers.0.out_proj.fc1"));
+        assert!((own - 0.5).abs() < 0.02 && (other - 0.02).abs() < 0.001, "{own} {other}");
+    }
 }

@@ -25,7 +25,7 @@ pub struct Names {
     pub prefix: &'static str,
     /// Endings that older versions wrote, and what they are now.
     pub old_endings: &'static [(&'static str, &'static str)],
-    /// Tensors that follow from the configuration: they are not read.
+    /// Tensors that follow from the configuration, with `{}` as in rules: they are not read.
     pub buffers: &'static [&'static str],
     /// What the names of heads begin with: a model for another task does not need them.
     pub heads: &'static [&'static str],
@@ -125,7 +125,8 @@ impl Names {
     }
 
     fn is_ignored(&self, full: &str) -> bool {
-        self.buffers.contains(&full) || self.heads.iter().any(|head| full.starts_with(head))
+        let is_buffer = |buffer: &&str| rename(buffer, buffer, full).is_some();
+        self.buffers.iter().any(is_buffer) || self.heads.iter().any(|head| full.starts_with(head))
     }
 
     /// Gives the tensors of a checkpoint our names.

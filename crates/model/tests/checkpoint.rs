@@ -291,7 +291,7 @@ fn a_broken_config_is_told_with_its_file_and_field() {
         (
             "model_type",
             json!("bart"),
-            "the model type `bart` is not supported, only `marian`, `attentive-transformer` and `bert`",
+            "the model type `bart` is not supported, only `marian`, `attentive-transformer`, `bert` and `gpt2`",
         ),
         (
             "positions",

@@ -24,7 +24,7 @@ static NAMES: Names = Names {
     ],
     prefix: "transformer.",
     old_endings: &[("ln.g", "ln.weight")],
-    buffers: &["transformer.mask"],
+    buffers: &["transformer.mask", "transformer.h.{}.attn.bias"],
     heads: &["score."],
     tied: &[("lm_head.weight", "transformer.wte.weight")],
 };
@@ -159,6 +159,8 @@ fn what_is_left_over_is_listed() {
     let mut tensors = stored();
     tensors.extend([
         ("mask", vec![3]),
+        ("h.11.attn.bias", vec![3]),
+        ("transformer.h.0.attn.bias", vec![3]),
         ("score.weight", vec![3]),
         ("transformer.h.1.attn.c_proj.bias", vec![D]),
         ("other", vec![1]),
@@ -167,7 +169,7 @@ fn what_is_left_over_is_listed() {
     let builder = Builder::checkpoint(&backend, &read.checkpoint);
     build(&builder);
     let unused = NAMES.unused(&read, &builder.parameters());
-    assert_eq!(unused.ignored, ["mask", "score.weight"]);
+    assert_eq!(unused.ignored, ["h.11.attn.bias", "mask", "score.weight", "transformer.h.0.attn.bias"]);
     assert_eq!(unused.unknown, ["other", "transformer.h.1.attn.c_proj.bias"]);
 }
 

@@ -3,6 +3,7 @@
 //! This is the registry: `config.json` of a folder says which family reads it.
 
 pub mod bert;
+pub mod gpt2;
 pub mod transformer;
 
 use crate::error::Error;
@@ -21,6 +22,7 @@ pub(crate) const MARIAN: &str = "marian";
 /// A Transformer that Marian's code cannot compute.
 pub(crate) const ATTENTIVE: &str = "attentive-transformer";
 pub(crate) const BERT: &str = "bert";
+pub(crate) const GPT2: &str = "gpt2";
 
 /// The families of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,11 +31,16 @@ pub enum Family {
     Transformer,
     /// An encoder with heads: [`bert::Bert`].
     Bert,
+    /// A decoder alone: [`gpt2::Gpt2`].
+    Gpt2,
 }
 
 /// Each family, with the `model_type`s and the beginning of the `architectures` that it reads.
-const FAMILIES: [(Family, &[&str], &str); 2] =
-    [(Family::Transformer, &[MARIAN, ATTENTIVE], "Marian"), (Family::Bert, &[BERT], "Bert")];
+const FAMILIES: [(Family, &[&str], &str); 3] = [
+    (Family::Transformer, &[MARIAN, ATTENTIVE], "Marian"),
+    (Family::Bert, &[BERT], "Bert"),
+    (Family::Gpt2, &[GPT2], "GPT2"),
+];
 
 impl Family {
     /// The family that reads a folder, as its `config.json` says. A type that no family reads is refused together with those that
@@ -52,9 +59,10 @@ impl Family {
     }
 
     fn of_architecture(architecture: &str) -> Option<Family> {
-        // Bert of BertForMaskedLM, Marian of MarianMTModel.
+        // Bert of BertForMaskedLM, Marian of MarianMTModel, GPT2 of GPT2LMHeadModel.
         let stem = architecture.split("For").next().unwrap_or_default();
-        let stem = ["Model", "MT"].iter().fold(stem, |stem, end| stem.strip_suffix(end).unwrap_or(stem));
+        const ENDS: [&str; 4] = ["Model", "MT", "LMHead", "DoubleHeads"];
+        let stem = ENDS.iter().fold(stem, |stem, end| stem.strip_suffix(end).unwrap_or(stem));
         FAMILIES.iter().find(|(_, _, name)| *name == stem).map(|(family, ..)| *family)
     }
 }
@@ -152,6 +160,9 @@ mod tests {
             ("MarianModel", Some(Family::Transformer)),
             ("BertModel", Some(Family::Bert)),
             ("BertForMaskedLM", Some(Family::Bert)),
+            ("GPT2Model", Some(Family::Gpt2)),
+            ("GPT2LMHeadModel", Some(Family::Gpt2)),
+            ("GPT2ForSequenceClassification", Some(Family::Gpt2)),
             ("RobertaForMaskedLM", None),
             ("Model", None),
             ("", None),
