@@ -246,6 +246,44 @@ fn a_run_goes_on_without_the_model_that_it_began_with() {
 }
 
 #[test]
+fn a_language_model_learns_and_goes_on_to_the_same_bits() {
+    let scratch = Scratch::new("task-lm");
+    let text = scratch.write("text.txt", "the cat sat on the mat. the dog sat on the log.\n".repeat(60));
+    for origin in ["from", "tokenizer"] {
+        let sizes = if origin == "from" {
+            ""
+        } else {
+            "preset = \"tiny\"\nd_model = 32\nheads = 2\ndecoder_layers = 1\n"
+        };
+        let said = format!(
+            "task = \"lm\"\n{origin} = {:?}\nsource = [{text:?}]\nhold_out = 5\nlongest = 16\nbatch_tokens = 128\n{sizes}\
+             learning_rate = 0.01\nsteps = 40\nvalidate_every = 10\n",
+            golden("gpt2/saved")
+        );
+        let begin = |name: &str| {
+            let draft = Draft::merge(said.parse().unwrap(), Table::new()).unwrap();
+            Run::begin(&scratch.path(&format!("{origin}-{name}")), draft, &mut |_| {}).unwrap()
+        };
+        let (_, events) = train(&mut begin("whole"), None);
+        let losses: Vec<f64> = events
+            .iter()
+            .filter_map(|event| match event {
+                Event::Validation(metric, _) => Some(metric.loss),
+                _ => None,
+            })
+            .collect();
+        assert!(losses[3] < 0.5 * losses[0], "{origin}: {losses:?}");
+        train(&mut begin("broken"), Some(13));
+        let broken = scratch.path(&format!("{origin}-broken"));
+        train(&mut Run::resume(&broken, settings_of(&broken, "threads = 1"), &mut |_| {}).unwrap(), None);
+        let weights = |name: &str| {
+            std::fs::read(scratch.path(&format!("{origin}-{name}")).join("model.safetensors")).unwrap()
+        };
+        assert!(weights("whole") == weights("broken"), "{origin}");
+    }
+}
+
+#[test]
 fn mistakes_are_told_in_a_sentence_that_names_the_place() {
     let scratch = Scratch::new("task-mistakes");
     write_files(&scratch);

@@ -10,7 +10,7 @@ use toml::Table;
 #[derive(Args, Serialize)]
 pub(super) struct Flags {
     /// What to learn [default: translate]
-    #[arg(long, value_name = "TASK", value_parser = ["translate", "mlm", "classify", "tag"], help_heading = "Task")]
+    #[arg(long, value_name = "TASK", value_parser = ["translate", "lm", "mlm", "classify", "tag"], help_heading = "Task")]
     task: Option<String>,
     /// Model folder to start from [default: random weights]
     #[arg(long, value_name = "DIR", help_heading = "Task")]

@@ -51,6 +51,7 @@ Examples:
   attentive train --config en-de/train.toml --seed 2 --out second
   attentive train --task classify --from bert-base-uncased --data train.tsv --valid-data dev.tsv --out reviews
   attentive train --task tag --from bert-base-cased --data train.conll --valid-data dev.conll --out names
+  attentive train --task lm --from gpt2 --data novel.txt --out novelist
   attentive train --task mlm --data texts.txt --out own-bert --epochs 10
 
 Defaults that say \"chosen\" depend on the size of the corpus and on the limits. The run prints each choice \
@@ -83,9 +84,11 @@ tokenizer, its dropout and, if the labels are the same, its head. Their rules:
   --early-stopping  accuracy for classify, f1 for tag (F1 of spans, as seqeval counts it), loss for mlm
   --preset          tiny; small from 20 million tokens
   --dropout         0.1, or that of the model in --from; --ema is off; --batch-tokens is 16,384
+The task lm trains a GPT-2 on texts, which it cuts into windows of --longest tokens. It follows the same rules, with windows up to \
+1,024 tokens and batches of 8,192; a new model needs --tokenizer, such as a folder of GPT-2.
 Files for classify have lines of label and text, or of text and label, separated by a tab, or {\"text\": …, \"label\": …}; a second \
 text makes a pair. Files for tag have a word and its tag a line (columns between them are ignored) and an empty line after each \
-sentence, or {\"tokens\": […], \"tags\": […]}. Files for mlm have a text a line, or {\"text\": …}.
+sentence, or {\"tokens\": […], \"tags\": […]}. Files for mlm have a text a line and files for lm any text, or {\"text\": …}.
 
 A run stops at --steps, --epochs or --minutes, at the end of its schedule, or after --patience validations \
 without improvement. --resume with a higher limit extends the schedule. A resumed run gives the same model, to the bit, \

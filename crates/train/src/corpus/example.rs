@@ -87,3 +87,34 @@ pub trait Examples: Debug + Send + Sync {
         show: &mut dyn FnMut(usize, Example) -> bool,
     ) -> Result<(), Error>;
 }
+
+/// Examples in memory.
+#[derive(Debug)]
+pub(crate) struct InMemory {
+    pub examples: Vec<Example>,
+    pub size: CorpusSize,
+}
+
+impl Examples for InMemory {
+    fn len(&self) -> usize {
+        self.examples.len()
+    }
+
+    fn size(&self) -> CorpusSize {
+        self.size
+    }
+
+    fn encode(
+        &self,
+        numbers: &[u32],
+        _: &dyn Fn(u32) -> Random,
+        show: &mut dyn FnMut(usize, Example) -> bool,
+    ) -> Result<(), Error> {
+        for (&number, place) in numbers.iter().zip(0..) {
+            if !show(place, self.examples[number as usize].clone()) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}

@@ -64,6 +64,11 @@ pub(crate) fn is_called(path: &Path, ending: &str) -> bool {
     name.ends_with(ending)
 }
 
+/// Whether the name of a file, unpacked, says that its lines are objects of JSON.
+pub(crate) fn is_json(path: &Path) -> bool {
+    [".jsonl", ".ndjson", ".json"].iter().any(|ending| is_called(path, ending))
+}
+
 /// Checks that all files are there and no folders.
 pub(super) fn check_paths<'a>(paths: impl Iterator<Item = &'a Path>) -> Result<(), Error> {
     for path in paths {

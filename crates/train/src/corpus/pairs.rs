@@ -1,7 +1,7 @@
 //! The corpus: all pairs by their numbers.
 
 use super::fields::LineFormat;
-use super::files::is_called;
+use super::files::is_json;
 use super::held_out::Selection;
 use super::text_file::TextFile;
 use super::unpack::Cache;
@@ -70,11 +70,7 @@ impl Corpus {
             }
             CorpusFiles::Texts(files) => {
                 let format = |path: &Path| {
-                    if [".jsonl", ".ndjson", ".json"].iter().any(|end| is_called(path, end)) {
-                        LineFormat::JsonText
-                    } else {
-                        LineFormat::Text
-                    }
+                    if is_json(path) { LineFormat::JsonText } else { LineFormat::Text }
                 };
                 let parts =
                     files.iter().map(|file| Part::lines(std::slice::from_ref(file), &format(file), cache));

@@ -62,7 +62,11 @@ fn html(name: &str, begin: &Begin, settings: &Settings, metrics: &[Metric], samp
 fn lead(begin: &Begin) -> String {
     format!(
         "A {} with {} parameters and a vocabulary of {} tokens, trained on {} {}, {}.",
-        if begin.task == TaskKind::Translate { "Transformer" } else { "BERT" },
+        match begin.task {
+            TaskKind::Translate => "Transformer",
+            TaskKind::Lm => "GPT-2",
+            TaskKind::Mlm | TaskKind::Classify | TaskKind::Tag => "BERT",
+        },
         grouped(begin.parameters),
         grouped(begin.vocabulary),
         grouped(begin.examples),

@@ -92,16 +92,11 @@ impl Settings {
                 return Err(Error::setting(name, problem));
             }
         }
-        const OF_TRANSLATORS: [&str; 7] = [
-            "decoder_layers",
-            "norm",
-            "ratio",
-            "source_field",
-            "target_field",
-            "validate_lines",
-            "validate_beam",
-        ];
+        const OF_TRANSLATORS: [&str; 6] =
+            ["norm", "ratio", "source_field", "target_field", "validate_lines", "validate_beam"];
         self.refuse_said(&OF_TRANSLATORS, "only translate has it: remove this setting")?;
+        let of_other_stack = if self.task == TaskKind::Lm { "encoder_layers" } else { "decoder_layers" };
+        self.refuse_said(&[of_other_stack], "the model has no such layers: remove this setting")?;
         if self.task != TaskKind::Mlm {
             self.refuse_said(&["mask_share"], "only mlm masks tokens: remove this setting")?;
         }
@@ -109,8 +104,8 @@ impl Settings {
             let problem = format!("{} cannot skip merges: set it to 0", self.task.name());
             return Err(Error::setting("bpe_dropout", problem));
         }
-        if self.tokenizer.is_none() && self.from.is_none() && self.tokenizer_kind != TokenizerKind::WordPiece
-        {
+        let trains = self.task != TaskKind::Lm && self.tokenizer.is_none() && self.from.is_none();
+        if trains && self.tokenizer_kind != TokenizerKind::WordPiece {
             let problem = format!("{} needs a wordpiece tokenizer", self.task.name());
             return Err(Error::setting("tokenizer_kind", problem));
         }
@@ -132,9 +127,10 @@ impl Settings {
             // Another number of tokens would not make it possible.
             let checked = match self.task {
                 TaskKind::Translate => self.model(self.vocab_size).map(drop),
+                TaskKind::Lm => self.gpt2(self.vocab_size).map(drop),
                 _ => self.bert(self.vocab_size).map(drop),
             };
-            return checked.map_err(named_as_a_setting);
+            return checked.map_err(|error| self.named_as_a_setting(error));
         }
         let sizes = [
             ("d_model", self.d_model),
@@ -287,20 +283,21 @@ impl Settings {
             now: text(Some(value)),
         })
     }
-}
 
-/// A mistake in the sizes of a model, under the name that the setting has.
-fn named_as_a_setting(error: attentive_model::Error) -> Error {
-    match error {
-        attentive_model::Error::Config { field, problem } => {
-            let name = match field {
-                "h" => "heads",
-                "layers" => "encoder_layers",
-                "max_positions" => "longest",
-                field => field,
-            };
-            Error::setting(name, problem)
+    /// A mistake in the sizes of a model, under the name that the setting has.
+    fn named_as_a_setting(&self, error: attentive_model::Error) -> Error {
+        match error {
+            attentive_model::Error::Config { field, problem } => {
+                let name = match field {
+                    "h" => "heads",
+                    "layers" if self.task == TaskKind::Lm => "decoder_layers",
+                    "layers" => "encoder_layers",
+                    "max_positions" => "longest",
+                    field => field,
+                };
+                Error::setting(name, problem)
+            }
+            other => other.into(),
         }
-        other => other.into(),
     }
 }

@@ -19,6 +19,7 @@ pub use file::{load, read, write};
 use crate::corpus::{Batching, CorpusFiles, FieldNames, Limits, is_called};
 use crate::schedule::{LearningRate, Schedule};
 use attentive_model::families::bert::BertConfig;
+use attentive_model::families::gpt2::Gpt2Config;
 use attentive_model::families::transformer::TransformerConfig;
 use attentive_model::layers::NormPlacement;
 use attentive_tensor::{AdamRule, Backend, Cpu, CpuBackend, Isa, Precision, Threads};
@@ -157,6 +158,8 @@ pub struct Settings {
 pub enum TaskKind {
     /// Translation, by the original Transformer.
     Translate,
+    /// The next token, by GPT-2.
+    Lm,
     /// The tokens behind masks, by BERT.
     Mlm,
     /// The label of a text or of a pair of texts, by BERT.
@@ -170,6 +173,7 @@ impl TaskKind {
     pub fn name(self) -> &'static str {
         match self {
             TaskKind::Translate => "translate",
+            TaskKind::Lm => "lm",
             TaskKind::Mlm => "mlm",
             TaskKind::Classify => "classify",
             TaskKind::Tag => "tag",
@@ -180,6 +184,7 @@ impl TaskKind {
     pub fn examples(self) -> &'static str {
         match self {
             TaskKind::Translate => "pairs",
+            TaskKind::Lm => "windows",
             TaskKind::Mlm => "lines",
             TaskKind::Classify => "texts",
             TaskKind::Tag => "sentences",
@@ -190,7 +195,7 @@ impl TaskKind {
     pub fn measures(self) -> &'static [Measure] {
         match self {
             TaskKind::Translate => &[Measure::Loss, Measure::Bleu, Measure::Chrf],
-            TaskKind::Mlm => &[Measure::Loss],
+            TaskKind::Lm | TaskKind::Mlm => &[Measure::Loss],
             TaskKind::Classify | TaskKind::Tag => &[Measure::Loss, Measure::Accuracy, Measure::F1],
         }
     }
@@ -329,16 +334,17 @@ impl Settings {
     pub fn of(task: TaskKind) -> Settings {
         let measure = match task {
             TaskKind::Translate => return Settings::default(),
-            TaskKind::Mlm => Measure::Loss,
+            TaskKind::Lm | TaskKind::Mlm => Measure::Loss,
             TaskKind::Classify => Measure::Accuracy,
             TaskKind::Tag => Measure::F1,
         };
+        let is_lm = task == TaskKind::Lm;
         Settings {
             task,
-            longest: 512,
-            tokenizer_kind: TokenizerKind::WordPiece,
-            batch_tokens: 16_384,
-            batch_size: Some(32),
+            longest: if is_lm { 1024 } else { 512 },
+            tokenizer_kind: if is_lm { TokenizerKind::Bpe } else { TokenizerKind::WordPiece },
+            batch_tokens: if is_lm { 8192 } else { 16_384 },
+            batch_size: (!is_lm).then_some(32),
             schedule: Schedule::Linear,
             beta2: 0.999,
             epsilon: 1e-8,
@@ -424,6 +430,26 @@ impl Settings {
                 Norm::Pre => NormPlacement::Pre,
             },
             max_positions: preset.max_positions.max(self.longest),
+            ..preset
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// The sizes of a GPT-2 with so many tokens.
+    pub fn gpt2(&self, vocab_size: usize) -> Result<Gpt2Config, attentive_model::Error> {
+        let preset = Gpt2Config::preset(&self.preset, vocab_size)?;
+        let d_model = self.d_model.unwrap_or(preset.d_model);
+        let dropout = |said: Option<f64>, own: f32| said.map_or(own, |dropout| dropout as f32);
+        let config = Gpt2Config {
+            d_model,
+            h: self.heads.unwrap_or(if self.d_model.is_some() { (d_model / 64).max(1) } else { preset.h }),
+            d_ff: self.d_ff.unwrap_or(4 * d_model),
+            layers: self.decoder_layers.unwrap_or(preset.layers),
+            dropout: dropout(self.dropout, preset.dropout),
+            embedding_dropout: dropout(self.dropout, preset.embedding_dropout),
+            attention_dropout: dropout(self.attention_dropout, preset.attention_dropout),
+            max_positions: self.longest,
             ..preset
         };
         config.check()?;

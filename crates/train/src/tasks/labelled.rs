@@ -5,11 +5,11 @@ use super::held::Held;
 use super::{Start, Task};
 use crate::Error;
 use crate::corpus::labelled::{Labelled, Labels, Reading};
-use crate::corpus::{self, CorpusSize, Example, Examples, held_out};
+use crate::corpus::{self, CorpusSize, Example, Examples, InMemory, held_out};
 use crate::settings::{Draft, Facts, Settings};
 use attentive_model::families::bert::{self as family, BertConfig};
 use attentive_tasks::Encoder;
-use attentive_tensor::{Backend, Random};
+use attentive_tensor::Backend;
 use attentive_text::tokenizer::{Encoding, Side, Tokenizer};
 use std::collections::HashSet;
 use std::fmt::Debug;
@@ -199,36 +199,5 @@ impl<K: Kind> super::Material for Material<K> {
             _ => None,
         };
         Ok(Box::new(LearningBert::new(model).judged_by(held)))
-    }
-}
-
-/// Examples in memory.
-#[derive(Debug)]
-struct InMemory {
-    examples: Vec<Example>,
-    size: CorpusSize,
-}
-
-impl Examples for InMemory {
-    fn len(&self) -> usize {
-        self.examples.len()
-    }
-
-    fn size(&self) -> CorpusSize {
-        self.size
-    }
-
-    fn encode(
-        &self,
-        numbers: &[u32],
-        _: &dyn Fn(u32) -> Random,
-        show: &mut dyn FnMut(usize, Example) -> bool,
-    ) -> Result<(), corpus::Error> {
-        // It ends as soon as `show` has seen enough.
-        let _ = numbers
-            .iter()
-            .zip(0..)
-            .all(|(&number, place)| show(place, self.examples[number as usize].clone()));
-        Ok(())
     }
 }

@@ -6,6 +6,7 @@
 //! | `classify` | texts, or pairs of texts, with a label | BERT | loss, accuracy, F1 |
 //! | `tag` | sentences with a tag for each word | BERT | loss, accuracy, F1 of spans |
 //! | `mlm` | texts | BERT | loss |
+//! | `lm` | texts | GPT-2 | loss |
 //!
 //! A run meets a task twice. A [`Material`] is what it reads from the disk: examples, and the tokenizer for them. A [`Task`] is the
 //! model that learns from them, with its loss and its judge. All else about a run (steps, checkpoints, limits, logs) is the same
@@ -15,11 +16,13 @@ mod bert;
 mod classify;
 mod held;
 mod labelled;
+mod lm;
 mod masked_lm;
 mod tag;
 mod translate;
 
 pub use bert::LearningBert;
+pub use lm::LearningGpt2;
 pub use translate::{Translate, Vocabulary};
 
 use crate::corpus::{ExampleBatch, Examples};
@@ -133,6 +136,7 @@ pub(crate) fn read(settings: &Settings, folder: &Path, goes_on: bool) -> Result<
             Box::new(labelled::Material::<classify::Texts>::read(settings, origin, &cache)?)
         }
         TaskKind::Tag => Box::new(labelled::Material::<tag::Sentences>::read(settings, origin, &cache)?),
+        TaskKind::Lm => Box::new(lm::Texts::read(settings, origin, &cache)?),
         TaskKind::Mlm => Box::new(masked_lm::Lines::read(settings, origin, &cache)?),
     })
 }

@@ -1,4 +1,4 @@
-//! The rule by which open settings of a BERT are chosen.
+//! The rule by which open settings of a BERT or of a GPT-2 are chosen.
 //!
 //! ```text
 //! hold_out        as for a translator
@@ -13,6 +13,7 @@
 
 use super::{Choice, Choices, Draft, Facts, Pace, two_digits};
 use crate::Error;
+use crate::settings::TaskKind;
 
 /// Tokens of a corpus from which on a small model is better than a tiny one.
 const LARGE: u64 = 20_000_000;
@@ -63,7 +64,11 @@ impl Draft {
             let (rate, reason) = match facts.d_model {
                 Some(_) => (FURTHER, "for a trained model".to_owned()),
                 None => {
-                    let d_model = self.settings.bert(self.settings.vocab_size)?.d_model;
+                    let tokens = self.settings.vocab_size;
+                    let d_model = match self.settings.task {
+                        TaskKind::Lm => self.settings.gpt2(tokens)?.d_model,
+                        _ => self.settings.bert(tokens)?.d_model,
+                    };
                     (two_digits(1e-4 * 768.0 / d_model as f64), format!("for a model of width {d_model}"))
                 }
             };

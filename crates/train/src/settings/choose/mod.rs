@@ -196,7 +196,7 @@ impl Draft {
     /// Whether the size of the vocabulary is to be chosen.
     pub(crate) fn chooses_vocabulary(&self) -> bool {
         let has_one = self.settings.tokenizer.is_some() || self.settings.from.is_some();
-        self.is_open("vocab_size") && !has_one
+        self.is_open("vocab_size") && !has_one && self.settings.task != TaskKind::Lm
     }
 
     /// Whether choices are left that need to know how fast steps are made.

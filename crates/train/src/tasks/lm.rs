@@ -1,0 +1,296 @@
+//! Language modelling: each token of a text is predicted from those before it, by GPT-2.
+//!
+//! All texts are one row of tokens, which is cut into windows of the model's context. The lines of a file are one text; each line of a
+//! `.jsonl` file is a text of its own, with the end token behind it.
+
+use super::held::Held;
+use super::{Judgement, Start, Task};
+use crate::Error;
+use crate::corpus::{
+    Corpus, CorpusFiles, CorpusSize, Example, ExampleBatch, Examples, InMemory, held_out, is_json,
+};
+use crate::learner::seed_of_weights;
+use crate::settings::{Draft, Facts, Settings};
+use attentive_model::Builder;
+use attentive_model::checkpoint::Staged;
+use attentive_model::families::gpt2::{Batch, Gpt2, Gpt2Config};
+use attentive_tensor::{Backend, Parameter, Tape, Tensor, Var};
+use attentive_text::tokenizer::{Side, Tokenizer};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Lines that are encoded at once.
+const CHUNK: usize = 10_000;
+/// About how many bytes a token has, before there are tokens.
+const BYTES: usize = 4;
+
+/// A GPT-2 that learns.
+#[derive(Debug)]
+pub struct LearningGpt2 {
+    model: Gpt2,
+    held: Option<Held>,
+}
+
+impl LearningGpt2 {
+    /// A model that nothing judges.
+    pub fn new(model: Gpt2) -> LearningGpt2 {
+        LearningGpt2 { model, held: None }
+    }
+}
+
+impl Task for LearningGpt2 {
+    fn parameters(&self) -> &[Parameter] {
+        self.model.parameters()
+    }
+
+    fn d_model(&self) -> usize {
+        self.model.config().d_model
+    }
+
+    fn partial_loss(
+        &self,
+        tape: &Tape,
+        batch: &ExampleBatch,
+        smoothing: f32,
+        of: usize,
+    ) -> Result<Var, Error> {
+        let texts: Vec<(&[i32], &[i32])> =
+            batch.examples.iter().map(|example| (&example.source[..], &example.labels[..])).collect();
+        Ok(self.model.partial_loss(tape, &Batch::with_targets(&**tape.backend(), &texts), smoothing, of))
+    }
+
+    fn held(&self) -> usize {
+        self.held.as_ref().map_or(0, Held::examples)
+    }
+
+    fn judge(&self, backend: &Arc<dyn Backend>) -> Result<Option<Judgement>, Error> {
+        let Some(held) = &self.held else { return Ok(None) };
+        Ok(Some(Judgement { loss: held.loss(backend, self)?, ..Judgement::default() }))
+    }
+
+    fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {
+        Ok(self.model.stage_weights(backend, path)?)
+    }
+
+    fn read_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Vec<Tensor>, Error> {
+        Ok(self.model.read_weights(backend, path)?)
+    }
+}
+
+/// Texts on the disk, and their tokens.
+pub(super) struct Texts {
+    corpus: Corpus,
+    held: Option<Corpus>,
+    /// The model that learning begins with.
+    origin: Option<Gpt2Config>,
+    tokens: Option<Tokens>,
+}
+
+/// A tokenizer, and the texts as it encodes them.
+struct Tokens {
+    tokenizer: Tokenizer,
+    train: Vec<i32>,
+    held: Option<Vec<i32>>,
+}
+
+impl Texts {
+    pub(super) fn read(settings: &Settings, origin: Option<&Path>, cache: &Path) -> Result<Texts, Error> {
+        let open = |files: &[PathBuf]| Corpus::open(&CorpusFiles::Texts(files.to_vec()), cache);
+        let held = match &settings.valid_source[..] {
+            [] => None,
+            files => Some(open(files)?),
+        };
+        Ok(Texts {
+            corpus: open(&settings.source)?,
+            held,
+            origin: origin.map(Gpt2Config::load).transpose()?,
+            tokens: None,
+        })
+    }
+
+    fn tokens(&self) -> &Tokens {
+        self.tokens.as_ref().expect("tokens are made or loaded first")
+    }
+
+    fn set_tokenizer(&mut self, tokenizer: Tokenizer) -> Result<(), Error> {
+        let train = encode(&tokenizer, &self.corpus)?;
+        let held = self.held.as_ref().map(|corpus| encode(&tokenizer, corpus)).transpose()?;
+        self.tokens = Some(Tokens { tokenizer, train, held });
+        Ok(())
+    }
+
+    /// The tokens of a window.
+    fn context(&self, settings: &Settings) -> usize {
+        settings.longest.min(self.origin.as_ref().map_or(usize::MAX, |config| config.max_positions))
+    }
+
+    /// The windows to learn from, and those that are held out.
+    fn windows(&self, settings: &Settings) -> Result<(Vec<Example>, Vec<Example>), Error> {
+        let context = self.context(settings);
+        let all = windows(&self.tokens().train, context);
+        if all.is_empty() {
+            return Err(Error::setting("source", "the texts have fewer than two tokens"));
+        }
+        match (&self.tokens().held, settings.hold_out) {
+            (Some(held), _) => Ok((all, windows(held, context))),
+            (None, 0) => Ok((all, Vec::new())),
+            (None, count) => {
+                settings.check_hold_out(all.len(), "windows")?;
+                let numbers = held_out(all.len(), count, settings.seed);
+                let (held, kept): (Vec<_>, Vec<_>) =
+                    all.into_iter().zip(0..).partition(|(_, number)| numbers.binary_search(number).is_ok());
+                let examples =
+                    |numbered: Vec<(Example, u32)>| numbered.into_iter().map(|(one, _)| one).collect();
+                Ok((examples(kept), examples(held)))
+            }
+        }
+    }
+
+    fn model(
+        &self,
+        backend: &Arc<dyn Backend>,
+        settings: &Settings,
+        start: Start<'_>,
+    ) -> Result<Gpt2, Error> {
+        let builder = Builder::random(backend, seed_of_weights(settings));
+        if let Start::Again(folder) = start {
+            return Ok(Gpt2::new(&builder, &Gpt2Config::load(folder)?)?);
+        }
+        let tokenizer = &self.tokens().tokenizer;
+        let tokens = tokenizer.vocabulary_size(Side::Source);
+        let model = match (&settings.from, &self.origin) {
+            (Some(from), Some(origin)) => {
+                let own = |said: Option<f64>, own: f32| said.map_or(own, |dropout| dropout as f32);
+                let config = Gpt2Config {
+                    dropout: own(settings.dropout, origin.dropout),
+                    embedding_dropout: own(settings.dropout, origin.embedding_dropout),
+                    attention_dropout: own(settings.attention_dropout, origin.attention_dropout),
+                    ..origin.clone()
+                };
+                Gpt2::load_to_learn(backend, from, &config)?
+            }
+            _ => {
+                let end = tokenizer.special(Side::Source).eos.map(|eos| eos as usize);
+                let config = Gpt2Config { bos: end, eos: end, ..settings.gpt2(tokens)? };
+                Gpt2::new(&builder, &config)?
+            }
+        };
+        let known = model.config().vocab_size;
+        if tokens > known {
+            let problem = format!(
+                "the tokenizer has {tokens} tokens and the model {known}: it belongs to another model"
+            );
+            return Err(Error::setting("from", problem));
+        }
+        Ok(model)
+    }
+}
+
+impl super::Material for Texts {
+    fn facts(&self, _: &Draft) -> Result<Facts, Error> {
+        let bytes = self.corpus.size().bytes;
+        let context = self.origin.as_ref().map_or(1024, |config| config.max_positions);
+        let windows = |bytes: u64| (bytes as usize / (BYTES * context)).max(1);
+        Ok(Facts {
+            examples: windows(bytes),
+            bytes,
+            characters: 0,
+            validation: self.held.as_ref().map_or(0, |held| windows(held.size().bytes)),
+            d_model: self.origin.as_ref().map(|config| config.d_model),
+        })
+    }
+
+    fn hold_out(&mut self, _: &Settings) -> Result<(), Error> {
+        // Windows are held out, once there are any.
+        Ok(())
+    }
+
+    fn make_tokens(&mut self, settings: &Settings) -> Result<(), Error> {
+        match settings.tokenizer.as_ref().or(settings.from.as_ref()) {
+            Some(path) => self.set_tokenizer(Tokenizer::load(path)?.special_tokens_as_text()),
+            None => {
+                let problem = "lm needs a tokenizer: give the folder of a GPT-2 model, here or with --from";
+                Err(Error::setting("tokenizer", problem))
+            }
+        }
+    }
+
+    fn save_tokens(&self, folder: &Path) -> Result<(), Error> {
+        Ok(self.tokens().tokenizer.save(folder)?)
+    }
+
+    fn load_tokens(&mut self, folder: &Path) -> Result<(), Error> {
+        self.set_tokenizer(Tokenizer::load(folder)?.special_tokens_as_text())
+    }
+
+    fn vocabulary(&self) -> usize {
+        self.tokens().tokenizer.vocabulary_size(Side::Source)
+    }
+
+    fn examples(&self, settings: &Settings) -> Result<(Arc<dyn Examples>, Vec<String>), Error> {
+        let (examples, _) = self.windows(settings)?;
+        let size = CorpusSize { pairs: examples.len() as u64, ..self.corpus.size() };
+        Ok((Arc::new(InMemory { examples, size }), Vec::new()))
+    }
+
+    fn task(
+        &self,
+        backend: &Arc<dyn Backend>,
+        settings: &Settings,
+        start: Start<'_>,
+    ) -> Result<Box<dyn Task>, Error> {
+        let model = self.model(backend, settings, start)?;
+        if let Start::First(folder) = start {
+            model.config().stage(folder)?.commit()?;
+        }
+        let (_, held) = self.windows(settings)?;
+        let held = (!held.is_empty() && !matches!(start, Start::Trial))
+            .then(|| Held::new(held, settings.batch_tokens));
+        Ok(Box::new(LearningGpt2 { model, held }))
+    }
+}
+
+/// The tokens of all lines, one behind the other.
+fn encode(tokenizer: &Tokenizer, corpus: &Corpus) -> Result<Vec<i32>, Error> {
+    let end = tokenizer.special(Side::Source).eos;
+    let (mut tokens, mut text) = (Vec::new(), String::new());
+    let flush = |text: &mut String, tokens: &mut Vec<i32>| -> Result<(), Error> {
+        let ids = tokenizer.encode_plain(text, Side::Source)?;
+        tokens.extend(ids.into_iter().map(|id| id as i32));
+        text.clear();
+        Ok(())
+    };
+    let numbers: Vec<u32> = (0..corpus.len() as u32).collect();
+    for numbers in numbers.chunks(CHUNK) {
+        let mut failed = None;
+        corpus.read(numbers, |place, line, _| {
+            text.push_str(line);
+            if !is_json(corpus.place_of_line(numbers[place]).0) {
+                text.push('\n');
+                return true;
+            }
+            failed = flush(&mut text, &mut tokens).err();
+            tokens.extend(end.map(|end| end as i32));
+            failed.is_none()
+        })?;
+        if let Some(error) = failed {
+            return Err(error);
+        }
+        flush(&mut text, &mut tokens)?;
+    }
+    Ok(tokens)
+}
+
+/// Windows of at most `context` tokens, each with the token that follows.
+fn windows(tokens: &[i32], context: usize) -> Vec<Example> {
+    let ends = tokens.len().saturating_sub(1);
+    let window = |begin: usize| {
+        let end = ends.min(begin + context);
+        Example {
+            source: tokens[begin..end].to_vec(),
+            labels: tokens[begin + 1..end + 1].to_vec(),
+            ..Example::default()
+        }
+    };
+    (0..ends).step_by(context.max(1)).map(window).collect()
+}
