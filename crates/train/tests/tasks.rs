@@ -2,13 +2,14 @@
 
 mod common;
 
-use attentive_model::families::bert::{Bert, BertConfig, Task};
+use attentive_model::families::bert::{self, Bert, BertConfig};
+use attentive_model::families::gpt2::{Gpt2, Gpt2Config};
 use attentive_tasks::{Classifier, MaskFiller, Tagger};
 use attentive_tensor::{Backend, CpuBackend, Form};
 use attentive_text::tokenizer::Input;
 use attentive_train::corpus::{Example, ExampleBatch};
 use attentive_train::settings::TaskKind;
-use attentive_train::tasks::LearningBert;
+use attentive_train::tasks::{LearningBert, LearningGpt2, Task};
 use attentive_train::{Draft, Event, Learner, Reason, Run, Settings};
 use common::Scratch;
 use serde_json::Value;
@@ -42,12 +43,12 @@ fn batch(value: &Value) -> ExampleBatch {
 
 #[test]
 fn fifty_losses_are_those_of_transformers() {
-    let answers: Value = serde_json::from_slice(&std::fs::read(golden("bert_losses.json")).unwrap()).unwrap();
+    let answers: Value = serde_json::from_slice(&std::fs::read(golden("losses.json")).unwrap()).unwrap();
     let backend = backend();
     for (case, task) in [
-        ("sequence", Task::SequenceClassification),
-        ("token", Task::TokenClassification),
-        ("masked", Task::MaskedLm),
+        ("sequence", bert::Task::SequenceClassification),
+        ("token", bert::Task::TokenClassification),
+        ("masked", bert::Task::MaskedLm),
     ] {
         let folder = golden("bert").join(case);
         let config = BertConfig {
@@ -57,20 +58,42 @@ fn fifty_losses_are_those_of_transformers() {
             ..BertConfig::load(&folder).unwrap()
         };
         let model = Bert::load_to_learn(&backend, &folder, &config, task, 1).unwrap();
-        let settings = Settings::of(TaskKind::Classify);
-        let mut learner = Learner::new(&backend, Box::new(LearningBert::new(model)), &settings);
-        let batches: Vec<ExampleBatch> =
-            answers[case]["batches"].as_array().unwrap().iter().map(batch).collect();
-        let expected = answers[case]["losses"].as_array().unwrap();
-        assert_eq!(expected.len(), 50);
-        for (step, expected) in (1..).zip(expected) {
-            let batch = &batches[step as usize % batches.len()];
-            let rate = 1e-3 * f64::min(step as f64 / 10.0, (50 - step) as f64 / 40.0);
-            learner.step(&settings, step, rate, std::slice::from_ref(batch), false).unwrap();
-            let loss = learner.take_loss() / batch.answers() as f64;
-            let expected = expected.as_f64().unwrap();
-            assert!((loss - expected).abs() < 1e-4, "{case}, step {step}: {loss}, not {expected}");
+        compare(case, Box::new(LearningBert::new(model)), &answers[case], batch);
+    }
+    let folder = golden("gpt2/saved");
+    let config = Gpt2Config {
+        dropout: 0.0,
+        embedding_dropout: 0.0,
+        attention_dropout: 0.0,
+        ..Gpt2Config::load(&folder).unwrap()
+    };
+    let model = Gpt2::load_to_learn(&backend, &folder, &config).unwrap();
+    // What is predicted are the same texts, a token further on.
+    let shifted = |value: &Value| {
+        let mut batch = batch(value);
+        for example in &mut batch.examples {
+            example.source.pop();
+            example.labels.remove(0);
         }
+        batch
+    };
+    compare("lm", Box::new(LearningGpt2::new(model)), &answers["lm"], shifted);
+}
+
+/// Learns for fifty steps, and holds each loss against the golden one.
+fn compare(case: &str, task: Box<dyn Task>, answers: &Value, batch: impl Fn(&Value) -> ExampleBatch) {
+    let settings = Settings::of(TaskKind::Classify);
+    let mut learner = Learner::new(&backend(), task, &settings);
+    let batches: Vec<ExampleBatch> = answers["batches"].as_array().unwrap().iter().map(batch).collect();
+    let expected = answers["losses"].as_array().unwrap();
+    assert_eq!(expected.len(), 50);
+    for (step, expected) in (1..).zip(expected) {
+        let batch = &batches[step as usize % batches.len()];
+        let rate = 1e-3 * f64::min(step as f64 / 10.0, (50 - step) as f64 / 40.0);
+        learner.step(&settings, step, rate, std::slice::from_ref(batch), false).unwrap();
+        let loss = learner.take_loss() / batch.answers() as f64;
+        let expected = expected.as_f64().unwrap();
+        assert!((loss - expected).abs() < 1e-4, "{case}, step {step}: {loss}, not {expected}");
     }
 }
 

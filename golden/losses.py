@@ -1,6 +1,6 @@
-"""Fifty steps of learning by transformers, from the folders of golden/bert: the batches, and the loss of each step.
+"""Fifty steps of learning by transformers, from the folders of golden/bert and golden/gpt2: the batches, and the loss of each step.
 
-    python golden/bert_losses.py     golden/bert_losses.json
+    python golden/losses.py     golden/losses.json
 
 Dropout is off. Adam is PyTorch's AdamW without decay, with gradients clipped to a norm of 1 and a rate that rises over ten steps and
 then falls in a line to zero. All numbers are f64, so that the losses are what exact arithmetic gives, to the digits written.
@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 
 import torch
-from transformers import BertForMaskedLM, BertForSequenceClassification, BertForTokenClassification
+from transformers import BertForMaskedLM, BertForSequenceClassification, BertForTokenClassification, GPT2LMHeadModel
 from transformers.utils import logging
 
 GOLDEN = Path(__file__).resolve().parent
@@ -80,4 +80,12 @@ for case, kind in CASES.items():
     classes = 100 if case == "masked" else model.config.num_labels
     made = batches(case, classes, random)
     answers[case] = {"batches": made, "losses": losses(model, made)}
-(GOLDEN / "bert_losses.json").write_text(json.dumps(answers) + "\n")
+
+# Each token is predicted from those before it.
+fields = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+model = GPT2LMHeadModel.from_pretrained(GOLDEN / "gpt2" / "saved", **fields)
+most = model.config.vocab_size
+texts = [[torch.randint(0, most, (n,), generator=random).tolist() for n in lengths] for lengths in [[7, 3, 12], [5, 9], [11, 2, 6]]]
+made = [{"texts": some, "labels": some} for some in texts]
+answers["lm"] = {"batches": made, "losses": losses(model, made)}
+(GOLDEN / "losses.json").write_text(json.dumps(answers) + "\n")
