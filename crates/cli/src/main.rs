@@ -12,6 +12,7 @@ mod embed;
 mod error;
 mod evaluate;
 mod fill_mask;
+mod generate;
 mod heatmap;
 mod html;
 mod info;
@@ -24,6 +25,7 @@ mod options;
 mod output;
 mod precision;
 mod score;
+mod search;
 mod serve;
 mod split;
 mod tag;
@@ -51,6 +53,8 @@ enum Command {
     Train(Box<train::Train>),
     /// Translate text, line by line
     Translate(Box<translate::Translate>),
+    /// Continue texts with a language model
+    Generate(Box<generate::Generate>),
     /// Turn texts into vectors, or rank texts by their similarity to one
     Embed(Box<embed::Embed>),
     /// Find words for the masks of a text
@@ -83,6 +87,7 @@ Examples:
   attentive demo                            train a small model that translates numbers
   attentive train --source train.en --target train.de --out en-de --minutes 60
   attentive translate --model en-de < text.en
+  attentive generate --model gpt2 \"Once upon a time\"
   attentive embed --model all-MiniLM-L6-v2 --input texts.txt --similar \"a running dog\"
   attentive fill-mask --model bert-base-uncased \"The capital of France is [MASK].\"
   attentive classify --model sentiment \"A wonderful film.\"
@@ -133,6 +138,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Train(train) => train::run(train),
         Command::Info(info) => info::run(info),
         Command::Translate(translate) => translate::run(translate),
+        Command::Generate(generate) => generate::run(generate),
         Command::Embed(embed) => embed::run(embed),
         Command::FillMask(fill) => fill_mask::run(fill),
         Command::Classify(classify) => classify::run(classify),

@@ -50,6 +50,7 @@ mod top;
 mod transformer;
 mod translator;
 mod walk;
+mod writer;
 
 pub use alignment::{Link, align, pharaoh};
 pub use alternatives::Alternatives;
@@ -75,3 +76,4 @@ pub use translator::{
     Codec, Cut, ModelFolder, Part, Reading, Split, Translated, TranslatedHtml, Translation, Translator,
     UnknownWord, WrittenPart, languages_of_name, source_language, tokenizer_languages, tokenizer_of,
 };
+pub use writer::{Continuation, Finish, LanguageModel, Writer};
