@@ -1,6 +1,5 @@
 //! A model that continues its source: the tokens of transformers, and the same bits in any batch.
 
-#[allow(dead_code, reason = "each file of tests uses its part")]
 mod common;
 
 use attentive_generate::{
