@@ -23,6 +23,7 @@ mod lost;
 mod machine;
 mod options;
 mod output;
+mod perplexity;
 mod precision;
 mod score;
 mod search;
@@ -69,6 +70,8 @@ enum Command {
     Inspect(inspect::Inspect),
     /// Measure how well and how fast a model translates a file
     Evaluate(Box<evaluate::Evaluate>),
+    /// Measure how well a language model predicts a text
+    Perplexity(perplexity::Command),
     /// Score translations against references: BLEU, chrF, chrF++ and TER
     Score(score::Score),
     /// Describe a model and its training
@@ -96,6 +99,7 @@ Examples:
   attentive inspect --model en-de Hello --out attention.html
   attentive evaluate --model en-de --source test.en --reference test.de
   attentive score --reference test.de --hypothesis out.de
+  attentive perplexity test.txt --model gpt2
   attentive info en-de
   attentive convert --model en-de --out small --precision int8
   attentive tokenize --model en-de < text.en
@@ -138,6 +142,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Train(train) => train::run(train),
         Command::Info(info) => info::run(info),
         Command::Translate(translate) => translate::run(translate),
+        Command::Perplexity(command) => perplexity::run(command),
         Command::Generate(generate) => generate::run(generate),
         Command::Embed(embed) => embed::run(embed),
         Command::FillMask(fill) => fill_mask::run(fill),

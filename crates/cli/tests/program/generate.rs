@@ -134,3 +134,22 @@ fn info_describes_it_and_others_refuse_it() {
     run(&format!("translate --model {GOLDEN}/gpt2/saved A")).failed(&["`gpt2`", "`marian`"]);
     run(&format!("convert --model {GOLDEN}/gpt2/saved --out never")).misused(&["`gpt2`"]);
 }
+
+#[test]
+fn the_perplexity_of_a_text_is_that_of_transformers_for_every_stride() {
+    let expected = &answers()["perplexity"];
+    let path = std::env::temp_dir().join(format!("attentive-perplexity-{}.txt", std::process::id()));
+    std::fs::write(&path, expected["text"].as_str().unwrap()).unwrap();
+    let line = format!("perplexity {} --model {GOLDEN}/gpt2/saved", path.display());
+    for (stride, predicted) in [(16, 423), (48, 415)] {
+        let found = run(&format!("{line} --stride {stride} --json")).json();
+        let [found_number, number] =
+            [&found["perplexity"], &expected["values"][stride.to_string()]].map(|x| x.as_f64().unwrap());
+        assert!((found_number / number - 1.0).abs() < 1e-4, "{found_number} {number}");
+        assert_eq!((&found["tokens"], &found["predicted"]), (&expected["tokens"], &Value::from(predicted)));
+    }
+    run(&format!("{line} --stride 49")).misused(&["--stride", "at most 48"]);
+    std::fs::write(&path, "").unwrap();
+    run(&line).failed(&["at least two tokens"]);
+    let _ = std::fs::remove_file(path);
+}
