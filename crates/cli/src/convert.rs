@@ -81,6 +81,11 @@ pub(crate) fn run(command: &Convert) -> Result<(), Error> {
             let problem = tokenizer_of(to).err().map(|error| error.to_string());
             report(command, &converted, problem)
         }
+        Family::Gpt2 => {
+            let problem =
+                "the model type `gpt2` cannot be converted yet; commands compute it in any precision";
+            Err(Error::Usage(problem.to_owned()))
+        }
         Family::Bert => {
             if command.layout.is_some() {
                 let problem = "only translation models have a layout: remove the option".to_owned();

@@ -12,6 +12,7 @@ mod embed;
 mod error;
 mod evaluate;
 mod fill_mask;
+mod generate;
 mod heatmap;
 mod html;
 mod info;
@@ -22,8 +23,10 @@ mod lost;
 mod machine;
 mod options;
 mod output;
+mod perplexity;
 mod precision;
 mod score;
+mod search;
 mod serve;
 mod split;
 mod tag;
@@ -51,6 +54,8 @@ enum Command {
     Train(Box<train::Train>),
     /// Translate text, line by line
     Translate(Box<translate::Translate>),
+    /// Continue texts with a language model
+    Generate(Box<generate::Generate>),
     /// Turn texts into vectors, or rank texts by their similarity to one
     Embed(Box<embed::Embed>),
     /// Find words for the masks of a text
@@ -65,6 +70,8 @@ enum Command {
     Inspect(inspect::Inspect),
     /// Measure how well and how fast a model translates a file
     Evaluate(Box<evaluate::Evaluate>),
+    /// Measure how well a language model predicts a text
+    Perplexity(perplexity::Command),
     /// Score translations against references: BLEU, chrF, chrF++ and TER
     Score(score::Score),
     /// Describe a model and its training
@@ -83,6 +90,7 @@ Examples:
   attentive demo                            train a small model that translates numbers
   attentive train --source train.en --target train.de --out en-de --minutes 60
   attentive translate --model en-de < text.en
+  attentive generate --model gpt2 \"Once upon a time\"
   attentive embed --model all-MiniLM-L6-v2 --input texts.txt --similar \"a running dog\"
   attentive fill-mask --model bert-base-uncased \"The capital of France is [MASK].\"
   attentive classify --model sentiment \"A wonderful film.\"
@@ -91,6 +99,7 @@ Examples:
   attentive inspect --model en-de Hello --out attention.html
   attentive evaluate --model en-de --source test.en --reference test.de
   attentive score --reference test.de --hypothesis out.de
+  attentive perplexity test.txt --model gpt2
   attentive info en-de
   attentive convert --model en-de --out small --precision int8
   attentive tokenize --model en-de < text.en
@@ -133,6 +142,8 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Train(train) => train::run(train),
         Command::Info(info) => info::run(info),
         Command::Translate(translate) => translate::run(translate),
+        Command::Perplexity(command) => perplexity::run(command),
+        Command::Generate(generate) => generate::run(generate),
         Command::Embed(embed) => embed::run(embed),
         Command::FillMask(fill) => fill_mask::run(fill),
         Command::Classify(classify) => classify::run(classify),

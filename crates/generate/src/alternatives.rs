@@ -97,7 +97,7 @@ impl<M: Seq2Seq> Generator<M> {
         let Rules { spec, stops, .. } = &*self.rules;
         let translation = requests.pop();
         requests.retain(|Request { source, prefix }| {
-            let context = Context { sentence: 0, source, tokens: prefix, eos: spec.eos };
+            let context = Context { sentence: 0, source, tokens: prefix, prompt: 0, eos: spec.eos };
             !stops.iter().any(|stop| stop.stop(&context))
         });
         requests.extend(translation);

@@ -95,7 +95,7 @@ impl Options {
     /// The options that a model's folder asks for, or else the default ones.
     pub fn load(folder: &Path, spec: &Spec) -> Result<Options, Error> {
         let Some(path) = FILES.map(|name| folder.join(name)).into_iter().find(|path| path.exists()) else {
-            return Ok(Options::default());
+            return Ok(Options::usual(spec));
         };
         let wrong = |problem: String| Error::Format { path: path.clone(), problem };
         let text = std::fs::read_to_string(&path)
@@ -103,6 +103,11 @@ impl Options {
         let object: Map<String, Value> =
             serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         Options::from_json(object, spec).map_err(wrong)
+    }
+
+    /// The default ones of a model.
+    fn usual(spec: &Spec) -> Options {
+        if spec.continues { Options::continuing() } else { Options::default() }
     }
 
     fn from_json(object: Map<String, Value>, spec: &Spec) -> Result<Options, String> {
@@ -121,6 +126,9 @@ impl Options {
                     "`{name}` must be {known}, as in the model; other tokens are not supported"
                 ));
             }
+        }
+        if spec.continues && config.min_length.is_some_and(|length| length > 0) {
+            return Err("`min_length` is not supported for this model type, only `min_new_tokens`".to_owned());
         }
         let renormalise = config.renormalize_logits == Some(true);
         if let Some(beam) = config.num_beams.filter(|beam| !(1..=MOST_RESULTS).contains(beam)) {
@@ -157,6 +165,10 @@ fn asks(value: Option<&Value>, neutral: &[f64]) -> bool {
 impl Config {
     /// The most tokens of a translation, if the file limits them.
     fn max_length(&self, spec: &Spec) -> Option<MaxLength> {
+        if spec.continues {
+            let own = self.max_length.map(MaxLength::Tokens);
+            return self.max_new_tokens.map(MaxLength::SourceAnd).or(own);
+        }
         // A `max_length` below the last position of the model was written by a person.
         let is_open = self.max_length.is_none_or(|length| length >= spec.max_target);
         let beyond = self.attentive_max_tokens_beyond_source.filter(|_| is_open).map(MaxLength::SourceAnd);
@@ -165,7 +177,7 @@ impl Config {
     }
 
     fn options(self, spec: &Spec) -> Result<Options, String> {
-        let usual = Options::default();
+        let usual = Options::usual(spec);
         let max_length = self.max_length(spec);
         let early_stopping = match self.early_stopping {
             None | Some(Early::Switch(false)) => EarlyStopping::No,
@@ -217,6 +229,7 @@ mod tests {
         max_source: 512,
         max_target: 512,
         decoder_layers: 6,
+        continues: false,
     };
 
     fn read(value: Value) -> Result<Options, String> {

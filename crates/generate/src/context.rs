@@ -7,8 +7,10 @@ pub struct Context<'a> {
     pub sentence: u64,
     /// Its tokens.
     pub source: &'a [u32],
-    /// What has been written, the prefix included.
+    /// What has been written, the prefix included. Of a model that continues its source, the source stands before it.
     pub tokens: &'a [u32],
+    /// How many of `tokens` are the source: none unless the model continues it.
+    pub prompt: usize,
     /// The end token.
     pub eos: u32,
 }

@@ -34,6 +34,16 @@ pub enum Error {
         /// What the model may write.
         most: usize,
     },
+    /// A prompt that leaves no room for a token.
+    #[error(
+        "the prompt has {tokens} tokens, but prompt and continuation can have at most {most} together: shorten the prompt"
+    )]
+    LongPrompt {
+        /// Its tokens.
+        tokens: usize,
+        /// What both can have.
+        most: usize,
+    },
     /// The model cannot be read.
     #[error(transparent)]
     Model(#[from] attentive_model::Error),

@@ -27,6 +27,7 @@ mod alignment;
 mod alternatives;
 mod attention;
 mod beam;
+mod causal;
 mod config;
 mod context;
 mod error;
@@ -49,11 +50,13 @@ mod top;
 mod transformer;
 mod translator;
 mod walk;
+mod writer;
 
 pub use alignment::{Link, align, pharaoh};
 pub use alternatives::Alternatives;
 pub use attention::{AttentionKind, AttentionMatrix, Look};
 pub use attentive_tensor::Random;
+pub use causal::CausalSteps;
 pub use context::Context;
 pub use error::Error;
 pub use filter::{Banned, Change, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty};
@@ -73,3 +76,4 @@ pub use translator::{
     Codec, Cut, ModelFolder, Part, Reading, Split, Translated, TranslatedHtml, Translation, Translator,
     UnknownWord, WrittenPart, languages_of_name, source_language, tokenizer_languages, tokenizer_of,
 };
+pub use writer::{Continuation, Finish, LanguageModel, Writer};

@@ -83,7 +83,8 @@ pub enum EarlyStopping {
     Never,
 }
 
-/// The most tokens that may be written for a sentence.
+/// The most tokens that may be written for a sentence. Where a model continues its source, the source is counted in: so a text may
+/// become that many tokens longer, or that long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxLength {
     /// That many more than the source has.
@@ -108,6 +109,11 @@ impl Options {
         Options { beam: 1, ..Options::default() }
     }
 
+    /// What a model that continues texts does unless it is told otherwise: greedy search, 128 tokens at most.
+    pub fn continuing() -> Options {
+        Options { beam: 1, max_length: MaxLength::SourceAnd(128), ..Options::default() }
+    }
+
     /// Whether these options make sense for a model.
     pub fn check(&self, spec: &Spec) -> Result<(), Error> {
         let counts = [
@@ -127,6 +133,7 @@ impl Options {
             return Err(Error::option("max_length", "must be at least 1, not 0"));
         }
         if let MaxLength::Tokens(most) = self.max_length
+            && !spec.continues
             && self.min_length > most
         {
             let problem = format!("{} is more than the maximum length {most}", self.min_length);

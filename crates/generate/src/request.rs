@@ -20,7 +20,7 @@ impl Request {
         if source.is_empty() {
             return Err(Error::EmptySource);
         }
-        if source.len() > spec.max_source {
+        if source.len() > spec.max_source && !spec.continues {
             return Err(Error::LongSource { tokens: source.len(), most: spec.max_source });
         }
         for (tokens, vocabulary) in [(source, spec.source_vocabulary), (prefix, spec.vocabulary)] {
@@ -28,7 +28,13 @@ impl Request {
                 return Err(Error::Token { token, vocabulary });
             }
         }
-        let max_length = options.max_length.of(source.len()).min(spec.max_target);
+        let mut max_length = options.max_length.of(source.len()).min(spec.max_target);
+        if spec.continues {
+            if source.len() >= max_length {
+                return Err(Error::LongPrompt { tokens: source.len(), most: max_length });
+            }
+            max_length -= source.len();
+        }
         if prefix.len() >= max_length {
             return Err(Error::LongPrefix { tokens: prefix.len(), most: max_length });
         }

@@ -131,8 +131,8 @@ impl Sentence {
             asked.one(token);
             return Vec::new();
         }
-        let context = self.context(rules, &path.tokens);
-        let Some(changes) = rules.changes(&context).filter(|_| rules.sampler.is_none()) else {
+        let changes = self.in_context(rules, &path.tokens, |context| rules.changes(context));
+        let Some(changes) = changes.filter(|_| rules.sampler.is_none()) else {
             asked.all();
             return Vec::new();
         };
@@ -142,10 +142,10 @@ impl Sentence {
 
     /// Whether a path with its newest token is complete.
     pub fn complete(&self, rules: &Rules, tokens: &[u32]) -> bool {
-        let context = self.context(rules, tokens);
+        let stops = |context: &Context| rules.stops.iter().any(|stop| stop.stop(context));
         tokens.last() == Some(&rules.spec.eos)
             || tokens.len() >= self.max_length
-            || rules.stops.iter().any(|stop| stop.stop(&context))
+            || !rules.stops.is_empty() && self.in_context(rules, tokens, stops)
     }
 
     /// Whether the next token must be the end token.
@@ -155,13 +155,20 @@ impl Sentence {
 
     /// Lets all filters have their way.
     pub fn filter(&self, rules: &Rules, tokens: &[u32], scores: &mut [f32]) {
-        let context = self.context(rules, tokens);
-        for filter in &rules.filters {
-            filter.filter(&context, scores);
-        }
+        self.in_context(rules, tokens, |context| {
+            for filter in &rules.filters {
+                filter.filter(context, scores);
+            }
+        });
     }
 
-    fn context<'a>(&'a self, rules: &Rules, tokens: &'a [u32]) -> Context<'a> {
-        Context { sentence: self.number, source: &self.source, tokens, eos: rules.spec.eos }
+    /// What `look` says of these tokens. Of a model that continues its source, the source stands before them.
+    fn in_context<T>(&self, rules: &Rules, tokens: &[u32], look: impl FnOnce(&Context) -> T) -> T {
+        let (sentence, source, eos) = (self.number, &self.source[..], rules.spec.eos);
+        if !rules.spec.continues {
+            return look(&Context { sentence, source, tokens, prompt: 0, eos });
+        }
+        let whole = [source, tokens].concat();
+        look(&Context { sentence, source, tokens: &whole, prompt: source.len(), eos })
     }
 }

@@ -113,6 +113,9 @@ pub struct Spec {
     pub max_target: usize,
     /// How many layers write them.
     pub decoder_layers: usize,
+    /// Whether the target goes on where the source ends, as in a language model. Source and target then share `max_target`
+    /// positions, lengths that count the source mean both together, and filters see both as one text.
+    pub continues: bool,
 }
 
 /// The sizes of a model, in the paper's letters.

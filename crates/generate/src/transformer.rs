@@ -47,6 +47,7 @@ impl From<&TransformerConfig> for Spec {
             // The start token has the first position, the last token that is written none.
             max_target: config.max_positions,
             decoder_layers: config.decoder_layers,
+            continues: false,
         }
     }
 }

@@ -117,6 +117,7 @@ pub(crate) mod tests {
             max_source: 512,
             max_target: 512,
             decoder_layers: 1,
+            continues: false,
         };
         Codec::new(Arc::new(tokenizer), spec).unwrap_or_else(|error| panic!("{error}"))
     }

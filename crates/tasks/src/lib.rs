@@ -9,6 +9,7 @@
 //! | [`MaskFiller`] | a text with masks | words for each mask |
 //! | [`Classifier`] | a text or two | a label |
 //! | [`Tagger`] | a text | spans with labels |
+//! | [`Perplexity`] | a text | how well a language model predicts it |
 
 mod batches;
 mod classify;
@@ -17,6 +18,7 @@ mod encoder;
 mod error;
 mod fill_mask;
 mod kind;
+mod perplexity;
 mod pooling;
 mod probabilities;
 mod tag;
@@ -27,5 +29,6 @@ pub use encoder::{Encoder, Texts, TooLong};
 pub use error::Error;
 pub use fill_mask::{Filled, Guess, MaskFiller};
 pub use kind::Kind;
+pub use perplexity::{Measured, Perplexity};
 pub use pooling::{Pooling, Pools};
 pub use tag::{Entity, Tagged, TaggedWord, Tagger};

@@ -1,6 +1,7 @@
 //! `attentive info`: what a model is, and how it came about; a file for each kind of model.
 
 mod bert;
+mod gpt2;
 mod transformer;
 
 use crate::error::Error;
@@ -40,6 +41,10 @@ pub(crate) fn run(info: &Info) -> Result<(), Error> {
         }
         Family::Bert => {
             let report = bert::Report::read(&folder)?;
+            if info.json { output::json(&report) } else { output::table(&report.rows(), 2) }
+        }
+        Family::Gpt2 => {
+            let report = gpt2::Report::read(&folder)?;
             if info.json { output::json(&report) } else { output::table(&report.rows(), 2) }
         }
     }

@@ -105,6 +105,7 @@ impl Inspect {
         match Family::of(&self.model)? {
             Family::Transformer => self.look_into_translation(),
             Family::Bert => self.look_into_text(),
+            Family::Gpt2 => Err(Error::Inspect("language models cannot be inspected yet".to_owned())),
         }
     }
 

@@ -6,6 +6,7 @@ mod demo;
 mod encoders;
 #[cfg(target_os = "linux")]
 mod faults;
+mod generate;
 mod html;
 mod info;
 mod inspect;

@@ -1,0 +1,211 @@
+//! Prompts to texts: a language model's folder, and what it writes.
+//!
+//! Several prompts are continued at once, each as if it were alone, and come back in the order in which they went in. The text of a
+//! continuation ends before the first stop string in it.
+
+use crate::causal::CausalSteps;
+use crate::context::Context;
+use crate::error::Error;
+use crate::generator::{Generator, TOGETHER};
+use crate::hypothesis::Hypothesis;
+use crate::options::Options;
+use crate::search::Written;
+use crate::seq2seq::{Seq2Seq, Spec};
+use crate::stop::Stop;
+use crate::translator::tokenizer_of;
+use attentive_model::families::gpt2::Gpt2;
+use attentive_tensor::Backend;
+use attentive_text::tokenizer::{Side, Tokenizer};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+
+/// What a tokenizer writes for the bytes of half a character.
+const INCOMPLETE: char = char::REPLACEMENT_CHARACTER;
+
+/// What is in the folder of a language model.
+pub struct LanguageModel {
+    /// The model: a copy for each backend, all with the same weights.
+    pub copies: Vec<Box<dyn Seq2Seq>>,
+    /// Its tokenizer.
+    pub tokenizer: Arc<Tokenizer>,
+    /// The options that it asks for, or else [`Options::continuing`].
+    pub options: Options,
+}
+
+impl LanguageModel {
+    /// Reads a folder once, to be decoded with on several backends side by side, whose memory, instruction set and precision are
+    /// the same; with weights in int8 if that is asked for.
+    ///
+    /// # Panics
+    /// If there is no backend.
+    pub fn open_on(backends: &[Arc<dyn Backend>], int8: bool, folder: &Path) -> Result<LanguageModel, Error> {
+        let load = if int8 { Gpt2::load_in_int8 } else { Gpt2::load_packed };
+        let model = load(&backends[0], folder)?;
+        let tokenizer = tokenizer_of(folder)?;
+        let (tokens, known) = (tokenizer.vocabulary_size(Side::Source), model.config().vocab_size);
+        if tokens > known {
+            return Err(Error::Vocabulary { tokenizer: tokens, model: known });
+        }
+        let copy = |backend| Box::new(CausalSteps::new(backend, &model)) as Box<dyn Seq2Seq>;
+        let copies: Vec<_> = backends.iter().map(copy).collect();
+        let options = Options::load(folder, &copies[0].spec())?;
+        Ok(LanguageModel { copies, tokenizer: Arc::new(tokenizer), options })
+    }
+}
+
+/// What became of a prompt.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Continuation {
+    /// What follows the prompt.
+    pub text: String,
+    /// Its tokens, the end token and those of a stop string included.
+    pub tokens: Vec<u32>,
+    /// The log of the probability of each token.
+    pub token_scores: Vec<f32>,
+    /// How sure the model is of all of it; see [`Hypothesis::score`].
+    pub score: f32,
+    /// Why it ends.
+    pub finish: Finish,
+}
+
+/// Why a continuation ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Finish {
+    /// The model has written the end token, or there was nothing that it was allowed to write.
+    End,
+    /// It has written a stop string.
+    Stop,
+    /// It has written as many tokens as were asked for.
+    Length,
+    /// The model has no positions left.
+    Context,
+}
+
+/// Continues prompts, as many at once as [`Options::batch`] says.
+pub struct Writer {
+    generator: Generator<Box<dyn Seq2Seq>>,
+    spec: Spec,
+    stops: Arc<StopStrings>,
+    /// How many tokens each prompt in here has, in order.
+    prompts: VecDeque<usize>,
+    /// The number of the first of them.
+    first: u64,
+}
+
+impl Writer {
+    /// A writer with nothing to do, which ends texts at any of these strings; empty ones end nothing.
+    pub fn new(model: LanguageModel, stops: &[String]) -> Result<Writer, Error> {
+        let LanguageModel { copies, tokenizer, options } = model;
+        let spec = copies[0].spec();
+        let strings: Vec<String> = stops.iter().filter(|stop| !stop.is_empty()).cloned().collect();
+        let stops = Arc::new(StopStrings { tokenizer, strings });
+        let mut generator = Generator::with_copies(copies, options)?;
+        if !stops.strings.is_empty() {
+            generator = generator.with_stop(Arc::clone(&stops));
+        }
+        Ok(Writer { generator, spec, stops, prompts: VecDeque::new(), first: 0 })
+    }
+
+    /// The options.
+    pub fn options(&self) -> &Options {
+        self.generator.options()
+    }
+
+    /// Adds a prompt behind those that are there. An empty one begins with the token that texts begin with. One that leaves no room
+    /// for a token is refused.
+    pub fn push(&mut self, prompt: &str) -> Result<(), Error> {
+        let mut tokens = self.stops.tokenizer.encode(prompt, Side::Source)?;
+        if tokens.is_empty() && (self.spec.start as usize) < self.spec.vocabulary {
+            tokens.push(self.spec.start);
+        }
+        let length = tokens.len();
+        self.generator.push(tokens)?;
+        self.prompts.push_back(length);
+        Ok(())
+    }
+
+    /// How many prompts are in here.
+    pub fn len(&self) -> usize {
+        self.prompts.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.prompts.is_empty()
+    }
+
+    /// Writes some tokens of every prompt that is being continued.
+    pub fn step(&mut self) {
+        self.generator.steps(TOGETHER);
+    }
+
+    /// Writes one token of every prompt that is being continued. `told` gets what is certain of the continuation of the first
+    /// prompt: more and more of the text that [`Writer::pop`] gives.
+    pub fn step_with(&mut self, told: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
+        let (stops, first) = (Arc::clone(&self.stops), self.first);
+        let mut result = Ok(());
+        self.generator.step_with(&mut |written: &Written| {
+            if written.sentence != first || written.draw != 0 {
+                return;
+            }
+            match stops.tokenizer.decode(&written.tokens[..written.settled()]) {
+                Ok(text) => told(stops.certain(text.trim_end_matches(INCOMPLETE))),
+                Err(error) => result = Err(Error::from(error)),
+            }
+        });
+        result
+    }
+
+    /// The continuations of the next prompt in order, best first, if they are there.
+    pub fn pop(&mut self) -> Result<Option<Vec<Continuation>>, Error> {
+        let Some(found) = self.generator.pop() else { return Ok(None) };
+        let prompt = self.prompts.pop_front().unwrap_or_default();
+        self.first += 1;
+        found.into_iter().map(|found| self.continuation(prompt, found)).collect::<Result<_, _>>().map(Some)
+    }
+
+    fn continuation(&self, prompt: usize, found: Hypothesis) -> Result<Continuation, Error> {
+        let text = self.stops.tokenizer.decode(found.content())?;
+        let cut = self.stops.cut(&text).map(str::to_owned);
+        let (length, most) = (prompt + found.tokens.len(), self.options().max_length.of(prompt));
+        let finish = match () {
+            () if cut.is_some() => Finish::Stop,
+            () if found.ended => Finish::End,
+            () if length >= most => Finish::Length,
+            () if length >= self.spec.max_target => Finish::Context,
+            () => Finish::End,
+        };
+        let Hypothesis { tokens, token_scores, score, .. } = found;
+        Ok(Continuation { text: cut.unwrap_or(text), tokens, token_scores, score, finish })
+    }
+}
+
+/// Ends a text in which one of some strings stands.
+struct StopStrings {
+    tokenizer: Arc<Tokenizer>,
+    strings: Vec<String>,
+}
+
+impl StopStrings {
+    /// What stands before the first of them, if the text has one.
+    fn cut<'a>(&self, text: &'a str) -> Option<&'a str> {
+        let first = self.strings.iter().filter_map(|stop| text.find(stop.as_str())).min();
+        first.map(|at| &text[..at])
+    }
+
+    /// The text before the first of them, and without what may be the beginning of one at its end.
+    fn certain<'a>(&self, text: &'a str) -> &'a str {
+        let text = self.cut(text).unwrap_or(text);
+        let begins = |at: &usize| self.strings.iter().any(|stop| stop.starts_with(&text[*at..]));
+        let end = text.char_indices().map(|(at, _)| at).find(begins);
+        &text[..end.unwrap_or(text.len())]
+    }
+}
+
+impl Stop for Arc<StopStrings> {
+    fn stop(&self, context: &Context) -> bool {
+        let text = self.tokenizer.decode(&context.tokens[context.prompt..]);
+        text.is_ok_and(|text| self.cut(&text).is_some())
+    }
+}

@@ -1,0 +1,185 @@
+//! A model that continues its source: the tokens of transformers, and the same bits in any batch.
+
+mod common;
+
+use attentive_generate::{
+    CausalSteps, EarlyStopping, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Sampling, Seq2Seq,
+};
+use attentive_model::Builder;
+use attentive_model::families::gpt2::{Gpt2, Gpt2Config};
+use attentive_tensor::{Backend, Precision};
+use common::{backend, golden};
+use serde_json::Value;
+use std::sync::Arc;
+
+fn saved(backend: &Arc<dyn Backend>) -> Gpt2 {
+    Gpt2::load_packed(backend, &golden("gpt2/saved")).unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn answers() -> Value {
+    serde_json::from_str(&std::fs::read_to_string(golden("gpt2.json")).unwrap()).unwrap()
+}
+
+fn tokens(value: &Value) -> Vec<u32> {
+    value.as_array().unwrap().iter().map(|token| token.as_u64().unwrap() as u32).collect()
+}
+
+fn prompts(answers: &Value) -> Vec<Vec<u32>> {
+    answers["ids"].as_array().unwrap().iter().map(tokens).collect()
+}
+
+fn results(
+    backend: &Arc<dyn Backend>,
+    model: &Gpt2,
+    options: Options,
+    prompts: &[Vec<u32>],
+) -> Vec<Vec<Hypothesis>> {
+    let mut generator = Generator::new(CausalSteps::new(backend, model), options).unwrap();
+    generator.generate(prompts.to_vec()).map(|found| found.unwrap()).collect()
+}
+
+fn options(settings: &Value, new_tokens: usize) -> Options {
+    let number = |name: &str, usual: f64| settings[name].as_f64().unwrap_or(usual);
+    let beam = number("num_beams", 1.0) as usize;
+    Options {
+        batch: 3,
+        beam,
+        n_best: beam,
+        penalty: LengthPenalty::Power(number("length_penalty", 1.0) as f32),
+        early_stopping: match &settings["early_stopping"] {
+            Value::Bool(true) => EarlyStopping::Yes,
+            Value::String(_) => EarlyStopping::Never,
+            _ => EarlyStopping::No,
+        },
+        repetition_penalty: number("repetition_penalty", 1.0) as f32,
+        no_repeat_ngram: number("no_repeat_ngram_size", 0.0) as usize,
+        banned: settings["bad_words_ids"].as_array().into_iter().flatten().map(tokens).collect(),
+        min_length: number("min_new_tokens", 0.0) as usize,
+        max_length: MaxLength::SourceAnd(new_tokens),
+        ..Options::default()
+    }
+}
+
+#[test]
+fn every_setting_gives_the_tokens_and_scores_of_transformers() {
+    let (backend, answers) = (backend(Precision::F32, 2), answers());
+    let (model, prompts) = (saved(&backend), prompts(&answers));
+    let new_tokens = answers["new_tokens"].as_u64().unwrap() as usize;
+    let mut compared = 0;
+    for case in answers["cases"].as_array().unwrap() {
+        let found = results(&backend, &model, options(&case["settings"], new_tokens), &prompts);
+        for (prompt, (found, expected)) in found.iter().zip(case["results"].as_array().unwrap()).enumerate() {
+            let place = format!("{}, prompt {prompt}", case["name"]);
+            let expected = expected.as_array().unwrap();
+            assert_eq!(found.len(), expected.len(), "{place}");
+            for (found, expected) in found.iter().zip(expected) {
+                assert_eq!(found.tokens, tokens(&expected["tokens"]), "{place}");
+                if let Some(score) = expected["score"].as_f64() {
+                    let near = (f64::from(found.score) - score).abs() < 1e-4 * score.abs().max(0.1);
+                    assert!(near, "{place}: {} and {score}", found.score);
+                }
+                compared += 1;
+            }
+        }
+    }
+    assert_eq!(compared, 100);
+}
+
+fn bits(found: &[Vec<Hypothesis>]) -> Vec<(Vec<u32>, u32, Vec<u32>)> {
+    let scores = |h: &Hypothesis| h.token_scores.iter().map(|score| score.to_bits()).collect();
+    found.iter().flatten().map(|h| (h.tokens.clone(), h.score.to_bits(), scores(h))).collect()
+}
+
+#[test]
+fn a_prompt_gives_the_same_bits_alone_in_any_batch_and_on_any_threads() {
+    let mut prompts = prompts(&answers());
+    // One token, and more than are read together with others.
+    prompts.extend([vec![5], vec![7], (1..40).collect(), (50..97).collect(), vec![9], vec![10, 11]]);
+    let greedy = Options { max_length: MaxLength::SourceAnd(9), ..Options::continuing() };
+    let ways = [
+        greedy.clone(),
+        Options { beam: 3, n_best: 3, no_repeat_ngram: 2, ..greedy.clone() },
+        Options {
+            sampling: Some(Sampling { top_p: 0.9, ..Sampling::default() }),
+            n_best: 2,
+            seed: 7,
+            ..greedy
+        },
+    ];
+    for precision in [Precision::F32, Precision::Bf16] {
+        let backend = backend(precision, 1);
+        let int8 = Gpt2::load_in_int8(&backend, &golden("gpt2/saved")).unwrap();
+        for model in [saved(&backend), int8] {
+            for options in &ways {
+                let with = |batch| results(&backend, &model, Options { batch, ..options.clone() }, &prompts);
+                let alone = bits(&with(1));
+                assert!([2, 5, 32].into_iter().all(|batch| bits(&with(batch)) == alone), "{options:?}");
+                let copies = (0..3).map(|_| CausalSteps::new(&backend, &model)).collect();
+                let options = Options { batch: 4, ..options.clone() };
+                let mut generator = Generator::with_copies(copies, options).unwrap();
+                let found: Vec<_> = generator.generate(prompts.clone()).map(Result::unwrap).collect();
+                assert!(bits(&found) == alone);
+            }
+        }
+    }
+}
+
+#[test]
+fn the_best_tokens_of_a_second_look_are_those_that_were_written() {
+    let backend = backend(Precision::F32, 1);
+    let (model, prompts) = (saved(&backend), prompts(&answers()));
+    let options = Options { max_length: MaxLength::SourceAnd(6), ..Options::continuing() };
+    let found = results(&backend, &model, options, &prompts);
+    let pairs: Vec<_> = prompts.iter().zip(&found).map(|(p, found)| (&p[..], &found[0].tokens[..])).collect();
+    let top = CausalSteps::new(&backend, &model).top(&pairs, 2);
+    for (top, found) in top.iter().zip(&found) {
+        let best: Vec<u32> = top.iter().map(|ranks| ranks[0].token).collect();
+        assert_eq!(best, found[0].tokens);
+        for (ranks, score) in top.iter().zip(&found[0].token_scores) {
+            assert!((ranks[0].score - score).abs() < 1e-5);
+        }
+    }
+}
+
+#[test]
+fn prompt_and_continuation_share_the_positions() {
+    let backend = backend(Precision::F32, 1);
+    let model = saved(&backend);
+    let long = Options { max_length: MaxLength::SourceAnd(1000), min_length: 1000, ..Options::continuing() };
+    let found = results(&backend, &model, long.clone(), &[(1..=40).collect(), (1..=47).collect()]);
+    assert_eq!(found.iter().map(|found| found[0].tokens.len()).collect::<Vec<_>>(), [8, 1]);
+    let mut generator = Generator::new(CausalSteps::new(&backend, &model), long).unwrap();
+    let error = generator.generate([(1..=48).collect::<Vec<u32>>()]).next().unwrap().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the prompt has 48 tokens, but prompt and continuation can have at most 48 together: shorten the prompt"
+    );
+    let total = Options { max_length: MaxLength::Tokens(12), min_length: 20, ..Options::continuing() };
+    let found = results(&backend, &model, total, &[(1..=10).collect()]);
+    assert_eq!(found[0][0].tokens.len(), 2);
+}
+
+#[test]
+fn a_prompt_that_is_given_up_leaves_the_others_as_they_are() {
+    let backend = backend(Precision::F32, 1);
+    let config = Gpt2Config { max_positions: 60, ..Gpt2Config::preset("tiny", 50).unwrap() };
+    let model = Gpt2::new(&Builder::random(&backend, 5), &config).unwrap();
+    let options = Options { batch: 2, max_length: MaxLength::SourceAnd(10), ..Options::continuing() };
+    let prompts: Vec<Vec<u32>> = (0..6).map(|i| (i..i + 5).collect()).collect();
+    let expected = results(&backend, &model, options.clone(), &prompts);
+    let mut generator = Generator::new(CausalSteps::new(&backend, &model), options).unwrap();
+    let numbers: Vec<u64> = prompts.iter().map(|p| generator.push(p.clone()).unwrap()).collect();
+    generator.step();
+    // The first has a row; the third was read and waits for one.
+    generator.cancel(numbers[0]);
+    generator.cancel(numbers[2]);
+    for (number, expected) in numbers.iter().zip(&expected).filter(|(n, _)| ![0, 2].contains(*n)) {
+        let found = loop {
+            if let Some(found) = generator.take(*number) {
+                break found;
+            }
+            generator.step();
+        };
+        assert_eq!(&found, expected);
+    }
+}
