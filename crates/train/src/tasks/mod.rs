@@ -8,7 +8,7 @@
 //! | `mlm` | texts | BERT | loss |
 //! | `lm` | texts | GPT-2 | loss |
 //!
-//! A run meets a task twice. A [`Material`] is what it reads from the disk: examples, and the tokenizer for them. A [`Task`] is the
+//! A run meets a task twice. A `Material` is what it reads from the disk: examples, and the tokenizer for them. A [`Task`] is the
 //! model that learns from them, with its loss and its judge. All else about a run (steps, checkpoints, limits, logs) is the same
 //! whatever is learned.
 
