@@ -80,9 +80,23 @@ pub(crate) fn run(generate: &Generate) -> Result<(), Error> {
     let (mut prompts, mut is_open) = (VecDeque::new(), true);
     // Whoever writes to stdin may wait for an answer; all else is there.
     let is_slow = generate.prompts.is_empty() && generate.input.is_none();
+    let mut arguments = generate.prompts.iter().enumerate();
     let mut out = Out { separate: false };
-    while is_open || !writer.is_empty() {
+    while is_open || arguments.len() > 0 || !writer.is_empty() {
         let room = AHEAD * writer.options().batch;
+        while writer.len() < room
+            && let Some((number, prompt)) = arguments.next()
+        {
+            // An argument may have several lines.
+            let line = number + 1;
+            let refused = |error: attentive_generate::Error| Error::Line {
+                input: "the arguments".to_owned(),
+                line,
+                problem: error.to_string(),
+            };
+            writer.push(prompt).map_err(refused)?;
+            prompts.push_back(prompt.clone());
+        }
         while is_open && writer.len() < room {
             match lines.next(writer.is_empty() || !is_slow)? {
                 Next::Line(line) if line.is_cut => return Err(lines.problem("longer than 1 MiB")),
@@ -142,8 +156,7 @@ impl Generate {
 
     fn lines(&self) -> Result<Lines, Error> {
         if !self.prompts.is_empty() {
-            let text: String = self.prompts.iter().flat_map(|prompt| [prompt, "\n"]).collect();
-            return Ok(Lines::read("the arguments".to_owned(), Cursor::new(text)));
+            return Ok(Lines::read("the arguments".to_owned(), Cursor::new("")));
         }
         let Some(path) = &self.input else {
             if stdin().is_terminal() {

@@ -46,6 +46,13 @@ fn a_prompt_is_continued_as_transformers_does_alone_and_among_others() {
         assert_eq!((alone.code, alone.stderr.as_str()), (Some(0), ""));
         assert_eq!(alone.stdout, format!("{expected}\n"), "{prompt}");
     }
+    // Lines of an argument are one prompt.
+    let lines = generate("--max-new-tokens 2 --json", &["The\nA", "B"]);
+    assert_eq!(lines.stdout.lines().count(), 2);
+    assert!(lines.stdout.starts_with(r#"{"prompt":"The\nA","#), "{}", lines.stdout);
+    // More of them than are read ahead.
+    let many = generate("--max-new-tokens 1 --threads 1 --batch 1 --json", &["A"; 11]);
+    assert_eq!(many.stdout.lines().count(), 11);
     let all = format!("{}\n", expected.join("\n---\n"));
     let borrowed: Vec<&str> = prompts.iter().map(String::as_str).collect();
     assert_eq!(generate(flags, &borrowed).stdout, all);
