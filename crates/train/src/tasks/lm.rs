@@ -187,9 +187,9 @@ impl Texts {
 }
 
 impl super::Material for Texts {
-    fn facts(&self, _: &Draft) -> Result<Facts, Error> {
+    fn facts(&self, draft: &Draft) -> Result<Facts, Error> {
         let bytes = self.corpus.size().bytes;
-        let context = self.origin.as_ref().map_or(1024, |config| config.max_positions);
+        let context = self.context(draft.settings());
         let windows = |bytes: u64| (bytes as usize / (BYTES * context)).max(1);
         Ok(Facts {
             examples: windows(bytes),
