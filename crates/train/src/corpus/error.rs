@@ -90,7 +90,7 @@ pub enum Error {
     },
     /// No pair passed the filters.
     #[error(
-        "all pairs were skipped ({left_out}): raise the maximum length, the length ratio or the batch size"
+        "all examples were skipped ({left_out}): raise the maximum length, the length ratio or the tokens of a batch"
     )]
     AllLeftOut {
         /// For which reasons.
