@@ -213,7 +213,7 @@ fn what_was_learned_answers_as_a_folder_and_can_be_learned_from() {
         found[0].entities.iter().map(|one| (&*one.label, one.bytes.clone())).collect::<Vec<_>>(),
         [("PER", 4..13)]
     );
-    let filler = MaskFiller::open(&backend(), &begin("mlm", "steps = 300"), Form::Precise).unwrap();
+    let filler = MaskFiller::open(&backend(), &begin("mlm", "steps = 600"), Form::Precise).unwrap();
     let (_, found) = filler.fill(&["cafe cad [MASK] egg Bob Bob"], 1).unwrap();
     assert_eq!(found[0][0][0].word, "ace");
 
