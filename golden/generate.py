@@ -3,6 +3,7 @@
     pip install -r golden/requirements.txt
     python golden/generate.py
 
+`generate.py answers` keeps the model and its sources, and asks again what transformers writes.
 `generate.py reference` makes generate_reference.json: logits of the reference model in the folder `shared` beside the
 repository (or ATTENTIVE_SHARED) at the first step of some sentences.
 """
@@ -83,23 +84,33 @@ def train(model):
     return loss.item()
 
 
-sizes = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1}
-sizes |= {side + "_attention_heads": 4 for side in ("encoder", "decoder")}
-sizes |= {side + "_ffn_dim": 48 for side in ("encoder", "decoder")}
-config = MarianConfig(
-    vocab_size=VOCABULARY, **sizes, max_position_embeddings=64, activation_function="relu", dropout=0.0,
-    scale_embedding=True, pad_token_id=PAD, eos_token_id=EOS, decoder_start_token_id=START, forced_eos_token_id=EOS,
-    bos_token_id=None, init_std=0.2,
-)
-model = MarianMTModel(config)
-# Padding is never written.
-model.final_logits_bias[0, PAD] = -10_000.0
-loss = train(model)
-with torch.no_grad():
-    model.model.shared.weight[PAD] = 0.0
-model.eval().save_pretrained(GOLDEN / "generate")
+def make():
+    """A trained model, saved, and sources for it."""
+    sizes = {"d_model": 32, "encoder_layers": 1, "decoder_layers": 1}
+    sizes |= {side + "_attention_heads": 4 for side in ("encoder", "decoder")}
+    sizes |= {side + "_ffn_dim": 48 for side in ("encoder", "decoder")}
+    config = MarianConfig(
+        vocab_size=VOCABULARY, **sizes, max_position_embeddings=64, activation_function="relu", dropout=0.0,
+        scale_embedding=True, pad_token_id=PAD, eos_token_id=EOS, decoder_start_token_id=START, forced_eos_token_id=EOS,
+        bos_token_id=None, init_std=0.2,
+    )
+    model = MarianMTModel(config)
+    # Padding is never written.
+    model.final_logits_bias[0, PAD] = -10_000.0
+    print(f"loss {train(model):.3f}")
+    with torch.no_grad():
+        model.model.shared.weight[PAD] = 0.0
+    model.save_pretrained(GOLDEN / "generate")
 
-SOURCES = [source() + [EOS] for _ in range(12)] + [[EOS]]
+    return model, [source() + [EOS] for _ in range(12)] + [[EOS]]
+
+
+if "answers" in sys.argv[1:]:
+    model = MarianMTModel.from_pretrained(GOLDEN / "generate")
+    SOURCES = json.loads((GOLDEN / "generate.json").read_text())["sources"]
+else:
+    model, SOURCES = make()
+model.eval()
 
 beam = {"num_beams": 4, "length_penalty": 1.0, "early_stopping": False, "max_new_tokens": 14}
 CASES = {
@@ -124,6 +135,11 @@ CASES = {
     "greedy without repeated bigrams": {"num_beams": 1, "max_new_tokens": 14, "no_repeat_ngram_size": 2},
     "no repeated tokens": {**beam, "no_repeat_ngram_size": 1},
     "bad words": {**beam, "bad_words_ids": [[PAD], [7], [12, 11], [3, 4, 5], [EOS]]},
+    "several ends": {**beam, "eos_token_id": [EOS, 7, 12]},
+    "greedy with several ends": {"num_beams": 1, "max_new_tokens": 14, "eos_token_id": [EOS, 7]},
+    "several ends and a minimum": {**beam, "eos_token_id": [7, EOS], "min_new_tokens": 6},
+    "first token": {**beam, "forced_bos_token_id": 9},
+    "greedy with a first token": {"num_beams": 1, "max_new_tokens": 14, "forced_bos_token_id": 9},
     "prefix": {**beam, "prefix": [5, 17, 13]},
     "greedy prefix": {"num_beams": 1, "max_new_tokens": 14, "prefix": [5, 17, 13]},
     "everything": {
@@ -166,4 +182,4 @@ lines = ",\n".join(json.dumps(case) for case in cases)
 text = f'{{"sources": {SOURCES},\n"cases": [\n{lines}]}}'
 (GOLDEN / "generate.json").write_text(text + "\n")
 lengths = [len(result[0]["tokens"]) for case in cases for result in case["results"]]
-print(f"loss {loss:.3f}; {len(cases)} cases, {len(text)} bytes, best results of {min(lengths)} to {max(lengths)} tokens")
+print(f"{len(cases)} cases, {len(text)} bytes, best results of {min(lengths)} to {max(lengths)} tokens")

@@ -2,11 +2,11 @@
 
 use crate::error::Error;
 use crate::output;
-use attentive_generate::tokenizer_of;
 use attentive_model::Converted;
 use attentive_model::checkpoint::StoredType;
 use attentive_model::families::transformer::{Conversion, Layout};
 use attentive_model::families::{Family, bert, transformer};
+use attentive_tasks::tokenizer_of;
 use attentive_tensor::{Cpu, CpuBackend, Isa, Threads};
 use attentive_text::tokenizer::Tokenizer;
 use clap::{Args, ValueEnum};

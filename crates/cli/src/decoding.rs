@@ -5,7 +5,8 @@ use crate::options::{Compute, between};
 use crate::precision::DecodingPrecision;
 use crate::search::{self, Search};
 use crate::words;
-use attentive_generate::{MaxLength, ModelFolder, Options, TargetLanguages, Translator};
+use attentive_generate::{MaxLength, Options};
+use attentive_tasks::{ModelFolder, TargetLanguages, Translator};
 use attentive_text::tokenizer::Tokenizer;
 use clap::Args;
 use std::io::{Write, stderr};
@@ -74,7 +75,7 @@ impl Decoding {
         let languages = TargetLanguages::of(tokenizer);
         let Some(code) = &self.to else { return Ok(languages) };
         let unknown =
-            |error: attentive_generate::Error| Error::Flag { option: "to", problem: error.to_string() };
+            |error: attentive_tasks::Error| Error::Flag { option: "to", problem: error.to_string() };
         languages.with_target(code).map_err(unknown)
     }
 

@@ -1,6 +1,7 @@
 //! What can go wrong, each in one sentence for the person at the terminal.
 
 use crate::interrupt;
+use attentive_generate as generate;
 use attentive_tensor::IsaError;
 use std::process::ExitCode;
 
@@ -34,12 +35,9 @@ pub(crate) enum Error {
     /// A run cannot begin or go on.
     #[error(transparent)]
     Train(#[from] attentive_train::Error),
-    /// Nothing can be generated.
-    #[error(transparent)]
-    Generate(attentive_generate::Error),
     /// A model cannot do what is asked, or not with this text.
     #[error(transparent)]
-    Tasks(#[from] attentive_tasks::Error),
+    Tasks(attentive_tasks::Error),
     /// A text makes no sense.
     #[error("text {text} {problem}")]
     Text { text: usize, problem: String },
@@ -127,15 +125,23 @@ impl From<attentive_serve::Error> for Error {
     }
 }
 
-impl From<attentive_generate::Error> for Error {
-    fn from(error: attentive_generate::Error) -> Error {
+impl From<attentive_tasks::Error> for Error {
+    fn from(error: attentive_tasks::Error) -> Error {
         match error {
-            attentive_generate::Error::Option { option, problem } => flag(option, problem),
-            attentive_generate::Error::NoLanguage { known } => {
+            attentive_tasks::Error::Generate(generate::Error::Option { option, problem }) => {
+                flag(option, problem)
+            }
+            attentive_tasks::Error::NoLanguage { known } => {
                 flag("to", format!("{SEVERAL}; the languages are {known}"))
             }
-            other => Error::Generate(other),
+            other => Error::Tasks(other),
         }
+    }
+}
+
+impl From<generate::Error> for Error {
+    fn from(error: generate::Error) -> Error {
+        attentive_tasks::Error::from(error).into()
     }
 }
 

@@ -8,7 +8,7 @@ use crate::machine::peak_mb;
 use crate::output;
 use crate::score::{self, Report};
 use crate::split::Split;
-use attentive_generate::Translation;
+use attentive_tasks::Translation;
 use attentive_text::score::{Lines, Options, Signatures};
 use clap::Args;
 use serde::Serialize;
@@ -124,8 +124,8 @@ fn translate(evaluate: &Evaluate, lines: &[&str]) -> Result<(Vec<Translation>, f
                 break;
             };
             let input = evaluate.source.display().to_string();
-            let problem = |error: attentive_generate::Error| match error {
-                missing @ attentive_generate::Error::NoLanguage { .. } => missing.into(),
+            let problem = |error: attentive_tasks::Error| match error {
+                missing @ attentive_tasks::Error::NoLanguage { .. } => missing.into(),
                 error => Error::Line { input: input.clone(), line: number + 1, problem: error.to_string() },
             };
             let line = languages.prepare(line).map_err(problem)?;

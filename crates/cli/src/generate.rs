@@ -6,7 +6,8 @@ use crate::options::{Compute, between};
 use crate::precision::DecodingPrecision;
 use crate::search::{SEARCH, Search};
 use crate::{dashes, output, words};
-use attentive_generate::{Continuation, Finish, LanguageModel, MaxLength, Options, Writer};
+use attentive_generate::{MaxLength, Options};
+use attentive_tasks::{Continuation, Finish, LanguageModel, Writer};
 use clap::Args;
 use serde::Serialize;
 use std::collections::VecDeque;
@@ -34,7 +35,7 @@ pub(crate) struct Generate {
     /// Print the model, precision, instruction set, threads and search options to stderr
     #[arg(long, short)]
     verbose: bool,
-    /// Number of prompts that each thread continues at once
+    /// Number of prompts that are continued at once
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = between::<1, 4096>)]
     batch: usize,
     /// Maximum number of tokens to write behind a prompt [default: the model's, else 128]
@@ -89,7 +90,7 @@ pub(crate) fn run(generate: &Generate) -> Result<(), Error> {
         {
             // An argument may have several lines.
             let line = number + 1;
-            let refused = |error: attentive_generate::Error| Error::Line {
+            let refused = |error: attentive_tasks::Error| Error::Line {
                 input: "the arguments".to_owned(),
                 line,
                 problem: error.to_string(),
@@ -135,12 +136,12 @@ pub(crate) fn run(generate: &Generate) -> Result<(), Error> {
 impl Generate {
     /// Reads the model and makes a writer of it.
     fn writer(&self) -> Result<Writer, Error> {
-        let decoders = self.compute.decoders(Some(self.precision))?;
+        let decoders = self.compute.decoder(self.precision)?;
         let int8 = decoders.int8.unwrap_or(false);
         let mut folder = LanguageModel::open_on(&decoders.backends, int8, &self.model)?;
         let options = self.search.change(folder.options, self.n_best);
         folder.options = Options {
-            batch: self.batch * self.compute.threads(),
+            batch: self.batch,
             scores: self.json,
             min_length: self.min_new_tokens.unwrap_or(options.min_length),
             max_length: self.max_new_tokens.map_or(options.max_length, MaxLength::SourceAnd),

@@ -5,7 +5,7 @@ use crate::interrupt;
 use crate::lines::not_utf8;
 use crate::lost::Lost;
 use crate::output;
-use attentive_generate::{TargetLanguages, TranslatedHtml, Translator};
+use attentive_tasks::{TargetLanguages, TranslatedHtml, Translator};
 use clap::ValueEnum;
 use std::io::Read;
 use std::path::Path;

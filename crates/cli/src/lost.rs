@@ -1,7 +1,7 @@
 //! Characters that a model cannot read, counted over all lines and told once.
 
 use crate::words;
-use attentive_generate::Translated;
+use attentive_tasks::Translated;
 use std::io::{Write, stderr};
 
 /// How many different ones are shown.

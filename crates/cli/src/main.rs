@@ -35,6 +35,7 @@ mod texts;
 mod tokenize;
 mod train;
 mod translate;
+mod warnings;
 mod words;
 
 use attentive_text::tokenizer::panic_is_caught;
@@ -133,6 +134,10 @@ fn main() -> ExitCode {
 }
 
 fn run(command: &Command) -> Result<(), Error> {
+    // A server has a log, and `info` lists what others warn about.
+    if !matches!(command, Command::Serve(_) | Command::Info(_)) {
+        warnings::show();
+    }
     match command {
         Command::Demo(demo) => demo::run(demo),
         Command::Bench(command) => bench::run(command),

@@ -3,8 +3,8 @@
 use crate::error::Error;
 use crate::precision::{self, DecodingPrecision};
 use crate::words;
-use attentive_generate::ModelFolder;
 use attentive_kernels::{Cpu, Isa, Threads};
+use attentive_tasks::ModelFolder;
 use attentive_tensor::{Backend, CpuBackend, Form, Precision};
 use clap::Args;
 use std::path::Path;
@@ -35,7 +35,17 @@ impl Compute {
         let backend =
             |_| CpuBackend::new(Cpu { isa, threads: Threads::new(1) }).with_precision(precision).shared();
         let backends = (0..threads.count()).map(backend).collect();
-        Ok(Decoders { backends, int8, isa, precision })
+        Ok(Decoders { backends, int8, isa, precision, threads: threads.count() })
+    }
+
+    /// What a language model decodes on: one processor with all threads. Its weights do not fit into a cache, so that reading them
+    /// is most of the work, and several copies would read them several times.
+    pub(crate) fn decoder(&self, precision: DecodingPrecision) -> Result<Decoders, Error> {
+        let cpu = self.cpu()?;
+        let (isa, threads) = (cpu.isa, cpu.threads.count());
+        let (precision, int8) = precision.on(isa);
+        let backends = vec![CpuBackend::new(cpu).with_precision(precision).shared()];
+        Ok(Decoders { backends, int8: Some(int8), isa, precision, threads })
     }
 
     /// What an encoder computes on with all threads, and what its weights become.
@@ -52,13 +62,15 @@ impl Compute {
     }
 }
 
-/// A processor of one thread for each thread, on which copies of a model decode side by side.
+/// What models decode on.
 pub(crate) struct Decoders {
+    /// One for each copy of a model; the copies decode side by side.
     pub backends: Vec<Arc<dyn Backend>>,
     /// Whether weights are to be in int8; as they are stored if nothing was asked for.
     pub int8: Option<bool>,
     isa: Isa,
     precision: Precision,
+    threads: usize,
 }
 
 impl Decoders {
@@ -70,7 +82,7 @@ impl Decoders {
     /// What a model is computed in, and on what, in a few words.
     pub(crate) fn description(&self, int8: bool) -> String {
         let precision = if int8 { "int8" } else { precision::name(self.precision) };
-        format!("{precision} on {} with {}", self.isa, words::count(self.backends.len(), "thread"))
+        format!("{precision} on {} with {}", self.isa, words::count(self.threads, "thread"))
     }
 }
 

@@ -13,12 +13,12 @@ pub(crate) enum Split {
     Lines,
 }
 
-impl From<Split> for attentive_generate::Split {
-    fn from(split: Split) -> attentive_generate::Split {
+impl From<Split> for attentive_tasks::Split {
+    fn from(split: Split) -> attentive_tasks::Split {
         match split {
-            Split::Auto => attentive_generate::Split::Auto,
-            Split::Sentences => attentive_generate::Split::Sentences,
-            Split::Lines => attentive_generate::Split::Lines,
+            Split::Auto => attentive_tasks::Split::Auto,
+            Split::Sentences => attentive_tasks::Split::Sentences,
+            Split::Lines => attentive_tasks::Split::Lines,
         }
     }
 }

@@ -8,7 +8,8 @@ use crate::lost::Lost;
 use crate::options::between;
 use crate::split::Split;
 use crate::{dashes, output, words};
-use attentive_generate::{TargetLanguages, Translated, Translation, Translator, pharaoh};
+use attentive_generate::pharaoh;
+use attentive_tasks::{TargetLanguages, Translated, Translation, Translator};
 use attentive_text::tokenizer::Side;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -321,7 +322,7 @@ impl<W: Write> Work<'_, W> {
             self.needless += 1;
         }
         let text = self.languages.prepare(&line.text).map_err(|error| match error {
-            missing @ attentive_generate::Error::NoLanguage { .. } => missing.into(),
+            missing @ attentive_tasks::Error::NoLanguage { .. } => missing.into(),
             other => self.lines.problem(other),
         })?;
         match self.translate.alternatives {

@@ -11,7 +11,7 @@ use crate::hypothesis::{Hypothesis, best_first};
 use crate::options::{MaxLength, Options};
 use crate::request::Request;
 use crate::rules::Rules;
-use crate::seq2seq::{Seq2Seq, Spec};
+use crate::seq2seq::Spec;
 use std::sync::Arc;
 
 /// A search for alternatives, for whoever drives a generator by hand. [`Generator::alternatives`] does it in one call.
@@ -42,7 +42,7 @@ impl Alternatives {
             patience: 1.0,
             sampling: None,
             max_length: MaxLength::Tokens(length),
-            forced_eos: self.options.forced_eos && length == self.max_length,
+            forced_eos: self.options.forced_eos.filter(|_| length == self.max_length),
             ..self.options.clone()
         };
         (self.request.clone(), options)
@@ -79,7 +79,7 @@ impl Alternatives {
     }
 }
 
-impl<M: Seq2Seq> Generator<M> {
+impl Generator {
     /// The `count` most probable tokens behind the prefix of a request, each with the best that can follow it, sorted by the
     /// score of the whole. What was pushed before is forgotten.
     pub fn alternatives(
@@ -94,10 +94,10 @@ impl<M: Seq2Seq> Generator<M> {
         let usual = Rules { sampler: None, ..(*self.rules).clone() };
         let first = self.generate_with(Rules { options, ..usual }, vec![request])?;
         let mut requests = search.second(first.into_iter().next().unwrap_or_default());
-        let Rules { spec, stops, .. } = &*self.rules;
+        let Rules { ends, stops, .. } = &*self.rules;
         let translation = requests.pop();
         requests.retain(|Request { source, prefix }| {
-            let context = Context { sentence: 0, source, tokens: prefix, prompt: 0, eos: spec.eos };
+            let context = Context { sentence: 0, source, tokens: prefix, prompt: 0, ends };
             !stops.iter().any(|stop| stop.stop(&context))
         });
         requests.extend(translation);

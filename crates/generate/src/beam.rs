@@ -3,7 +3,8 @@
 //! At each step the `2 · beam` best continuations of all hypotheses together are looked at, by the sum of their
 //! log-probabilities. Those among the first `beam` that end are finished: they compete by sum / length penalty for a place
 //! among the finished, of which there are `beam` (times [`patience`](crate::Options::patience)). The first `beam` that do
-//! not end are followed. There are always so many: each hypothesis can end in one way only.
+//! not end are followed. There are always so many: each hypothesis can end in one way only. (Where there are several end
+//! tokens, as many more continuations are looked at.)
 
 use crate::filter::Change;
 use crate::hypothesis::Hypothesis;
@@ -61,9 +62,9 @@ impl BeamSearch {
         self.continuations.clear();
         for (path, scores) in scores.iter_mut().enumerate() {
             let tokens = &self.paths[path].tokens;
-            if self.sentence.must_end(rules, tokens) {
+            if let Some(forced) = self.sentence.must_be(rules, tokens) {
                 self.best.clear();
-                self.best.push(Best { score: 0.0, token: rules.spec.eos });
+                self.best.push(forced);
             } else if scores.row.is_empty() {
                 scores.rank(count, &self.changes[path], Changed::LogProbabilities, &mut self.best);
             } else {

@@ -1,7 +1,8 @@
 //! A model that continues its source as a [`Seq2Seq`]: the source is a prompt, and what is written follows it.
 //!
-//! When a prompt is admitted, all of its tokens but the last are read at once into the cache. The last one takes the place of the
-//! start token in the first step. So search sees no difference.
+//! A prompt is read into the cache but for its last token, which takes the place of the start token in its first row. So search
+//! sees no difference. A step reads some tokens of prompts beside the rows of texts that are being written: a long prompt takes
+//! several steps, and holds up nobody.
 
 use crate::attention::{AttentionKind, AttentionMatrix, Look};
 use crate::error::Error;
@@ -14,10 +15,12 @@ use attentive_tensor::{AttentionWeights, Backend, Best, Found, Tape, Tensor, Tok
 use std::fmt;
 use std::sync::Arc;
 
-/// How many tokens of prompts are read together, if a single prompt has no more: activations take memory.
+/// How many tokens of prompts a step reads, as long as nothing is written: activations take memory.
 const TOGETHER: usize = 1024;
+/// How many it reads beside texts that are being written, whose next tokens wait for it.
+const BESIDE: usize = 128;
 
-/// The slot of a prompt that was given up before its first step.
+/// The slot of a prompt that was given up before its first row.
 const RELEASED: usize = usize::MAX;
 
 /// A [`Gpt2`] in the middle of decoding: its weights, as they are at each step, and what it remembers.
@@ -27,18 +30,27 @@ pub struct CausalSteps {
     cache: Cache,
     /// How many rows the last step had. They are the first branches of the cache.
     rows: usize,
-    /// Prompts that were read and have no row yet, in the order of their branches in the cache.
+    /// Prompts without a row, in the order in which they came. Those of which something was read have the branches that follow.
     waiting: Vec<Prompt>,
-    /// Of the last step.
+    /// Of the rows of the last step.
     hidden: Option<Tensor>,
-    /// Its logits, once search asked for them.
+    /// Their logits, once search asked for them.
     logits: Vec<f32>,
 }
 
-/// A prompt that was read but for its last token.
+/// A prompt that has no row yet.
 struct Prompt {
     slot: usize,
-    last: u32,
+    tokens: Vec<u32>,
+    /// How many of the tokens were read.
+    read: usize,
+}
+
+impl Prompt {
+    /// Whether all of it but the last token was read.
+    fn is_ready(&self) -> bool {
+        self.read + 1 == self.tokens.len()
+    }
 }
 
 impl CausalSteps {
@@ -53,22 +65,6 @@ impl CausalSteps {
             hidden: None,
             logits: Vec::new(),
         }
-    }
-
-    /// Reads prompts but for their last tokens. All that the cache holds stays.
-    fn read(&mut self, prompts: &[(usize, &[u32])]) {
-        let kept = self.rows + self.waiting.len();
-        let keep = |branch| Branch { slot: 0, parent: Some(branch), tokens: 0 };
-        let begin =
-            |(slot, prompt): &(usize, &[u32])| Branch { slot: *slot, parent: None, tokens: prompt.len() - 1 };
-        let branches: Vec<Branch> = (0..kept).map(keep).chain(prompts.iter().map(begin)).collect();
-        let beginnings = prompts.iter().flat_map(|(_, prompt)| &prompt[..prompt.len() - 1]);
-        let ids = signed(beginnings);
-        let tape = Tape::inference(&self.backend);
-        self.model.step(&tape, &self.backend.upload_i32(&ids), &branches, &mut self.cache);
-        let waiting =
-            |(slot, prompt): &(usize, &[u32])| Prompt { slot: *slot, last: prompt[prompt.len() - 1] };
-        self.waiting.extend(prompts.iter().map(waiting));
     }
 
     /// The hidden states before each token of all targets, from one pass over sources and targets.
@@ -121,47 +117,60 @@ impl Seq2Seq for CausalSteps {
     }
 
     fn admit(&mut self, sources: &[(usize, &[u32])]) {
-        let mut rest = sources;
-        while !rest.is_empty() {
-            let mut tokens = 0;
-            let fits = |(_, prompt): &&(usize, &[u32])| {
-                tokens += prompt.len();
-                tokens <= TOGETHER
-            };
-            let (now, later) = rest.split_at(rest.iter().take_while(fits).count().max(1));
-            self.read(now);
-            rest = later;
-        }
+        let prompt = |&(slot, tokens): &(usize, &[u32])| Prompt { slot, tokens: tokens.to_vec(), read: 0 };
+        self.waiting.extend(sources.iter().map(prompt));
+    }
+
+    fn is_ready(&self, slot: usize) -> bool {
+        self.waiting.iter().find(|prompt| prompt.slot == slot).is_none_or(Prompt::is_ready)
     }
 
     fn step(&mut self, rows: &[Row]) {
-        let (mut branches, mut tokens) = (Vec::with_capacity(rows.len()), Vec::with_capacity(rows.len()));
-        let mut is_begun = vec![false; self.waiting.len()];
-        for row in rows {
-            // Without a parent it is the first of its prompt, whose last token it reads.
-            let place = || self.waiting.iter().position(|prompt| prompt.slot == row.slot);
-            let (parent, token) = match row.parent {
-                Some(parent) => (parent, row.token),
-                None => {
-                    let place = place().expect("the prompt was admitted");
-                    is_begun[place] = true;
-                    (self.rows + place, self.waiting[place].last)
-                }
-            };
-            branches.push(Branch::token(row.slot, Some(parent)));
-            tokens.push(token as i32);
-        }
-        let before = std::mem::take(&mut self.waiting);
-        for (place, prompt) in before.into_iter().enumerate() {
-            if !is_begun[place] && prompt.slot != RELEASED {
-                branches.push(Branch { slot: 0, parent: Some(self.rows + place), tokens: 0 });
-                self.waiting.push(prompt);
+        let (mut branches, mut tokens) = (Vec::new(), Vec::new());
+        // The branch of each prompt of which something was read; a prompt that was given up is forgotten with it.
+        let mut branch = self.rows;
+        let mut waiting = Vec::with_capacity(self.waiting.len());
+        for prompt in self.waiting.drain(..) {
+            let own = (prompt.read > 0).then_some(branch);
+            branch += usize::from(own.is_some());
+            if prompt.slot != RELEASED {
+                waiting.push((prompt, own));
             }
         }
+        for row in rows {
+            let (parent, token) = match row.parent {
+                Some(parent) => (Some(parent), row.token),
+                // The first row of a prompt reads its last token.
+                None => {
+                    let place = waiting.iter().position(|(prompt, _)| prompt.slot == row.slot);
+                    let (prompt, own) = waiting.remove(place.expect("the prompt was admitted"));
+                    (own, prompt.tokens[prompt.tokens.len() - 1])
+                }
+            };
+            branches.push(Branch::token(row.slot, parent));
+            tokens.push(token as i32);
+        }
+        let mut room = if rows.is_empty() { TOGETHER } else { BESIDE };
+        for (prompt, own) in &mut waiting {
+            let rest = &prompt.tokens[prompt.read..prompt.tokens.len() - 1];
+            let now = &rest[..rest.len().min(room)];
+            if own.is_some() || !now.is_empty() {
+                branches.push(Branch { slot: prompt.slot, parent: *own, tokens: now.len() });
+            }
+            tokens.extend(now.iter().map(|&token| token as i32));
+            room -= now.len();
+            prompt.read += now.len();
+        }
+        self.waiting.extend(waiting.into_iter().map(|(prompt, _)| prompt));
         self.rows = rows.len();
         let (tape, ids) = (Tape::inference(&self.backend), self.backend.upload_i32(&tokens));
         let hidden = self.model.step(&tape, &ids, &branches, &mut self.cache);
-        self.hidden = Some(hidden.value().clone());
+        // Behind the rows are the tokens of prompts, of which nobody wants to know what follows.
+        let written = || match tokens.len() == rows.len() {
+            true => hidden.value().clone(),
+            false => tape.slice_rows(&hidden, 0..rows.len()).value().clone(),
+        };
+        self.hidden = (!rows.is_empty()).then(written);
     }
 
     fn best(&mut self, count: usize, sums: bool, apart: TokenLists) -> Found {

@@ -40,6 +40,7 @@ struct Config {
     max_new_tokens: Option<usize>,
     attentive_max_tokens_beyond_source: Option<usize>,
     eos_token_id: Option<OneOrMany>,
+    forced_bos_token_id: Option<OneOrMany>,
     forced_eos_token_id: Option<OneOrMany>,
     renormalize_logits: Option<bool>,
     decoder_start_token_id: Option<OneOrMany>,
@@ -60,16 +61,25 @@ enum OneOrMany {
 }
 
 impl OneOrMany {
-    fn is(&self, token: u32) -> bool {
+    fn tokens(&self) -> &[u32] {
         match self {
-            OneOrMany::One(one) => *one == token,
-            OneOrMany::Many(many) => many[..] == [token],
+            OneOrMany::One(one) => std::slice::from_ref(one),
+            OneOrMany::Many(many) => many,
+        }
+    }
+
+    /// The token, if it is one.
+    fn one(name: &str, token: Option<&OneOrMany>) -> Result<Option<u32>, String> {
+        match token.map(OneOrMany::tokens) {
+            None | Some([]) => Ok(None),
+            Some([token]) => Ok(Some(*token)),
+            Some(_) => Err(format!("`{name}` must be one token, not several")),
         }
     }
 }
 
 /// Words that would change what is written, and cannot be had, with the values at which they do not.
-const REFUSED: [(&str, &[f64]); 19] = [
+const REFUSED: [(&str, &[f64]); 18] = [
     ("num_beam_groups", &[1.0]),
     ("diversity_penalty", &[0.0]),
     ("typical_p", &[1.0]),
@@ -83,7 +93,6 @@ const REFUSED: [(&str, &[f64]); 19] = [
     ("sequence_bias", &[]),
     ("constraints", &[]),
     ("force_words_ids", &[]),
-    ("forced_bos_token_id", &[]),
     ("forced_decoder_ids", &[]),
     ("begin_suppress_tokens", &[]),
     ("exponential_decay_length_penalty", &[]),
@@ -116,16 +125,11 @@ impl Options {
         }
         let config: Config =
             serde_json::from_value(Value::Object(object)).map_err(|error| error.to_string())?;
-        for (name, token, known) in [
-            ("eos_token_id", &config.eos_token_id, spec.eos),
-            ("forced_eos_token_id", &config.forced_eos_token_id, spec.eos),
-            ("decoder_start_token_id", &config.decoder_start_token_id, spec.start),
-        ] {
-            if token.as_ref().is_some_and(|token| !token.is(known)) {
-                return Err(format!(
-                    "`{name}` must be {known}, as in the model; other tokens are not supported"
-                ));
-            }
+        let start = spec.start;
+        if config.decoder_start_token_id.as_ref().is_some_and(|token| token.tokens() != [start]) {
+            return Err(format!(
+                "`decoder_start_token_id` must be {start}, as in the model; other tokens are not supported"
+            ));
         }
         if spec.continues && config.min_length.is_some_and(|length| length > 0) {
             return Err("`min_length` is not supported for this model type, only `min_new_tokens`".to_owned());
@@ -193,6 +197,8 @@ impl Config {
             top_p: self.top_p.unwrap_or(1.0),
             min_p: self.min_p.unwrap_or(0.0),
         };
+        let ends = self.eos_token_id.as_ref().map_or(&[][..], OneOrMany::tokens);
+        let ends = if ends == [spec.eos] { Vec::new() } else { ends.to_vec() };
         let suppressed = self.suppress_tokens.unwrap_or_default().into_iter().map(|token| vec![token]);
         Ok(Options {
             beam: self.num_beams.unwrap_or(usual.beam),
@@ -204,7 +210,9 @@ impl Config {
             banned: self.bad_words_ids.unwrap_or_default().into_iter().chain(suppressed).collect(),
             min_length: self.min_new_tokens.or(self.min_length.map(theirs)).unwrap_or(usual.min_length),
             max_length: max_length.unwrap_or(usual.max_length),
-            forced_eos: self.forced_eos_token_id.is_some(),
+            ends,
+            forced_bos: OneOrMany::one("forced_bos_token_id", self.forced_bos_token_id.as_ref())?,
+            forced_eos: OneOrMany::one("forced_eos_token_id", self.forced_eos_token_id.as_ref())?,
             ..usual
         })
     }
@@ -246,7 +254,7 @@ mod tests {
             beam: 6,
             banned: vec![vec![9]],
             max_length: MaxLength::Tokens(511),
-            forced_eos: true,
+            forced_eos: Some(0),
             ..Options::default()
         };
         assert_eq!(options, Ok(expected));
@@ -279,7 +287,8 @@ mod tests {
             "num_beams": 1, "num_return_sequences": 3_000_000, "length_penalty": 0.5, "early_stopping": "never",
             "do_sample": true, "temperature": 0.7, "top_k": 0, "top_p": 0.9, "min_p": 0.05,
             "repetition_penalty": 1.2, "no_repeat_ngram_size": 3, "bad_words_ids": [[1, 2]], "suppress_tokens": [3],
-            "min_new_tokens": 4, "max_new_tokens": 20, "max_length": 5,
+            "min_new_tokens": 4, "max_new_tokens": 20, "max_length": 5, "eos_token_id": [0, 6],
+            "forced_bos_token_id": 5, "forced_eos_token_id": 6,
         }));
         let expected = Options {
             beam: 1,
@@ -291,6 +300,9 @@ mod tests {
             banned: vec![vec![1, 2], vec![3]],
             min_length: 4,
             max_length: MaxLength::Tokens(20),
+            ends: vec![0, 6],
+            forced_bos: Some(5),
+            forced_eos: Some(6),
             ..Options::default()
         };
         assert_eq!(options, Ok(expected));
@@ -301,10 +313,9 @@ mod tests {
         for (word, value) in [
             ("num_beam_groups", json!(2)),
             ("typical_p", json!(0.9)),
-            ("forced_bos_token_id", json!(5)),
             ("sequence_bias", json!([[[1], 2.0]])),
             ("early_stopping", json!("sometimes")),
-            ("eos_token_id", json!([0, 1])),
+            ("forced_eos_token_id", json!([0, 1])),
             ("decoder_start_token_id", json!(1)),
             ("num_beams", json!(100_000)),
             ("num_beams", json!(0)),

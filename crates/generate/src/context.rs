@@ -11,6 +11,6 @@ pub struct Context<'a> {
     pub tokens: &'a [u32],
     /// How many of `tokens` are the source: none unless the model continues it.
     pub prompt: usize,
-    /// The end token.
-    pub eos: u32,
+    /// The tokens that end a target.
+    pub ends: &'a [u32],
 }

@@ -47,18 +47,6 @@ pub enum Error {
     /// The model cannot be read.
     #[error(transparent)]
     Model(#[from] attentive_model::Error),
-    /// The tokenizer cannot be read, or a text not be encoded.
-    #[error(transparent)]
-    Tokenizer(#[from] attentive_text::tokenizer::Error),
-    /// A model without the files of its tokenizer.
-    #[error(
-        "{}: the folder has no tokenizer; needed are source.spm, target.spm and vocab.json, or tokenizer.json",
-        folder.display()
-    )]
-    NoTokenizer {
-        /// The folder.
-        folder: PathBuf,
-    },
     /// A file of the model's folder is not what it should be.
     #[error("{}: {problem}", path.display())]
     Format {
@@ -66,33 +54,6 @@ pub enum Error {
         path: PathBuf,
         /// What is wrong with it.
         problem: String,
-    },
-    /// A tokenizer that belongs to another model.
-    #[error(
-        "the tokenizer has {tokenizer} tokens and the model has {model}: the tokenizer belongs to another model"
-    )]
-    Vocabulary {
-        /// How many tokens the tokenizer has.
-        tokenizer: usize,
-        /// How many the model has.
-        model: usize,
-    },
-    /// A language that the model has no token for.
-    #[error("the model has no target language `{code}`; its languages are {known}")]
-    Language {
-        /// The language.
-        code: String,
-        /// Those that there are.
-        known: String,
-    },
-    /// A text that does not say which of several languages it is to be translated into.
-    #[error(
-        "the model has several target languages: choose one, or begin the text with a token such as `>>de<<`; its languages \
-         are {known}"
-    )]
-    NoLanguage {
-        /// Those that there are.
-        known: String,
     },
     /// A token that the model does not have.
     #[error("there is no token {token}: the vocabulary has {vocabulary} tokens, counted from 0")]

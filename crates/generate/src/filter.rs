@@ -87,14 +87,15 @@ impl Filter for Banned {
     }
 }
 
-/// Forbids the end token before this many others are written.
+/// Forbids the end tokens before this many others are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MinLength(pub usize);
 
 impl Filter for MinLength {
     fn changes(&self, context: &Context) -> Option<Vec<(u32, Change)>> {
         let too_short = context.tokens.len() - context.prompt < self.0;
-        Some(too_short.then_some((context.eos, Change::Forbid)).into_iter().collect())
+        let ends = context.ends.iter().filter(|_| too_short);
+        Some(ends.map(|end| (*end, Change::Forbid)).collect())
     }
 }
 
@@ -105,7 +106,7 @@ mod tests {
     /// Which of ten tokens a filter forbids, and what becomes of scores that are the numbers of the tokens less 5.
     fn filtered(filter: &impl Filter, tokens: &[u32]) -> (Vec<usize>, Vec<f32>) {
         let mut scores: Vec<f32> = (0..10).map(|i| i as f32 - 5.0).collect();
-        filter.filter(&Context { sentence: 0, source: &[], tokens, prompt: 0, eos: 0 }, &mut scores);
+        filter.filter(&Context { sentence: 0, source: &[], tokens, prompt: 0, ends: &[0] }, &mut scores);
         ((0..10).filter(|&i| scores[i] == f32::NEG_INFINITY).collect(), scores)
     }
 

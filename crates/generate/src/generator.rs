@@ -24,8 +24,8 @@ use std::time::{Duration, Instant};
 ///
 /// [`Generator::generate`] is all that most need. Who gets sentences one by one, and wants each answer as soon as it can be
 /// had, uses [`Generator::push`], [`Generator::step`] and [`Generator::pop`].
-pub struct Generator<M> {
-    lanes: Vec<Lane<M>>,
+pub struct Generator {
+    lanes: Vec<Lane>,
     threads: Threads,
     /// Those of sentences that bring none of their own.
     pub(crate) rules: Arc<Rules>,
@@ -47,10 +47,16 @@ enum Outcome {
     Gone,
 }
 
-impl<M: Seq2Seq> Generator<M> {
+impl Generator {
+    /// How many times the sentences that are decoded together are kept at most: those that are done, but not handed out because an
+    /// earlier one is not, must not keep others from being begun.
+    pub const AHEAD: usize = 8;
+    /// How many steps are made before results are looked for and new sentences taken in.
+    pub const TOGETHER: usize = 32;
+
     /// A generator with nothing to do.
-    pub fn new(model: M, options: Options) -> Result<Generator<M>, Error> {
-        Generator::with_copies(vec![model], options)
+    pub fn new(model: impl Seq2Seq + 'static, options: Options) -> Result<Generator, Error> {
+        Generator::with_copies(vec![Box::new(model)], options)
     }
 
     /// A generator with several copies of a model, each on a thread of its own. They share the sentences that
@@ -58,7 +64,7 @@ impl<M: Seq2Seq> Generator<M> {
     ///
     /// # Panics
     /// If there are none.
-    pub fn with_copies(copies: Vec<M>, options: Options) -> Result<Generator<M>, Error> {
+    pub fn with_copies(copies: Vec<Box<dyn Seq2Seq>>, options: Options) -> Result<Generator, Error> {
         assert!(!copies.is_empty(), "at least one copy of a model is needed");
         let rules = Rules::new(options, copies[0].spec())?;
         let threads = Threads::new(copies.len());
@@ -77,25 +83,25 @@ impl<M: Seq2Seq> Generator<M> {
     }
 
     /// One more filter, behind those of the options.
-    pub fn with_filter(mut self, filter: impl Filter + 'static) -> Generator<M> {
+    pub fn with_filter(mut self, filter: impl Filter + 'static) -> Generator {
         Arc::make_mut(&mut self.rules).filters.push(Arc::new(filter));
         self
     }
 
     /// One more rule that ends sequences.
-    pub fn with_stop(mut self, stop: impl Stop + 'static) -> Generator<M> {
+    pub fn with_stop(mut self, stop: impl Stop + 'static) -> Generator {
         Arc::make_mut(&mut self.rules).stops.push(Arc::new(stop));
         self
     }
 
     /// Another sampler than that of the options.
-    pub fn with_sampler(mut self, sampler: impl Sampler + 'static) -> Generator<M> {
+    pub fn with_sampler(mut self, sampler: impl Sampler + 'static) -> Generator {
         Arc::make_mut(&mut self.rules).sampler = Some(Arc::new(sampler));
         self
     }
 
     /// Something that is called for every token as soon as it is written, on any thread.
-    pub fn on_token(mut self, on_token: impl FnMut(&Written) + Send + 'static) -> Generator<M> {
+    pub fn on_token(mut self, on_token: impl FnMut(&Written) + Send + 'static) -> Generator {
         self.on_token = Box::new(on_token);
         self
     }
@@ -106,14 +112,14 @@ impl<M: Seq2Seq> Generator<M> {
     }
 
     /// The model.
-    pub fn model(&self) -> &M {
-        &self.lanes[0].model
+    pub fn model(&self) -> &dyn Seq2Seq {
+        &*self.lanes[0].model
     }
 
     /// Decodes sources as they are asked for; the results come in the order of the sources. What cannot be decoded gives an
     /// error in its place. Only a few times as many are read ahead as are decoded together. What was pushed before is
     /// forgotten.
-    pub fn generate<I>(&mut self, sources: I) -> Results<'_, M, I::IntoIter>
+    pub fn generate<I>(&mut self, sources: I) -> Results<'_, I::IntoIter>
     where
         I: IntoIterator<Item: Into<Request>>,
     {
@@ -276,24 +282,25 @@ impl<M: Seq2Seq> Generator<M> {
 
     fn sentence(&self, request: Request, options: &Options) -> Result<Sentence, Error> {
         let max_length = request.check(options, &self.rules.spec)?;
-        let Request { source, prefix } = request;
+        let Request { source, mut prefix } = request;
+        // What every target begins with stands before what this one begins with.
+        if let (Some(bos), Some(first)) = (options.forced_bos, prefix.first())
+            && *first != bos
+        {
+            prefix.insert(0, bos);
+        }
         Ok(Sentence { number: self.next, stream: self.next, source, prefix, max_length })
     }
 }
 
-/// How many times the sentences that are decoded together are kept at most: those that are done, but not handed out because an
-/// earlier one is not, must not keep others from being begun.
-pub(crate) const AHEAD: usize = 8;
-/// How many steps are made before results are looked for and new sentences taken in.
-pub(crate) const TOGETHER: usize = 32;
 /// The most hypotheses that a copy of a model follows in one step, if not for a single sentence.
 const MOST_BRANCHES: usize = 2048;
 /// How long several steps may take: whoever wants to stop does not wait for the rest.
 const LONGEST: Duration = Duration::from_millis(600);
 
 /// The results of [`Generator::generate`].
-pub struct Results<'a, M, I> {
-    generator: &'a mut Generator<M>,
+pub struct Results<'a, I> {
+    generator: &'a mut Generator,
     sources: I,
     /// What cannot be decoded, by its place among the sources.
     refused: VecDeque<(u64, Error)>,
@@ -301,7 +308,7 @@ pub struct Results<'a, M, I> {
     next: u64,
 }
 
-impl<M: Seq2Seq, I: Iterator<Item: Into<Request>>> Iterator for Results<'_, M, I> {
+impl<I: Iterator<Item: Into<Request>>> Iterator for Results<'_, I> {
     type Item = Result<Vec<Hypothesis>, Error>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -318,15 +325,15 @@ impl<M: Seq2Seq, I: Iterator<Item: Into<Request>>> Iterator for Results<'_, M, I
             if self.generator.is_empty() && self.refused.is_empty() {
                 return None;
             }
-            self.generator.steps(TOGETHER);
+            self.generator.steps(Generator::TOGETHER);
         }
     }
 }
 
-impl<M: Seq2Seq, I: Iterator<Item: Into<Request>>> Results<'_, M, I> {
+impl<I: Iterator<Item: Into<Request>>> Results<'_, I> {
     /// Keeps more sentences in the generator than it decodes at once.
     fn fill(&mut self) {
-        let enough = AHEAD * self.generator.options().batch;
+        let enough = Generator::AHEAD * self.generator.options().batch;
         while self.generator.len() + self.refused.len() < enough {
             let Some(source) = self.sources.next() else {
                 self.generator.expect_no_more();
@@ -340,12 +347,12 @@ impl<M: Seq2Seq, I: Iterator<Item: Into<Request>>> Results<'_, M, I> {
     }
 }
 
-impl<M: fmt::Debug> fmt::Debug for Generator<M> {
+impl fmt::Debug for Generator {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Generator { lanes, rules, .. } = self;
+        let spec = self.model().spec();
         f.debug_struct("Generator")
-            .field("model", &lanes[0].model)
-            .field("options", &rules.options)
+            .field("model", &spec)
+            .field("options", self.options())
             .finish_non_exhaustive()
     }
 }

@@ -30,6 +30,6 @@ impl Hypothesis {
 }
 
 /// Sorts by score, the best first; equals stay in order.
-pub(crate) fn best_first(found: &mut [Hypothesis]) {
+pub fn best_first(found: &mut [Hypothesis]) {
     found.sort_by(|a, b| b.score.total_cmp(&a.score));
 }

@@ -18,8 +18,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) type Waiting = VecDeque<(Sentence, Arc<Rules>)>;
 
 /// A copy of a model with a slot for each sentence that it has read.
-pub(crate) struct Lane<M> {
-    pub model: M,
+pub(crate) struct Lane {
+    pub model: Box<dyn Seq2Seq>,
     /// More than [`Lane::places`]: some sentences are read before there is a place for them, so that none stays empty for
     /// long, and so that the model reads several at once, which takes little more time than one.
     slots: Vec<Option<Taken>>,
@@ -46,8 +46,8 @@ struct Taken {
     begun: bool,
 }
 
-impl<M: Seq2Seq> Lane<M> {
-    pub fn new(model: M, places: usize) -> Lane<M> {
+impl Lane {
+    pub fn new(model: Box<dyn Seq2Seq>, places: usize) -> Lane {
         let slots = (0..places + places.div_ceil(4)).map(|_| None).collect();
         Lane { model, slots, places, read: 0, done: Vec::new(), rows: Vec::new(), asked: Asked::default() }
     }
@@ -94,11 +94,13 @@ impl<M: Seq2Seq> Lane<M> {
                 self.rows.extend(running.search.rows().iter().map(row));
             }
         }
-        if self.rows.is_empty() {
+        if self.taken() == 0 {
             return false;
         }
         self.model.step(&self.rows);
-        self.advance(on_token);
+        if !self.rows.is_empty() {
+            self.advance(on_token);
+        }
         true
     }
 
@@ -143,8 +145,14 @@ impl<M: Seq2Seq> Lane<M> {
     fn begin(&mut self) -> usize {
         let mut free = self.places - self.slots.iter().flatten().filter(|running| running.begun).count();
         while free > 0
-            && let Some(next) =
-                self.slots.iter_mut().flatten().filter(|it| !it.begun).min_by_key(|it| it.turn)
+            && let Some(next) = self
+                .slots
+                .iter_mut()
+                .enumerate()
+                .filter_map(|(slot, place)| {
+                    place.as_mut().filter(|it| !it.begun && self.model.is_ready(slot))
+                })
+                .min_by_key(|it| it.turn)
         {
             next.begun = true;
             free -= 1;

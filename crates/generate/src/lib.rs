@@ -36,7 +36,6 @@ mod generator;
 mod hypothesis;
 mod inspection;
 mod lane;
-mod languages;
 mod options;
 mod penalty;
 mod request;
@@ -48,9 +47,7 @@ mod seq2seq;
 mod stop;
 mod top;
 mod transformer;
-mod translator;
 mod walk;
-mod writer;
 
 pub use alignment::{Link, align, pharaoh};
 pub use alternatives::Alternatives;
@@ -61,9 +58,8 @@ pub use context::Context;
 pub use error::Error;
 pub use filter::{Banned, Change, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty};
 pub use generator::{Generator, Results};
-pub use hypothesis::Hypothesis;
+pub use hypothesis::{Hypothesis, best_first};
 pub use inspection::{HeadVectors, Inspection};
-pub use languages::{TargetLanguages, named_language};
 pub use options::{EarlyStopping, MaxLength, Options};
 pub use penalty::LengthPenalty;
 pub use request::Request;
@@ -72,8 +68,3 @@ pub use search::Written;
 pub use seq2seq::{Row, Seq2Seq, Sizes, Spec};
 pub use stop::{Stop, StopTokens};
 pub use transformer::TransformerSteps;
-pub use translator::{
-    Codec, Cut, ModelFolder, Part, Reading, Split, Translated, TranslatedHtml, Translation, Translator,
-    UnknownWord, WrittenPart, languages_of_name, source_language, tokenizer_languages, tokenizer_of,
-};
-pub use writer::{Continuation, Finish, LanguageModel, Writer};

@@ -39,8 +39,12 @@ pub struct Options {
     pub min_length: usize,
     /// How many tokens may be written, the end token included.
     pub max_length: MaxLength,
-    /// Whether the last token that may be written is the end token, whatever the model says.
-    pub forced_eos: bool,
+    /// The tokens that end a target; the model's own if there are none here.
+    pub ends: Vec<u32>,
+    /// The first token of each target, whatever the model says: the language, for some models of several languages.
+    pub forced_bos: Option<u32>,
+    /// The last token that may be written, whatever the model says: mostly an end token.
+    pub forced_eos: Option<u32>,
 }
 
 /// The most hypotheses that are followed, or given, for a sentence: each takes memory.
@@ -66,7 +70,9 @@ impl Default for Options {
             banned: Vec::new(),
             min_length: 0,
             max_length: MaxLength::SourceAnd(50),
-            forced_eos: false,
+            ends: Vec::new(),
+            forced_bos: None,
+            forced_eos: None,
         }
     }
 }
@@ -159,7 +165,9 @@ impl Options {
             return Err(Error::option("penalty", format!("must be a number, not {exponent}")));
         }
         let vocabulary = spec.vocabulary;
-        match self.banned.iter().flatten().find(|&&token| token as usize >= vocabulary) {
+        let forced = self.forced_bos.iter().chain(&self.forced_eos);
+        let named = self.banned.iter().flatten().chain(&self.ends).chain(forced);
+        match named.into_iter().find(|&&token| token as usize >= vocabulary) {
             Some(&token) => return Err(Error::Token { token, vocabulary }),
             None if self.banned.iter().any(Vec::is_empty) => {
                 return Err(Error::option("banned", "a sequence without tokens cannot be banned"));

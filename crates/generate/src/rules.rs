@@ -14,6 +14,8 @@ use std::sync::Arc;
 pub(crate) struct Rules {
     pub spec: Spec,
     pub options: Options,
+    /// The tokens that end a target.
+    pub ends: Vec<u32>,
     pub filters: Vec<Arc<dyn Filter>>,
     pub stops: Vec<Arc<dyn Stop>>,
     pub sampler: Option<Arc<dyn Sampler>>,
@@ -24,8 +26,9 @@ impl Rules {
     pub fn new(options: Options, spec: Spec) -> Result<Rules, Error> {
         options.check(&spec)?;
         let sampler = options.sampling.map(|sampling| Arc::new(sampling) as Arc<dyn Sampler>);
-        let filters = filters(&options, &spec);
-        Ok(Rules { spec, options, filters, stops: Vec::new(), sampler })
+        let ends = if options.ends.is_empty() { vec![spec.eos] } else { options.ends.clone() };
+        let filters = filters(&options, &spec, &ends);
+        Ok(Rules { spec, options, ends, filters, stops: Vec::new(), sampler })
     }
 
     /// What the filters make of the scores of a few tokens, in their order, or none if any token may be changed. What is never
@@ -46,14 +49,19 @@ impl Rules {
         self.options.scores || self.options.beam > 1 || self.sampler.is_some()
     }
 
-    /// How many of the best tokens of a row may matter.
+    /// How many of the best tokens of a row may matter. A hypothesis can end in as many ways as there are end tokens.
     pub fn candidates(&self) -> usize {
-        if self.options.beam == 1 { 1 } else { 2 * self.options.beam }
+        if self.options.beam == 1 { 1 } else { (1 + self.ends.len()) * self.options.beam }
+    }
+
+    /// Whether a target ends with this token.
+    pub fn is_end(&self, token: Option<&u32>) -> bool {
+        token.is_some_and(|token| self.ends.contains(token))
     }
 }
 
 /// The filters that options ask for, in the order in which transformers has them.
-fn filters(options: &Options, spec: &Spec) -> Vec<Arc<dyn Filter>> {
+fn filters(options: &Options, spec: &Spec, ends: &[u32]) -> Vec<Arc<dyn Filter>> {
     let mut filters: Vec<Arc<dyn Filter>> = Vec::new();
     if options.repetition_penalty != 1.0 {
         filters.push(Arc::new(RepetitionPenalty(options.repetition_penalty)));
@@ -61,9 +69,11 @@ fn filters(options: &Options, spec: &Spec) -> Vec<Arc<dyn Filter>> {
     if options.no_repeat_ngram > 0 {
         filters.push(Arc::new(NoRepeatNgrams(options.no_repeat_ngram)));
     }
-    // The end token cannot be banned: nothing would ever end. Many models ban padding, which is never written anyway.
-    let matters =
-        |sequence: &&Vec<u32>| **sequence != [spec.eos] && sequence.as_slice() != spec.never.as_slice();
+    // End tokens cannot be banned: nothing would ever end. Many models ban padding, which is never written anyway.
+    let matters = |sequence: &&Vec<u32>| match sequence[..] {
+        [token] => !ends.contains(&token) && Some(token) != spec.never,
+        _ => true,
+    };
     let banned: Vec<Vec<u32>> = options.banned.iter().filter(matters).cloned().collect();
     if !banned.is_empty() {
         filters.push(Arc::new(Banned(banned)));

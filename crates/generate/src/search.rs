@@ -105,7 +105,7 @@ impl Path {
     pub fn finish(self, rules: &Rules, sentence: &Sentence) -> Hypothesis {
         let written = self.tokens.len().saturating_sub(sentence.prefix.len());
         let score = self.sum / rules.options.penalty.divisor(written.max(1));
-        let ended = written > 0 && self.tokens.last() == Some(&rules.spec.eos);
+        let ended = written > 0 && rules.is_end(self.tokens.last());
         Hypothesis { tokens: self.tokens, token_scores: self.scores, score, ended }
     }
 }
@@ -143,14 +143,16 @@ impl Sentence {
     /// Whether a path with its newest token is complete.
     pub fn complete(&self, rules: &Rules, tokens: &[u32]) -> bool {
         let stops = |context: &Context| rules.stops.iter().any(|stop| stop.stop(context));
-        tokens.last() == Some(&rules.spec.eos)
+        rules.is_end(tokens.last())
             || tokens.len() >= self.max_length
             || !rules.stops.is_empty() && self.in_context(rules, tokens, stops)
     }
 
-    /// Whether the next token must be the end token.
-    pub fn must_end(&self, rules: &Rules, tokens: &[u32]) -> bool {
-        rules.options.forced_eos && tokens.len() + 1 == self.max_length
+    /// The next token where the rules say what it is. It costs nothing.
+    pub fn must_be(&self, rules: &Rules, tokens: &[u32]) -> Option<Best> {
+        let first = rules.options.forced_bos.filter(|_| tokens.is_empty());
+        let last = || rules.options.forced_eos.filter(|_| tokens.len() + 1 == self.max_length);
+        first.or_else(last).map(|token| Best { score: 0.0, token })
     }
 
     /// Lets all filters have their way.
@@ -164,11 +166,11 @@ impl Sentence {
 
     /// What `look` says of these tokens. Of a model that continues its source, the source stands before them.
     fn in_context<T>(&self, rules: &Rules, tokens: &[u32], look: impl FnOnce(&Context) -> T) -> T {
-        let (sentence, source, eos) = (self.number, &self.source[..], rules.spec.eos);
+        let (sentence, source, ends) = (self.number, &self.source[..], &rules.ends[..]);
         if !rules.spec.continues {
-            return look(&Context { sentence, source, tokens, prompt: 0, eos });
+            return look(&Context { sentence, source, tokens, prompt: 0, ends });
         }
         let whole = [source, tokens].concat();
-        look(&Context { sentence, source, tokens: &whole, prompt: source.len(), eos })
+        look(&Context { sentence, source, tokens: &whole, prompt: source.len(), ends })
     }
 }

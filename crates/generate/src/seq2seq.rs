@@ -16,10 +16,17 @@ pub trait Seq2Seq: Send {
     /// What must be known to search.
     fn spec(&self) -> Spec;
 
-    /// Reads sources, all at once, into slots that are free: `(slot, tokens)` each.
+    /// Takes sources into slots that are free: `(slot, tokens)` each. They are read at once, or by the next steps.
     fn admit(&mut self, sources: &[(usize, &[u32])]);
 
-    /// Takes one token for each row and computes the logits of the token after it.
+    /// Whether the source in a slot is read, so that a row can begin to write.
+    fn is_ready(&self, slot: usize) -> bool {
+        let _ = slot;
+        true
+    }
+
+    /// Takes one token for each row and computes the logits of the token after it. Where sources are not read yet, it reads some
+    /// more of them; then there may be no rows.
     fn step(&mut self, rows: &[Row]);
 
     /// Of each row of the last step the `count` best tokens, best first, with their logits, and the logarithm of the sum of all
@@ -48,39 +55,6 @@ pub trait Seq2Seq: Send {
 
     /// How large it is.
     fn sizes(&self) -> Sizes;
-}
-
-impl<M: Seq2Seq + ?Sized> Seq2Seq for Box<M> {
-    fn spec(&self) -> Spec {
-        (**self).spec()
-    }
-    fn admit(&mut self, sources: &[(usize, &[u32])]) {
-        (**self).admit(sources);
-    }
-    fn step(&mut self, rows: &[Row]) {
-        (**self).step(rows);
-    }
-    fn best(&mut self, count: usize, sums: bool, apart: TokenLists) -> Found {
-        (**self).best(count, sums, apart)
-    }
-    fn logits(&mut self) -> &mut [f32] {
-        (**self).logits()
-    }
-    fn release(&mut self, slot: usize) {
-        (**self).release(slot);
-    }
-    fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error> {
-        (**self).attention(pairs, look)
-    }
-    fn top(&self, pairs: &[(&[u32], &[u32])], count: usize) -> Vec<Vec<Vec<Best>>> {
-        (**self).top(pairs, count)
-    }
-    fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection {
-        (**self).inspect(source, target)
-    }
-    fn sizes(&self) -> Sizes {
-        (**self).sizes()
-    }
 }
 
 /// One token of one hypothesis.

@@ -1,6 +1,7 @@
 //! When a sequence is complete though the model has not said so.
 
 use crate::context::Context;
+use std::sync::Arc;
 
 /// Ends sequences.
 pub trait Stop: Send + Sync {
@@ -15,5 +16,11 @@ pub struct StopTokens(pub Vec<u32>);
 impl Stop for StopTokens {
     fn stop(&self, context: &Context) -> bool {
         context.tokens.last().is_some_and(|token| self.0.contains(token))
+    }
+}
+
+impl<S: Stop + ?Sized> Stop for Arc<S> {
+    fn stop(&self, context: &Context) -> bool {
+        (**self).stop(context)
     }
 }

@@ -61,8 +61,8 @@ impl Walk {
         candidate: Option<Best>,
         on_token: &mut dyn FnMut(&Written),
     ) {
-        let candidate = if self.sentence.must_end(rules, &path.tokens) {
-            Best { score: 0.0, token: rules.spec.eos }
+        let candidate = if let Some(forced) = self.sentence.must_be(rules, &path.tokens) {
+            forced
         } else if let Some(candidate) = candidate {
             if rules.want_scores() { candidate } else { Best { score: 0.0, ..candidate } }
         } else {

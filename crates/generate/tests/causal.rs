@@ -114,7 +114,9 @@ fn a_prompt_gives_the_same_bits_alone_in_any_batch_and_on_any_threads() {
                 let with = |batch| results(&backend, &model, Options { batch, ..options.clone() }, &prompts);
                 let alone = bits(&with(1));
                 assert!([2, 5, 32].into_iter().all(|batch| bits(&with(batch)) == alone), "{options:?}");
-                let copies = (0..3).map(|_| CausalSteps::new(&backend, &model)).collect();
+                let copies = (0..3)
+                    .map(|_| Box::new(CausalSteps::new(&backend, &model)) as Box<dyn Seq2Seq>)
+                    .collect();
                 let options = Options { batch: 4, ..options.clone() };
                 let mut generator = Generator::with_copies(copies, options).unwrap();
                 let found: Vec<_> = generator.generate(prompts.clone()).map(Result::unwrap).collect();
@@ -157,6 +159,46 @@ fn prompt_and_continuation_share_the_positions() {
     let total = Options { max_length: MaxLength::Tokens(12), min_length: 20, ..Options::continuing() };
     let found = results(&backend, &model, total, &[(1..=10).collect()]);
     assert_eq!(found[0][0].tokens.len(), 2);
+}
+
+#[test]
+fn a_long_prompt_is_read_in_pieces_beside_texts_that_are_written() {
+    for precision in [Precision::F32, Precision::Bf16] {
+        let backend = backend(precision, 2);
+        let config = Gpt2Config { max_positions: 600, ..Gpt2Config::preset("tiny", 50).unwrap() };
+        let random = Gpt2::new(&Builder::random(&backend, 5), &config).unwrap();
+        let options = Options {
+            batch: 3,
+            max_length: MaxLength::SourceAnd(12),
+            min_length: 12,
+            ..Options::continuing()
+        };
+        let long: Vec<u32> = (0..500).map(|i| i * 7 % 50).collect();
+        let prompts = [vec![3, 4, 5], long, vec![6]];
+        let alone: Vec<_> = prompts
+            .iter()
+            .map(|prompt| results(&backend, &random, options.clone(), std::slice::from_ref(prompt)).remove(0))
+            .collect();
+        let mut generator = Generator::new(CausalSteps::new(&backend, &random), options).unwrap();
+        generator.push(prompts[0].clone()).unwrap();
+        let mut told = Vec::new();
+        let mut step =
+            |generator: &mut Generator| generator.step_with(&mut |written| told.push(written.sentence));
+        // The first prompt is read, and writes; then the long one comes.
+        (0..2).for_each(|_| step(&mut generator));
+        for prompt in &prompts[1..] {
+            generator.push(prompt.clone()).unwrap();
+        }
+        let mut found = Vec::new();
+        while found.len() < prompts.len() {
+            step(&mut generator);
+            found.extend(std::iter::from_fn(|| generator.pop()));
+        }
+        let long_begins = told.iter().position(|&sentence| sentence == 1).unwrap();
+        let written = |sentence| told[..long_begins].iter().filter(|&&other| other == sentence).count();
+        assert!(written(0) >= 4 && written(2) >= 2, "{told:?}");
+        assert_eq!(bits(&found), bits(&alone), "{precision}");
+    }
 }
 
 #[test]

@@ -36,6 +36,9 @@ struct Settings {
     bad_words_ids: Vec<Vec<u32>>,
     #[serde(default)]
     prefix: Vec<u32>,
+    #[serde(default)]
+    eos_token_id: Vec<u32>,
+    forced_bos_token_id: Option<u32>,
     /// Null switches off what the model asks for.
     #[serde(default = "unset")]
     forced_eos_token_id: Value,
@@ -69,7 +72,9 @@ impl Settings {
             // Theirs leave the prefix out, where they are called new.
             min_length: if self.min_new_tokens > 0 { self.min_new_tokens + self.prefix.len() } else { 0 },
             max_length: MaxLength::Tokens(self.max_new_tokens + self.prefix.len()),
-            forced_eos: !self.forced_eos_token_id.is_null(),
+            ends: self.eos_token_id.clone(),
+            forced_bos: self.forced_bos_token_id,
+            forced_eos: self.forced_eos_token_id.as_u64().map(|token| token as u32),
             ..Options::default()
         }
     }

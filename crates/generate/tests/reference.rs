@@ -62,7 +62,7 @@ impl Reference {
     }
 
     /// The score that the model gives a translation.
-    fn score(&self, generator: &mut Generator<TransformerSteps>, line: usize, text: &str) -> f32 {
+    fn score(&self, generator: &mut Generator, line: usize, text: &str) -> f32 {
         let prefix = self.tokenizer.encode(text, Side::Target).unwrap();
         let request = Request { source: self.sources[line].clone(), prefix: prefix.clone() };
         let results = generator.generate([request]).next().unwrap().unwrap();
@@ -78,7 +78,7 @@ fn options(beam: usize) -> Options {
         penalty: LengthPenalty::Power(1.0),
         early_stopping: EarlyStopping::No,
         max_length: MaxLength::Tokens(128),
-        forced_eos: true,
+        forced_eos: Some(0),
         ..Options::default()
     }
 }

@@ -4,7 +4,7 @@
 //! Activations are stored as [`Real`]s; sums over many of them, and rows of parameters, are `f32`.
 
 use crate::isa::Kernel;
-use crate::pass::{COLUMNS, Map, PIECE, add_rows, assert_same_length, map, reduce, rows_of, rows_per_piece};
+use crate::pass::{COLUMNS, Map, PIECE, add_rows, assert_same_length, map, rows_of, rows_per_piece};
 use crate::simd::{Simd, for_vectors, load, store};
 use crate::{Cpu, Dropout, Real};
 
@@ -68,11 +68,6 @@ pub fn sum_rows<T: Real>(cpu: &Cpu, x: &[T], d: usize, y: &mut [f32], accumulate
         }
         cpu.isa.dispatch(SumRows { x, d, column: i * COLUMNS, y });
     });
-}
-
-/// The sum of all elements, added in an order that depends on their number alone.
-pub fn sum<T: Real>(cpu: &Cpu, x: &[T]) -> f32 {
-    reduce(cpu, Scale(1.0), x) as f32
 }
 
 /// `y[i] = x[i] · factor(i)`, where `factor` is [`Dropout::factor`] of the flat index.
@@ -248,7 +243,6 @@ impl<T: Real> Kernel for SumRows<'_, T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::pass::SUMMED;
     use crate::testing::{
         LENGTHS, SHAPES, a_dropout, bits, check, cpus, normal, normals, stored, wide, written,
     };
@@ -346,18 +340,6 @@ mod tests {
     }
 
     #[test]
-    fn the_sum_keeps_its_precision_over_many_elements() {
-        fn test<T: Real>() {
-            for len in [0, 1, 37, SUMMED + 1, 256 * SUMMED + 77] {
-                let x: Vec<T> = (0..len).map(|i| T::from_f32(1.0 + (i % 7) as f32 * 0.1)).collect();
-                check(&[wide(&x).iter().sum()], 1e-6, |cpu| vec![sum(cpu, &x)]);
-            }
-        }
-        test::<f32>();
-        test::<bf16>();
-    }
-
-    #[test]
     fn what_is_not_a_number_comes_through() {
         fn test<T: Real>() {
             for cpu in cpus() {
@@ -367,7 +349,6 @@ mod tests {
                     assert!(written(37, |y| dropout(&cpu, &x, a_dropout(), y))[at].to_f32().is_nan());
                     let sum_of_both = written(37, |y| add_dropout(&cpu, &ones, &x, Some(a_dropout()), y));
                     assert!(sum_of_both[at].to_f32().is_nan());
-                    assert!(sum(&cpu, &x).is_nan());
                 }
             }
         }

@@ -30,7 +30,6 @@ mod random;
 pub mod rectangle;
 mod scratch;
 mod simd;
-pub mod softmax;
 #[cfg(test)]
 mod testing;
 mod threads;

@@ -12,10 +12,9 @@
 
 use crate::isa::Kernel;
 use crate::math::exp;
-use crate::pass::{rows_of, rows_per_piece, sum_of};
+use crate::pass::{first_lanes, rows_of, rows_per_piece, sum_of};
 use crate::scratch::Scratch;
 use crate::simd::{Simd, for_vectors, load, store};
-use crate::softmax::greatest;
 use crate::threads::Shared;
 use crate::{Cpu, Real};
 
@@ -129,6 +128,21 @@ impl<T: Real> Kernel for CrossEntropy<'_, T> {
             }
         }
     }
+}
+
+/// The greatest element of a row, a NaN not counted; -∞ for an empty row.
+#[inline(always)]
+fn greatest<S: Simd, T: Real>(s: S, x: &[T]) -> f32 {
+    let mut greatest = s.splat(f32::NEG_INFINITY);
+    for_vectors(
+        s,
+        x.len(),
+        #[inline(always)]
+        |at, n| {
+            greatest = s.max(first_lanes(s, n, load(s, x, at, n), f32::NEG_INFINITY), greatest);
+        },
+    );
+    s.greatest(greatest)
 }
 
 #[cfg(test)]

@@ -2,7 +2,9 @@
 
 use crate::checkpoint::{Checkpoint, Stored};
 use crate::error::Error;
-use attentive_tensor::{Backend, Buffer, DType, Form, Parameter, Random, Raw, Role, Shape, Tensor};
+use attentive_tensor::{
+    Backend, Buffer, DType, Distribution, Form, Parameter, Random, Raw, Role, Shape, Tensor,
+};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -165,9 +167,11 @@ impl<'a> Builder<'a> {
                 match self.deviation_of(&name).map_or(init, |deviation| init.with_deviation(deviation)) {
                     Init::Xavier => {
                         let bound = (6.0 / (shape.rows() + shape.cols()) as f32).sqrt();
-                        self.backend.uniform(shape, bound, random)
+                        self.backend.random(shape, Distribution::Uniform { bound }, random)
                     }
-                    Init::Normal(deviation) => self.backend.normal(shape, deviation, random),
+                    Init::Normal(deviation) => {
+                        self.backend.random(shape, Distribution::Normal { deviation }, random)
+                    }
                     Init::Zeros => self.backend.zeros(shape, DType::F32),
                     Init::Ones => self.backend.upload_f32(&vec![1.0; shape.len()], shape),
                 }

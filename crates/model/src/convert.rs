@@ -4,11 +4,11 @@
 //! biases are few and matter. Tables of learned positions, which are never multiplied, stay in f32 where
 //! matrices become int8.
 
+use crate::checkpoint::CONFIG;
 use crate::checkpoint::{
     Checkpoint, Item, SCALE, Staged, Stored, StoredType, WEIGHTS, if_there, stage_items,
 };
 use crate::error::Error;
-use crate::families::CONFIG;
 use attentive_tensor::Shape;
 use half::bf16;
 use serde_json::{Map, Value};

@@ -10,7 +10,7 @@
 //! (a fused q·k·v). Loading ([`Names::read`]) gives the tensors of a checkpoint our names; the numbers are read later, in the right
 //! order. Saving ([`Names::stage`]) goes through the same rules.
 
-use crate::checkpoint::{Checkpoint, Entry, Item, SCALE, Staged, StoredType, stage_items};
+use crate::checkpoint::{Checkpoint, Entry, Item, SCALE, Staged, StoredNames, StoredType, stage_items};
 use crate::error::Error;
 use attentive_tensor::{Backend, Parameter, Shape};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -157,6 +157,9 @@ impl Names {
                 rest.push(name.clone());
             }
         }
+        // Of several second names, the first in the table comes first.
+        let place = |second: &str| self.tied.iter().position(|(name, _)| *name == second);
+        second_names.sort_by_key(|(_, _, second, ..)| place(second));
         for (name, entry, second, first, ending) in second_names {
             // Where the first name is missing, the second stands for it; else it is kept to be compared.
             let first = self.ours(first).next().map(|(ours, _)| format!("{ours}{ending}"));
@@ -165,7 +168,8 @@ impl Names {
             stored.insert(ours.clone(), name.clone());
             entries.insert(ours, entry.clone());
         }
-        Ok(Read { checkpoint: checkpoint.with_names(self, entries, stored), rest })
+        let stored = StoredUnder { names: self, stored };
+        Ok(Read { checkpoint: checkpoint.with_names(entries, stored), rest })
     }
 
     /// Writes parameters under their names; they take the place of `path` when they are committed. Without `prefixed`, names have
@@ -210,9 +214,11 @@ impl Names {
         Ok(())
     }
 
-    /// What a model did not take of a file.
-    pub fn unused(&self, read: &Read, parameters: &[Parameter]) -> Unused {
-        let taken: BTreeSet<&str> = parameters.iter().map(Parameter::name).collect();
+    /// What a model did not take of a file, which are all but its parameters and `others`. What nothing is known of is worth a
+    /// warning.
+    pub fn unused(&self, read: &Read, parameters: &[Parameter], others: &[&str]) -> Unused {
+        let taken: BTreeSet<&str> =
+            parameters.iter().map(Parameter::name).chain(others.iter().copied()).collect();
         let is_taken =
             |ours: &str| taken.contains(ours.strip_suffix(SCALE).unwrap_or(ours)) || taken.contains(ours);
         let tied = |ours: &str| self.tied.iter().any(|(second, _)| *second == ours);
@@ -220,8 +226,33 @@ impl Names {
         // A second name that is no parameter is neither unknown nor left over.
         let left = left.filter(|ours| !tied(ours)).map(|ours| read.checkpoint.stored_name(&ours));
         let all: BTreeSet<String> = left.chain(read.rest.iter().cloned()).collect();
-        let (ignored, unknown) = all.into_iter().partition(|name| self.is_ignored(&self.full(name)));
+        let (ignored, unknown): (_, Vec<String>) =
+            all.into_iter().partition(|name| self.is_ignored(&self.full(name)));
+        if let Some(first) = unknown.first() {
+            let (path, count) = (read.checkpoint.path().display(), unknown.len());
+            tracing::warn!(
+                "{path}: {count} tensors do not belong to the model that config.json describes, and are not used, such as `{first}`"
+            );
+        }
         Unused { ignored, unknown }
+    }
+}
+
+/// The names that the tensors of a checkpoint have in its files.
+#[derive(Debug)]
+struct StoredUnder {
+    names: &'static Names,
+    /// By our names, those that are there.
+    stored: BTreeMap<String, String>,
+}
+
+impl StoredNames for StoredUnder {
+    fn of(&self, ours: &str) -> String {
+        let expected = || {
+            let prefixed = self.stored.values().any(|name| name.starts_with(self.names.prefix));
+            self.names.name_in_file(ours, prefixed)
+        };
+        self.stored.get(ours).cloned().unwrap_or_else(expected)
     }
 }
 

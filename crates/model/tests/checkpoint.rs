@@ -249,12 +249,18 @@ fn a_bias_of_another_size_is_told_with_both_shapes() {
 }
 
 #[test]
-fn a_layer_too_many_is_named() {
-    assert_eq!(
-        with_field("surplus", "decoder_layers", json!(1)),
-        "model.safetensors: the tensor `model.decoder.layers.1.encoder_attn.k_proj.bias` does not belong to the model that \
-         config.json describes"
-    );
+fn a_layer_too_many_is_unknown_to_the_model() {
+    let (backend, scratch) = (backend(), Scratch::new("surplus"));
+    random_model(&backend, &small_config()).save(&*backend, scratch.path()).unwrap();
+    let whole = Transformer::load(&backend, scratch.path()).unwrap();
+    assert_eq!(whole.unused().unknown, [""; 0]);
+    let mut config = read_json(&scratch.path().join(CONFIG));
+    config["decoder_layers"] = json!(1);
+    fs::write(scratch.path().join(CONFIG), config.to_string()).unwrap();
+    let shallow = Transformer::load(&backend, scratch.path()).unwrap();
+    let unknown = &shallow.unused().unknown;
+    assert_eq!(unknown.len(), whole.parameters().len() - shallow.parameters().len());
+    assert!(unknown.iter().all(|name| name.starts_with("model.decoder.layers.1.")), "{unknown:?}");
 }
 
 /// `tests/bert.rs` has more of them.

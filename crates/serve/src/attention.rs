@@ -1,7 +1,8 @@
 //! The attentions of a sentence and its translation, as answers and pictures have them.
 
 use crate::token::{Token, tokens, tokens_of};
-use attentive_generate::{AttentionKind, AttentionMatrix, Codec, HeadVectors, Look};
+use attentive_generate::{AttentionKind, AttentionMatrix, HeadVectors, Look};
+use attentive_tasks::Codec;
 use attentive_text::tokenizer::{Encoding, Side, Tokenizer};
 use serde::{Deserialize, Serialize};
 

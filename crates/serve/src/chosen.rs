@@ -4,7 +4,7 @@ use crate::aside::aside;
 use crate::languages::Language;
 use crate::model::TranslationModel;
 use crate::refusal::Refusal;
-use attentive_generate::{Cut, Split, named_language};
+use attentive_tasks::{Cut, Split, named_language};
 use std::sync::Arc;
 
 /// A translation model that a request is for.

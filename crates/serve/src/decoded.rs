@@ -4,9 +4,8 @@
 use crate::job::{Decoded, Found};
 use crate::order::{Done, Order};
 use crate::refusal::Refusal;
-use attentive_generate::{
-    Codec, Cut, Hypothesis, LengthPenalty, Link, Options, Part, Translated, WrittenPart,
-};
+use attentive_generate::{Hypothesis, LengthPenalty, Link, Options};
+use attentive_tasks::{Codec, Cut, Part, Translated, WrittenPart};
 use attentive_tensor::Best;
 
 impl Decoded {
@@ -25,7 +24,7 @@ impl Decoded {
         let most = |part: &Part| max_length.of(part.source.len()).min(codec.spec().max_target);
         // Where no end is forced, a part may have any length.
         let full: Vec<usize> =
-            cut.parts.iter().map(|part| if forced_eos { most(part) } else { usize::MAX }).collect();
+            cut.parts.iter().map(|part| if forced_eos.is_some() { most(part) } else { usize::MAX }).collect();
         let ended = (0..ranks).map(|rank| is_whole && self.ended(rank, &full)).collect();
         let top = (0..ranks).map(|rank| self.top(rank)).collect();
         Ok(Done { best: self.join(codec, &cut)?, ended, top, cut })

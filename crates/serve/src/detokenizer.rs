@@ -5,7 +5,8 @@
 //! whatever follows, and between any two of which something can be seen. Tokens behind the last mark are decoded together with
 //! those between the last two: what both have in common is known, and the rest is new.
 
-use attentive_generate::{Codec, Error};
+use attentive_tasks::Codec;
+use attentive_tasks::Error;
 use attentive_text::tokenizer::Side;
 
 /// What a tokenizer writes for the bytes of half a character.
@@ -119,7 +120,7 @@ pub(crate) mod tests {
             decoder_layers: 1,
             continues: false,
         };
-        Codec::new(Arc::new(tokenizer), spec).unwrap_or_else(|error| panic!("{error}"))
+        Codec::new(Arc::new(tokenizer), spec, Path::new("")).unwrap_or_else(|error| panic!("{error}"))
     }
 
     pub(crate) fn encode(codec: &Codec, text: &str) -> Vec<u32> {

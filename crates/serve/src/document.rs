@@ -4,7 +4,7 @@ use crate::app::App;
 use crate::aside::aside;
 use crate::order::{Done, Order};
 use crate::refusal::Refusal;
-use attentive_generate::{Cut, Translated};
+use attentive_tasks::{Cut, Translated};
 use attentive_text::html::{Block, Document};
 use serde::Deserialize;
 use std::sync::Arc;

@@ -3,7 +3,7 @@
 use crate::detokenizer::Detokenizer;
 use crate::job::Draft;
 use crate::refusal::Refusal;
-use attentive_generate::{Codec, Cut};
+use attentive_tasks::{Codec, Cut};
 
 /// What has been written of a text. Behind a part that is not finished nothing is told.
 #[derive(Debug)]
@@ -85,7 +85,7 @@ impl Writing {
 mod tests {
     use super::*;
     use crate::detokenizer::tests::{codec, encode};
-    use attentive_generate::Split;
+    use attentive_tasks::Split;
 
     fn draft(codec: &Codec, place: usize, text: &str, settled: usize, finished: bool) -> Draft {
         Draft { place, tokens: encode(codec, text), settled, finished }

@@ -23,14 +23,6 @@ pub enum Error {
         /// The name that it was to be served under.
         name: String,
         /// Why not.
-        source: attentive_generate::Error,
-    },
-    /// An encoder cannot be read, or a folder whose family is not known.
-    #[error("model `{name}`: {source}")]
-    Encoder {
-        /// The name that it was to be served under.
-        name: String,
-        /// Why not.
         source: Box<attentive_tasks::Error>,
     },
     /// The model that comes with the program has to be a folder for a moment.

@@ -4,7 +4,7 @@
 //! `source_lang` and `target_lang` in `tokenizer_config.json`; or its name, if it ends in two codes: `opus-mt-en-de`. Where it
 //! says nothing, it is taken at its client's word.
 
-use attentive_generate::{languages_of_name, tokenizer_languages};
+use attentive_tasks::{languages_of_name, tokenizer_languages};
 use std::path::Path;
 
 /// A language: its code for clients, its name in English, and what a model calls it.

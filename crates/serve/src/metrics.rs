@@ -2,7 +2,7 @@
 
 use crate::job::Decoded;
 use crate::queue::Queue;
-use attentive_generate::Cut;
+use attentive_tasks::Cut;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Mutex;

@@ -1,7 +1,8 @@
 //! What is wanted of texts that are to be translated, and what becomes of them.
 
 use crate::chosen::Chosen;
-use attentive_generate::{Cut, Options, Split, Translated};
+use attentive_generate::Options;
+use attentive_tasks::{Cut, Split, Translated};
 use attentive_tensor::Best;
 
 /// What is wanted of texts.

@@ -157,6 +157,12 @@ impl Refusal {
         Refusal { cause: Cause::Tokenizer, ..Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, message) }
     }
 
+    /// An error that has to do with files, and is none of a client's business.
+    fn hidden(error: &dyn std::error::Error) -> Refusal {
+        tracing::error!(%error, "a request failed");
+        Refusal::fault()
+    }
+
     /// It is our fault, and the log knows more.
     pub fn fault() -> Refusal {
         Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, "internal server error; see the log of the server")
@@ -194,6 +200,16 @@ impl Refusal {
     }
 }
 
+impl From<attentive_tasks::Error> for Refusal {
+    fn from(error: attentive_tasks::Error) -> Refusal {
+        match error {
+            attentive_tasks::Error::Generate(error) => error.into(),
+            attentive_tasks::Error::Tokenizer(error) => Refusal::tokenizer(&error),
+            other => Refusal::hidden(&other),
+        }
+    }
+}
+
 impl From<attentive_generate::Error> for Refusal {
     fn from(error: attentive_generate::Error) -> Refusal {
         use attentive_generate::Error;
@@ -202,12 +218,7 @@ impl From<attentive_generate::Error> for Refusal {
             Error::LongSource { .. } | Error::EmptySource => Refusal::field("text", error),
             Error::LongPrefix { .. } => Refusal::field("prefix", error),
             Error::Token { .. } => Refusal::field("prefix_tokens", error),
-            Error::Tokenizer(error) => Refusal::tokenizer(&error),
-            // What is left has to do with files, and is none of a client's business.
-            other => {
-                tracing::error!(error = %other, "a request failed");
-                Refusal::fault()
-            }
+            other => Refusal::hidden(&other),
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Tokens as answers have them.
 
-use attentive_generate::Codec;
+use attentive_tasks::Codec;
 use attentive_text::tokenizer::{Encoding, Side, Source, Tokenizer};
 use serde::Serialize;
 

@@ -11,6 +11,35 @@ pub enum Error {
     /// The tokenizer cannot be read, or a text not be encoded.
     #[error(transparent)]
     Tokenizer(#[from] attentive_text::tokenizer::Error),
+    /// Something cannot be decoded.
+    #[error(transparent)]
+    Generate(#[from] attentive_generate::Error),
+    /// A model without the files of its tokenizer.
+    #[error(
+        "{}: the folder has no tokenizer; needed are source.spm, target.spm and vocab.json, or tokenizer.json",
+        folder.display()
+    )]
+    NoTokenizer {
+        /// The folder.
+        folder: PathBuf,
+    },
+    /// A language that the model has no token for.
+    #[error("the model has no target language `{code}`; its languages are {known}")]
+    Language {
+        /// The language.
+        code: String,
+        /// Those that there are.
+        known: String,
+    },
+    /// A text that does not say which of several languages it is to be translated into.
+    #[error(
+        "the model has several target languages: choose one, or begin the text with a token such as `>>de<<`; its languages \
+         are {known}"
+    )]
+    NoLanguage {
+        /// Those that there are.
+        known: String,
+    },
     /// A file of the folder is not what it should be.
     #[error("{}: {problem}", path.display())]
     Format {

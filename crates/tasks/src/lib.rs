@@ -5,6 +5,8 @@
 //!
 //! | task | in | out |
 //! |---|---|---|
+//! | [`Translator`] | a text | its translation |
+//! | [`Writer`] | a prompt | its continuation |
 //! | [`Embedder`] | a text | a vector |
 //! | [`MaskFiller`] | a text with masks | words for each mask |
 //! | [`Classifier`] | a text or two | a label |
@@ -17,18 +19,28 @@ mod embed;
 mod encoder;
 mod error;
 mod fill_mask;
+mod generate;
 mod kind;
 mod perplexity;
 mod pooling;
 mod probabilities;
 mod tag;
+mod tokenizer;
+mod translate;
 
 pub use classify::{Classified, Classifier};
 pub use embed::{Embedder, Vectors, cosine, most_similar};
 pub use encoder::{Encoder, Texts, TooLong};
 pub use error::Error;
 pub use fill_mask::{Filled, Guess, MaskFiller};
+pub use generate::{Continuation, Finish, LanguageModel, Writer};
 pub use kind::Kind;
 pub use perplexity::{Measured, Perplexity};
 pub use pooling::{Pooling, Pools};
 pub use tag::{Entity, Tagged, TaggedWord, Tagger};
+pub use tokenizer::tokenizer_of;
+pub use translate::{
+    Codec, Cut, ModelFolder, Part, Reading, Split, TargetLanguages, Translated, TranslatedHtml, Translation,
+    Translator, UnknownWord, WrittenPart, languages_of_name, named_language, source_language,
+    tokenizer_languages,
+};

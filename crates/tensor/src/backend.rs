@@ -23,6 +23,21 @@ use attentive_kernels::{Dropout, Random};
 use std::fmt::Debug;
 use std::time::Duration;
 
+/// Where [`MemoryOps::random`] takes numbers from.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Distribution {
+    /// Uniform in `-bound..bound`.
+    Uniform {
+        /// The bound.
+        bound: f32,
+    },
+    /// Normal around zero.
+    Normal {
+        /// The standard deviation.
+        deviation: f32,
+    },
+}
+
 /// What [`ElementwiseOps::binary`] does with two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binary {
@@ -177,16 +192,12 @@ pub trait MemoryOps {
     fn download(&self, x: &Tensor) -> HostVec;
     /// A tensor with memory of its own.
     fn copy(&self, x: &Tensor) -> Tensor;
-    /// Random numbers, uniform in `-bound..bound`.
-    fn uniform(&self, shape: Shape, bound: f32, random: Random) -> Tensor;
-    /// Random numbers, normally distributed around zero.
-    fn normal(&self, shape: Shape, deviation: f32, random: Random) -> Tensor;
+    /// Random numbers in f32.
+    fn random(&self, shape: Shape, distribution: Distribution, random: Random) -> Tensor;
 }
 
 /// What goes over its operands once, element by element.
 pub trait ElementwiseOps {
-    /// A tensor full of one number, a scalar on the device.
-    fn broadcast(&self, scalar: &Tensor, shape: Shape, dtype: DType) -> Tensor;
     /// `a ∘ b`; `b` has the shape of `a`, or is one row to add to each of `a`, or a scalar to multiply with.
     fn binary(&self, op: Binary, a: &Tensor, b: &Tensor) -> Tensor;
     /// `factor · x`.
@@ -207,20 +218,14 @@ pub trait ElementwiseOps {
     fn residual(&self, x: &Tensor, r: &Tensor, dropout: Option<Dropout>) -> Tensor;
 }
 
-/// Sums, means and softmax.
+/// Sums and means.
 pub trait ReduceOps {
-    /// The sum of all numbers, a scalar.
-    fn sum(&self, x: &Tensor) -> Tensor;
     /// The sum of all rows, `[cols]`.
     fn sum_rows(&self, x: &Tensor, into: Option<Tensor>) -> Tensor;
     /// The mean of the rows of each sequence, `[sequences, cols]`; those of sequence `s` are `offsets[s]..offsets[s + 1]`, of `i32`.
     fn mean_rows(&self, x: &Tensor, offsets: &Tensor) -> Tensor;
     /// The gradient of [`ReduceOps::mean_rows`], of the shape of `x`.
     fn mean_rows_backward(&self, dy: &Tensor, offsets: &Tensor, shape: Shape) -> Tensor;
-    /// Softmax over each row.
-    fn softmax(&self, x: &Tensor) -> Tensor;
-    /// The gradient of softmax from its output.
-    fn softmax_backward(&self, y: &Tensor, dy: &Tensor) -> Tensor;
 }
 
 /// Products with weights.
@@ -314,7 +319,7 @@ pub struct Part<'a> {
     pub place: Rectangle,
 }
 
-/// Rows by number, and rectangles: embeddings, gathering, scattering, concatenating, slicing.
+/// Rows by number, and rectangles: embeddings, gathering, concatenating, slicing.
 pub trait RowOps {
     /// `scale · table[ids]`.
     fn embedding(&self, table: &Tensor, ids: &Tensor, scale: f32) -> Tensor;
@@ -327,8 +332,6 @@ pub trait RowOps {
         padding: Option<i32>,
         dy: &Tensor,
     );
-    /// `y[rows] = x`, for rows that are all different.
-    fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor);
     /// A matrix of this shape that is put together from parts of others, with zeros where there is none; no two parts may meet in it.
     /// With `into`, the parts are added to it. This concatenates and slices, rows or columns, and goes back through both.
     ///

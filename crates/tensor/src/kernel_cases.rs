@@ -15,7 +15,6 @@ use attentive_kernels::loss::cross_entropy;
 use attentive_kernels::norm::{self, Dropped, NormKind, Residual};
 use attentive_kernels::optimizer::{Adam, adam, squared_norm};
 use attentive_kernels::projection::{Gradients, Projection, projection_loss};
-use attentive_kernels::softmax::{softmax, softmax_backward};
 use attentive_kernels::{Aligned, Cpu, Dropout, Random, Real};
 use half::bf16;
 use std::hint::black_box;
@@ -250,11 +249,6 @@ fn elementwise<T: Real>(bench: &mut dyn Stopwatch) {
     let shape = || format!("{rows}×{d}");
     bench.measure("add", shape(), once::<T>(3 * len), &mut |cpu| add(cpu, &x, &dy, &mut y));
     bench.measure("dropout", shape(), once::<T>(2 * len), &mut |cpu| dropout(cpu, &x, drops(), &mut y));
-    bench.measure("softmax", shape(), once::<T>(2 * len), &mut |cpu| softmax(cpu, &x, d, &mut y));
-    let mut dx = zeros(len);
-    bench.measure("softmax backward", shape(), once::<T>(3 * len), &mut |cpu| {
-        softmax_backward(cpu, &y, &dy, d, &mut dx);
-    });
     let mut row = zeros(d);
     bench.measure("sum_rows", shape(), once::<T>(len), &mut |cpu| sum_rows(cpu, &x, d, &mut row, false));
 

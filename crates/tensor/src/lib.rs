@@ -48,9 +48,9 @@ pub use attentive_kernels::rectangle::Rectangle;
 pub use attentive_kernels::top::{Best, Found, TokenLists, Wanted, top_of_row_without};
 pub use attentive_kernels::{Cpu, Dropout, Isa, IsaError, Random, Threads};
 pub use backend::{
-    AttentionOps, Backend, Binary, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm, NormGradients,
-    NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps,
-    Role, RowOps,
+    AttentionOps, Backend, Binary, Distribution, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm,
+    NormGradients, NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss, ProjectionTarget,
+    Raw, ReduceOps, Role, RowOps,
 };
 pub use bias::Bias;
 pub use cache::KeyValueCache;

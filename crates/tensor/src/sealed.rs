@@ -5,9 +5,9 @@
 //! any device.
 
 use crate::backend::{
-    AttentionOps, Backend, Binary, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm, NormGradients,
-    NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss, ProjectionTarget, Raw, ReduceOps,
-    Role, RowOps,
+    AttentionOps, Backend, Binary, Distribution, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm,
+    NormGradients, NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss, ProjectionTarget,
+    Raw, ReduceOps, Role, RowOps,
 };
 use crate::bias::Bias;
 use crate::cache::KeyValueCache;
@@ -138,18 +138,12 @@ impl MemoryOps for SealedBackend {
     fn copy(&self, x: &Tensor) -> Tensor {
         seal(self.inner.copy(&open(x)))
     }
-    fn uniform(&self, shape: Shape, bound: f32, random: Random) -> Tensor {
-        seal(self.inner.uniform(shape, bound, random))
-    }
-    fn normal(&self, shape: Shape, deviation: f32, random: Random) -> Tensor {
-        seal(self.inner.normal(shape, deviation, random))
+    fn random(&self, shape: Shape, distribution: Distribution, random: Random) -> Tensor {
+        seal(self.inner.random(shape, distribution, random))
     }
 }
 
 impl ElementwiseOps for SealedBackend {
-    fn broadcast(&self, scalar: &Tensor, shape: Shape, dtype: DType) -> Tensor {
-        seal(self.inner.broadcast(&open(scalar), shape, dtype))
-    }
     fn binary(&self, op: Binary, a: &Tensor, b: &Tensor) -> Tensor {
         seal(self.inner.binary(op, &open(a), &open(b)))
     }
@@ -180,9 +174,6 @@ impl ElementwiseOps for SealedBackend {
 }
 
 impl ReduceOps for SealedBackend {
-    fn sum(&self, x: &Tensor) -> Tensor {
-        seal(self.inner.sum(&open(x)))
-    }
     fn sum_rows(&self, x: &Tensor, into: Option<Tensor>) -> Tensor {
         seal(self.inner.sum_rows(&open(x), into.map(take)))
     }
@@ -191,12 +182,6 @@ impl ReduceOps for SealedBackend {
     }
     fn mean_rows_backward(&self, dy: &Tensor, offsets: &Tensor, shape: Shape) -> Tensor {
         seal(self.inner.mean_rows_backward(&open(dy), &open(offsets), shape))
-    }
-    fn softmax(&self, x: &Tensor) -> Tensor {
-        seal(self.inner.softmax(&open(x)))
-    }
-    fn softmax_backward(&self, y: &Tensor, dy: &Tensor) -> Tensor {
-        seal(self.inner.softmax_backward(&open(y), &open(dy)))
     }
 }
 
@@ -256,7 +241,7 @@ impl AttentionOps for SealedBackend {
         Layout::new(spans, Buffer::new(Hidden(self.inner.layout(spans))))
     }
     fn seen(&self, lists: KeyLists) -> Seen {
-        Seen::new(lists.ends.len(), Buffer::new(Hidden(self.inner.seen(lists))))
+        Seen::new(lists.lists.len(), Buffer::new(Hidden(self.inner.seen(lists))))
     }
     fn cache(&self, rule: &Attention) -> Box<dyn KeyValueCache> {
         Box::new(SealedCache(self.inner.cache(rule)))
@@ -324,9 +309,6 @@ impl RowOps for SealedBackend {
         dy: &Tensor,
     ) {
         change(dtable, |dtable| self.inner.embedding_backward(dtable, &open(ids), scale, padding, &open(dy)));
-    }
-    fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {
-        change(y, |y| self.inner.write_rows(y, &open(rows), &open(x)));
     }
     fn assemble(&self, shape: Shape, parts: &[Part], into: Option<Tensor>) -> Tensor {
         let opened: Vec<Tensor> = parts.iter().map(|part| open(part.x)).collect();

@@ -1,6 +1,7 @@
 //! `attentive bench`: how fast this machine is at it.
 
 mod embed;
+mod generate;
 mod kernels;
 mod limit;
 mod train;
@@ -20,6 +21,8 @@ pub(crate) enum Command {
     Translate(Box<translate::Translate>),
     /// Time how fast the lines of a file become vectors, without loading the model and tokenizing
     Embed(Box<embed::Embed>),
+    /// Time how fast a language model reads prompts of random tokens and writes behind them
+    Generate(generate::Generate),
 }
 
 pub(crate) fn run(command: &Command) -> Result<(), Error> {
@@ -28,6 +31,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Error> {
         Command::Kernels(kernels) => kernels::run(kernels),
         Command::Translate(translate) => translate::run(translate),
         Command::Embed(embed) => embed::run(embed),
+        Command::Generate(generate) => generate::run(generate),
     }
 }
 

@@ -9,7 +9,8 @@ use crate::error::Error;
 use crate::machine::peak_mb;
 use crate::options::between;
 use crate::output;
-use attentive_generate::{Generator, Hypothesis, ModelFolder, Seq2Seq};
+use attentive_generate::{Generator, Hypothesis};
+use attentive_tasks::ModelFolder;
 use attentive_text::score::Lines;
 use attentive_text::tokenizer::Side;
 use clap::Args;
@@ -80,10 +81,7 @@ pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
     if translate.json { output::json(&report) } else { print(&report) }
 }
 
-fn decode<M: Seq2Seq>(
-    generator: &mut Generator<M>,
-    sources: &[Vec<u32>],
-) -> Result<Vec<Vec<Hypothesis>>, Error> {
+fn decode(generator: &mut Generator, sources: &[Vec<u32>]) -> Result<Vec<Vec<Hypothesis>>, Error> {
     Ok(generator.generate(sources.iter().cloned()).collect::<Result<_, _>>()?)
 }
 

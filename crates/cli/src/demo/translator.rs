@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use attentive_generate::{
-    AttentionKind, AttentionMatrix, Generator, Look, MaxLength, Options, Seq2Seq, TransformerSteps,
+    AttentionKind, AttentionMatrix, Generator, Look, MaxLength, Options, TransformerSteps,
 };
 use attentive_model::families::transformer::Transformer;
 use attentive_text::tokenizer::{Side, Tokenizer};
@@ -18,7 +18,7 @@ const LONGEST: MaxLength = MaxLength::SourceAnd(16);
 /// A model with its tokenizer.
 pub(super) struct Translator {
     model: Transformer,
-    generator: Generator<TransformerSteps>,
+    generator: Generator,
     tokenizer: Tokenizer,
 }
 

@@ -1,5 +1,6 @@
 //! What a BERT is.
 
+use super::left::Left;
 use crate::error::Error;
 use crate::words;
 use attentive_model::families::bert::{Bert, Task};
@@ -29,10 +30,8 @@ pub(super) struct Report {
     max_tokens: usize,
     pooling: &'static str,
     labels: Vec<String>,
-    /// Tensors of the folder that belong to other tasks.
-    ignored: Vec<String>,
-    /// Tensors that nothing is known of.
-    unknown: Vec<String>,
+    #[serde(flatten)]
+    left: Left,
 }
 
 impl Report {
@@ -69,8 +68,7 @@ impl Report {
                 Pooling::First => "cls",
             },
             labels: if task.has_labels() { config.labels.clone() } else { Vec::new() },
-            ignored: model.unused().ignored.clone(),
-            unknown: model.unused().unknown.clone(),
+            left: Left::of(model.unused()),
         })
     }
 
@@ -93,11 +91,7 @@ impl Report {
         if !self.labels.is_empty() {
             rows.push(row("labels", self.labels.join(", ")));
         }
-        for (name, tensors) in [("not used", &self.ignored), ("not known", &self.unknown)] {
-            if !tensors.is_empty() {
-                rows.push(row(name, tensors.join(", ")));
-            }
-        }
+        rows.extend(self.left.rows());
         rows
     }
 }

@@ -1,5 +1,6 @@
 //! What a GPT-2 is.
 
+use super::left::Left;
 use crate::error::Error;
 use crate::words;
 use attentive_model::families::gpt2::Gpt2;
@@ -24,10 +25,8 @@ pub(super) struct Report {
     vocabulary: usize,
     tied_output: bool,
     tokenizer: Option<&'static str>,
-    /// Tensors of the folder that are not needed.
-    ignored: Vec<String>,
-    /// Tensors that nothing is known of.
-    unknown: Vec<String>,
+    #[serde(flatten)]
+    left: Left,
 }
 
 impl Report {
@@ -52,8 +51,7 @@ impl Report {
             vocabulary: config.vocab_size,
             tied_output: config.tied_output,
             tokenizer,
-            ignored: model.unused().ignored.clone(),
-            unknown: model.unused().unknown.clone(),
+            left: Left::of(model.unused()),
         })
     }
 
@@ -72,11 +70,7 @@ impl Report {
             row("output", output.to_owned()),
             row("tokenizer", self.tokenizer.unwrap_or("none in the folder").to_owned()),
         ];
-        for (name, tensors) in [("not used", &self.ignored), ("not known", &self.unknown)] {
-            if !tensors.is_empty() {
-                rows.push(row(name, tensors.join(", ")));
-            }
-        }
+        rows.extend(self.left.rows());
         rows
     }
 }

@@ -2,6 +2,7 @@
 
 mod bert;
 mod gpt2;
+mod left;
 mod transformer;
 
 use crate::error::Error;

@@ -1,12 +1,14 @@
 //! What a translator is, and how it came about.
 
+use super::left::Left;
 use crate::error::Error;
 use crate::words;
-use attentive_generate::{Options, TargetLanguages};
+use attentive_generate::Options;
 use attentive_model::families::transformer::Transformer;
 use attentive_model::layers::NormPlacement;
 use attentive_serve::ModelPlace;
 use attentive_serve::languages::{Language, Languages};
+use attentive_tasks::TargetLanguages;
 use attentive_tensor::{Activation, CpuBackend};
 use attentive_text::tokenizer::Error::{Incomplete, NoTokenizer};
 use attentive_text::tokenizer::{Side, Tokenizer};
@@ -37,6 +39,8 @@ pub(super) struct Report {
     languages: Known,
     /// How commands search unless flags say otherwise.
     search: String,
+    #[serde(flatten)]
+    left: Left,
     training: Option<Training>,
 }
 
@@ -100,6 +104,7 @@ impl Report {
                 Ok(options) => words::search(&options),
                 Err(error) => error.to_string(),
             },
+            left: Left::of(model.unused()),
             training: Training::read(folder)?,
         })
     }
@@ -131,6 +136,7 @@ impl Report {
                 format!("{}, {} tokens", self.tokenizer.unwrap_or("none in the folder"), self.vocabulary),
             ),
         ];
+        rows.extend(self.left.rows());
         rows.extend(self.training.iter().flat_map(Training::rows).map(|(name, value)| row(name, value)));
         rows
     }

@@ -8,13 +8,12 @@ use crate::error::Error;
 use crate::options::Compute;
 use crate::output;
 use crate::precision::DecodingPrecision;
-use attentive_generate::{
-    AttentionKind, Codec, Generator, Inspection, Look, ModelFolder, Options, Request, Seq2Seq, Split,
-};
+use attentive_generate::{AttentionKind, Generator, Inspection, Look, Options, Request};
 use attentive_model::families::Family;
 use attentive_model::families::bert::Task;
 use attentive_serve::attention::Attention;
 use attentive_serve::{picture, standalone};
+use attentive_tasks::{Codec, ModelFolder, Split};
 use attentive_tasks::{Encoder, TooLong};
 use attentive_text::tokenizer::Input;
 use clap::{Args, ValueEnum};

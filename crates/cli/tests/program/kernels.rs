@@ -14,7 +14,6 @@ fn every_kernel_has_a_rate_a_limit_and_a_share() {
         "embedding backward",
         "cross_entropy",
         "adam",
-        "softmax",
         "sum_rows",
         "gemm int8",
     ];

@@ -74,11 +74,7 @@ pub fn wide_heads(builder: &Builder) -> Transformer {
     Transformer::new(builder, &config).unwrap()
 }
 
-pub fn generator(
-    backend: &Arc<dyn Backend>,
-    model: &Transformer,
-    options: Options,
-) -> Generator<TransformerSteps> {
+pub fn generator(backend: &Arc<dyn Backend>, model: &Transformer, options: Options) -> Generator {
     Generator::new(TransformerSteps::new(backend, model), options).unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -94,7 +90,7 @@ pub fn sources(seed: u64, count: usize, model: &Transformer) -> Vec<Vec<u32>> {
 }
 
 /// All results of all sources.
-pub fn results<I>(generator: &mut Generator<TransformerSteps>, sources: I) -> Vec<Vec<Hypothesis>>
+pub fn results<I>(generator: &mut Generator, sources: I) -> Vec<Vec<Hypothesis>>
 where
     I: IntoIterator<Item: Into<Request>>,
 {

@@ -7,7 +7,8 @@ mod queue;
 mod whole;
 
 use attentive_generate::{
-    Context, Filter, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Sampling, TransformerSteps,
+    Context, Filter, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Sampling, Seq2Seq,
+    TransformerSteps,
 };
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::{Backend, Precision};
@@ -73,7 +74,9 @@ fn a_sentence_has_the_same_bits_whatever_shares_its_batch() {
             [2, 5, 32].into_iter().for_each(|batch| same(&results(&mut with(batch), sources.clone())));
             // On several threads, with slots for all sentences and for a few.
             for batch in [7, 60] {
-                let copies = (0..3).map(|_| TransformerSteps::new(&backend, &model)).collect();
+                let copies = (0..3)
+                    .map(|_| Box::new(TransformerSteps::new(&backend, &model)) as Box<dyn Seq2Seq>)
+                    .collect();
                 let options = Options { batch, ..options.clone() };
                 same(&results(&mut Generator::with_copies(copies, options).unwrap(), sources.clone()));
             }

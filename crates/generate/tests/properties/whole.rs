@@ -6,7 +6,7 @@ use attentive_generate::{AttentionKind, HeadVectors, Look, Options, Row, Seq2Seq
 use attentive_model::checkpoint::StoredType;
 use attentive_model::families::transformer::{Batch, Conversion, Layout, Transformer, convert};
 use attentive_model::{Builder, Sequences};
-use attentive_tensor::{Backend, Precision, Random, Tape};
+use attentive_tensor::{Backend, Distribution, Precision, Random, Tape};
 use std::sync::Arc;
 
 #[test]
@@ -141,7 +141,7 @@ fn in_int8_steps_and_attention_are_near_to_those_of_whole_sequences_in_f32() {
     for (number, parameter) in exact.parameters().iter().enumerate() {
         let (shape, random) = (parameter.value().shape(), Random::new(7).split(number as u64));
         if parameter.name().ends_with("_proj.bias") {
-            parameter.update(|_| exact_backend.uniform(shape, 0.5, random));
+            parameter.update(|_| exact_backend.random(shape, Distribution::Uniform { bound: 0.5 }, random));
         } else if parameter.name().ends_with("q_proj.weight") {
             // So that some keys count more than others.
             parameter.update(|weight| exact_backend.scale(&weight, 2.0));

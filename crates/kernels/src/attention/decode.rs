@@ -20,25 +20,26 @@ use crate::scratch::Scratch;
 use crate::simd::{Simd, load, store};
 use crate::threads::Shared;
 use crate::{Cpu, Real};
+use std::ops::Range;
 
 /// Which rows of keys and values each query sees, in the order of their positions.
 #[derive(Debug, Clone, Copy)]
 pub struct KeyLists<'a> {
-    /// The lists, one after the other.
+    /// The rows of all lists.
     pub rows: &'a [u32],
-    /// Where the list of each query ends.
-    pub ends: &'a [u32],
+    /// The part of `rows` that is the list of each query. Lists may overlap: those of the tokens of a prompt begin at the same place.
+    pub lists: &'a [Range<u32>],
 }
 
 impl<'a> KeyLists<'a> {
     pub(super) fn of(self, query: usize) -> &'a [u32] {
-        let start = if query == 0 { 0 } else { self.ends[query - 1] as usize };
-        &self.rows[start..self.ends[query] as usize]
+        let list = &self.lists[query];
+        &self.rows[list.start as usize..list.end as usize]
     }
 
     /// Each query with its keys, of which it has the position of the last.
     pub(super) fn pairs(self) -> impl Iterator<Item = Pairs> + Clone {
-        (0..self.ends.len()).map(move |query| Self::pairs_of(self.of(query)))
+        (0..self.lists.len()).map(move |query| Self::pairs_of(self.of(query)))
     }
 
     #[inline(always)]
@@ -48,12 +49,12 @@ impl<'a> KeyLists<'a> {
 
     /// Checks that there is a list for each query; returns how many rows there must be at least.
     pub(super) fn check(self, op: &str, queries: usize) -> usize {
-        let (lists, rows) = (self.ends.len(), self.rows.len());
+        let (lists, rows) = (self.lists.len(), self.rows.len());
         assert_eq!(lists, queries, "{op}: {lists} lists for {queries} queries");
         assert!(
-            self.ends.is_sorted() && self.ends.last().is_none_or(|&end| end as usize <= rows),
-            "{op}: the lists end at {:?}, but there are {rows} rows in them",
-            self.ends
+            self.lists.iter().all(|list| list.start <= list.end && list.end as usize <= rows),
+            "{op}: the lists are at {:?}, but there are {rows} rows in them",
+            self.lists
         );
         self.rows.iter().max().map_or(0, |&last| last as usize + 1)
     }

@@ -591,18 +591,19 @@ fn keys_that_are_not_there_are_refused() {
 struct Listed {
     /// Row `i` of the sequences lies in row `places[i]` of the cache.
     places: Vec<u32>,
-    ends: Vec<u32>,
+    lists: Vec<Range<u32>>,
 }
 
 impl Listed {
     fn new(lengths: &[usize]) -> Listed {
         let keys: usize = lengths.iter().sum();
         let places = (0..keys).map(|i| ((i * 7 + 3) % (keys * 7 + 5)) as u32).collect();
-        let ends = lengths.iter().scan(0, |end, &length| {
+        let lists = lengths.iter().scan(0, |end, &length| {
+            let start = *end;
             *end += length as u32;
-            Some(*end)
+            Some(start..*end)
         });
-        Listed { places, ends: ends.collect() }
+        Listed { places, lists: lists.collect() }
     }
 
     /// How many rows the cache has.
@@ -619,7 +620,7 @@ impl Listed {
     }
 
     fn lists(&self) -> KeyLists<'_> {
-        KeyLists { rows: &self.places, ends: &self.ends }
+        KeyLists { rows: &self.places, lists: &self.lists }
     }
 }
 
@@ -647,10 +648,11 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
         let listed = Listed::new(lengths);
         let nan = T::from_f32(f32::NAN);
         let (k_cache, v_cache) = (listed.scattered(&k, k_width, nan), listed.scattered(&v, v_width, nan));
-        let span_of = |(i, (&length, &end)): (usize, (&usize, &u32))| {
-            span(i as u32, 1, end - length as u32, length as u32, length.saturating_sub(1) as u32)
+        let span_of = |(i, list): (usize, &Range<u32>)| {
+            let keys = list.len() as u32;
+            span(i as u32, 1, list.start, keys, keys.saturating_sub(1))
         };
-        let spans: Vec<Span> = lengths.iter().zip(&listed.ends).enumerate().map(span_of).collect();
+        let spans: Vec<Span> = listed.lists.iter().enumerate().map(span_of).collect();
         for isa in Isa::present() {
             let (mut expected, mut lse) =
                 (q_sized::<T>(lengths.len() * v_width), vec![0.0; lengths.len() * heads]);
@@ -832,7 +834,8 @@ fn int8_attention(cpu: &Cpu, rule: &Attention, q: &[f32], k: &[f32], v: &[f32]) 
         1,
     );
     let cache = Int8Cache { k: &k_cache, v: &v_cache, scales: &scales };
-    let lists = KeyLists { rows: &rows, ends: &[keys as u32] };
+    let list = 0..keys as u32;
+    let lists = KeyLists { rows: &rows, lists: std::slice::from_ref(&list) };
     let mut y = vec![0.5; v_width];
     attention_to_int8_lists(cpu, rule, lists, None, matrix(&q, k_width), cache, &mut y);
     y

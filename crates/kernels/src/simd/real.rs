@@ -21,6 +21,7 @@ pub trait Real: Stored {
 /// How a [`Real`] gets into vectors and out of them.
 pub(crate) trait Stored: Element {
     /// Whether what is stored is loaded again without a change.
+    #[cfg(test)]
     const EXACT: bool;
 
     /// The vector at `at`.
@@ -93,6 +94,7 @@ impl Real for bf16 {
 }
 
 impl Stored for f32 {
+    #[cfg(test)]
     const EXACT: bool = true;
 
     #[inline(always)]
@@ -149,6 +151,7 @@ impl Stored for f32 {
 }
 
 impl Stored for bf16 {
+    #[cfg(test)]
     const EXACT: bool = false;
 
     #[inline(always)]

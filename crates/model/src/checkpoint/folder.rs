@@ -11,6 +11,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::ErrorKind;
 use std::path::{Component, Path};
 
+/// The file that says what a model folder holds.
+pub(crate) const CONFIG: &str = "config.json";
 /// The file that we write.
 pub(crate) const WEIGHTS: &str = "model.safetensors";
 const TORCH_WEIGHTS: &str = "pytorch_model.bin";

@@ -15,17 +15,17 @@ mod write;
 mod zip;
 
 pub(crate) use entry::Entry;
-pub(crate) use folder::WEIGHTS;
+pub(crate) use folder::{CONFIG, WEIGHTS};
 pub use stored::{Stored, StoredType};
 pub(crate) use write::{Item, if_there, stage_items};
 pub use write::{Staged, stage, stage_tensors};
 
 use crate::error::Error;
-use crate::names::Names;
 use attentive_tensor::{Backend, Shape, Tensor};
 use half::{bf16, f16};
 use safetensors::tensor::Dtype;
 use std::collections::{BTreeMap, HashMap};
+use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -38,8 +38,14 @@ pub struct Checkpoint {
     files: Vec<Part>,
     entries: BTreeMap<String, Entry>,
     notes: HashMap<String, String>,
-    /// What the file calls tensors that were given other names, and the table that did.
-    named: Option<(&'static Names, BTreeMap<String, String>)>,
+    /// What the files call tensors that were given other names.
+    named: Option<Box<dyn StoredNames>>,
+}
+
+/// What files call the tensors that a table gave other names.
+pub(crate) trait StoredNames: fmt::Debug + Send + Sync {
+    /// The name in the files of a tensor that we call `ours`, whether it is there or not.
+    fn of(&self, ours: &str) -> String;
 }
 
 /// A file with some of the tensors.
@@ -194,13 +200,7 @@ impl Checkpoint {
 
     /// What the file calls a tensor, or should call it.
     pub fn stored_name(&self, name: &str) -> String {
-        let Some((names, stored)) = &self.named else { return name.to_owned() };
-        let expected = || {
-            let full = names.stored(name).0;
-            let prefixed = stored.values().any(|name| name.starts_with(names.prefix));
-            full.strip_prefix(names.prefix).filter(|_| !prefixed).unwrap_or(&full).to_owned()
-        };
-        stored.get(name).cloned().unwrap_or_else(expected)
+        self.named.as_ref().map_or_else(|| name.to_owned(), |names| names.of(name))
     }
 
     /// The tensors by name, to be given others.
@@ -208,21 +208,13 @@ impl Checkpoint {
         &self.entries
     }
 
-    /// The same tensors under names of a table: `stored` says what the file calls them.
+    /// The same tensors under other names.
     pub(crate) fn with_names(
         self,
-        names: &'static Names,
         entries: BTreeMap<String, Entry>,
-        stored: BTreeMap<String, String>,
+        stored: impl StoredNames + 'static,
     ) -> Checkpoint {
-        Checkpoint { entries, named: Some((names, stored)), ..self }
-    }
-
-    /// Gives a tensor another name.
-    pub(crate) fn rename(&mut self, from: &str, to: &str) {
-        if let Some(entry) = self.entries.remove(from) {
-            self.entries.insert(to.to_owned(), entry);
-        }
+        Checkpoint { entries, named: Some(Box::new(stored)), ..self }
     }
 
     /// Whether two tensors that are there are the same numbers in the same shape.

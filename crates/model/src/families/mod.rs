@@ -6,14 +6,13 @@ pub mod bert;
 pub mod gpt2;
 pub mod transformer;
 
+use crate::checkpoint::CONFIG;
 use crate::error::Error;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
-/// The file that says what a model folder holds.
-pub(crate) const CONFIG: &str = "config.json";
 /// What is said of a folder without it: most often the folder itself is misspelt.
 const NO_CONFIG: &str =
     "no such file; a model is a folder with config.json and model.safetensors or pytorch_model.bin";

@@ -2,7 +2,8 @@
 
 use crate::builder::{Builder, Init};
 use crate::error::Error;
-use attentive_tensor::{Activation, Parameter, Tape, Var};
+use crate::sequences::Sequences;
+use attentive_tensor::{Activation, Attention, Bias, Parameter, Tape, Var};
 
 /// `softmax(wᵀ·tanh(W_q·q + W_k·k))·V`, after Bahdanau, Cho and Bengio: a small network with one hidden layer says how
 /// like a key is to a query. It needs no scale, but has to visit every pair of the two.
@@ -38,9 +39,13 @@ impl AdditiveAttention {
         let q = tape.embedding(&project(q, &self.query), &pairs(|pair, keys| pair / keys), 1.0, None);
         let k = tape.embedding(&project(k, &self.key), &pairs(|pair, keys| pair % keys), 1.0, None);
         let hidden = tape.activate(Activation::Tanh, &tape.add(&q, &k));
-        let scores = tape.reshape(&project(&hidden, &self.score), [1, queries, keys]);
-        let values = tape.reshape(v, [1, keys, d_v]);
-        let y = tape.matmul(&tape.softmax(&scores), &values, false);
-        tape.reshape(&y, [queries, d_v])
+        let scores = Bias::Dense(project(&hidden, &self.score));
+        // Queries and keys of zeros leave the scores to the bias.
+        let rule =
+            Attention { heads: 1, d_k: 1, d_v, scale: 1.0, causal: false, window: None, dropout: None };
+        let [zero_q, zero_k] = [queries, keys]
+            .map(|rows| tape.constant(tape.backend().zeros([rows, 1].into(), v.value().dtype())));
+        let layout = Sequences::new([queries]).attending(&**tape.backend(), &Sequences::new([keys]));
+        tape.attention(&rule, 0.0, &layout, Some(&scores), [&zero_q, &zero_k, v])
     }
 }

@@ -137,14 +137,14 @@ impl Cache {
         let mut own = Lists::default();
         for (branch, ancestors) in branches.iter().zip(&self.ancestors) {
             let before = ancestors.len() - branch.tokens;
-            (before..ancestors.len()).for_each(|token| own.push(ancestors[..=token].iter().copied()));
+            own.push(ancestors.iter().copied(), (before..ancestors.len()).map(|token| token + 1));
         }
         let cross = cross.then(|| {
             let mut cross = Lists::default();
             for branch in branches {
                 let slot = self.slots.get(branch.slot).cloned().flatten();
                 let slot = slot.unwrap_or_else(|| panic!("cache: slot {} is empty", branch.slot));
-                (0..branch.tokens).for_each(|_| cross.push(slot.clone()));
+                cross.push(slot.clone(), std::iter::repeat_n(slot.len(), branch.tokens));
             }
             cross.seen(backend)
         });
@@ -152,20 +152,22 @@ impl Cache {
     }
 }
 
-/// The rows that each token sees, one list after the other.
+/// The rows that each token sees.
 #[derive(Default)]
 struct Lists {
     rows: Vec<u32>,
-    ends: Vec<u32>,
+    lists: Vec<Range<u32>>,
 }
 
 impl Lists {
-    fn push(&mut self, list: impl Iterator<Item = u32>) {
-        self.rows.extend(list);
-        self.ends.push(self.rows.len() as u32);
+    /// Adds the tokens of a branch, of which each sees so many of `rows`.
+    fn push(&mut self, rows: impl Iterator<Item = u32>, seen: impl Iterator<Item = usize>) {
+        let start = self.rows.len() as u32;
+        self.rows.extend(rows);
+        self.lists.extend(seen.map(|seen| start..start + seen as u32));
     }
 
     fn seen(&self, backend: &dyn Backend) -> Seen {
-        backend.seen(KeyLists { rows: &self.rows, ends: &self.ends })
+        backend.seen(KeyLists { rows: &self.rows, lists: &self.lists })
     }
 }

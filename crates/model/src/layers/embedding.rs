@@ -3,7 +3,7 @@
 use super::Linear;
 use crate::builder::{Builder, Init};
 use crate::error::Error;
-use attentive_tensor::{Parameter, Tape, Tensor, Var};
+use attentive_tensor::{Backend, Parameter, Part, Rectangle, Tape, Tensor, Var};
 
 /// The sizes of an embedding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,13 +36,7 @@ impl Embedding {
         let table =
             builder.parameter("weight", [vocab_size, d_emb], Init::Normal((d_emb as f32).powf(-0.5)))?;
         if let Some(padding) = padding.filter(|_| builder.is_random()) {
-            let backend = builder.backend();
-            let (row, zeros) =
-                (backend.upload_i32(&[padding as i32]), backend.upload_f32(&vec![0.0; d_emb], [1, d_emb]));
-            table.update(|mut table| {
-                backend.write_rows(&mut table, &row, &zeros);
-                table
-            });
+            table.update(|table| without_row(&**builder.backend(), &table, padding));
         }
         let dense = (d_emb != d_model).then(|| Linear::new(&builder.at("dense"), d_emb, d_model));
         let scale = if scaled { (d_emb as f32).sqrt() } else { 1.0 };
@@ -59,4 +53,14 @@ impl Embedding {
     pub fn table(&self) -> &Parameter {
         &self.table
     }
+}
+
+/// A table with zeros in one row.
+fn without_row(backend: &dyn Backend, table: &Tensor, row: usize) -> Tensor {
+    let (rows, cols) = (table.shape().rows(), table.shape().cols());
+    let part = |start: usize, end: usize| Part {
+        x: table,
+        place: Rectangle { from: [start, 0], to: [start, 0], size: [end - start, cols] },
+    };
+    backend.assemble(table.shape(), &[part(0, row), part(row + 1, rows)], None)
 }

@@ -33,7 +33,7 @@ impl EncoderModel {
         folder: &Path,
         kind: Kind,
     ) -> Result<EncoderModel, Error> {
-        let failed = |source| Error::Encoder { name: name.to_owned(), source: Box::new(source) };
+        let failed = |source| Error::Model { name: name.to_owned(), source: Box::new(source) };
         let int8 = engine.int8.unwrap_or(false);
         let form = if int8 { Form::Int8 } else { Form::Precise };
         let task = match kind {

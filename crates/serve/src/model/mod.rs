@@ -107,7 +107,7 @@ pub(crate) fn load(engine: &Engine, place: &ModelPlace) -> Result<Loaded, Error>
     let Some(folder) = &place.folder else {
         return TranslationModel::numbers(engine, name).map(translation);
     };
-    let failed = |source| Error::Encoder { name: name.clone(), source: Box::new(source) };
+    let failed = |source| Error::Model { name: name.clone(), source: Box::new(source) };
     let kind = Kind::of(folder).map_err(failed)?;
     match kind {
         None => TranslationModel::open(engine, name, folder).map(translation),

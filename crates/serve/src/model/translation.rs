@@ -4,7 +4,8 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::languages::{Language, Languages};
 use crate::numbers::{self, Example};
-use attentive_generate::{Codec, ModelFolder, Options, Reading, Seq2Seq, Sizes};
+use attentive_generate::{Options, Seq2Seq, Sizes};
+use attentive_tasks::{Codec, ModelFolder, Reading};
 use std::path::Path;
 
 /// A translation model: all but the model itself, which only the thread that computes has.
@@ -40,7 +41,7 @@ impl TranslationModel {
         name: &str,
         folder: &Path,
     ) -> Result<(TranslationModel, Copies), Error> {
-        let failed = |source| Error::Model { name: name.to_owned(), source };
+        let failed = |source| Error::Model { name: name.to_owned(), source: Box::new(source) };
         let ModelFolder { copies, codec, options, int8 } =
             ModelFolder::open_on(&engine.backends, engine.int8, folder).map_err(failed)?;
         let languages = Languages::of(name, folder, codec.target_languages());

@@ -7,7 +7,7 @@ use crate::options::{SearchAsk, within};
 use crate::order::{Done, Order};
 use crate::refusal::Refusal;
 use crate::texts::OneOrMany;
-use attentive_generate::Split;
+use attentive_tasks::Split;
 use axum::Json;
 use axum::extract::{Request, State};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! The log-probabilities of the tokens of an answer, and of those that were most probable in their places.
 
 use crate::detokenizer::Detokenizer;
-use attentive_generate::{Codec, Cut, Translated};
+use attentive_tasks::{Codec, Cut, Translated};
 use attentive_tensor::Best;
 use attentive_text::tokenizer::Side;
 
@@ -27,7 +27,7 @@ pub(super) fn scored(codec: &Codec, cut: &Cut, best: &Translated, top: &[Vec<Bes
             let before = tokens.last().map_or("", |token| &token.text);
             gap.push_str(cut.gap(part, before, &so_far.would_add(codec, token).unwrap_or_default()));
         }
-        begins_part = token == codec.spec().eos;
+        begins_part = codec.is_end(token);
         if begins_part {
             part += 1;
             so_far = Detokenizer::default();

@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 use crate::sse::{Events, Gone};
 use crate::texts::OneOrMany;
 use crate::token::{Token, finite, tokens};
-use attentive_generate::Split;
+use attentive_tasks::Split;
 use attentive_text::tokenizer::Side;
 use axum::Json;
 use axum::extract::{Request, State};
@@ -202,7 +202,7 @@ fn answer(model: &TranslationModel, done: Vec<Done>, align: bool) -> Answer {
     };
     let translation = |done: Done| {
         let source: Vec<u32> = done.cut.parts.iter().flat_map(|part| part.source.iter().copied()).collect();
-        let hypothesis = |(found, ended): (attentive_generate::Translated, bool)| Hypothesis {
+        let hypothesis = |(found, ended): (attentive_tasks::Translated, bool)| Hypothesis {
             tokens: tokens(&model.codec, &found.tokens, Side::Target, Some(&found.token_scores)),
             text: found.text,
             score: finite(found.score),

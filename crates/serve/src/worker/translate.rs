@@ -4,14 +4,15 @@ use crate::error::Error;
 use crate::job::{Decode, Decoded, Draft, Found, Inspect, Inspected, Sentence};
 use crate::model::{Copies, TranslationModel};
 use crate::refusal::Refusal;
-use attentive_generate::{AttentionMatrix, Codec, Generator, Hypothesis, Look, Options, Seq2Seq};
+use attentive_generate::{AttentionMatrix, Generator, Hypothesis, Look, Options, Seq2Seq};
+use attentive_tasks::Codec;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 /// A model and what it has to do.
 pub(super) struct Desk {
     model: Arc<TranslationModel>,
-    generator: Generator<Box<dyn Seq2Seq>>,
+    generator: Generator,
     /// By the number of their first sentence.
     jobs: HashMap<u64, Open>,
     /// Which job a sentence belongs to, and its place there, of those that are watched.
@@ -33,7 +34,7 @@ impl Desk {
     pub fn new(model: Arc<TranslationModel>, copies: Copies, batch: usize) -> Result<Desk, Error> {
         let options = Options { batch: batch * copies.len(), ..model.options.clone() };
         let generator = Generator::with_copies(copies, options)
-            .map_err(|source| Error::Model { name: model.name.clone(), source })?;
+            .map_err(|source| Error::Model { name: model.name.clone(), source: Box::new(source.into()) })?;
         Ok(Desk { model, generator, jobs: HashMap::new(), sentences: HashMap::new() })
     }
 
@@ -157,7 +158,7 @@ impl Desk {
 /// model. Both are computed for each sentence as soon as it is finished, so that nobody waits for all sentences of a document at
 /// once. Alignments are made here too: that takes little time beside the weights, which need much more memory.
 fn look_back(
-    steps: &impl Seq2Seq,
+    steps: &dyn Seq2Seq,
     codec: &Codec,
     sentence: &Sentence,
     hypotheses: Vec<Hypothesis>,

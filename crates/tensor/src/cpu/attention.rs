@@ -1,7 +1,8 @@
 //! Attention.
 
-use super::cache::{CpuCache, Lists};
+use super::cache::CpuCache;
 use super::profile::Share;
+use super::seen::Lists;
 use super::view::{by_type, covered, data, data_mut, f32s, i32s, rows};
 use super::{CpuBackend, filled, view_mut};
 use crate::backend::{AttentionOps, ElementwiseOps};

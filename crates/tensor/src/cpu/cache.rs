@@ -5,52 +5,19 @@
 //! more, and reading them takes as long as reading the weights.
 
 use super::attention::numbers;
-use super::memory::Memory;
+use super::memory::{Memory, Number};
 use super::order::Order;
 use super::profile::Share;
+use super::seen::{Lists, Run};
 use super::view::{by_type, i32s, memory};
 use super::{CpuBackend, view_mut};
 use crate::bias::Bias;
 use crate::cache::KeyValueCache;
 use crate::layout::Seen;
-use crate::tensor::{Buffer, DType, Tensor};
-use attentive_kernels::attention::{self, Attention, Int8Cache, KeyLists, Rows};
-use attentive_kernels::embedding;
+use crate::tensor::{DType, Tensor};
+use attentive_kernels::attention::{self, Attention, Int8Cache, KeyLists, Rows, Span};
+use attentive_kernels::{Real, embedding};
 use std::fmt;
-
-/// The lists of rows that queries see.
-pub(super) struct Lists {
-    rows: Vec<u32>,
-    ends: Vec<u32>,
-}
-
-impl Lists {
-    pub(super) fn seen(lists: KeyLists) -> Seen {
-        let own = Lists { rows: lists.rows.to_vec(), ends: lists.ends.to_vec() };
-        Seen::new(lists.ends.len(), Buffer::new(own))
-    }
-
-    fn of(seen: &Seen) -> &Lists {
-        seen.buffer().get().unwrap_or_else(|| panic!("{seen:?}: not in the processor's memory"))
-    }
-
-    /// The same for queries that see no more than the last `window` rows of their lists.
-    fn within(&self, window: usize) -> Lists {
-        let mut cut = Lists { rows: Vec::new(), ends: Vec::with_capacity(self.ends.len()) };
-        let mut start = 0;
-        for &end in &self.ends {
-            let list = &self.rows[start..end as usize];
-            cut.rows.extend(&list[list.len().saturating_sub(window)..]);
-            cut.ends.push(cut.rows.len() as u32);
-            start = end as usize;
-        }
-        cut
-    }
-
-    fn lists(&self) -> KeyLists<'_> {
-        KeyLists { rows: &self.rows, ends: &self.ends }
-    }
-}
 
 /// A cache of the backend for the processor.
 pub(super) struct CpuCache {
@@ -139,34 +106,113 @@ impl KeyValueCache for CpuCache {
     }
 
     fn attend(&self, queries: &Tensor, seen: &Seen, bias: Option<&Bias>) -> Tensor {
-        let &Attention { heads, d_k, d_v, .. } = &self.rule;
+        let &Attention { heads, d_k, d_v, window, .. } = &self.rule;
         let kept = self.kept.as_ref().expect("keys and values were written");
-        // The lists say who sees what.
-        let rule = Attention { window: None, ..self.rule };
         let lists = Lists::of(seen);
-        let within = self.rule.window.map(|window| lists.within(window));
-        let lists = within.as_ref().unwrap_or(lists).lists();
+        let within = window.map(|window| lists.within(window));
+        let within = within.as_ref().unwrap_or(lists);
+        let all = 0..seen.queries();
+        // Keys in int8 are seen by queries in int8, and dense biases have another order for each kind of pass.
+        let runs = match (&kept.scales, bias) {
+            (Some(_), _) | (_, Some(Bias::Dense(_))) => vec![Run { queries: all, is_text: false }],
+            _ => lists.runs(),
+        };
         let queries = self.backend.side_by_side(queries, &self.rule);
         let backend = &self.backend;
         let bias = bias.map(|bias| backend.wide(bias));
         let bias = bias.as_ref().map(numbers);
         backend.profile.time(Share::Attention, || {
             by_type!(queries, T => backend.build([seen.queries(), heads * d_v], |y| {
-                let q = Rows { data: memory(&queries).all::<T>(), stride: heads * d_k };
-                match &kept.scales {
-                    Some(scales) => {
-                        let cache = Int8Cache { k: kept.keys.all(), v: kept.values.all(), scales: scales.all() };
-                        attention::attention_to_int8_lists(&backend.cpu, &rule, lists, bias, q, cache, y);
-                    }
-                    None => {
-                        let k = Rows { data: kept.keys.all::<T>(), stride: heads * d_k };
-                        let v = Rows { data: kept.values.all::<T>(), stride: heads * d_v };
-                        attention::attention_to_lists(&backend.cpu, &rule, lists, bias, q, k, v, y);
+                let q = memory(&queries).all::<T>();
+                for Run { queries, is_text } in runs {
+                    let q = &q[queries.start * heads * d_k..queries.end * heads * d_k];
+                    let y = &mut y[queries.start * heads * d_v..queries.end * heads * d_v];
+                    if is_text {
+                        self.attend_to_text(kept, lists.rows(&queries), bias, q, y);
+                    } else {
+                        self.attend_to_lists(kept, within.lists(&queries), bias, q, y);
                     }
                 }
             }))
         })
     }
+}
+
+impl CpuCache {
+    /// Queries that each have a list of their own.
+    fn attend_to_lists<T: Number + Real>(
+        &self,
+        kept: &Kept,
+        lists: KeyLists,
+        bias: Option<attention::Bias>,
+        q: &[T],
+        y: &mut [T],
+    ) {
+        let &Attention { heads, d_k, d_v, .. } = &self.rule;
+        let cpu = &self.backend.cpu;
+        // The lists say who sees what.
+        let rule = Attention { window: None, ..self.rule };
+        let q = Rows { data: q, stride: heads * d_k };
+        match &kept.scales {
+            Some(scales) => {
+                let cache = Int8Cache { k: kept.keys.all(), v: kept.values.all(), scales: scales.all() };
+                attention::attention_to_int8_lists(cpu, &rule, lists, bias, q, cache, y);
+            }
+            None => {
+                let k = Rows { data: kept.keys.all::<T>(), stride: heads * d_k };
+                let v = Rows { data: kept.values.all::<T>(), stride: heads * d_v };
+                attention::attention_to_lists(cpu, &rule, lists, bias, q, k, v, y);
+            }
+        }
+    }
+
+    /// The last tokens of a text of which the cache has all keys and values, in `rows`, to the same bits in one pass.
+    fn attend_to_text<T: Number + Real>(
+        &self,
+        kept: &Kept,
+        rows: &[u32],
+        bias: Option<attention::Bias>,
+        q: &[T],
+        y: &mut [T],
+    ) {
+        let rule = Attention { causal: true, ..self.rule };
+        let Attention { heads, d_k, d_v, .. } = rule;
+        let cpu = &self.backend.cpu;
+        let (k_width, v_width) = (heads * d_k, heads * d_v);
+        let (queries, keys) = (q.len() / k_width, rows.len());
+        let pool = &self.backend.pool;
+        let mut room: [Memory; 4] =
+            [q.len(), keys * k_width, keys * k_width, keys * v_width].map(|len| pool.take(T::DTYPE, len));
+        let [q_heads, k_heads, k_room, v_room] = room.each_mut().map(view_mut::<T>);
+        let k = together(kept.keys.all(), rows, k_width, k_room);
+        let v = together(kept.values.all(), rows, v_width, v_room);
+        // Elements and heads change places.
+        attention::heads_side_by_side(cpu, q, d_k, k_width, q_heads);
+        attention::heads_side_by_side(cpu, k, d_k, k_width, k_heads);
+        let span = Span {
+            query: 0,
+            queries: queries as u32,
+            key: 0,
+            keys: keys as u32,
+            offset: (keys - queries) as u32,
+        };
+        let matrix = |data, stride| Rows { data, stride };
+        let (q, k, v) = (matrix(q_heads, k_width), matrix(k_heads, k_width), matrix(v, v_width));
+        let mut lse = pool.take(DType::F32, queries * heads);
+        attention::attention(cpu, &rule, &[span], bias, q, k, v, y, view_mut(&mut lse));
+    }
+}
+
+/// Rows of a cache one after the other: where they lie, if they lie so, or copied.
+fn together<'a, T: Copy>(cache: &'a [T], rows: &[u32], width: usize, room: &'a mut [T]) -> &'a [T] {
+    let row = |row: u32| row as usize * width..(row as usize + 1) * width;
+    if rows.is_sorted_by(|a, b| a + 1 == *b) {
+        return &cache[row(rows[0]).start..row(rows[rows.len() - 1]).end];
+    }
+    for (&from, to) in rows.iter().zip(room.chunks_exact_mut(width)) {
+        to.copy_from_slice(&cache[row(from)]);
+    }
+    room
 }
 
 impl fmt::Debug for CpuCache {

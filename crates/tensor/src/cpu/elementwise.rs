@@ -11,15 +11,6 @@ use attentive_kernels::{Dropout, elementwise};
 use half::bf16;
 
 impl ElementwiseOps for CpuBackend {
-    fn broadcast(&self, scalar: &Tensor, shape: Shape, dtype: DType) -> Tensor {
-        let number = f32s(scalar)[0];
-        match dtype {
-            DType::F32 => self.build(shape, |y| y.fill(number)),
-            DType::Bf16 => self.build(shape, |y| y.fill(bf16::from_f32(number))),
-            _ => panic!("broadcast: {dtype:?} cannot hold a number like {number}"),
-        }
-    }
-
     fn binary(&self, op: Binary, a: &Tensor, b: &Tensor) -> Tensor {
         let (shape, other) = (a.shape(), b.shape());
         self.profile.time(Share::Elementwise, || {

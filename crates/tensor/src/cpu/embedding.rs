@@ -46,14 +46,6 @@ impl RowOps for CpuBackend {
         });
     }
 
-    fn write_rows(&self, y: &mut Tensor, rows: &Tensor, x: &Tensor) {
-        let d = y.shape().cols();
-        assert_eq!(x.shape().cols(), d, "write_rows: x {} and y {} do not fit", x.shape(), y.shape());
-        self.profile.time(Share::Embedding, || {
-            by_type!(x, T => embedding::write_rows::<T>(data(x), d, i32s(rows), data_mut(y)));
-        });
-    }
-
     fn assemble(&self, shape: Shape, parts: &[Part], into: Option<Tensor>) -> Tensor {
         let dtype = parts.first().expect("assemble: no parts").x.dtype();
         let (add, len) =

@@ -14,6 +14,7 @@ mod precision;
 mod prepared;
 mod profile;
 mod reduce;
+mod seen;
 #[cfg(test)]
 mod tests;
 mod view;
@@ -21,7 +22,7 @@ mod view;
 pub use precision::Precision;
 
 use crate::Error;
-use crate::backend::{Backend, MemoryOps};
+use crate::backend::{Backend, Distribution, MemoryOps};
 use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::{Cpu, Random};
@@ -154,12 +155,11 @@ impl MemoryOps for CpuBackend {
         })
     }
 
-    fn uniform(&self, shape: Shape, bound: f32, random: Random) -> Tensor {
-        self.build(shape, |x| fill(x, |i| (random.uniform(i) * 2.0 - 1.0) * bound))
-    }
-
-    fn normal(&self, shape: Shape, deviation: f32, random: Random) -> Tensor {
-        self.build(shape, |x| fill(x, |i| random.normal(i) * deviation))
+    fn random(&self, shape: Shape, distribution: Distribution, random: Random) -> Tensor {
+        self.build(shape, |x| match distribution {
+            Distribution::Uniform { bound } => fill(x, |i| (random.uniform(i) * 2.0 - 1.0) * bound),
+            Distribution::Normal { deviation } => fill(x, |i| random.normal(i) * deviation),
+        })
     }
 }
 

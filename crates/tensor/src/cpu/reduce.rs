@@ -1,21 +1,14 @@
-//! Sums, means and softmax.
+//! Sums and means.
 
 use super::CpuBackend;
 use super::profile::Share;
-use super::view::{by_type, data, i32s, same_shape};
+use super::view::{by_type, data, i32s};
 use crate::backend::ReduceOps;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
-use attentive_kernels::{elementwise, mean, softmax};
+use attentive_kernels::{elementwise, mean};
 
 impl ReduceOps for CpuBackend {
-    fn sum(&self, x: &Tensor) -> Tensor {
-        let sum = self
-            .profile
-            .time(Share::Elementwise, || by_type!(x, T => elementwise::sum(&self.cpu, data::<T>(x))));
-        self.build(Shape::SCALAR, |y| y[0] = sum)
-    }
-
     fn sum_rows(&self, x: &Tensor, into: Option<Tensor>) -> Tensor {
         let cols = x.shape().cols();
         self.profile.time(Share::Elementwise, || {
@@ -39,23 +32,6 @@ impl ReduceOps for CpuBackend {
         self.profile.time(Share::Elementwise, || {
             by_type!(dy, T => self.build(shape, |dx| {
                 mean::mean_rows_backward(&self.cpu, data::<T>(dy), shape.cols(), i32s(offsets), dx);
-            }))
-        })
-    }
-
-    fn softmax(&self, x: &Tensor) -> Tensor {
-        self.profile.time(Share::Elementwise, || {
-            by_type!(x, T => {
-                self.build(x.shape(), |y| softmax::softmax(&self.cpu, data::<T>(x), x.shape().cols(), y))
-            })
-        })
-    }
-
-    fn softmax_backward(&self, y: &Tensor, dy: &Tensor) -> Tensor {
-        let shape = same_shape("softmax_backward", y, dy);
-        self.profile.time(Share::Elementwise, || {
-            by_type!(y, T => self.build(shape, |dx| {
-                softmax::softmax_backward(&self.cpu, data::<T>(y), data(dy), shape.cols(), dx);
             }))
         })
     }

@@ -199,12 +199,9 @@ fn what_is_prepared_for_a_cache_is_the_same_to_everybody_else() {
         // Rows in any order, all tokens at once or one after the other, in a cache that grows.
         let rows: Vec<i32> = (0..tokens as i32).map(|token| (token * 5) % tokens as i32).collect();
         let lists = |queries: std::ops::Range<usize>| {
-            let (mut seen, mut ends) = (Vec::new(), Vec::new());
-            for query in queries {
-                seen.extend(rows[..=query].iter().map(|&row| row as u32));
-                ends.push(seen.len() as u32);
-            }
-            backend.seen(KeyLists { rows: &seen, ends: &ends })
+            let rows: Vec<u32> = rows[..queries.end].iter().map(|&row| row as u32).collect();
+            let lists: Vec<_> = queries.map(|query| 0..query as u32 + 1).collect();
+            backend.seen(KeyLists { rows: &rows, lists: &lists })
         };
         let upload_rows = |rows: &[i32]| backend.upload(Host::I32(rows), [rows.len()].into());
         let in_cache = |[q, k, v]: &[Tensor; 3], bias: Option<&Bias>| {
@@ -262,7 +259,8 @@ fn a_window_in_a_cache_lets_a_query_see_the_last_rows_alone() {
         let mut cache = backend.cache(&Attention { causal: true, window, ..rule() });
         cache.reserve(6);
         cache.write(&backend.upload(Host::I32(&numbers), [6].into()), &k, &v);
-        let lists = KeyLists { rows: seen, ends: &[seen.len() as u32] };
+        let list = 0..seen.len() as u32;
+        let lists = KeyLists { rows: seen, lists: std::slice::from_ref(&list) };
         backend.download(&cache.attend(&q, &backend.seen(lists), Some(&bias)))
     };
     assert_eq!(attend(Some(2), &[0, 3, 5, 4]), attend(None, &[5, 4]));

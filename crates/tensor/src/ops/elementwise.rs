@@ -46,11 +46,15 @@ impl Tape {
 
     /// The sum of all numbers, a scalar; its gradient is the same for each of them.
     pub fn sum(&self, x: &Var) -> Var {
-        let y = self.backend().sum(x.value());
+        // All numbers are rows of one column.
+        let column = [x.shape().len(), 1];
+        let y = self.backend().sum_rows(&x.value().reshape(column), None).reshape(Shape::SCALAR);
         let dx = x.clone();
         self.record(y, &[x], move |back, dy| {
-            let all = back.backend.broadcast(&dy, dx.shape(), dx.value().dtype());
-            back.add(&dx, all);
+            let (shape, dtype) = (dx.shape(), dx.value().dtype());
+            let zeros = back.backend.zeros(column.into(), dtype);
+            let all = back.backend.binary(Binary::Add, &zeros, &dy.reshape([1]));
+            back.add(&dx, all.reshape(shape));
         })
     }
 

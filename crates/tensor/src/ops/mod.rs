@@ -10,4 +10,3 @@ pub(crate) mod loss;
 pub(crate) mod matmul;
 pub(crate) mod mean;
 pub(crate) mod norm;
-pub(crate) mod softmax;

@@ -1,9 +1,10 @@
 //! The sizes of a BERT, and its `config.json`.
 
 use super::Task;
+use crate::checkpoint::CONFIG;
 use crate::checkpoint::Staged;
 use crate::error::Error;
-use crate::families::{BERT, CONFIG, ConfigFile, Family};
+use crate::families::{BERT, ConfigFile, Family};
 use crate::layers::{EmbeddingConfig, MultiHeadConfig, StackConfig, activation_named, name_of_activation};
 use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
 use attentive_tensor::Activation;

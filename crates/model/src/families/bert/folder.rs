@@ -3,9 +3,9 @@
 use super::names::NAMES;
 use super::{Bert, BertConfig, Task};
 use crate::builder::Builder;
+use crate::checkpoint::CONFIG;
 use crate::checkpoint::{Checkpoint, Staged, WEIGHTS};
 use crate::error::Error;
-use crate::families::CONFIG;
 use crate::names::Read;
 use attentive_tensor::{Backend, Tensor};
 use std::path::Path;
@@ -35,7 +35,7 @@ impl Folder {
 
     /// A model, together with what it left of the folder.
     fn with_unused(&self, model: Bert) -> Bert {
-        Bert { unused: NAMES.unused(&self.read, model.parameters()), ..model }
+        Bert { unused: NAMES.unused(&self.read, model.parameters(), &[]), ..model }
     }
 }
 

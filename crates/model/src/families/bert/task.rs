@@ -1,7 +1,8 @@
 //! What a BERT is for: which head it has.
 
+use crate::checkpoint::CONFIG;
 use crate::error::Error;
-use crate::families::{CONFIG, ConfigFile};
+use crate::families::ConfigFile;
 use std::path::Path;
 
 /// What a model is for.

@@ -1,8 +1,9 @@
 //! The sizes of a GPT-2, and its `config.json`.
 
+use crate::checkpoint::CONFIG;
 use crate::checkpoint::Staged;
 use crate::error::Error;
-use crate::families::{CONFIG, ConfigFile, Family, GPT2};
+use crate::families::{ConfigFile, Family, GPT2};
 use crate::layers::{
     EmbeddingConfig, MultiHeadConfig, NormPlacement, StackConfig, activation_named, name_of_activation,
 };

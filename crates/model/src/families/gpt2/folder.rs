@@ -32,7 +32,7 @@ impl Folder {
     /// The model with the parameters that `builder` gives it, together with what it left of the folder.
     fn load(&self, builder: &Builder) -> Result<Gpt2, Error> {
         let model = Gpt2::new(builder, &self.config)?;
-        Ok(Gpt2 { unused: NAMES.unused(&self.read, model.parameters()), ..model })
+        Ok(Gpt2 { unused: NAMES.unused(&self.read, model.parameters(), &[]), ..model })
     }
 }
 

@@ -1,9 +1,10 @@
 //! `config.json` of a Transformer, in Marian's words.
 
 use super::{Transformer, TransformerConfig};
+use crate::checkpoint::CONFIG;
 use crate::checkpoint::{Staged, StoredType};
 use crate::error::Error;
-use crate::families::{ATTENTIVE, CONFIG, ConfigFile, Family, MARIAN};
+use crate::families::{ATTENTIVE, ConfigFile, Family, MARIAN};
 use crate::layers::{NormPlacement, PositionKind, activation_named, name_of_activation};
 use serde::{Deserialize, Serialize};
 use std::path::Path;

@@ -5,7 +5,8 @@
 //! reordered, whatever writes it its rows.
 
 use super::config_file::{Config, not_marian};
-use super::folder::{Folder, LOGITS_BIAS};
+use super::folder::Folder;
+use super::names::LOGITS_BIAS;
 use super::{Transformer, TransformerConfig};
 use crate::builder::Builder;
 use crate::checkpoint::{Stored, StoredType};
@@ -46,9 +47,8 @@ pub fn convert(
 ) -> Result<Converted, Error> {
     must_be_free(to)?;
     let folder = Folder::open(from)?;
-    let model = Transformer::new(&Builder::shapes(backend), &folder.config)?;
-    model.parameters().iter().try_for_each(|p| folder.checkpoint.check(p.name(), p.value().shape()))?;
-    folder.refuse_surplus(&model)?;
+    let checkpoint = &folder.read.checkpoint;
+    let model = Transformer::new(&Builder::shapes_of(backend, checkpoint), &folder.config)?;
     let (config, order) = laid_out(&folder.config, conversion.layout)?;
 
     let old = |name: &str, shape, converts| Old {
@@ -59,14 +59,14 @@ pub fn convert(
     };
     let mut tensors: Vec<Old> =
         model.parameters().iter().map(|p| old(p.name(), p.value().shape(), true)).collect();
-    if folder.checkpoint.has(LOGITS_BIAS) {
+    if checkpoint.has(LOGITS_BIAS) {
         tensors.push(old(LOGITS_BIAS, Shape::from([1, config.target_vocabulary()]), false));
     }
     let change = |name: &str, numbers: Stored| match (&order, axis(name)) {
         (Some(order), Some(axis)) => numbers.reorder(order, axis == Axis::Columns),
         _ => numbers,
     };
-    let work = Work { checkpoint: &folder.checkpoint, stored: conversion.stored, change: &change };
+    let work = Work { checkpoint, stored: conversion.stored, change: &change };
     work.write([from, to], &tensors, &changed_config(from, &config, conversion.stored)?)
 }
 

@@ -1,86 +1,65 @@
 //! A Transformer as a folder: `config.json` in Marian's words, weights with Marian's names in
 //! `model.safetensors` or, as others wrote them, in `pytorch_model.bin`.
 
+use super::names::{LOGITS_BIAS, POSITIONS, SOURCE, TARGET, names};
 use super::{Transformer, TransformerConfig};
 use crate::builder::Builder;
-use crate::checkpoint::{self, Checkpoint, SCALE, Staged, WEIGHTS};
+use crate::checkpoint::{self, Checkpoint, Staged, WEIGHTS};
 use crate::error::Error;
-use crate::families::CONFIG;
 use crate::layers::{PositionKind, sinusoid};
+use crate::names::{Names, Read};
 use attentive_tensor::{Backend, Shape};
-use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Marian adds this to the logits; on padding it keeps the token from ever being produced.
-pub(super) const LOGITS_BIAS: &str = "final_logits_bias";
 const NEVER: f32 = -10_000.0;
 
-/// The tables of embeddings.
-const SHARED: &str = "model.shared.weight";
-const SOURCE: &str = "model.encoder.embed_tokens.weight";
-const TARGET: &str = "model.decoder.embed_tokens.weight";
-const OUTPUT: &str = "lm_head.weight";
-/// Sinusoids, which some files have although they follow from their size.
-const POSITIONS: [&str; 2] = ["model.encoder.embed_positions.weight", "model.decoder.embed_positions.weight"];
-
-/// The weights of a folder under the names that the model has for them, and its configuration.
+/// The configuration and the weights of a folder.
 pub(super) struct Folder {
     pub config: TransformerConfig,
-    pub checkpoint: Checkpoint,
+    pub names: &'static Names,
+    pub read: Read,
 }
+
+/// Why tables must not differ.
+const TIED: &str =
+    "config.json ties them: set tie_word_embeddings or share_encoder_decoder_embeddings to false there";
 
 impl Folder {
     /// Opens a folder. All that can be told without reading the weights is checked.
     pub fn open(folder: &Path) -> Result<Folder, Error> {
         let mut config = TransformerConfig::load(folder)?;
-        let mut checkpoint = Checkpoint::of_folder(folder)?;
+        let checkpoint = Checkpoint::of_folder(folder)?;
         // Without tied weights, newer versions of transformers do not share tables either, whatever they call
         // them.
         if !config.tied_output && checkpoint.has(SOURCE) && checkpoint.has(TARGET) {
             config.shared_embeddings = false;
         }
-        for names in tables(&config) {
-            one_name(&mut checkpoint, names)?;
-        }
+        let names = names(&config);
+        let read = names.read(checkpoint)?;
+        names.check_tied(&read.checkpoint, TIED)?;
         if config.positions != PositionKind::Learned {
             for name in POSITIONS {
-                must_be_sinusoids(&checkpoint, name, &config)?;
+                must_be_sinusoids(&read.checkpoint, name, &config)?;
             }
         }
-        Ok(Folder { config, checkpoint })
+        Ok(Folder { config, names, read })
     }
 
     /// What is added to the logits, if that is anything.
     pub fn logits_bias(&self) -> Result<Option<Vec<f32>>, Error> {
-        if !self.checkpoint.has(LOGITS_BIAS) {
+        if !self.read.checkpoint.has(LOGITS_BIAS) {
             return Ok(None);
         }
         let shape = Shape::from([1, self.config.target_vocabulary()]);
-        Ok(Some(self.checkpoint.stored_as(LOGITS_BIAS, shape)?.into_f32()))
+        Ok(Some(self.read.checkpoint.stored_as(LOGITS_BIAS, shape)?.into_f32()))
     }
 
-    /// Names a tensor that the file has for a part which the model does not have, such as one more layer.
-    pub fn refuse_surplus(&self, model: &Transformer) -> Result<(), Error> {
-        let mut known: BTreeSet<String> = model.parameters().iter().map(|p| p.name().to_owned()).collect();
-        known.extend(known.clone().into_iter().map(|name| name + SCALE));
-        known.extend([SHARED, SOURCE, TARGET].into_iter().chain(POSITIONS).map(str::to_owned));
-        let names = self.checkpoint.names();
-        match names.iter().find(|name| name.starts_with("model.") && !known.contains(*name)) {
-            None => Ok(()),
-            Some(name) => {
-                let problem =
-                    format!("the tensor `{name}` does not belong to the model that {CONFIG} describes");
-                Err(Error::Format { path: self.checkpoint.path().to_owned(), problem })
-            }
-        }
-    }
-
-    /// The model of this folder, with the parameters that `builder` gives it.
-    fn load(&self, builder: Builder) -> Result<Transformer, Error> {
+    /// The model of this folder, with the parameters that `builder` gives it, and what it left of the folder.
+    fn load(&self, builder: &Builder) -> Result<Transformer, Error> {
         let bias = self.logits_bias()?;
-        let mut model = Transformer::new(&builder, &self.config)?;
-        self.refuse_surplus(&model)?;
+        let mut model = Transformer::new(builder, &self.config)?;
+        model.unused = self.names.unused(&self.read, model.parameters(), &[LOGITS_BIAS]);
         // Padding is never produced, whatever its bias: nothing is to be added where all others are zero.
         let is_added = |bias: &Vec<f32>| {
             bias.iter().enumerate().any(|(token, &bias)| bias != 0.0 && Some(token) != self.config.pad)
@@ -90,35 +69,6 @@ impl Folder {
         }
         Ok(model)
     }
-}
-
-/// The names of each table, that of the model first.
-fn tables(config: &TransformerConfig) -> &'static [&'static [&'static str]] {
-    match (config.shared_embeddings, config.tied_output) {
-        (true, true) => &[&[SHARED, SOURCE, TARGET, OUTPUT]],
-        (true, false) => &[&[SHARED, SOURCE, TARGET]],
-        (false, true) => &[&[TARGET, OUTPUT]],
-        (false, false) => &[],
-    }
-}
-
-/// Gives a table the first of its names. Where a file has it under several, they must not contradict each
-/// other.
-fn one_name(checkpoint: &mut Checkpoint, names: &[&str]) -> Result<(), Error> {
-    let present: Vec<&str> = names.iter().copied().filter(|name| checkpoint.has(name)).collect();
-    let Some((&first, others)) = present.split_first() else { return Ok(()) };
-    for other in others {
-        if !checkpoint.same(first, other)? {
-            let problem = format!(
-                "`{other}` differs from `{first}`, but {CONFIG} ties them: set tie_word_embeddings or \
-                 share_encoder_decoder_embeddings to false there"
-            );
-            return Err(Error::Format { path: checkpoint.path().to_owned(), problem });
-        }
-    }
-    checkpoint.rename(first, names[0]);
-    checkpoint.rename(&format!("{first}{SCALE}"), &format!("{}{SCALE}", names[0]));
-    Ok(())
 }
 
 /// Positions in the file are only accepted where they are those that we compute.
@@ -143,7 +93,7 @@ impl Transformer {
     /// Reads a model folder: one of ours, or one of a Marian model as Hugging Face has it.
     pub fn load(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Transformer, Error> {
         let folder = Folder::open(folder)?;
-        folder.load(Builder::checkpoint(backend, &folder.checkpoint))
+        folder.load(&Builder::checkpoint(backend, &folder.read.checkpoint))
     }
 
     /// [`Transformer::load`] of a model that is to learn more, with its own dropout where none is given.
@@ -157,35 +107,29 @@ impl Transformer {
         let config = &mut folder.config;
         config.dropout = dropout.unwrap_or(config.dropout);
         config.attention_dropout = attention_dropout.unwrap_or(config.attention_dropout);
-        folder.load(Builder::checkpoint(backend, &folder.checkpoint))
+        folder.load(&Builder::checkpoint(backend, &folder.read.checkpoint))
     }
 
     /// Reads a model folder to decode with, not to be trained or saved: the weights of products are as the backend multiplies with
     /// them.
     pub fn load_packed(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Transformer, Error> {
         let folder = Folder::open(folder)?;
-        folder.load(Builder::checkpoint(backend, &folder.checkpoint).packed())
+        folder.load(&Builder::checkpoint(backend, &folder.read.checkpoint).packed())
     }
 
     /// Reads a model folder to decode with, not to be trained or saved: the weights of products are in int8.
     pub fn load_in_int8(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Transformer, Error> {
         let folder = Folder::open(folder)?;
-        folder.load(Builder::checkpoint(backend, &folder.checkpoint).in_int8())
+        folder.load(&Builder::checkpoint(backend, &folder.read.checkpoint).in_int8())
     }
 
     /// The model of a folder without its numbers: its parts can be listed and counted. Weights that are there must fit.
     pub fn load_shapes(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Transformer, Error> {
-        let builder = Builder::shapes(backend);
         if Transformer::weights(folder)?.is_none() {
-            return Transformer::new(&builder, &TransformerConfig::load(folder)?);
+            return Transformer::new(&Builder::shapes(backend), &TransformerConfig::load(folder)?);
         }
         let folder = Folder::open(folder)?;
-        let model = Transformer::new(&builder, &folder.config)?;
-        for parameter in model.parameters() {
-            folder.checkpoint.check(parameter.name(), parameter.value().shape())?;
-        }
-        folder.refuse_surplus(&model)?;
-        Ok(model)
+        folder.load(&Builder::shapes_of(backend, &folder.read.checkpoint))
     }
 
     /// The weights of a folder, if there are any.

@@ -9,6 +9,7 @@ mod config;
 mod config_file;
 mod convert;
 mod folder;
+mod names;
 
 pub use batch::Batch;
 pub use config::TransformerConfig;
@@ -18,6 +19,7 @@ pub use convert::{Conversion, Layout, convert};
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::layers::{Branch, Cache, Decoder, Embedding, Encoder, Head, Norm, Positions};
+use crate::names::Unused;
 use crate::sequences::Sequences;
 use attentive_tensor::{Best, Found, Parameter, Tape, Tensor, TokenLists, Var, Wanted};
 
@@ -37,6 +39,7 @@ pub struct Transformer {
     decoder_norm: Option<Norm>,
     head: Head,
     parameters: Vec<Parameter>,
+    unused: Unused,
 }
 
 impl Transformer {
@@ -71,6 +74,7 @@ impl Transformer {
             source,
             target,
             parameters: builder.parameters(),
+            unused: Unused::default(),
         })
     }
 
@@ -82,6 +86,11 @@ impl Transformer {
     /// Everything that is learned.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
+    }
+
+    /// The tensors of its folder that it did not take.
+    pub fn unused(&self) -> &Unused {
+        &self.unused
     }
 
     /// How many numbers that is.

@@ -17,7 +17,7 @@ use crate::refusal::Refusal;
 use crate::sse::Events;
 use crate::stop::Stops;
 use crate::texts::OneOrMany;
-use attentive_generate::Split;
+use attentive_tasks::Split;
 use axum::response::Response;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -4,7 +4,7 @@ use super::Style;
 use crate::order::Done;
 use crate::routes::logprobs::{self, Scored};
 use crate::stop::Stops;
-use attentive_generate::Codec;
+use attentive_tasks::Codec;
 use serde_json::{Value, json};
 use std::ops::AddAssign;
 

@@ -2,9 +2,8 @@
 
 use super::{Codec, Reading};
 use crate::error::Error;
-use crate::options::Options;
-use crate::seq2seq::Seq2Seq;
-use crate::transformer::TransformerSteps;
+use crate::tokenizer::tokenizer_of;
+use attentive_generate::{Options, Seq2Seq, TransformerSteps};
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::Backend;
 use attentive_text::tokenizer::Tokenizer;
@@ -51,15 +50,8 @@ impl ModelFolder {
         let copy = |backend| Box::new(TransformerSteps::new(backend, &transformer)) as Box<dyn Seq2Seq>;
         let copies: Vec<_> = backends.iter().map(copy).collect();
         let options = Options::load(folder, &copies[0].spec())?;
-        let codec = Codec::new(Arc::new(tokenizer), copies[0].spec())?.with_reading(Reading::of(folder)?);
+        let codec = Codec::new(Arc::new(tokenizer), copies[0].spec(), folder)?;
+        let codec = codec.with_reading(Reading::of(folder)?).with_ends_of(&options);
         Ok(ModelFolder { copies, codec, options, int8 })
     }
-}
-
-/// The tokenizer of a model's folder. What is missing is told by the files that models come with, not by all that can be read.
-pub fn tokenizer_of(folder: &Path) -> Result<Tokenizer, Error> {
-    Tokenizer::load(folder).map_err(|error| match error {
-        attentive_text::tokenizer::Error::NoTokenizer { path } => Error::NoTokenizer { folder: path },
-        other => other.into(),
-    })
 }

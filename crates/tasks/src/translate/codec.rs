@@ -1,16 +1,14 @@
 //! Text to what a model reads, and back: what all who translate text share.
 
 use super::cut::{Cut, Part, Words};
+use super::languages::{TargetLanguages, split_language};
 use super::unknown::{self, Copied, UnknownWord};
 use super::{Reading, Split, Translated};
-use crate::alignment::{Link, align};
-use crate::attention::AttentionMatrix;
 use crate::error::Error;
-use crate::hypothesis::Hypothesis;
-use crate::languages::{TargetLanguages, split_language};
-use crate::seq2seq::Spec;
+use attentive_generate::{self as generate, AttentionMatrix, Hypothesis, Link, Options, Spec, align};
 use attentive_text::sentences;
 use attentive_text::tokenizer::{Side, Tokenizer};
+use std::path::Path;
 use std::sync::Arc;
 
 /// A tokenizer with what it must know of its model.
@@ -19,6 +17,8 @@ pub struct Codec {
     tokenizer: Arc<Tokenizer>,
     spec: Spec,
     reading: Reading,
+    /// The tokens that end a target.
+    ends: Vec<u32>,
     /// The token of a source that stands for what has no piece.
     unk: Option<u32>,
 }
@@ -33,21 +33,32 @@ pub struct WrittenPart<'a> {
 }
 
 impl Codec {
-    /// A tokenizer for a model, if it belongs to it.
-    pub fn new(tokenizer: Arc<Tokenizer>, spec: Spec) -> Result<Codec, Error> {
+    /// The tokenizer of a model's folder, if it belongs to the model.
+    pub fn new(tokenizer: Arc<Tokenizer>, spec: Spec, folder: &Path) -> Result<Codec, Error> {
         for (side, vocabulary) in [(Side::Source, spec.source_vocabulary), (Side::Target, spec.vocabulary)] {
             let tokens = tokenizer.vocabulary_size(side);
             if tokens > vocabulary {
-                return Err(Error::Vocabulary { tokenizer: tokens, model: vocabulary });
+                let path = folder.to_owned();
+                return Err(Error::Vocabulary { path, tokenizer: tokens, model: vocabulary });
             }
         }
         let unk = tokenizer.special(Side::Source).unk;
-        Ok(Codec { tokenizer, spec, reading: Reading::default(), unk })
+        Ok(Codec { tokenizer, spec, reading: Reading::default(), ends: vec![spec.eos], unk })
     }
 
     /// The same for a model that is used to read this.
     pub fn with_reading(self, reading: Reading) -> Codec {
         Codec { reading, ..self }
+    }
+
+    /// The same for a model whose targets end as these options say.
+    pub fn with_ends_of(self, options: &Options) -> Codec {
+        if options.ends.is_empty() { self } else { Codec { ends: options.ends.clone(), ..self } }
+    }
+
+    /// Whether a target ends with this token.
+    pub fn is_end(&self, token: u32) -> bool {
+        self.ends.contains(&token)
     }
 
     /// What the model is used to read.
@@ -70,7 +81,7 @@ impl Codec {
         let line = line.trim();
         let (source, most) = (self.encode(line)?, self.spec.max_source);
         if source.len() > most {
-            return Err(Error::LongSource { tokens: source.len(), most });
+            return Err(generate::Error::LongSource { tokens: source.len(), most }.into());
         }
         Ok(self.part(split_language(line).1, source))
     }
@@ -154,7 +165,8 @@ impl Codec {
             return Ok(());
         }
         let Some(middle) = middle(piece) else {
-            return Err(Error::LongSource { tokens: source.len(), most: self.spec.max_source });
+            let most = self.spec.max_source;
+            return Err(generate::Error::LongSource { tokens: source.len(), most }.into());
         };
         let (before, after) = piece.split_at(middle);
         let (whole, rest) = (before.trim_end(), after.trim_start());

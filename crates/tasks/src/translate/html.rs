@@ -1,9 +1,9 @@
 //! HTML to HTML: sentences are translated whole, and inline tags follow the words that they were around.
 
+use super::languages::TargetLanguages;
 use super::{Translated, Translation, Translator};
-use crate::attention::Look;
 use crate::error::Error;
-use crate::languages::TargetLanguages;
+use attentive_generate::Look;
 use attentive_text::html::Document;
 
 /// A document that was translated.

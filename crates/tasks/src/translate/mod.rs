@@ -8,27 +8,24 @@ mod codec;
 mod cut;
 mod folder;
 mod html;
+mod languages;
 mod reading;
 mod split;
 mod unknown;
 
 pub use codec::{Codec, WrittenPart};
 pub use cut::{Cut, Part};
-pub use folder::{ModelFolder, tokenizer_of};
+pub use folder::ModelFolder;
 pub use html::TranslatedHtml;
+pub use languages::{TargetLanguages, named_language};
 pub use reading::{Reading, languages_of_name, source_language, tokenizer_languages};
 pub use split::Split;
 pub use unknown::UnknownWord;
 
-use crate::alignment::Link;
-use crate::attention::{AttentionMatrix, Look};
 use crate::error::Error;
-use crate::generator::{AHEAD, Generator, TOGETHER};
-use crate::hypothesis::{Hypothesis, best_first};
-use crate::options::Options;
-use crate::penalty::LengthPenalty;
-use crate::request::Request;
-use crate::seq2seq::Seq2Seq;
+use attentive_generate::{
+    AttentionMatrix, Generator, Hypothesis, LengthPenalty, Link, Look, Options, Request, Seq2Seq, best_first,
+};
 use attentive_text::tokenizer::Tokenizer;
 use std::collections::VecDeque;
 
@@ -61,7 +58,7 @@ pub struct Translated {
 
 /// Translates lines, as many at once as [`Options::batch`] says.
 pub struct Translator {
-    generator: Generator<Box<dyn Seq2Seq>>,
+    generator: Generator,
     codec: Codec,
     prefix: Vec<u32>,
     split: Split,
@@ -211,7 +208,7 @@ impl Translator {
 
     /// Whether there is too little to do for decoding as many lines at once as could be.
     pub fn has_room(&self) -> bool {
-        self.parts < AHEAD * self.options().batch
+        self.parts < Generator::AHEAD * self.options().batch
     }
 
     /// Says that no further line is to be expected; see [`Generator::expect_no_more`].
@@ -227,7 +224,7 @@ impl Translator {
     /// Writes some tokens, thirty-two at least and twice as many at most if there is so much to do, of every part of a
     /// line that is being translated.
     pub fn step(&mut self) -> Result<(), Error> {
-        self.generator.steps(TOGETHER);
+        self.generator.steps(Generator::TOGETHER);
         let penalty = self.options().penalty;
         let mut filled = Vec::new();
         'all: for (number, line) in self.lines.iter_mut().enumerate() {

@@ -4,7 +4,8 @@
 //! cargo run --release -p attentive-generate --example own_rules -- opus-mt-en-de "A dog runs on the grass."
 //! ```
 
-use attentive_generate::{Context, Filter, Generator, ModelFolder, Options, Random, Sampler, Stop};
+use attentive_generate::{Context, Filter, Generator, Options, Random, Sampler, Stop};
+use attentive_tasks::ModelFolder;
 use attentive_tensor::CpuBackend;
 use attentive_text::tokenizer::{Side, Tokenizer};
 use std::error::Error;

@@ -3,16 +3,11 @@
 //! Several prompts are continued at once, each as if it were alone, and come back in the order in which they went in. The text of a
 //! continuation ends before the first stop string in it.
 
-use crate::causal::CausalSteps;
-use crate::context::Context;
 use crate::error::Error;
-use crate::generator::{Generator, TOGETHER};
-use crate::hypothesis::Hypothesis;
-use crate::options::Options;
-use crate::search::Written;
-use crate::seq2seq::{Seq2Seq, Spec};
-use crate::stop::Stop;
-use crate::translator::tokenizer_of;
+use crate::tokenizer::tokenizer_of;
+use attentive_generate::{
+    CausalSteps, Context, Generator, Hypothesis, Options, Seq2Seq, Spec, Stop, Written,
+};
 use attentive_model::families::gpt2::Gpt2;
 use attentive_tensor::Backend;
 use attentive_text::tokenizer::{Side, Tokenizer};
@@ -45,7 +40,8 @@ impl LanguageModel {
         let tokenizer = tokenizer_of(folder)?;
         let (tokens, known) = (tokenizer.vocabulary_size(Side::Source), model.config().vocab_size);
         if tokens > known {
-            return Err(Error::Vocabulary { tokenizer: tokens, model: known });
+            let path = folder.to_owned();
+            return Err(Error::Vocabulary { path, tokenizer: tokens, model: known });
         }
         let copy = |backend| Box::new(CausalSteps::new(backend, &model)) as Box<dyn Seq2Seq>;
         let copies: Vec<_> = backends.iter().map(copy).collect();
@@ -84,7 +80,7 @@ pub enum Finish {
 
 /// Continues prompts, as many at once as [`Options::batch`] says.
 pub struct Writer {
-    generator: Generator<Box<dyn Seq2Seq>>,
+    generator: Generator,
     spec: Spec,
     stops: Arc<StopStrings>,
     /// How many tokens each prompt in here has, in order.
@@ -137,7 +133,7 @@ impl Writer {
 
     /// Writes some tokens of every prompt that is being continued.
     pub fn step(&mut self) {
-        self.generator.steps(TOGETHER);
+        self.generator.steps(Generator::TOGETHER);
     }
 
     /// Writes one token of every prompt that is being continued. `told` gets what is certain of the continuation of the first
@@ -203,7 +199,7 @@ impl StopStrings {
     }
 }
 
-impl Stop for Arc<StopStrings> {
+impl Stop for StopStrings {
     fn stop(&self, context: &Context) -> bool {
         let text = self.tokenizer.decode(&context.tokens[context.prompt..]);
         text.is_ok_and(|text| self.cut(&text).is_some())

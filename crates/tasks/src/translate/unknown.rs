@@ -5,7 +5,7 @@
 //! no reason to replace anything, since words without meaning draw the attention of many others. Where no word of the translation
 //! comes from a word that the model can read, the copies are all there is.
 
-use crate::alignment::Link;
+use attentive_generate::Link;
 use attentive_text::tokenizer::{Side, Tokenizer};
 
 /// What an unknown token looks like where it does not vanish from the text.

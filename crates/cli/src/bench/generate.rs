@@ -1,0 +1,137 @@
+//! `attentive bench generate`: how fast a language model reads and writes.
+//!
+//! Prompts are random tokens. Search is greedy, and no text ends before it has all of its new tokens. What one new token takes is the
+//! time of reading the prompts; what all take beyond that is the time of writing. The middle one of several times counts.
+
+use super::median;
+use crate::error::Error;
+use crate::machine::peak_mb;
+use crate::options::{Compute, between};
+use crate::output;
+use crate::precision::DecodingPrecision;
+use attentive_generate::{Generator, Hypothesis, MaxLength, Options};
+use attentive_tasks::LanguageModel;
+use attentive_tensor::Random;
+use clap::Args;
+use serde::Serialize;
+use std::path::PathBuf;
+use std::time::Instant;
+
+/// The options of `attentive bench generate`.
+#[derive(Args)]
+pub(crate) struct Generate {
+    /// Model folder, with config.json, model.safetensors and a tokenizer
+    #[arg(long, value_name = "DIR")]
+    model: PathBuf,
+    #[command(flatten)]
+    compute: Compute,
+    /// Precision to compute in
+    #[arg(long, value_name = "PRECISION", default_value = "f32")]
+    precision: DecodingPrecision,
+    /// Number of prompts, which are continued together
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = between::<1, 4096>)]
+    prompts: usize,
+    /// Number of tokens of each prompt
+    #[arg(long, value_name = "N", default_value_t = 32, value_parser = between::<1, 1_000_000>)]
+    prompt_tokens: usize,
+    /// Number of tokens to write behind each prompt
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = between::<2, 1_000_000>)]
+    new_tokens: usize,
+    /// Number of measurements; the median time is printed
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = between::<1, 1000>)]
+    repeat: usize,
+    /// Print one line of JSON instead of a table
+    #[arg(long)]
+    json: bool,
+}
+
+/// Where random tokens come from.
+const SEED: u64 = 1;
+
+/// What was measured.
+#[derive(Serialize)]
+struct Report {
+    peer: String,
+    prompts: usize,
+    prompt_tokens_per_s: f64,
+    new_tokens_per_s: f64,
+    /// Of reading and writing.
+    seconds: f64,
+    peak_mb: Option<f64>,
+}
+
+pub(crate) fn run(generate: &Generate) -> Result<(), Error> {
+    let decoders = generate.compute.decoder(generate.precision)?;
+    let int8 = decoders.int8.unwrap_or(false);
+    let LanguageModel { copies, .. } = LanguageModel::open_on(&decoders.backends, int8, &generate.model)?;
+    let (vocabulary, positions) = (copies[0].spec().vocabulary, copies[0].spec().max_target);
+    let length = generate.prompt_tokens.saturating_add(generate.new_tokens);
+    if length > positions {
+        let problem = format!(
+            "{} tokens behind {} are more than the {positions} positions of the model",
+            generate.new_tokens, generate.prompt_tokens
+        );
+        return Err(Error::Flag { option: "new-tokens", problem });
+    }
+    let prompts: Vec<Vec<u32>> =
+        (0..generate.prompts).map(|i| random_prompt(i, generate.prompt_tokens, vocabulary)).collect();
+    let mut generator =
+        Generator::with_copies(copies, Options { batch: generate.prompts, ..Options::greedy() })?;
+    let mut seconds = |new_tokens: usize, repeat: usize| -> Result<f64, Error> {
+        let mut seconds = Vec::new();
+        for _ in 0..repeat {
+            let begin = Instant::now();
+            write(&mut generator, &prompts, new_tokens)?;
+            seconds.push(begin.elapsed().as_secs_f64());
+        }
+        Ok(median(&mut seconds))
+    };
+    seconds(2, 1)?;
+    let (read, whole) = (seconds(1, generate.repeat)?, seconds(generate.new_tokens, generate.repeat)?);
+    let written = (generate.prompts * (generate.new_tokens - 1)) as f64;
+    let report = Report {
+        peer: format!("attentive {} {}", env!("CARGO_PKG_VERSION"), decoders.description(int8)),
+        prompts: generate.prompts,
+        prompt_tokens_per_s: (generate.prompts * generate.prompt_tokens) as f64 / read,
+        new_tokens_per_s: written / (whole - read).max(1e-9),
+        seconds: whole,
+        peak_mb: peak_mb(),
+    };
+    if generate.json { output::json(&report) } else { print(&report) }
+}
+
+fn random_prompt(number: usize, tokens: usize, vocabulary: usize) -> Vec<u32> {
+    let random = Random::new(SEED).split(number as u64);
+    (0..tokens as u32).map(|i| random.bits(i) % vocabulary as u32).collect()
+}
+
+/// Continues all prompts by exactly that many tokens.
+fn write(generator: &mut Generator, prompts: &[Vec<u32>], new_tokens: usize) -> Result<(), Error> {
+    let options = Options {
+        min_length: new_tokens,
+        max_length: MaxLength::SourceAnd(new_tokens),
+        ..generator.options().clone()
+    };
+    for prompt in prompts {
+        generator.push_with(prompt.clone(), options.clone(), 0)?;
+    }
+    let mut tokens = 0;
+    while !generator.is_empty() {
+        generator.steps(new_tokens);
+        while let Some(found) = generator.pop() {
+            tokens += found.first().map_or(0, |best: &Hypothesis| best.tokens.len());
+        }
+    }
+    assert_eq!(tokens, prompts.len() * new_tokens, "every prompt is continued by all tokens");
+    Ok(())
+}
+
+fn print(report: &Report) -> Result<(), Error> {
+    let mut rows = vec![
+        ["prompt tokens/s".to_owned(), format!("{:.0}", report.prompt_tokens_per_s)],
+        ["new tokens/s".to_owned(), format!("{:.1}", report.new_tokens_per_s)],
+        ["seconds".to_owned(), format!("{:.3}", report.seconds)],
+    ];
+    rows.extend(report.peak_mb.map(|peak| ["peak MB".to_owned(), format!("{peak:.0}")]));
+    output::table(&rows, 1)
+}
