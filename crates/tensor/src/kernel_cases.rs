@@ -199,7 +199,8 @@ fn products_int8(bench: &mut dyn Stopwatch) {
 fn attentions<T: Real>(bench: &mut dyn Stopwatch, sequences: usize, length: usize) {
     let (heads, d) = (8, D_MODEL / 8);
     let scale = 1.0 / (d as f32).sqrt();
-    let rule = Attention { heads, d_k: d, d_v: d, scale, causal: false, window: None, dropout: None };
+    let rule =
+        Attention { heads, d_k: d, d_v: d, scale, causal: false, window: None, cached: false, dropout: None };
     let n = length as u32;
     let span = |i: u32| Span { query: i * n, queries: n, key: i * n, keys: n, offset: 0 };
     let spans: Vec<Span> = (0..sequences as u32).map(span).collect();

@@ -2,19 +2,20 @@
 //!
 //! Loading and tokenization are not timed. The lines are embedded several times, and the middle time counts.
 
-use super::median;
+use super::{median, shares};
 use crate::error::Error;
 use crate::machine::peak_mb;
 use crate::options::{Compute, between};
 use crate::output;
 use crate::precision::DecodingPrecision;
 use attentive_tasks::{Embedder, Vectors, cosine};
-use attentive_tensor::{CpuBackend, Form, Precision};
+use attentive_tensor::{Backend, CpuBackend, Form, Precision};
 use attentive_text::score::Lines;
 use attentive_text::tokenizer::Input;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Instant;
 
 /// The options of `attentive bench embed`.
@@ -58,6 +59,9 @@ struct Report {
     /// The least cosine between vectors of this precision and of f32.
     cosine: f32,
     peak_mb: Option<f64>,
+    /// Of the time, for each kind of kernel.
+    #[serde(serialize_with = "shares::as_object")]
+    shares: Vec<(&'static str, f64)>,
 }
 
 /// Texts whose vectors are compared with those of f32.
@@ -78,22 +82,25 @@ pub(crate) fn run(embed: &Embed) -> Result<(), Error> {
         cpu.isa,
         if int8 { "int8".to_owned() } else { precision.to_string() }
     );
-    let open = |precision, form| -> Result<Embedder, Error> {
-        let backend = CpuBackend::new(cpu.clone()).with_precision(precision).shared();
-        let embedder = Embedder::open(&backend, &embed.model, form)?;
+    let backend_of = |precision| CpuBackend::new(cpu.clone()).with_precision(precision).shared();
+    let open = |backend: &Arc<dyn Backend>, form| -> Result<Embedder, Error> {
+        let embedder = Embedder::open(backend, &embed.model, form)?;
         Ok(embedder.with_encoder(|encoder| encoder.with_batch_tokens(embed.batch)))
     };
-    let embedder = open(precision, form)?;
+    let backend = backend_of(precision);
+    let embedder = open(&backend, form)?;
     let read = embedder.encoder().read(&inputs)?;
     let found = embedder.vectors(&read)?;
+    backend.take_profile();
     let mut seconds = Vec::new();
     for _ in 0..embed.repeat {
         let begin = Instant::now();
         embedder.vectors(&read)?;
         seconds.push(begin.elapsed().as_secs_f64());
     }
+    let shares = shares::shares(&*backend, seconds.iter().sum());
     let (seconds, tokens, peak_mb) = (median(&mut seconds), read.tokens(), peak_mb());
-    let exact = open(Precision::F32, Form::Precise)?;
+    let exact = open(&backend_of(Precision::F32), Form::Precise)?;
     let exact = exact.vectors(&exact.encoder().read(&inputs[..inputs.len().min(COMPARED)])?)?;
     let report = Report {
         peer,
@@ -103,6 +110,7 @@ pub(crate) fn run(embed: &Embed) -> Result<(), Error> {
         tokens,
         cosine: least_cosine(&found, &exact),
         peak_mb,
+        shares,
     };
     if embed.json { output::json(&report) } else { print(&report) }
 }
@@ -120,5 +128,6 @@ fn print(report: &Report) -> Result<(), Error> {
         ["cosine to f32".to_owned(), format!("{:.5}", report.cosine)],
     ];
     rows.extend(report.peak_mb.map(|peak| ["peak MB".to_owned(), format!("{peak:.0}")]));
+    rows.extend(shares::rows(&report.shares));
     output::table(&rows, 1)
 }

@@ -4,6 +4,7 @@ mod embed;
 mod generate;
 mod kernels;
 mod limit;
+mod shares;
 mod train;
 mod translate;
 

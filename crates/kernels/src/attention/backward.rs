@@ -1,10 +1,11 @@
 //! The way back: gradients of queries, keys and values.
 
-use super::backward_on_tiles::{backward_on_tiles, fits_tiles};
+use super::backward_on_tiles::backward_on_tiles;
 use super::bias::{Bias, BiasGradient, HeadBias, HeadGradient, Pairs};
 use super::block::{
     BLOCK, base, copy, cut, factors, masked, multiply, multiply_add, padded, part, size, transpose,
 };
+use super::on_tiles::fits_tiles;
 use super::{Attention, Rows, Span, check_len, disjoint, for_heads, keys};
 use crate::isa::{Isa, Kernel};
 use crate::math::exp;

@@ -6,28 +6,19 @@
 
 use super::backward::{Head, Query};
 use super::block::{BLOCK, cut};
-use super::{Attention, Rows, Span};
+use super::on_tiles::{IN_TILE, Left, copy, in_blocks, multiply, multiply_two_parts, pack};
+use super::{Attention, Span};
 use crate::Real;
-use crate::amx::{Amx, PANEL, Product, TILE, Tiles, sum_at};
-use crate::gemm::Matrix;
-use crate::gemm::bf16::{Parts, STEP, as_tiles, pack_right, pairs, put, row, transpose};
+use crate::amx::{Amx, PANEL, TILE, Tiles, sum_at};
+use crate::gemm::bf16::{Parts, STEP, as_tiles, pairs, put, row, transpose};
 use crate::isa::{Isa, Kernel};
 use crate::scratch::Scratch;
-use crate::simd::{Simd, fetch, load};
+use crate::simd::{Simd, load};
 use half::bf16;
-
-/// Whether the tiles can do it.
-pub(super) fn fits_tiles<T: Real>(attention: &Attention) -> bool {
-    let steps = |width: usize| width > 0 && width.is_multiple_of(STEP);
-    size_of::<T>() == size_of::<bf16>() && steps(attention.d_k) && steps(attention.d_v)
-}
 
 /// Parts of weights and of gradients of scores.
 const PARTS: usize = 2;
-/// Elements of a tile of bf16.
-const IN_TILE: usize = TILE * STEP;
-
-/// The gradients of a head that [`fits_tiles`].
+/// The gradients of a head that [`fits_tiles`](super::on_tiles::fits_tiles).
 pub(super) fn backward_on_tiles<T: Real>(isa: Isa, amx: Amx, head: Head<T>) {
     let &Attention { d_k, d_v, .. } = head.attention;
     let queries = (head.span.queries as usize).next_multiple_of(STEP);
@@ -151,16 +142,6 @@ impl<T: Real> Kernel for OnTiles<'_, T> {
     }
 }
 
-/// Where columns of rows in blocks of sums are.
-#[inline(always)]
-fn in_blocks(width: usize) -> impl Fn(usize, usize) -> usize {
-    #[inline(always)]
-    move |row, column| {
-        let block = row / TILE * (width / PANEL) + column / PANEL;
-        block * TILE * PANEL + sum_at::<TILE>(row % TILE, column % PANEL)
-    }
-}
-
 impl<T: Real> OnTiles<'_, T> {
     /// What a block of queries and a block of keys add to the gradients.
     #[inline(always)]
@@ -170,18 +151,19 @@ impl<T: Real> OnTiles<'_, T> {
         pack(s, copy(s, self.head.q.at(first, 0), queries, d_k, self.q), self.q_pairs);
         pack(s, copy(s, self.head.dy.at(first, 0), queries, d_v, self.dy), self.dy_pairs);
         let (q, dy) = (Left::rows(self.q, d_k), Left::rows(self.dy, d_v));
-        multiply(&self.tiles, [2 * of_queries, of_keys, d_k / STEP], q, self.k_turned, self.scores);
-        multiply(&self.tiles, [2 * of_queries, of_keys, d_v / STEP], dy, self.v_turned, self.dp);
+        multiply(&self.tiles, [2 * of_queries, of_keys, d_k / STEP], q, self.k_turned, self.scores, true);
+        multiply(&self.tiles, [2 * of_queries, of_keys, d_v / STEP], dy, self.v_turned, self.dp, true);
         match self.head.bias {
             Some(_) => self.through_softmax::<S, true>(s, first, queries, start, keys),
             None => self.through_softmax::<S, false>(s, first, queries, start, keys),
         }
         let tiles = &self.tiles;
-        let (p, ds) = (Left::tiles(self.p_turned, of_queries), Left::tiles(self.ds_turned, of_queries));
-        multiply_add(tiles, [2 * of_keys, d_v / PANEL, of_queries], p, self.dy_pairs, self.dv_sum);
-        multiply_add(tiles, [2 * of_keys, d_k / PANEL, of_queries], ds, self.q_pairs, self.dk_sum);
-        let (ds, dq_sum) = (Left::tiles(self.ds, of_keys), &mut self.dq_sum[first * d_k..]);
-        multiply_add(tiles, [2 * of_queries, d_k / PANEL, of_keys], ds, self.k_pairs, dq_sum);
+        let (p, ds) =
+            (Left::tiles(self.p_turned, PARTS, of_queries), Left::tiles(self.ds_turned, PARTS, of_queries));
+        multiply_two_parts(tiles, [2 * of_keys, d_v / PANEL, of_queries], p, self.dy_pairs, self.dv_sum);
+        multiply_two_parts(tiles, [2 * of_keys, d_k / PANEL, of_queries], ds, self.q_pairs, self.dk_sum);
+        let (ds, dq_sum) = (Left::tiles(self.ds, PARTS, of_keys), &mut self.dq_sum[first * d_k..]);
+        multiply_two_parts(tiles, [2 * of_queries, d_k / PANEL, of_keys], ds, self.k_pairs, dq_sum);
     }
 
     /// Turns scores into weights after dropout, and gradients of those weights into gradients of the scores, two
@@ -271,134 +253,4 @@ impl<T: Real> OnTiles<'_, T> {
 #[inline(always)]
 fn parts(tiles: &mut [bf16], tile: usize) -> &mut Parts<PARTS> {
     as_tiles(&mut tiles[tile * PARTS * IN_TILE..][..PARTS * IN_TILE])
-}
-
-/// Copies the first `[rows, width]` of a matrix of bf16, with rows of zeros below them up to a whole step. What lies beside
-/// them is fetched: mostly it is what this thread needs next, for the next head.
-#[inline(always)]
-fn copy<'a, S: Simd, T: Real>(
-    s: S,
-    from: Rows<T>,
-    rows: usize,
-    width: usize,
-    to: &'a mut [bf16],
-) -> Matrix<'a, bf16> {
-    let all = rows.next_multiple_of(STEP);
-    for i in 0..rows {
-        let (from, to) = (from.row(i, width), &mut to[i * width..][..width]);
-        for at in (0..width).step_by(STEP) {
-            fetch(from.as_ptr().wrapping_add(width + at));
-        }
-        for at in (0..width).step_by(2 * S::LANES) {
-            // Safety: a row is as wide as whole steps, which are as wide as whole pairs of vectors.
-            unsafe { s.store_u(to.as_mut_ptr().add(at).cast(), T::load_row(s, from.as_ptr().add(at))) }
-        }
-    }
-    to[rows * width..all * width].fill(bf16::ZERO);
-    Matrix::new(&to[..all * width], all, width)
-}
-
-/// All panels of a right operand.
-#[inline(always)]
-fn pack<S: Simd>(s: S, from: Matrix<bf16>, to: &mut [bf16]) {
-    let [rows, columns] = from.shape();
-    for (panel, to) in to.chunks_exact_mut(rows * PANEL).take(columns / PANEL).enumerate() {
-        pack_right::<_, _, 1>(s, from, panel * PANEL, 0, to);
-    }
-}
-
-/// A left operand, in elements: from tile to tile, from row to row and from step to step.
-#[derive(Clone, Copy)]
-struct Left<'a> {
-    data: &'a [bf16],
-    parts: usize,
-    tile: usize,
-    stride: usize,
-    step: usize,
-}
-
-impl<'a> Left<'a> {
-    /// Rows as they are.
-    #[inline(always)]
-    fn rows(data: &'a [bf16], width: usize) -> Left<'a> {
-        Left { data, parts: 1, tile: TILE * width, stride: width, step: STEP }
-    }
-
-    /// Tiles in two parts, so many steps long.
-    #[inline(always)]
-    fn tiles(data: &'a [bf16], steps: usize) -> Left<'a> {
-        let step = PARTS * IN_TILE;
-        Left { data, parts: PARTS, tile: steps * step, stride: STEP, step }
-    }
-}
-
-/// All blocks of a product of so many tiles of rows, panels of columns and steps.
-#[inline(always)]
-fn multiply(tiles: &Tiles, shape: [usize; 3], a: Left, b: &[bf16], c: &mut [f32]) {
-    assert!(a.parts == 1);
-    for_blocks(
-        shape,
-        a,
-        b,
-        c,
-        true,
-        #[inline(always)]
-        |product| {
-            // Safety: a valid product, whose left operand is in one part.
-            unsafe { tiles.multiply_bf16(product, || {}) }
-        },
-    );
-}
-
-/// The same of a left operand in two parts, added to the sums.
-#[inline(always)]
-fn multiply_add(tiles: &Tiles, shape: [usize; 3], a: Left, b: &[bf16], c: &mut [f32]) {
-    assert!(a.parts == PARTS);
-    for_blocks(
-        shape,
-        a,
-        b,
-        c,
-        false,
-        #[inline(always)]
-        |product| {
-            // Safety: a valid product, whose left operand is in two parts.
-            unsafe { tiles.multiply_two_parts(product, || {}) }
-        },
-    );
-}
-
-/// Calls `multiply` with the product of each block, which is valid.
-#[inline(always)]
-fn for_blocks(
-    [rows, panels, steps]: [usize; 3],
-    a: Left,
-    b: &[bf16],
-    c: &mut [f32],
-    first: bool,
-    multiply: impl Fn(Product<bf16, f32>),
-) {
-    assert!(steps > 0);
-    let size = size_of::<bf16>();
-    for row in 0..rows {
-        // The last element is that of the last row of the last step, in the last part.
-        let length = (a.parts - 1) * IN_TILE + (TILE - 1) * a.stride + (steps - 1) * a.step + STEP;
-        let left = &a.data[row * a.tile..][..length];
-        for panel in 0..panels {
-            let right = &b[panel * steps * STEP * PANEL..][..steps * STEP * PANEL];
-            let sums = &mut c[(row * panels + panel) * TILE * PANEL..][..TILE * PANEL];
-            multiply(Product {
-                a: left.as_ptr(),
-                a_stride: a.stride * size,
-                a_step: a.step * size,
-                b: right.as_ptr(),
-                steps,
-                c: sums.as_mut_ptr(),
-                first,
-                // Nothing has to be fetched: it was just written.
-                next_columns: right.as_ptr().cast(),
-                next_rows: left.as_ptr().cast(),
-            });
-        }
-    }
 }

@@ -4,6 +4,8 @@ use super::bias::{Bias, HeadBias, Pairs};
 use super::block::{
     BLOCK, base, copy, cut, factors, masked, multiply, multiply_add, padded, part, size, transpose,
 };
+use super::forward_on_tiles::{Head, forward_on_tiles};
+use super::on_tiles::fits_tiles;
 use super::{Attention, Rows, Span, check_len, for_heads, keys};
 use crate::isa::{Isa, Kernel};
 use crate::math::exp;
@@ -33,7 +35,7 @@ use crate::{Cpu, Real};
 /// let rows = |data| Rows { data, stride: 3 };
 ///
 /// let heads =
-///     Attention { heads: 1, d_k: 3, d_v: 3, scale: 0.5, causal: false, window: None, dropout: None };
+///     Attention { heads: 1, d_k: 3, d_v: 3, scale: 0.5, causal: false, window: None, cached: false, dropout: None };
 /// let span = Span { query: 0, queries: 3, key: 0, keys: 4, offset: 0 };
 /// let (mut y, mut lse) = ([0.0; 9], [0.0; 3]);
 /// let cpu = Cpu::from_env()?;
@@ -60,11 +62,32 @@ pub fn attention<T: Real>(
     check_len("attention", "y", y.len(), lse.len() / heads, heads * d_v);
 
     let biases = attention.biases("attention", bias, spans);
-    let blocks = blocks_of_queries(spans);
     let (y, lse) = (Shared::new(y), Shared::new(lse));
+    if let Some(amx) = cpu.isa.amx().filter(|_| !attention.cached && fits_tiles::<T>(attention)) {
+        for_heads(cpu, spans.len(), heads, |span, head| {
+            let number = span;
+            let span = &spans[number];
+            let (query, key) = (span.query as usize, span.key as usize);
+            let head = Head {
+                attention,
+                span,
+                number: head,
+                bias: biases.as_ref().map(|b| b.of(number, Pairs::from(span), head)),
+                q: q.at(query, head * d_k),
+                k: k.at(key, head * d_k),
+                v: v.at(key, head * d_v),
+                y,
+                lse,
+            };
+            forward_on_tiles(cpu.isa, amx, head);
+        });
+        return;
+    }
+    let blocks = blocks_of_queries(spans);
     for_heads(cpu, blocks.len(), heads, |block, head| {
-        let block = blocks[block];
-        let key = spans[block.span].key as usize;
+        let (number, block) = blocks[block];
+        let span = &spans[number];
+        let key = span.key as usize;
         let b = BLOCK;
         let sizes = [size(b, d_k), size(b, d_k), size(b, d_v), size(b, b), size(b, d_v), size(b, 1)];
         let mut memory = Scratch::take(sizes.iter().sum());
@@ -72,8 +95,8 @@ pub fn attention<T: Real>(
         cpu.isa.dispatch(Forward {
             isa: cpu.isa,
             attention,
-            span: &spans[block.span],
-            bias: biases.as_ref().map(|b| b.of(block.span, Pairs::from(&spans[block.span]), head)),
+            span,
+            bias: biases.as_ref().map(|b| b.of(number, Pairs::from(span), head)),
             block,
             head,
             q: q.at(block.row, head * d_k),
@@ -125,10 +148,10 @@ pub fn attention_weights<T: Real>(
     let blocks = blocks_of_queries(spans);
     let out = Shared::new(out);
     for_heads(cpu, blocks.len(), heads.len(), |block, number| {
-        let block = blocks[block];
-        let (span, head) = (&spans[block.span], heads[number]);
+        let (of_span, block) = blocks[block];
+        let (span, head) = (&spans[of_span], heads[number]);
         let (queries, keys) = (span.queries as usize, span.keys as usize);
-        let matrix = ends[block.span] - (heads.len() - number) * queries * keys;
+        let matrix = ends[of_span] - (heads.len() - number) * queries * keys;
         // Safety: the rows of a block, for one of the heads, belong to one task.
         let out = unsafe { out.slice(matrix + block.first * keys, block.queries * keys) };
         let sizes = [size(BLOCK, d_k), size(BLOCK, d_k), size(BLOCK, BLOCK)];
@@ -138,7 +161,7 @@ pub fn attention_weights<T: Real>(
             isa: cpu.isa,
             attention,
             span,
-            bias: biases.as_ref().map(|b| b.of(block.span, Pairs::from(span), head)),
+            bias: biases.as_ref().map(|b| b.of(of_span, Pairs::from(span), head)),
             block,
             q: q.at(block.row, head * d_k),
             k: k.at(span.key as usize, head * d_k),
@@ -153,31 +176,38 @@ pub fn attention_weights<T: Real>(
 
 /// Queries of a span that are computed together, for one head.
 #[derive(Clone, Copy)]
-struct Block {
-    span: usize,
+pub(super) struct Block {
     /// The first of them, counted from the first query of the span.
-    first: usize,
+    pub first: usize,
     /// The same, as a row of the batch.
-    row: usize,
-    queries: usize,
+    pub row: usize,
+    pub queries: usize,
 }
 
-fn blocks_of_queries(spans: &[Span]) -> Vec<Block> {
-    let of_span = |(span, rows): (usize, std::ops::Range<usize>)| {
-        let starts = (0..rows.len()).step_by(BLOCK);
-        starts.map(move |first| Block {
-            span,
-            first,
-            row: rows.start + first,
-            queries: BLOCK.min(rows.len() - first),
-        })
+impl Block {
+    /// The block that begins with a query.
+    pub fn of(span: &Span, first: usize) -> Block {
+        let (row, queries) = (span.query as usize + first, span.queries as usize - first);
+        Block { first, row, queries: BLOCK.min(queries) }
+    }
+}
+
+/// The blocks of all spans, each with the number of its span.
+fn blocks_of_queries<'a>(spans: &'a [Span]) -> Vec<(usize, Block)> {
+    let of_span = |(number, span): (usize, &'a Span)| {
+        let starts = (0..span.queries as usize).step_by(BLOCK);
+        starts.map(move |first| (number, Block::of(span, first)))
     };
-    spans.iter().map(Span::rows_of_queries).enumerate().flat_map(of_span).collect()
+    spans.iter().enumerate().flat_map(of_span).collect()
 }
 
 /// The start and the number of the keys of each block that some of the queries see. Blocks start at multiples
 /// of their size from the first key on; keys after the last one that is seen are left out.
-fn blocks_of_keys(attention: &Attention, span: &Span, block: Block) -> impl Iterator<Item = (usize, usize)> {
+pub(super) fn blocks_of_keys(
+    attention: &Attention,
+    span: &Span,
+    block: Block,
+) -> impl Iterator<Item = (usize, usize)> {
     let start = attention.seen(span, block.first).start;
     let end = attention.seen(span, block.first + block.queries - 1).end;
     (start - start % BLOCK..end).step_by(BLOCK).map(move |at| (at, BLOCK.min(end - at)))

@@ -34,7 +34,9 @@ mod bias;
 mod block;
 mod decode;
 mod forward;
+mod forward_on_tiles;
 mod int8;
+mod on_tiles;
 #[cfg(test)]
 mod tests;
 
@@ -62,6 +64,9 @@ pub struct Attention {
     pub causal: bool,
     /// With `Some(w)`, a query at position `p` sees only the keys from `p - w + 1` to `p + w - 1`.
     pub window: Option<usize>,
+    /// Whether the same is computed query by query over a cache, too: then both give the same bits. Otherwise a pass may take any
+    /// instructions of the set.
+    pub cached: bool,
     /// Drops weights after the softmax; element `j` of generator `split(row · heads + head)` decides about
     /// key `j` of the sequence for the query in that row.
     pub dropout: Option<Dropout>,

@@ -41,8 +41,16 @@ impl AdditiveAttention {
         let hidden = tape.activate(Activation::Tanh, &tape.add(&q, &k));
         let scores = Bias::Dense(project(&hidden, &self.score));
         // Queries and keys of zeros leave the scores to the bias.
-        let rule =
-            Attention { heads: 1, d_k: 1, d_v, scale: 1.0, causal: false, window: None, dropout: None };
+        let rule = Attention {
+            heads: 1,
+            d_k: 1,
+            d_v,
+            scale: 1.0,
+            causal: false,
+            window: None,
+            cached: false,
+            dropout: None,
+        };
         let [zero_q, zero_k] = [queries, keys]
             .map(|rows| tape.constant(tape.backend().zeros([rows, 1].into(), v.value().dtype())));
         let layout = Sequences::new([queries]).attending(&**tape.backend(), &Sequences::new([keys]));

@@ -41,7 +41,7 @@ pub fn scaled_dot_product_attention(
 ) -> Var {
     let (d_k, d_v) = (q.shape().cols(), v.shape().cols());
     let scale = scale.unwrap_or(1.0 / (d_k as f32).sqrt());
-    let rule = Attention { heads: 1, d_k, d_v, scale, causal, window: None, dropout: None };
+    let rule = Attention { heads: 1, d_k, d_v, scale, causal, window: None, cached: false, dropout: None };
     let [queries, keys] = [q, k].map(|x| Sequences::new([x.shape().rows()]));
     let layout = queries.attending(&**tape.backend(), &keys);
     tape.attention(&rule, 0.0, &layout, None, [q, k, v])
@@ -148,9 +148,9 @@ impl MultiHeadAttention {
 
     /// The same for a decoder, whose keys and values lie in a cache: the backend may prepare its projections for that.
     pub fn cached(builder: &Builder, config: &MultiHeadConfig) -> Result<MultiHeadAttention, Error> {
-        let rule = rule(config);
+        let rule = Attention { cached: true, ..rule(config) };
         let roles = [Role::Queries(rule), Role::Keys(rule), Role::Values(rule)];
-        MultiHeadAttention::in_roles(builder, config, roles)
+        Ok(MultiHeadAttention { rule, ..MultiHeadAttention::in_roles(builder, config, roles)? })
     }
 
     fn in_roles(
@@ -220,5 +220,5 @@ impl MultiHeadAttention {
 fn rule(config: &MultiHeadConfig) -> Attention {
     let &MultiHeadConfig { h, d_k, d_v, scale, causal, window, .. } = config;
     let scale = scale.unwrap_or(1.0 / (d_k as f32).sqrt());
-    Attention { heads: h, d_k, d_v, scale, causal, window, dropout: None }
+    Attention { heads: h, d_k, d_v, scale, causal, window, cached: false, dropout: None }
 }

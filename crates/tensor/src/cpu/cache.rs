@@ -175,7 +175,7 @@ impl CpuCache {
         q: &[T],
         y: &mut [T],
     ) {
-        let rule = Attention { causal: true, ..self.rule };
+        let rule = Attention { causal: true, cached: true, ..self.rule };
         let Attention { heads, d_k, d_v, .. } = rule;
         let cpu = &self.backend.cpu;
         let (k_width, v_width) = (heads * d_k, heads * d_v);

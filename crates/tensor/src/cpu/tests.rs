@@ -21,7 +21,16 @@ fn backend(precision: Precision) -> Arc<CpuBackend> {
 }
 
 fn rule() -> Attention {
-    Attention { heads: 2, d_k: 8, d_v: 8, scale: 0.3, causal: false, window: None, dropout: None }
+    Attention {
+        heads: 2,
+        d_k: 8,
+        d_v: 8,
+        scale: 0.3,
+        causal: false,
+        window: None,
+        cached: false,
+        dropout: None,
+    }
 }
 
 fn span(query: u32, queries: u32, key: u32, keys: u32) -> Span {
@@ -167,8 +176,16 @@ fn what_is_prepared_for_a_cache_is_the_same_to_everybody_else() {
         [(Precision::F32, Form::Precise), (Precision::Bf16, Form::Precise), (Precision::F32, Form::Int8)]
     {
         let backend = backend(precision);
-        let rule =
-            Attention { heads: 4, d_k: 16, d_v: 16, scale: 0.25, causal: true, window: None, dropout: None };
+        let rule = Attention {
+            heads: 4,
+            d_k: 16,
+            d_v: 16,
+            scale: 0.25,
+            causal: true,
+            window: None,
+            cached: false,
+            dropout: None,
+        };
         let (tokens, width) = (37, 64);
         let upload = |seed, shape: Shape| backend.upload(Host::F32(&numbers(seed, shape.len())), shape);
         let x = backend.cast(&upload(1, [tokens, width].into()), backend.activations());

@@ -35,7 +35,9 @@ impl Tape {
         bias: Option<&Bias<Var>>,
         [q, k, v]: [&Var; 3],
     ) -> Var {
-        let rule = Attention { dropout: self.draw(dropout), ..*rule };
+        // What is learned from is not decoded.
+        let cached = rule.cached && !self.is_training();
+        let rule = Attention { dropout: self.draw(dropout), cached, ..*rule };
         let added = bias.map(values);
         let (y, lse) =
             self.backend().attention(&rule, layout, added.as_ref(), q.value(), k.value(), v.value());
@@ -103,8 +105,16 @@ mod tests {
     #[test]
     fn gradients_match_differences() {
         for (causal, dropout) in [(false, 0.0), (true, 0.0), (false, 0.3)] {
-            let rule =
-                Attention { heads: 2, d_k: 3, d_v: 5, scale: 0.6, causal, window: None, dropout: None };
+            let rule = Attention {
+                heads: 2,
+                d_k: 3,
+                d_v: 5,
+                scale: 0.6,
+                causal,
+                window: None,
+                cached: false,
+                dropout: None,
+            };
             let name = format!("attention causal {causal} dropout {dropout}");
             check_gradients(&name, &[&[7, 6], &[9, 6], &[9, 10]], |tape, v| {
                 let layout = tape.backend().layout(&[span(0, 3, 0, 5), span(3, 4, 5, 4)]);
@@ -115,8 +125,16 @@ mod tests {
 
     #[test]
     fn gradients_of_biases_match_differences() {
-        let rule =
-            Attention { heads: 2, d_k: 3, d_v: 5, scale: 0.6, causal: false, window: None, dropout: None };
+        let rule = Attention {
+            heads: 2,
+            d_k: 3,
+            d_v: 5,
+            scale: 0.6,
+            causal: false,
+            window: None,
+            cached: false,
+            dropout: None,
+        };
         let shapes: [&[usize]; 4] = [&[7, 6], &[9, 6], &[9, 10], &[4, 2]];
         for (causal, dropout) in [(false, 0.0), (true, 0.3)] {
             let rule = Attention { causal, ..rule };
@@ -143,8 +161,16 @@ mod tests {
     fn watched_weights_have_the_bias() {
         let backend = backend();
         let tape = Tape::inference(&backend).watching();
-        let rule =
-            Attention { heads: 1, d_k: 1, d_v: 1, scale: 1.0, causal: false, window: None, dropout: None };
+        let rule = Attention {
+            heads: 1,
+            d_k: 1,
+            d_v: 1,
+            scale: 1.0,
+            causal: false,
+            window: None,
+            cached: false,
+            dropout: None,
+        };
         let zeros = tape.constant(backend.upload_f32(&[0.0; 3], [3, 1]));
         let layout = backend.layout(&[span(0, 1, 0, 1), span(1, 2, 1, 2)]);
         let three = 3f32.ln();

@@ -6,7 +6,7 @@
 mod bert;
 mod transformer;
 
-use super::median;
+use super::{median, shares};
 use crate::error::Error;
 use crate::machine::{available_bytes, peak_mb};
 use crate::options::{Compute, between};
@@ -14,7 +14,7 @@ use crate::output;
 use crate::precision::{self, PrecisionChoice};
 use attentive_tensor::{Adam, AdamRule, Backend, CpuBackend, Gradients, Parameter, Random, Tape, Var};
 use clap::{Args, ValueEnum};
-use serde::{Serialize, Serializer};
+use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -150,12 +150,8 @@ struct Report {
     /// Of the last step.
     loss: f32,
     /// Of the time, for each kind of kernel.
-    #[serde(serialize_with = "as_object")]
+    #[serde(serialize_with = "shares::as_object")]
     shares: Vec<(&'static str, f64)>,
-}
-
-fn as_object<S: Serializer>(shares: &[(&'static str, f64)], serializer: S) -> Result<S::Ok, S::Error> {
-    serializer.collect_map(shares.iter().copied())
 }
 
 /// A model, and a batch that it learns from.
@@ -203,7 +199,7 @@ fn measure(train: &Train, sizes: Sizes) -> Result<Report, Error> {
     }
     progress.finish_and_clear();
 
-    let shares = shares(&*backend, seconds.iter().sum());
+    let shares = shares::shares(&*backend, seconds.iter().sum());
     let median = median(&mut seconds);
     Ok(Report {
         family: train.family,
@@ -250,14 +246,6 @@ fn check_memory(needed: f64) -> Result<(), Error> {
     }
 }
 
-/// The share of each kind of kernel in `wall` seconds; what remains is `other`.
-fn shares(backend: &dyn Backend, wall: f64) -> Vec<(&'static str, f64)> {
-    let profile = backend.take_profile();
-    let mut shares: Vec<_> = profile.iter().map(|(name, time)| (*name, time.as_secs_f64() / wall)).collect();
-    shares.push(("other", 1.0 - shares.iter().map(|(_, share)| share).sum::<f64>()));
-    shares
-}
-
 fn print(report: &Report) -> Result<(), Error> {
     let facts = [
         ("family", format!("{:?}", report.family).to_lowercase()),
@@ -272,7 +260,5 @@ fn print(report: &Report) -> Result<(), Error> {
         ("loss", format!("{:.4}", report.loss)),
     ];
     let facts = facts.map(|(name, value)| [name.to_owned(), value]).into_iter();
-    let shares =
-        report.shares.iter().map(|(name, share)| [format!("in {name}"), format!("{:.1} %", share * 100.0)]);
-    output::table(&facts.chain(shares).collect::<Vec<_>>(), 1)
+    output::table(&facts.chain(shares::rows(&report.shares)).collect::<Vec<_>>(), 1)
 }
