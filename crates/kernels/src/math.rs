@@ -32,6 +32,24 @@ pub(crate) fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     s.select(s.lt(x, s.splat(LOWEST)), s.splat(0.0), y)
 }
 
+/// `2^x` to within a part in 300,000 for `x` up to 127, where it need not be more exact: in a third less time than [`exp`]. Below
+/// -126.5 it is exactly zero.
+///
+/// `x = n + r` with `|r| ≤ 1/2`, and the polynomial of degree 4 that is nearest to `2^r`.
+#[inline(always)]
+pub(crate) fn exp2_roughly<S: Simd>(s: S, x: S::F) -> S::F {
+    const P: [f32; 5] = [9.570_102e-3, 5.591_786_3e-2, 0.240_247_44, 0.693_121_8, 0.999_999_3];
+    // Of -127, `pow2` makes zero. A comparison with a NaN answers with its second operand.
+    let clamped = s.max(s.splat(-127.0), x);
+    let n = s.round(clamped);
+    let r = s.sub(clamped, n);
+    let mut p = s.splat(P[0]);
+    for coefficient in &P[1..] {
+        p = s.fma(p, r, s.splat(*coefficient));
+    }
+    s.mul(p, s.pow2(n))
+}
+
 /// `tanh x`: an odd polynomial near zero (Cephes' `tanhf`), `1 - 2 / (e^{2x} + 1)` elsewhere.
 #[inline(always)]
 pub(crate) fn tanh<S: Simd>(s: S, x: S::F) -> S::F {
@@ -46,38 +64,23 @@ pub(crate) fn tanh<S: Simd>(s: S, x: S::F) -> S::F {
     s.select(s.lt(square, s.splat(0.390_625)), near, far)
 }
 
-/// `erf x` to within 3e-7: its series near zero, Abramowitz and Stegun's formula 7.1.26 elsewhere.
+/// `erf x` to within 5e-7: `x·P(x²)/Q(x²)`, the quotient that is nearest to it, relatively. At 4 it reaches 1, and stays there.
 #[inline(always)]
 pub(crate) fn erf<S: Simd>(s: S, x: S::F) -> S::F {
-    const P: [f32; 5] = [1.061_405_4, -1.453_152, 1.421_413_7, -0.284_496_74, 0.254_829_6];
-    // 2/√π · (-1)ⁿ / (n! (2n + 1)), n from 6 down to 0.
-    const SERIES: [f32; 7] = [
-        1.205_533_3e-4,
-        -8.548_327e-4,
-        5.223_977_6e-3,
-        -2.686_617e-2,
-        0.112_837_92,
-        -0.376_126_4,
-        FRAC_2_SQRT_PI,
-    ];
+    const LAST: f32 = 4.0;
+    // From x¹⁰ down to 1.
+    const P: [f32; 6] =
+        [2.050_090_4e-6, 2.848_812_1e-4, 3.765_566_3e-3, 5.274_856e-2, 0.190_405_34, FRAC_2_SQRT_PI];
+    const Q: [f32; 6] = [3.809_167e-5, 1.162_522_6e-3, 1.496_911_3e-2, 0.114_108_64, 0.502_075_1, 1.0];
+    // A comparison with a NaN answers with its second operand.
+    let x = s.max(s.splat(-LAST), s.min(s.splat(LAST), x));
     let square = s.mul(x, x);
-    let mut near = s.splat(SERIES[0]);
-    for coefficient in &SERIES[1..] {
-        near = s.fma(near, square, s.splat(*coefficient));
+    let (mut p, mut q) = (s.splat(P[0]), s.splat(Q[0]));
+    for i in 1..P.len() {
+        p = s.fma(p, square, s.splat(P[i]));
+        q = s.fma(q, square, s.splat(Q[i]));
     }
-    let near = s.mul(near, x);
-    let one = s.splat(1.0);
-    let negative = s.lt(x, s.splat(0.0));
-    let size = s.select(negative, s.sub(s.splat(0.0), x), x);
-    let t = s.div(one, s.fma(size, s.splat(0.327_591_1), one));
-    let mut p = s.splat(P[0]);
-    for coefficient in &P[1..] {
-        p = s.fma(p, t, s.splat(*coefficient));
-    }
-    let tail = s.mul(s.mul(p, t), exp(s, s.sub(s.splat(0.0), square)));
-    let far = s.sub(one, tail);
-    let far = s.select(negative, s.sub(s.splat(0.0), far), far);
-    s.select(s.lt(square, s.splat(0.45)), near, far)
+    s.max(s.splat(-1.0), s.min(s.splat(1.0), s.div(s.mul(x, p), q)))
 }
 
 #[cfg(test)]
@@ -104,6 +107,7 @@ mod tests {
                     let x = load(s, self.x, at, n);
                     let y = match self.name {
                         "exp" => exp(s, x),
+                        "exp2_roughly" => exp2_roughly(s, x),
                         "tanh" => tanh(s, x),
                         _ => erf(s, x),
                     };
@@ -127,7 +131,7 @@ mod tests {
                 assert!((y as f64 / (*x as f64).tanh() - 1.0).abs() < 4e-7, "{isa}: tanh({x}) = {y}");
             }
             for (x, y) in x.iter().zip(map(isa, "erf", &x)) {
-                assert!((y as f64 - crate::testing::erf(*x as f64)).abs() < 3e-7, "{isa}: erf({x}) = {y}");
+                assert!((y as f64 - crate::testing::erf(*x as f64)).abs() < 5e-7, "{isa}: erf({x}) = {y}");
             }
         }
     }
@@ -143,6 +147,18 @@ mod tests {
                 let unit = ((expected as f32).next_up() - expected as f32) as f64;
                 assert!((y as f64 - expected).abs() <= 2.0 * unit, "{isa}: exp({x}) = {y}, not {expected}");
             }
+        }
+    }
+
+    #[test]
+    fn powers_of_two_are_as_exact_as_promised() {
+        let x: Vec<f32> = (-126_400..0).map(|i| i as f32 * 1e-3).collect();
+        for isa in Isa::present() {
+            for (x, y) in x.iter().zip(map(isa, "exp2_roughly", &x)) {
+                assert!((y as f64 / (*x as f64).exp2() - 1.0).abs() < 3.3e-6, "{isa}: 2^{x} = {y}");
+            }
+            let y = map(isa, "exp2_roughly", &[f32::NEG_INFINITY, -1000.0, -126.6, f32::NAN]);
+            assert!(y[..3] == [0.0; 3] && y[3].is_nan(), "{isa}: {y:?}");
         }
     }
 

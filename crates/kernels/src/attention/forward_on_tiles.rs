@@ -5,19 +5,20 @@
 //! a sequence has the same bits in any batch. They are not the bits of the pass on vectors.
 
 use super::bias::HeadBias;
-use super::block::{BLOCK, MOST_LANES, base, cut, factors, masked, part};
+use super::block::{BLOCK, MOST_LANES, base, cut, masked, part};
 use super::forward::{Block, blocks_of_keys};
 use super::on_tiles::{IN_TILE, Left, copy, in_blocks, multiply, pack};
 use super::{Attention, Rows, Span};
 use crate::Real;
 use crate::amx::{Amx, PANEL, TILE, Tiles, sum_at};
-use crate::gemm::bf16::{STEP, as_tiles, put, row};
+use crate::gemm::bf16::{STEP, as_tiles, put, row as row_of_pairs};
 use crate::isa::{Isa, Kernel};
-use crate::math::exp;
+use crate::math::exp2_roughly;
 use crate::scratch::Scratch;
 use crate::simd::{Simd, load, store};
 use crate::threads::Shared;
 use half::bf16;
+use std::f32::consts::{LN_2, LOG2_E};
 
 /// One head of one span; matrices start at its first query and key.
 pub(super) struct Head<'a, T> {
@@ -72,7 +73,7 @@ struct OnTiles<'a, T> {
     scores: &'a mut [f32],
     /// `[tile of queries][panel of d_v]`: sums of values, each to be divided by its sum of weights.
     o: &'a mut [f32],
-    /// The greatest score of each query so far.
+    /// The greatest score of each query so far, as a power of two: scores are those times log₂ e.
     greatest: &'a mut [f32],
     /// `[queries, LANES]`: sums of weights, in parts that are added up at the end.
     l: &'a mut [f32],
@@ -83,7 +84,7 @@ impl<T: Real> Kernel for OnTiles<'_, T> {
 
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
-        assert!(S::BESIDE_TILES, "tiles without the vectors beside them");
+        assert!(S::BESIDE_TILES && S::LANES == TILE, "tiles without the vectors beside them");
         let &Attention { d_k, d_v, .. } = self.head.attention;
         let (span, queries) = (self.head.span, self.head.span.queries as usize);
         for start in (0..span.keys as usize).step_by(BLOCK) {
@@ -119,20 +120,23 @@ impl<T: Real> OnTiles<'_, T> {
         let q = Left::rows(self.rows, d_k);
         multiply(&self.tiles, [of_queries, of_keys, d_k / STEP], q, k, self.scores, true);
         for query in 0..block.queries {
-            match self.head.bias {
-                Some(_) => self.weigh::<S, true>(s, block, query, start, keys),
-                None => self.weigh::<S, false>(s, block, query, start, keys),
+            // Beside tiles a vector has sixteen lanes.
+            match (of_keys, &self.head.bias) {
+                (1, None) => self.weigh::<S, 2, false>(s, block, query, start, keys),
+                (1, Some(_)) => self.weigh::<S, 2, true>(s, block, query, start, keys),
+                (_, None) => self.weigh::<S, 4, false>(s, block, query, start, keys),
+                (_, Some(_)) => self.weigh::<S, 4, true>(s, block, query, start, keys),
             }
         }
         let (weights, v) = (Left::tiles(self.weights, 1, of_keys), &self.v_pairs[start * d_v..]);
         multiply(&self.tiles, [of_queries, d_v / PANEL, of_keys], weights, v, self.o, false);
     }
 
-    /// Turns the scores of a query with a block of keys into weights relative to the greatest score so far.
+    /// Turns the scores of a query with a block of keys, which fill `V` vectors, into weights relative to the greatest score so far.
     ///
     /// With a bias it is another function, so that without one nothing is asked in the innermost loop.
     #[inline(always)]
-    fn weigh<S: Simd, const BIASED: bool>(
+    fn weigh<S: Simd, const V: usize, const BIASED: bool>(
         &mut self,
         s: S,
         block: Block,
@@ -141,24 +145,28 @@ impl<T: Real> OnTiles<'_, T> {
         keys: usize,
     ) {
         let &Attention { scale, d_v, .. } = self.head.attention;
-        let of_keys = keys.div_ceil(STEP);
+        let of_keys = V * S::LANES / STEP;
+        let (tile, row) = (query / TILE * of_keys, query % TILE);
         let seen = part(self.head.attention.seen(self.head.span, block.first + query), start, keys);
-        let scores = &mut self.scores[query / TILE * of_keys * TILE * PANEL..][..of_keys * TILE * PANEL];
-        let place = |key: usize| key / PANEL * TILE * PANEL + sum_at::<TILE>(query % TILE, key % PANEL);
-        let (scale, mut here) = (s.splat(scale), s.splat(f32::NEG_INFINITY));
-        for at in (0..of_keys * STEP).step_by(S::LANES) {
-            let mut x = s.mul(load(s, scores, place(at), S::LANES), scale);
+        let mut x = [s.splat(f32::NEG_INFINITY); V];
+        let mut here = s.splat(f32::NEG_INFINITY);
+        for v in 0..V {
+            let at = v * S::LANES;
+            let from = (tile + at / PANEL) * TILE * PANEL + sum_at::<TILE>(row, at % PANEL);
+            x[v] = s.mul(load(s, self.scores, from, S::LANES), s.splat(scale * LOG2_E));
             // Rows of biases end with the last key.
             let there = S::LANES.min(keys.saturating_sub(at));
             if BIASED
                 && there > 0
                 && let Some(bias) = &self.head.bias
             {
-                x = s.add(x, load(s, bias.row(block.first + query, start + at, there), 0, there));
+                let bias = load(s, bias.row(block.first + query, start + at, there), 0, there);
+                x[v] = s.fma(bias, s.splat(LOG2_E), x[v]);
             }
-            let x = masked(s, x, at, &seen);
-            here = s.max(here, x);
-            store(s, scores, place(at), S::LANES, x);
+            if at < seen.start || at + S::LANES > seen.end {
+                x[v] = masked(s, x[v], at, &seen);
+            }
+            here = s.max(here, x[v]);
         }
         // A score that is not a number may get lost here, but not below.
         let before = self.greatest[query];
@@ -166,7 +174,7 @@ impl<T: Real> OnTiles<'_, T> {
         self.greatest[query] = greatest;
         let mut sum = load(s, self.l, query * S::LANES, S::LANES);
         if greatest > before && before > f32::NEG_INFINITY {
-            let shrink = exp(s, s.splat(before - greatest));
+            let shrink = exp2_roughly(s, s.splat(before - greatest));
             sum = s.mul(sum, shrink);
             for at in (0..d_v).step_by(S::LANES) {
                 let at = in_blocks(d_v)(query, at);
@@ -175,22 +183,21 @@ impl<T: Real> OnTiles<'_, T> {
             }
         }
         let base = s.splat(base(greatest));
-        let dropout = self.head.attention.dropout_of(block.row + query, self.head.number);
-        for step in 0..of_keys {
-            let tile = (query / TILE * of_keys + step) * IN_TILE;
-            let weights = as_tiles::<1>(&mut self.weights[tile..][..IN_TILE]);
-            for at in (0..STEP).step_by(2 * S::LANES) {
-                let mut pair = [s.splat(0.0); 2];
-                for (i, weight) in pair.iter_mut().enumerate() {
-                    let key = step * STEP + at + i * S::LANES;
-                    let p = exp(s, s.sub(load(s, scores, place(key), S::LANES), base));
-                    sum = s.add(sum, p);
-                    *weight = s.mul(p, factors(s, dropout, start + key));
-                }
-                put(s, weights, query % TILE, at / 2, row::<S, 1>(s, pair[0], pair[1]));
-            }
+        for v in 0..V {
+            x[v] = exp2_roughly(s, s.sub(x[v], base));
+            sum = s.add(sum, x[v]);
         }
         store(s, self.l, query * S::LANES, S::LANES, sum);
+        if let Some(dropout) = self.head.attention.dropout_of(block.row + query, self.head.number) {
+            for v in 0..V {
+                x[v] = s.mul(x[v], dropout.factors(s, (start + v * S::LANES) as u32));
+            }
+        }
+        for v in (0..V).step_by(2) {
+            let at = v * S::LANES;
+            let weights = as_tiles::<1>(&mut self.weights[(tile + at / STEP) * IN_TILE..][..IN_TILE]);
+            put(s, weights, row, at % STEP / 2, row_of_pairs::<S, 1>(s, x[v], x[v + 1]));
+        }
     }
 
     /// Writes the output and the `lse` of a query.
@@ -210,6 +217,6 @@ impl<T: Real> OnTiles<'_, T> {
             let o = load(s, self.o, in_blocks(d_v)(query, column), S::LANES);
             store(s, y, column, S::LANES, s.div(o, s.splat(l)));
         }
-        lse[0] = self.greatest[query] + l.ln();
+        lse[0] = self.greatest[query] * LN_2 + l.ln();
     }
 }
