@@ -1,6 +1,6 @@
 //! A step of BERT: it learns to tell two classes of texts apart.
 
-use super::{Lesson, SEED, Sizes, Train, check_memory, random_tokens};
+use super::{Lesson, SEED, Sizes, Stack, Train, random_tokens};
 use crate::error::Error;
 use attentive_model::Builder;
 use attentive_model::families::bert::{Batch, Bert, BertConfig, Task};
@@ -28,7 +28,9 @@ impl Classification {
         backend: &Arc<dyn Backend>,
     ) -> Result<Classification, Error> {
         let config = config(train, sizes)?;
-        check_memory(needed(&config, sizes))?;
+        let tables = config.vocab_size + config.max_positions;
+        Stack { d_model: config.d_model, d_ff: config.d_ff, layers: config.layers, tables }
+            .check_memory(sizes)?;
         let text = |i| random_tokens(i, sizes.source, FIRST, config.vocab_size);
         let texts: Vec<Vec<i32>> = (0..sizes.batch).map(text).collect();
         Ok(Classification {
@@ -64,7 +66,7 @@ fn config(train: &Train, sizes: Sizes) -> Result<BertConfig, Error> {
     let d_model = train.d_model.unwrap_or(preset.d_model);
     let config = BertConfig {
         d_model,
-        h: train.heads.unwrap_or(if train.d_model.is_some() { (d_model / 64).max(1) } else { preset.h }),
+        h: train.heads_of(d_model, preset.h),
         d_ff: train.d_ff.unwrap_or(4 * d_model),
         layers: train.layers.unwrap_or(preset.layers),
         dropout: train.dropout,
@@ -74,15 +76,4 @@ fn config(train: &Train, sizes: Sizes) -> Result<BertConfig, Error> {
     };
     config.check()?;
     Ok(config)
-}
-
-/// Bytes of the weights with their gradients and moments, and of what the layers keep for the way back. It is less than is used in
-/// the end, never more.
-fn needed(config: &BertConfig, sizes: Sizes) -> f64 {
-    let number = |size: usize| size as f64;
-    let (d, d_ff, layers) = (number(config.d_model), number(config.d_ff), number(config.layers));
-    let tables = number(config.vocab_size) + number(config.max_positions);
-    let weights = tables * d + layers * (4.0 * d * d + 2.0 * d * d_ff);
-    let kept = number(sizes.batch) * number(sizes.source) * layers * (8.0 * d + d_ff);
-    4.0 * (4.0 * weights + kept) + 4096.0 * layers
 }

@@ -4,6 +4,7 @@
 //! random and every sequence has its full length, so that nothing but the sizes decides about the time.
 
 mod bert;
+mod gpt2;
 mod transformer;
 
 use super::{median, shares};
@@ -29,7 +30,7 @@ const MOST_TOKENS: usize = 1 << 20;
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Train {
-    /// Family of the model: transformer learns to translate, bert to classify
+    /// Family of the model: transformer learns to translate, bert to classify, gpt2 to predict the next token
     #[arg(long, value_enum, default_value_t = Family::Transformer)]
     family: Family,
     /// Size of the model and default size of the batch
@@ -80,6 +81,7 @@ pub(crate) struct Train {
 enum Family {
     Transformer,
     Bert,
+    Gpt2,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -102,17 +104,26 @@ impl Train {
     /// The name of the preset, and the vocabulary and the batch that it has without a word.
     fn preset(&self) -> (&'static str, usize, Sizes) {
         let pairs = |batch, length| Sizes { batch, source: length, target: length };
-        let texts = Sizes { batch: 16, source: 128, target: 0 };
-        match (self.family, self.preset) {
-            (Family::Transformer, Preset::Tiny) => ("tiny", 8000, pairs(64, 24)),
-            (Family::Transformer, Preset::Small) => ("small", 8000, pairs(64, 24)),
-            (Family::Transformer, Preset::Base) => ("base", 16_000, pairs(32, 32)),
-            (Family::Transformer, Preset::Big) => ("big", 32_000, pairs(16, 32)),
-            (Family::Bert, Preset::Tiny) => ("tiny", bert::VOCABULARY, texts),
-            (Family::Bert, Preset::Small) => ("small", bert::VOCABULARY, texts),
-            (Family::Bert, Preset::Base) => ("base", bert::VOCABULARY, texts),
-            (Family::Bert, Preset::Big) => ("big", bert::VOCABULARY, texts),
-        }
+        let texts = |batch, length| Sizes { batch, source: length, target: 0 };
+        let name = match self.preset {
+            Preset::Tiny => "tiny",
+            Preset::Small => "small",
+            Preset::Base => "base",
+            Preset::Big => "big",
+        };
+        let (vocabulary, sizes) = match (self.family, self.preset) {
+            (Family::Transformer, Preset::Tiny | Preset::Small) => (8000, pairs(64, 24)),
+            (Family::Transformer, Preset::Base) => (16_000, pairs(32, 32)),
+            (Family::Transformer, Preset::Big) => (32_000, pairs(16, 32)),
+            (Family::Bert, _) => (bert::VOCABULARY, texts(16, 128)),
+            (Family::Gpt2, _) => (gpt2::VOCABULARY, texts(8, 512)),
+        };
+        (name, vocabulary, sizes)
+    }
+
+    /// The number of heads: that of the preset, or heads of 64 where the width is another.
+    fn heads_of(&self, d_model: usize, preset: usize) -> usize {
+        self.heads.unwrap_or(if self.d_model.is_some() { (d_model / 64).max(1) } else { preset })
     }
 
     fn sizes(&self) -> Result<Sizes, Error> {
@@ -162,8 +173,8 @@ trait Lesson {
 }
 
 pub(crate) fn run(train: &Train) -> Result<(), Error> {
-    if train.family == Family::Bert && train.target.is_some() {
-        let problem = "bert has no target: remove the option".to_owned();
+    if train.family != Family::Transformer && train.target.is_some() {
+        let problem = "only a transformer has a target: remove the option".to_owned();
         return Err(Error::Flag { option: "target", problem });
     }
     let sizes = train.sizes()?;
@@ -179,6 +190,7 @@ fn measure(train: &Train, sizes: Sizes) -> Result<Report, Error> {
     let lesson: Box<dyn Lesson> = match train.family {
         Family::Transformer => Box::new(transformer::Translation::new(train, sizes, &backend)?),
         Family::Bert => Box::new(bert::Classification::new(train, sizes, &backend)?),
+        Family::Gpt2 => Box::new(gpt2::NextToken::new(train, sizes, &backend)?),
     };
     let mut adam = Adam::new(&*backend, lesson.parameters());
 
@@ -243,6 +255,27 @@ fn check_memory(needed: f64) -> Result<(), Error> {
             Err(Error::Memory { needed: needed / 1e9, available: available / 1e9 })
         }
         _ => Ok(()),
+    }
+}
+
+/// The sizes of a model that is one stack of layers.
+struct Stack {
+    d_model: usize,
+    d_ff: usize,
+    layers: usize,
+    /// Rows of its tables of embeddings.
+    tables: usize,
+}
+
+impl Stack {
+    /// Refuses what cannot fit: weights with their gradients and moments, and what the layers keep for the backward pass. It is less
+    /// than is used in the end, never more.
+    fn check_memory(&self, sizes: Sizes) -> Result<(), Error> {
+        let [d, d_ff, layers, tables] =
+            [self.d_model, self.d_ff, self.layers, self.tables].map(|size| size as f64);
+        let weights = tables * d + layers * (4.0 * d * d + 2.0 * d * d_ff);
+        let kept = (sizes.batch * sizes.source) as f64 * layers * (8.0 * d + d_ff);
+        check_memory(4.0 * (4.0 * weights + kept) + 4096.0 * layers)
     }
 }
 
