@@ -13,7 +13,7 @@ use std::time::Instant;
 const WARM: u64 = 3;
 /// Steps that are timed, at least and at most.
 const FEWEST: usize = 3;
-const MOST: usize = 30;
+const MOST: usize = 100;
 /// The share of the run's time that timed steps may take, if there are enough of them.
 const SHARE: f64 = 0.02;
 
@@ -84,7 +84,7 @@ fn measure(settings: &Settings, material: &dyn Material, backend: &Arc<dyn Backe
     Ok(Pace { seconds, epoch: taken / batches.epochs() })
 }
 
-/// The mean time of some steps.
+/// The time that a step takes: the median of some, so that a few that something held up do not count.
 fn time(
     learner: &mut Learner,
     settings: &Settings,
@@ -106,5 +106,6 @@ fn time(
             break;
         }
     }
-    Ok(times.iter().sum::<f64>() / times.len() as f64)
+    times.sort_by(f64::total_cmp);
+    Ok(times[times.len() / 2])
 }

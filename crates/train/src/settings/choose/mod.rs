@@ -73,9 +73,9 @@ impl fmt::Display for Choice {
     }
 }
 
-/// The share of the time that planned steps may take as timed; the rest is for validations, checkpoints, and a
-/// machine that slows down.
-const SHARE: f64 = 0.88;
+/// The share of the time that planned steps may take as timed; the rest is for validations and checkpoints. A machine that slows
+/// down costs the last steps alone, in which the learning rate is near zero.
+const SHARE: f64 = 0.95;
 /// A model of which fewer steps or epochs fit into the time is too large: a smaller one learns more.
 const FEWEST: f64 = 500.0;
 const FEWEST_EPOCHS: f64 = 20.0;
@@ -494,7 +494,7 @@ mod tests {
         assert_eq!((settings.preset.as_str(), settings.vocab_size), ("small", 2000));
         assert_eq!((settings.batch_tokens, settings.dropout, settings.hold_out), (2048, Some(0.3), 60));
         let steps = settings.schedule_steps.unwrap();
-        assert!((2000..2500).contains(&steps) && settings.warmup == steps / 4, "{settings:?}");
+        assert!((2000..2600).contains(&steps) && settings.warmup == steps / 4, "{settings:?}");
         assert_eq!(settings.early_stopping, Measure::Chrf);
     }
 
