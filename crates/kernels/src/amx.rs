@@ -54,19 +54,19 @@ pub(crate) struct Product<T, Sum> {
     not(all(target_arch = "x86_64", target_os = "linux")),
     expect(dead_code, reason = "there is no product of tiles without them")
 )]
-pub(crate) struct TwoByTwo {
-    pub a: Pair,
+pub(crate) struct TwoByTwo<T, Sum> {
+    pub a: Pair<T>,
     /// Where the rows are stored as well, on their way through the registers, if they are to lie closer together for the products
     /// after this one ([`Pair::copied`]).
-    pub copy: Option<*mut half::bf16>,
+    pub copy: Option<*mut T>,
     /// As in a [`Product`].
-    pub b: *const half::bf16,
+    pub b: *const T,
     pub steps: usize,
     /// Sums of 32 rows and 32 columns, each in its place ([`sum_at`]), taken as zero at the start with `first`.
-    pub c: *mut f32,
+    pub c: *mut Sum,
     pub first: bool,
     /// Where the sums of the product before go to, if there was one.
-    pub before: Option<*mut f32>,
+    pub before: Option<*mut Sum>,
 }
 
 /// Twice 16 rows of 64 bytes, `stride` bytes apart, at each step `step` bytes further.
@@ -75,17 +75,17 @@ pub(crate) struct TwoByTwo {
     not(all(target_arch = "x86_64", target_os = "linux")),
     expect(dead_code, reason = "there is no product of tiles without them")
 )]
-pub(crate) struct Pair {
-    pub upper: *const half::bf16,
-    pub lower: *const half::bf16,
+pub(crate) struct Pair<T> {
+    pub upper: *const T,
+    pub lower: *const T,
     pub stride: usize,
     pub step: usize,
 }
 
-impl Pair {
+impl<T> Pair<T> {
     /// The rows of a product that stored them here: for each step two tiles of 1 KiB.
     #[inline(always)]
-    pub(crate) fn copied(at: *const half::bf16) -> Pair {
+    pub(crate) fn copied(at: *const T) -> Pair<T> {
         Pair { upper: at, lower: at.wrapping_byte_add(1024), stride: 64, step: 2048 }
     }
 }
@@ -263,7 +263,7 @@ mod linux {
     /// The first product of a tile of rows with the columns in `tmm6`: the sums of the product before are stored, and the new ones
     /// begin.
     macro_rules! first_step {
-        ($rows:literal, $sums:tt, $at:literal, $before:ident, $c:ident, $first:ident) => {
+        ($product:literal, $rows:literal, $sums:tt, $at:literal, $before:ident, $c:ident, $first:ident) => {
             if let Some(before) = $before {
                 asm!(
                     concat!("tilestored [{c} + {row}", $at, "], ", $sums),
@@ -284,7 +284,7 @@ mod linux {
                 );
             }
             asm!(
-                concat!("tdpbf16ps ", $sums, ", ", $rows, ", tmm6"),
+                concat!($product, " ", $sums, ", ", $rows, ", tmm6"),
                 out($sums) _,
                 options(nomem, nostack, preserves_flags),
             );
@@ -387,101 +387,124 @@ mod linux {
         };
     }
 
-    impl Tiles {
-        /// Products of pairs of bf16 into sums of f32, in blocks of two by two tiles: four tiles are loaded for four products, where
-        /// [`Self::multiply_bf16`] loads six. Loads are what takes most of the time, above all when a neighbour keeps the other half
-        /// of the core busy.
-        ///
-        /// Rows are to stay in the first cache. Columns are loaded with the hint that they will not be needed again soon, without
-        /// which they would drive the rows out.
-        ///
-        /// The sums stay in the tiles. Those of the product before this one, if there was one, are stored to their block before the
-        /// first products of this one need their registers, so that the unit has something to do meanwhile; those of the last one by
-        /// [`Self::store_two_by_two`]. `between` is called after each step but the first.
-        ///
-        /// # Safety
-        /// As for [`Self::multiply_bf16`], with 32 rows and 32 × 32 sums. If there is a block `before`, it must be valid to write,
-        /// and the last thing that these tiles were used for must be the product whose sums belong there. If there is a place for a
-        /// copy, it must be valid to write, 2 KiB for each step, and apart from operands and sums.
-        #[inline(always)]
-        pub(crate) unsafe fn multiply_two_by_two<const FETCHES: usize>(
-            &self,
-            product: TwoByTwo,
-            mut ahead: [Ahead; FETCHES],
-            mut between: impl FnMut(),
-        ) {
-            let TwoByTwo { a, mut copy, mut b, steps, c, first, before } = product;
-            let Pair { mut upper, mut lower, stride, step } = a;
-            debug_assert!(steps > 0 && upper.addr() % 64 == 0 && lower.addr() % 64 == 0);
-            debug_assert!(b.addr() % 64 == 0 && c.addr() % 64 == 0);
-            let end = b.wrapping_byte_add(steps * 2048);
-            // Safety: as in the other products.
-            unsafe {
-                load_tile!("tileloadd", "tmm4", upper, stride);
-                load_tile!("tileloaddt1", "tmm6", b, 64usize);
-                first_step!("tmm4", "tmm0", "", before, c, first);
-                load_tile!("tileloadd", "tmm5", lower, stride);
-                first_step!("tmm5", "tmm1", " + 1024", before, c, first);
-                load_tile!("tileloaddt1", "tmm6", b.wrapping_byte_add(1024), 64usize);
-                first_step!("tmm4", "tmm2", " + 2048", before, c, first);
-                first_step!("tmm5", "tmm3", " + 3072", before, c, first);
-                loop {
-                    if let Some(to) = &mut copy {
-                        asm!(
-                            "tilestored [{to} + {row}], tmm4",
-                            "tilestored [{to} + {row} + 1024], tmm5",
-                            to = in(reg) *to,
-                            row = in(reg) 64usize,
-                            options(nostack, preserves_flags),
-                        );
-                        *to = to.wrapping_byte_add(2048);
-                    }
-                    for ahead in &mut ahead {
-                        for line in 0..4 {
-                            fetch(ahead.first.wrapping_add(line * ahead.apart));
+    /// Products of one type of elements in blocks of two by two tiles.
+    macro_rules! two_by_two {
+        ($(#[$doc:meta])* $name:ident, $element:ty, $sum:ty, $product:literal) => {
+            impl Tiles {
+                $(#[$doc])*
+                /// in blocks of two by two tiles: four tiles are loaded for four products, where a [`Product`] loads six. Loads are what takes
+                /// most of the time, above all when a neighbour keeps the other half of the core busy.
+                ///
+                /// Rows are to stay in the first cache. Columns are loaded with the hint that they will not be needed again soon, without
+                /// which they would drive the rows out.
+                ///
+                /// The sums stay in the tiles. Those of the product before this one, if there was one, are stored to their block before the
+                /// first products of this one need their registers, so that the unit has something to do meanwhile; those of the last one by
+                /// [`Self::store_two_by_two`]. `between` is called after each step but the first.
+                ///
+                /// # Safety
+                /// As for [`Self::multiply_bf16`], with 32 rows and 32 × 32 sums. If there is a block `before`, it must be valid to write,
+                /// and the last thing that these tiles were used for must be the product whose sums belong there. If there is a place for a
+                /// copy, it must be valid to write, 2 KiB for each step, and apart from operands and sums.
+                #[inline(always)]
+                pub(crate) unsafe fn $name<const FETCHES: usize>(
+                    &self,
+                    product: TwoByTwo<$element, $sum>,
+                    mut ahead: [Ahead; FETCHES],
+                    mut between: impl FnMut(),
+                ) {
+                    let TwoByTwo { a, mut copy, mut b, steps, c, first, before } = product;
+                    let Pair { mut upper, mut lower, stride, step } = a;
+                    debug_assert!(steps > 0 && upper.addr() % 64 == 0 && lower.addr() % 64 == 0);
+                    debug_assert!(b.addr() % 64 == 0 && c.addr() % 64 == 0);
+                    let end = b.wrapping_byte_add(steps * 2048);
+                    // Safety: as in the other products.
+                    unsafe {
+                        load_tile!("tileloadd", "tmm4", upper, stride);
+                        load_tile!("tileloaddt1", "tmm6", b, 64usize);
+                        first_step!($product, "tmm4", "tmm0", "", before, c, first);
+                        load_tile!("tileloadd", "tmm5", lower, stride);
+                        first_step!($product, "tmm5", "tmm1", " + 1024", before, c, first);
+                        load_tile!("tileloaddt1", "tmm6", b.wrapping_byte_add(1024), 64usize);
+                        first_step!($product, "tmm4", "tmm2", " + 2048", before, c, first);
+                        first_step!($product, "tmm5", "tmm3", " + 3072", before, c, first);
+                        loop {
+                            if let Some(to) = &mut copy {
+                                asm!(
+                                    "tilestored [{to} + {row}], tmm4",
+                                    "tilestored [{to} + {row} + 1024], tmm5",
+                                    to = in(reg) *to,
+                                    row = in(reg) 64usize,
+                                    options(nostack, preserves_flags),
+                                );
+                                *to = to.wrapping_byte_add(2048);
+                            }
+                            for ahead in &mut ahead {
+                                for line in 0..4 {
+                                    fetch(ahead.first.wrapping_add(line * ahead.apart));
+                                }
+                                ahead.first = ahead.first.wrapping_add(ahead.step);
+                            }
+                            upper = upper.wrapping_byte_add(step);
+                            lower = lower.wrapping_byte_add(step);
+                            b = b.wrapping_byte_add(2048);
+                            if b == end {
+                                break;
+                            }
+                            asm!(
+                                "tileloadd tmm4, [{upper} + {stride}]",
+                                "tileloaddt1 tmm6, [{b} + {row}]",
+                                concat!($product, " tmm0, tmm4, tmm6"),
+                                "tileloadd tmm5, [{lower} + {stride}]",
+                                concat!($product, " tmm1, tmm5, tmm6"),
+                                "tileloaddt1 tmm6, [{b} + {row} + 1024]",
+                                concat!($product, " tmm2, tmm4, tmm6"),
+                                concat!($product, " tmm3, tmm5, tmm6"),
+                                upper = in(reg) upper,
+                                lower = in(reg) lower,
+                                stride = in(reg) stride,
+                                row = in(reg) 64usize,
+                                b = in(reg) b,
+                                out("tmm0") _,
+                                out("tmm1") _,
+                                out("tmm2") _,
+                                out("tmm3") _,
+                                out("tmm4") _,
+                                out("tmm5") _,
+                                out("tmm6") _,
+                                options(readonly, nostack, preserves_flags),
+                            );
+                            between();
                         }
-                        ahead.first = ahead.first.wrapping_add(ahead.step);
                     }
-                    upper = upper.wrapping_byte_add(step);
-                    lower = lower.wrapping_byte_add(step);
-                    b = b.wrapping_byte_add(2048);
-                    if b == end {
-                        break;
-                    }
-                    asm!(
-                        "tileloadd tmm4, [{upper} + {stride}]",
-                        "tileloaddt1 tmm6, [{b} + {row}]",
-                        "tdpbf16ps tmm0, tmm4, tmm6",
-                        "tileloadd tmm5, [{lower} + {stride}]",
-                        "tdpbf16ps tmm1, tmm5, tmm6",
-                        "tileloaddt1 tmm6, [{b} + {row} + 1024]",
-                        "tdpbf16ps tmm2, tmm4, tmm6",
-                        "tdpbf16ps tmm3, tmm5, tmm6",
-                        upper = in(reg) upper,
-                        lower = in(reg) lower,
-                        stride = in(reg) stride,
-                        row = in(reg) 64usize,
-                        b = in(reg) b,
-                        out("tmm0") _,
-                        out("tmm1") _,
-                        out("tmm2") _,
-                        out("tmm3") _,
-                        out("tmm4") _,
-                        out("tmm5") _,
-                        out("tmm6") _,
-                        options(readonly, nostack, preserves_flags),
-                    );
-                    between();
                 }
             }
-        }
+        };
+    }
 
-        /// Stores the sums of the last [`Self::multiply_two_by_two`].
+    two_by_two!(
+        /// Products of pairs of bf16 into sums of f32,
+        multiply_two_by_two,
+        half::bf16,
+        f32,
+        "tdpbf16ps"
+    );
+
+    two_by_two!(
+        /// Products of groups of four int8 into sums of int32,
+        multiply_two_by_two_int8,
+        i8,
+        i32,
+        "tdpbssd"
+    );
+
+    impl Tiles {
+        /// Stores the sums of the last product in blocks of two by two tiles.
         ///
         /// # Safety
         /// The block must be valid to write, and the tiles must not have been used for anything since.
         #[inline(always)]
-        pub(crate) unsafe fn store_two_by_two(&self, c: *mut f32) {
+        pub(crate) unsafe fn store_two_by_two<Sum>(&self, c: *mut Sum) {
             // Safety: the caller's promise; the tiles are configured as long as `self` lives.
             unsafe {
                 asm!(
@@ -633,13 +656,21 @@ mod elsewhere {
         }
         pub(crate) unsafe fn multiply_two_by_two<const FETCHES: usize>(
             &self,
-            _: TwoByTwo,
+            _: TwoByTwo<half::bf16, f32>,
             _: [Ahead; FETCHES],
             _between: impl FnMut(),
         ) {
             match *self {}
         }
-        pub(crate) unsafe fn store_two_by_two(&self, _: *mut f32) {
+        pub(crate) unsafe fn multiply_two_by_two_int8<const FETCHES: usize>(
+            &self,
+            _: TwoByTwo<i8, i32>,
+            _: [Ahead; FETCHES],
+            _between: impl FnMut(),
+        ) {
+            match *self {}
+        }
+        pub(crate) unsafe fn store_two_by_two<Sum>(&self, _: *mut Sum) {
             match *self {}
         }
     }

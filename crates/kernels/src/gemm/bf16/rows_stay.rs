@@ -154,7 +154,7 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
         &self,
         s: S,
         tiles: &Tiles,
-        product: TwoByTwo,
+        product: TwoByTwo<bf16, f32>,
         ahead: [Ahead; FETCHES],
         finish: Option<(&InSteps<C, PAIR>, Whole<C>)>,
         squares: &mut Squares,

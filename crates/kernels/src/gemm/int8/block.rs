@@ -1,25 +1,23 @@
 //! Blocks of 16 × 32 sums: on the tile unit, or as dot products of four on vectors.
 
-use super::{Epilogue, Int8Weights, STEP};
+use super::finish::Finish;
+use super::{Int8Weights, STEP};
 use crate::amx::{PANEL, Product, TILE, Tiles, sum_at};
 use crate::isa::{Isa, Kernel};
-use crate::simd::{Real, Simd, load};
-use crate::threads::Shared;
+use crate::simd::{Real, Simd};
 use std::ops::Range;
 
-/// All rows with some panels of columns.
+/// Some rows, from the start of a tile on, with some panels of columns: panel by panel, which stays in the L1 cache while rows stream
+/// past it.
 pub(super) struct Panels<'a, T> {
     pub isa: Isa,
-    /// Quantised, in whole tiles.
-    pub rows: &'a [i8],
-    pub scales: &'a [f32],
+    /// All rows, quantised, in whole tiles.
+    pub left: &'a [i8],
     pub length: usize,
     pub w: &'a Int8Weights,
+    pub rows: Range<usize>,
     pub panels: Range<usize>,
-    /// The columns of `w` that `c` has.
-    pub columns: &'a Range<usize>,
-    pub c: Shared<'a, T>,
-    pub epilogue: Epilogue<'a>,
+    pub finish: Finish<'a, T>,
 }
 
 /// A block of sums where tiles can store it.
@@ -42,14 +40,14 @@ impl<T: Real> Panels<'_, T> {
     #[inline(always)]
     fn multiply<S: Simd>(&self, s: S, tiles: Option<&Tiles>, panel: usize, sums: &mut Sums) {
         let (length, right) = (self.length, self.w.panel(panel));
-        for row in (0..self.scales.len()).step_by(TILE) {
-            let left = &self.rows[row * length..][..TILE * length];
-            let rows = TILE.min(self.scales.len() - row);
+        for row in self.rows.clone().step_by(TILE) {
+            let left = &self.left[row * length..][..TILE * length];
+            let rows = TILE.min(self.rows.end - row);
             match tiles {
                 // Safety: `left` has 16 rows of `length`, `right` as many columns, `sums` is a whole block.
                 Some(tiles) if length > 0 => unsafe {
-                    let (n, size) = (self.columns.len(), size_of::<T>());
-                    let c = self.c.at(row * n + panel * PANEL - self.columns.start).cast();
+                    let (n, size) = (self.finish.columns.len(), size_of::<T>());
+                    let c = self.finish.c.at(self.finish.first(row, panel)).cast();
                     tiles.fetch_to_write(c, n * size, rows, PANEL * size);
                     let (a, b, steps) = (left.as_ptr(), right.as_ptr(), length / STEP);
                     let product = Product {
@@ -73,46 +71,7 @@ impl<T: Real> Panels<'_, T> {
                     }
                 }
             }
-            self.finish(s, panel, row, rows, sums);
-        }
-    }
-
-    /// `sum · row scale · column scale + bias`, and the activation.
-    #[inline(always)]
-    fn finish<S: Simd>(&self, s: S, panel: usize, row: usize, rows: usize, sums: &Sums) {
-        match self.epilogue.activation {
-            None => self.write::<S, false>(s, panel, row, rows, sums),
-            Some(_) => self.write::<S, true>(s, panel, row, rows, sums),
-        }
-    }
-
-    /// A vector of columns after the other, so that their scales and biases stay in registers.
-    #[inline(always)]
-    fn write<S: Simd, const ACTIVATE: bool>(&self, s: S, panel: usize, row: usize, rows: usize, sums: &Sums) {
-        let n = self.columns.len();
-        let column = panel * PANEL;
-        let cols = PANEL.min(self.columns.end - column);
-        let first = row * n + column - self.columns.start;
-        assert!(first + (rows - 1) * n + cols <= self.c.len());
-        let c = self.c.at(first);
-        let row_scales = &self.scales[row..][..rows];
-        for at in (0..cols).step_by(S::LANES) {
-            let lanes = S::LANES.min(cols - at);
-            let scale = load(s, &self.w.scales, column + at, lanes);
-            let bias = self.epilogue.bias.map_or(s.splat(0.0), |bias| load(s, bias, column + at, lanes));
-            for (i, &row_scale) in row_scales.iter().enumerate() {
-                // Safety: a row of a tile is as wide as the widest vectors.
-                let sum = s.whole(unsafe { s.load_u(sums.0.as_ptr().add(sum_at::<TILE>(i, at)).cast()) });
-                let mut y = s.add(s.mul(s.mul(sum, s.splat(row_scale)), scale), bias);
-                if ACTIVATE && let Some(activation) = self.epilogue.activation {
-                    y = activation.apply(s, y);
-                }
-                // Safety: inside of the block that was checked above, which belongs to one task.
-                unsafe {
-                    let to = c.add(i * n + at);
-                    if lanes < S::LANES { T::store_first(s, to, lanes, y) } else { T::store(s, to, y) }
-                }
-            }
+            self.finish.block::<S, TILE>(s, panel, row, rows, &sums.0);
         }
     }
 }

@@ -5,6 +5,8 @@
 //! `sum · row scale · column scale + bias`, the same on all of them too.
 
 mod block;
+mod finish;
+mod rows_stay;
 #[cfg(test)]
 mod tests;
 
@@ -17,12 +19,20 @@ use crate::scratch::Scratch;
 use crate::simd::{Real, Simd, load};
 use crate::threads::Shared;
 use block::Panels;
+use finish::Finish;
+use rows_stay::{PAIR, Pairs};
 use std::ops::Range;
 
 /// Elements of `k` in a row of a tile.
 const STEP: usize = 64;
 /// Panels of a task: enough that what it takes to begin one does not count.
 const PANELS: usize = 4;
+/// Rows from which on they stay in the L1 cache in place of columns: fewer are a step of decoding, whose weights come from further away
+/// than its rows.
+const MANY: usize = 4 * PAIR;
+/// Rows of a task then, and panels.
+const MANY_ROWS: usize = 8 * PAIR;
+const MANY_PANELS: usize = 8;
 /// Rows of weights that are quantised before they are packed: whole panels.
 const TOGETHER: usize = 8 * PANEL;
 /// Rows that one task quantises: whole tiles.
@@ -190,23 +200,41 @@ pub fn gemm_int8_columns<C: Real>(
     );
     super::check((scales.len(), *k), (w.k, w.n), scales.len() * w.n, epilogue);
     assert_eq!(c.len(), scales.len() * columns.len(), "int8: {} numbers for {columns:?}", c.len());
-    let c = Shared::new(c);
+    let finish = Finish { scales, w, columns: &columns, c: Shared::new(c), epilogue };
+    let (isa, left, length) = (cpu.isa, &rows[..], k.next_multiple_of(STEP));
     let panels = columns.start / PANEL..columns.end.div_ceil(PANEL);
+    let few = |rows: Range<usize>, panels| {
+        cpu.isa.dispatch(Panels { isa, left, length, w, rows, panels, finish });
+    };
+    if scales.len() >= MANY && length > 0 && cpu.isa.amx().is_some() {
+        let tasks = panels.len().div_ceil(MANY_PANELS);
+        cpu.threads.run(scales.len().div_ceil(MANY_ROWS) * tasks, |task| {
+            let first = panels.start + task % tasks * MANY_PANELS;
+            let panels = first..panels.end.min(first + MANY_PANELS);
+            let start = task / tasks * MANY_ROWS;
+            let end = scales.len().min(start + MANY_ROWS);
+            // The last tile of rows may be alone.
+            let middle = end.min(start + (end - start).div_ceil(TILE) / 2 * PAIR);
+            cpu.isa.dispatch(Pairs {
+                isa,
+                left,
+                length,
+                w,
+                rows: start..middle,
+                panels: panels.clone(),
+                finish,
+            });
+            if middle < end {
+                few(middle..end, panels);
+            }
+        });
+        return;
+    }
     // Sums are exact, so that a thread that is alone need not begin anew for every few panels.
     let each = if cpu.threads.count() == 1 { panels.len().max(1) } else { PANELS };
     cpu.threads.run(panels.len().div_ceil(each), |task| {
         let first = panels.start + task * each;
-        cpu.isa.dispatch(Panels {
-            isa: cpu.isa,
-            rows,
-            scales,
-            length: k.next_multiple_of(STEP),
-            w,
-            panels: first..panels.end.min(first + each),
-            columns: &columns,
-            c,
-            epilogue,
-        });
+        few(0..scales.len(), first..panels.end.min(first + each));
     });
 }
 

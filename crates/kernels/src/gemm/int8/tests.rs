@@ -20,7 +20,7 @@ fn reference(a: &[f32], w: &[f32], [m, k, n]: [usize; 3], bias: &[f32]) -> Vec<f
     (0..m * n).map(|at| element(at / n, at % n)).collect()
 }
 
-const SIZES: [[usize; 3]; 9] = [
+const SIZES: [[usize; 3]; 12] = [
     [1, 1, 1],
     [1, 300, 70],
     [33, 64, 32],
@@ -30,6 +30,9 @@ const SIZES: [[usize; 3]; 9] = [
     [4, 7, 0],
     [70, 512, 100],
     [2, 2048, 40],
+    [128, 64, 64],
+    [299, 130, 300],
+    [280, 384, 96],
 ];
 
 #[test]
