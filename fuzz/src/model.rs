@@ -2,7 +2,7 @@
 
 use crate::Reader;
 use crate::scratch::Scratch;
-use attentive_generate::{Options, Seq2Seq, TransformerSteps};
+use attentive_generate::{EncoderDecoderSteps, Options, Seq2Seq};
 use attentive_model::families::bert::{Bert, Task};
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::CpuBackend;
@@ -34,7 +34,7 @@ pub(crate) fn generation_config() -> Reader {
     let scratch = Scratch::copy_of("generation_config", "golden/marian/separate");
     let backend = CpuBackend::from_env().expect("a backend").shared();
     let model = Transformer::load(&backend, scratch.folder()).expect("a model of the repository");
-    let spec = TransformerSteps::new(&backend, &model).spec();
+    let spec = EncoderDecoderSteps::new(&backend, &model).spec();
     Box::new(move |input| {
         scratch.write("generation_config.json", input);
         Options::load(scratch.folder(), &spec).is_ok_and(|options| options.check(&spec).is_ok())

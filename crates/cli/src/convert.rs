@@ -81,10 +81,12 @@ pub(crate) fn run(command: &Convert) -> Result<(), Error> {
             let problem = tokenizer_of(to).err().map(|error| error.to_string());
             report(command, &converted, problem)
         }
-        Family::Gpt2 => {
-            let problem =
-                "the model type `gpt2` cannot be converted yet; commands compute it in any precision";
-            Err(Error::Usage(problem.to_owned()))
+        family @ (Family::Gpt2 | Family::T5) => {
+            let problem = format!(
+                "the model type `{}` cannot be converted yet; commands compute it in any precision",
+                family.types()[0]
+            );
+            Err(Error::Usage(problem))
         }
         Family::Bert => {
             if command.layout.is_some() {

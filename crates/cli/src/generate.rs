@@ -1,4 +1,4 @@
-//! `attentive generate`: prompts and what a language model writes behind them.
+//! `attentive generate`: prompts and what a model writes behind them, or for them.
 
 use crate::error::Error;
 use crate::lines::{Lines, Next};
@@ -6,7 +6,7 @@ use crate::options::{Compute, between};
 use crate::precision::DecodingPrecision;
 use crate::search::{SEARCH, Search};
 use crate::{dashes, output, words};
-use attentive_generate::{MaxLength, Options};
+use attentive_generate::Options;
 use attentive_tasks::{Continuation, Finish, LanguageModel, Writer};
 use clap::Args;
 use serde::Serialize;
@@ -21,7 +21,7 @@ pub(crate) struct Generate {
     /// Model folder, with config.json, model.safetensors and a tokenizer
     #[arg(long, value_name = "DIR")]
     model: PathBuf,
-    /// Text to continue, one prompt per argument [default: the lines of --input or stdin]
+    /// Text to continue or to answer, one prompt per argument [default: the lines of --input or stdin]
     #[arg(value_name = "PROMPT", conflicts_with = "input", value_parser = dashes::text)]
     prompts: Vec<String>,
     /// Continue the lines of FILE [default: stdin]
@@ -38,10 +38,10 @@ pub(crate) struct Generate {
     /// Number of prompts that are continued at once
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = between::<1, 4096>)]
     batch: usize,
-    /// Maximum number of tokens to write behind a prompt [default: the model's, else 128]
+    /// Maximum number of tokens to write for a prompt [default: the model's, else see below]
     #[arg(long, value_name = "N", value_parser = between::<1, 1_000_000>, help_heading = SEARCH)]
     max_new_tokens: Option<usize>,
-    /// Minimum number of tokens to write behind a prompt [default: the model's, else 0]
+    /// Minimum number of tokens to write for a prompt [default: the model's, else 0]
     #[arg(long, value_name = "N", value_parser = between::<0, 1_000_000>, help_heading = SEARCH)]
     min_new_tokens: Option<usize>,
     /// End a text before TEXT; may be given several times
@@ -62,15 +62,18 @@ Examples:
   attentive generate --model gpt2 \"Once upon a time\"
   attentive generate --model gpt2 \"Once upon a time\" --sample --top-p 0.9 --seed 7
   attentive generate --model gpt2 --input prompts.txt --beam 4 --json
+  attentive generate --model flan-t5-base \"translate English to German: A dog runs.\"
   attentive generate --model gpt2 \"Q: Who wrote Faust? A:\" --stop Q: --max-new-tokens 30
 
-The continuation is written without its prompt, token by token if there is one prompt. Several texts are separated by a \
+A model with an encoder and a decoder, such as T5, writes an answer to its prompt; any other continues it. The \
+continuation is written without its prompt, token by token if there is one prompt. Several texts are separated by a \
 line `---`; with --json, each prompt has a line. An empty prompt begins with the model's first token (bos_token_id). A \
 text ends with the model's end token, at a --stop text, after --max-new-tokens, or where the model has no positions left, \
 which is told on stderr. A prompt that fills all positions is refused.
 
 Search options: a flag overrides generation_config.json in the model folder (config.json, if there is no such file). \
-Without either, search is greedy (a beam of 1) and writes at most 128 tokens.";
+Without either, search is greedy (a beam of 1) and writes at most 128 tokens; with an encoder, the beam is 4, and an \
+answer has at most 50 tokens more than its prompt.";
 
 /// How many prompts are read ahead, in batches.
 const AHEAD: usize = 4;
@@ -139,12 +142,13 @@ impl Generate {
         let decoders = self.compute.decoder(self.precision)?;
         let int8 = decoders.int8.unwrap_or(false);
         let mut folder = LanguageModel::open_on(&decoders.backends, int8, &self.model)?;
+        let new_tokens = self.max_new_tokens.map(|tokens| folder.length_of_new(tokens));
         let options = self.search.change(folder.options, self.n_best);
         folder.options = Options {
             batch: self.batch,
             scores: self.json,
             min_length: self.min_new_tokens.unwrap_or(options.min_length),
-            max_length: self.max_new_tokens.map_or(options.max_length, MaxLength::SourceAnd),
+            max_length: new_tokens.unwrap_or(options.max_length),
             ..options
         };
         if self.verbose {

@@ -55,7 +55,7 @@ enum Command {
     Train(Box<train::Train>),
     /// Translate text, line by line
     Translate(Box<translate::Translate>),
-    /// Continue texts with a language model
+    /// Continue texts with a language model, or turn them into others with T5
     Generate(Box<generate::Generate>),
     /// Turn texts into vectors, or rank texts by their similarity to one
     Embed(Box<embed::Embed>),

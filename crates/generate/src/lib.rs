@@ -6,7 +6,7 @@
 //! what is decoded beside it, down to the bits.
 //!
 //! ```
-//! use attentive_generate::{Generator, Options, TransformerSteps};
+//! use attentive_generate::{Generator, Options, EncoderDecoderSteps};
 //! use attentive_model::Builder;
 //! use attentive_model::families::transformer::{Transformer, TransformerConfig};
 //! use attentive_tensor::CpuBackend;
@@ -14,7 +14,7 @@
 //! let backend = CpuBackend::from_env()?.shared();
 //! let model = Transformer::new(&Builder::random(&backend, 1), &TransformerConfig::preset("tiny", 100)?)?;
 //!
-//! let mut generator = Generator::new(TransformerSteps::new(&backend, &model), Options::default())?;
+//! let mut generator = Generator::new(EncoderDecoderSteps::new(&backend, &model), Options::default())?;
 //! let sources = [vec![11, 12, 13, 0], vec![21, 22, 0]];
 //! for hypotheses in generator.generate(sources) {
 //!     let best = &hypotheses?[0];
@@ -30,6 +30,7 @@ mod beam;
 mod causal;
 mod config;
 mod context;
+mod encoder_decoder;
 mod error;
 mod filter;
 mod generator;
@@ -46,7 +47,6 @@ mod search;
 mod seq2seq;
 mod stop;
 mod top;
-mod transformer;
 mod walk;
 
 pub use alignment::{Link, align, pharaoh};
@@ -55,6 +55,7 @@ pub use attention::{AttentionKind, AttentionMatrix, Look};
 pub use attentive_tensor::Random;
 pub use causal::CausalSteps;
 pub use context::Context;
+pub use encoder_decoder::EncoderDecoderSteps;
 pub use error::Error;
 pub use filter::{Banned, Change, Filter, MinLength, NoRepeatNgrams, RepetitionPenalty};
 pub use generator::{Generator, Results};
@@ -67,4 +68,3 @@ pub use sampler::{Sampler, Sampling};
 pub use search::Written;
 pub use seq2seq::{Row, Seq2Seq, Sizes, Spec};
 pub use stop::{Stop, StopTokens};
-pub use transformer::TransformerSteps;

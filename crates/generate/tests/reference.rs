@@ -6,8 +6,8 @@
 mod common;
 
 use attentive_generate::{
-    EarlyStopping, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Request, Row, Seq2Seq,
-    TransformerSteps,
+    EarlyStopping, EncoderDecoderSteps, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Request,
+    Row, Seq2Seq,
 };
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::CpuBackend;
@@ -36,9 +36,9 @@ impl Reference {
         Some(Reference { folder, tokenizer, sources })
     }
 
-    fn steps(&self) -> TransformerSteps {
+    fn steps(&self) -> EncoderDecoderSteps<Transformer> {
         let backend = CpuBackend::from_env().unwrap().shared();
-        TransformerSteps::new(&backend, &Transformer::load(&backend, &self.folder).unwrap())
+        EncoderDecoderSteps::new(&backend, &Transformer::load(&backend, &self.folder).unwrap())
     }
 
     /// Compares all lines with those of a file. What differs must be a tie: the score of what was expected is ours.

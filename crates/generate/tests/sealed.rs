@@ -2,7 +2,7 @@
 
 mod common;
 
-use attentive_generate::{Generator, MaxLength, Options, TransformerSteps};
+use attentive_generate::{EncoderDecoderSteps, Generator, MaxLength, Options};
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::sealed::SealedBackend;
 use attentive_tensor::{Backend, Precision};
@@ -32,7 +32,7 @@ fn a_step_of_a_search_downloads_the_best_tokens_and_nothing_else() {
             let run = |backend: Arc<dyn Backend>| {
                 let model = load(&backend, &golden("generate")).unwrap();
                 let sources = sources(3, 4, &model);
-                let steps = TransformerSteps::new(&backend, &model);
+                let steps = EncoderDecoderSteps::new(&backend, &model);
                 results(&mut Generator::new(steps, options.clone()).unwrap(), sources)
             };
             let expected = run(Arc::clone(&open));

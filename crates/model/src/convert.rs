@@ -26,7 +26,7 @@ pub struct Converted {
 }
 
 /// Files that belong to a model and are copied as they are.
-const COPIED: [&str; 15] = [
+const COPIED: [&str; 17] = [
     "generation_config.json",
     "source.spm",
     "target.spm",
@@ -35,6 +35,8 @@ const COPIED: [&str; 15] = [
     "tokenizer_config.json",
     "tokenizer.json",
     "tokenizer.model",
+    "spiece.model",
+    "sentencepiece.bpe.model",
     "special_tokens_map.json",
     "vocab.txt",
     "merges.txt",

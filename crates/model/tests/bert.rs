@@ -422,7 +422,7 @@ fn a_broken_config_is_told_with_its_file_and_field() {
         (
             "model_type",
             json!("roberta"),
-            "the model type `roberta` is not supported, only `marian`, `attentive-transformer`, `bert` and `gpt2`",
+            "the model type `roberta` is not supported, only `marian`, `attentive-transformer`, `bert`, `gpt2`, `t5` and `mt5`",
         ),
         ("model_type", json!("marian"), "this is a model of type `marian`, but `bert` is needed here"),
     ] {

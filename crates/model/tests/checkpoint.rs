@@ -5,6 +5,7 @@ mod common;
 
 use attentive_model::Error;
 use attentive_model::checkpoint::{self, Checkpoint, Staged};
+use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::{Transformer, TransformerConfig};
 use attentive_model::layers::{NormPlacement, PositionKind};
 use attentive_tensor::{Activation, Backend, HostVec, Tape};
@@ -296,8 +297,8 @@ fn a_broken_config_is_told_with_its_file_and_field() {
         ),
         (
             "model_type",
-            json!("bart"),
-            "the model type `bart` is not supported, only `marian`, `attentive-transformer`, `bert` and `gpt2`",
+            json!("llama"),
+            "the model type `llama` is not supported, only `marian`, `attentive-transformer`, `bert`, `gpt2`, `t5` and `mt5`",
         ),
         (
             "positions",

@@ -3,6 +3,7 @@
 mod common;
 
 use attentive_model::Builder;
+use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::{Transformer, TransformerConfig};
 use attentive_model::layers::{MultiHeadConfig, PositionKind};
 use attentive_tensor::Parameter;

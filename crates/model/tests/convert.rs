@@ -6,6 +6,7 @@ mod common;
 use attentive_model::Builder;
 use attentive_model::Converted;
 use attentive_model::checkpoint::{Checkpoint, Stored, StoredType};
+use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::{Conversion, Layout, Transformer, TransformerConfig, convert};
 use attentive_model::layers::{Linear, NormPlacement, PositionKind};
 use attentive_tensor::{Backend, Tape, quantise};

@@ -2,6 +2,7 @@
 
 mod common;
 
+use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::{Batch, Transformer, TransformerConfig};
 use attentive_model::layers::{
     EncoderLayer, MultiHeadAttention, MultiHeadConfig, NormPlacement, PositionKind, StackConfig,

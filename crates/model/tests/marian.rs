@@ -3,6 +3,7 @@
 mod common;
 
 use attentive_model::Sequences;
+use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::{Transformer, TransformerConfig};
 use attentive_tensor::{Activation, Backend, Tape};
 use common::{Golden, Scratch, assert_near, backends, golden};

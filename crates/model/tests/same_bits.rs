@@ -4,6 +4,7 @@
 mod common;
 
 use attentive_model::Sequences;
+use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::{Transformer, TransformerConfig};
 use attentive_model::layers::{Branch, Cache};
 use attentive_tensor::{Adam, Backend, Gradients, Isa, Precision, Tape, Var};

@@ -4,6 +4,7 @@ mod common;
 
 use attentive_model::Builder;
 use attentive_model::families::bert::{self, Bert, BertConfig, Task};
+use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::TransformerConfig;
 use attentive_tensor::sealed::SealedBackend;
 use attentive_tensor::{Adam, Backend, Gradients, Precision, Tape, Tensor};

@@ -3,6 +3,7 @@
 mod common;
 
 use attentive_model::Builder;
+use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::TransformerConfig;
 use attentive_model::layers::{
     AdditiveAttention, NormPlacement, PositionKind, dot_product_attention, scaled_dot_product_attention,

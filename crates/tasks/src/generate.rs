@@ -1,14 +1,14 @@
 //! Prompts to texts: a language model's folder, and what it writes.
 //!
+//! What a model with an encoder writes for a prompt is an answer to it, and no continuation; all else is the same.
+//!
 //! Several prompts are continued at once, each as if it were alone, and come back in the order in which they went in. The text of a
 //! continuation ends before the first stop string in it.
 
 use crate::error::Error;
-use crate::tokenizer::tokenizer_of;
-use attentive_generate::{
-    CausalSteps, Context, Generator, Hypothesis, Options, Seq2Seq, Spec, Stop, Written,
-};
-use attentive_model::families::gpt2::Gpt2;
+use crate::model::{self, WRITING};
+use crate::tokenizer::{text_of, tokenizer_of};
+use attentive_generate::{Context, Generator, Hypothesis, MaxLength, Options, Seq2Seq, Spec, Stop, Written};
 use attentive_tensor::Backend;
 use attentive_text::tokenizer::{Side, Tokenizer};
 use std::collections::VecDeque;
@@ -24,7 +24,7 @@ pub struct LanguageModel {
     pub copies: Vec<Box<dyn Seq2Seq>>,
     /// Its tokenizer.
     pub tokenizer: Arc<Tokenizer>,
-    /// The options that it asks for, or else [`Options::continuing`].
+    /// The options that it asks for, or else [`Options::continuing`]; the default ones of a model with an encoder.
     pub options: Options,
 }
 
@@ -35,18 +35,26 @@ impl LanguageModel {
     /// # Panics
     /// If there is no backend.
     pub fn open_on(backends: &[Arc<dyn Backend>], int8: bool, folder: &Path) -> Result<LanguageModel, Error> {
-        let load = if int8 { Gpt2::load_in_int8 } else { Gpt2::load_packed };
-        let model = load(&backends[0], folder)?;
+        let (copies, _) = model::open(backends, Some(int8), folder, WRITING)?;
         let tokenizer = tokenizer_of(folder)?;
-        let (tokens, known) = (tokenizer.vocabulary_size(Side::Source), model.config().vocab_size);
-        if tokens > known {
-            let path = folder.to_owned();
-            return Err(Error::Vocabulary { path, tokenizer: tokens, model: known });
+        let spec = copies[0].spec();
+        for (side, known) in [(Side::Source, spec.source_vocabulary), (Side::Target, spec.vocabulary)] {
+            let tokens = tokenizer.vocabulary_size(side);
+            if tokens > known {
+                let path = folder.to_owned();
+                return Err(Error::Vocabulary { path, tokenizer: tokens, model: known });
+            }
         }
-        let copy = |backend| Box::new(CausalSteps::new(backend, &model)) as Box<dyn Seq2Seq>;
-        let copies: Vec<_> = backends.iter().map(copy).collect();
-        let options = Options::load(folder, &copies[0].spec())?;
+        let options = Options::load(folder, &spec)?;
         Ok(LanguageModel { copies, tokenizer: Arc::new(tokenizer), options })
+    }
+
+    /// The length that lets so many tokens be written for each prompt.
+    pub fn length_of_new(&self, tokens: usize) -> MaxLength {
+        match self.copies[0].spec().continues {
+            true => MaxLength::SourceAnd(tokens),
+            false => MaxLength::Tokens(tokens),
+        }
     }
 }
 
@@ -112,7 +120,11 @@ impl Writer {
     /// for a token is refused.
     pub fn push(&mut self, prompt: &str) -> Result<(), Error> {
         let mut tokens = self.stops.tokenizer.encode(prompt, Side::Source)?;
-        if tokens.is_empty() && (self.spec.start as usize) < self.spec.vocabulary {
+        if !self.spec.continues {
+            if tokens.last() != Some(&self.spec.eos) {
+                tokens.push(self.spec.eos);
+            }
+        } else if tokens.is_empty() && (self.spec.start as usize) < self.spec.vocabulary {
             tokens.push(self.spec.start);
         }
         let length = tokens.len();
@@ -145,9 +157,9 @@ impl Writer {
             if written.sentence != first || written.draw != 0 {
                 return;
             }
-            match stops.tokenizer.decode(&written.tokens[..written.settled()]) {
+            match text_of(&stops.tokenizer, &written.tokens[..written.settled()]) {
                 Ok(text) => told(stops.certain(text.trim_end_matches(INCOMPLETE))),
-                Err(error) => result = Err(Error::from(error)),
+                Err(error) => result = Err(error),
             }
         });
         result
@@ -162,9 +174,10 @@ impl Writer {
     }
 
     fn continuation(&self, prompt: usize, found: Hypothesis) -> Result<Continuation, Error> {
-        let text = self.stops.tokenizer.decode(found.content())?;
+        let text = text_of(&self.stops.tokenizer, found.content())?;
         let cut = self.stops.cut(&text).map(str::to_owned);
-        let (length, most) = (prompt + found.tokens.len(), self.options().max_length.of(prompt));
+        let most = self.options().max_length.of(prompt);
+        let length = if self.spec.continues { prompt + found.tokens.len() } else { found.tokens.len() };
         let finish = match () {
             () if cut.is_some() => Finish::Stop,
             () if found.ended => Finish::End,
@@ -201,7 +214,7 @@ impl StopStrings {
 
 impl Stop for StopStrings {
     fn stop(&self, context: &Context) -> bool {
-        let text = self.tokenizer.decode(&context.tokens[context.prompt..]);
+        let text = text_of(&self.tokenizer, &context.tokens[context.prompt..]);
         text.is_ok_and(|text| self.cut(&text).is_some())
     }
 }

@@ -6,7 +6,7 @@
 //! | task | in | out |
 //! |---|---|---|
 //! | [`Translator`] | a text | its translation |
-//! | [`Writer`] | a prompt | its continuation |
+//! | [`Writer`] | a prompt | its continuation, or the answer of a model from text to text |
 //! | [`Embedder`] | a text | a vector |
 //! | [`MaskFiller`] | a text with masks | words for each mask |
 //! | [`Classifier`] | a text or two | a label |
@@ -21,6 +21,7 @@ mod error;
 mod fill_mask;
 mod generate;
 mod kind;
+mod model;
 mod perplexity;
 mod pooling;
 mod probabilities;

@@ -8,6 +8,7 @@
 //! difference of the losses is what rounding to bf16 costs.
 
 use attentive_model::Builder;
+use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::{Batch, Transformer, TransformerConfig};
 use attentive_tensor::{Adam, AdamRule, CpuBackend, Gradients, Precision, Tape};
 use attentive_text::tokenizer::train::{Kind, Trainer};

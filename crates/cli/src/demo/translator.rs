@@ -2,8 +2,9 @@
 
 use crate::error::Error;
 use attentive_generate::{
-    AttentionKind, AttentionMatrix, Generator, Look, MaxLength, Options, TransformerSteps,
+    AttentionKind, AttentionMatrix, EncoderDecoderSteps, Generator, Look, MaxLength, Options,
 };
+use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::Transformer;
 use attentive_text::tokenizer::{Side, Tokenizer};
 use attentive_train::Settings;
@@ -42,7 +43,7 @@ impl Translator {
         let backend = settings.backend().map_err(attentive_train::Error::from)?;
         let model = Transformer::load_packed(&backend, folder)?;
         let options = Options { batch: BATCH, max_length: LONGEST, ..Options::greedy() };
-        let generator = Generator::new(TransformerSteps::new(&backend, &model), options)?;
+        let generator = Generator::new(EncoderDecoderSteps::new(&backend, &model), options)?;
         Ok(Translator { model, generator, tokenizer: Tokenizer::load(folder)?.special_tokens_as_text() })
     }
 

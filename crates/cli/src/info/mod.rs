@@ -3,6 +3,7 @@
 mod bert;
 mod gpt2;
 mod left;
+mod t5;
 mod transformer;
 
 use crate::error::Error;
@@ -46,6 +47,10 @@ pub(crate) fn run(info: &Info) -> Result<(), Error> {
         }
         Family::Gpt2 => {
             let report = gpt2::Report::read(&folder)?;
+            if info.json { output::json(&report) } else { output::table(&report.rows(), 2) }
+        }
+        Family::T5 => {
+            let report = t5::Report::read(&folder)?;
             if info.json { output::json(&report) } else { output::table(&report.rows(), 2) }
         }
     }

@@ -4,6 +4,7 @@ use super::left::Left;
 use crate::error::Error;
 use crate::words;
 use attentive_generate::Options;
+use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::Transformer;
 use attentive_model::layers::NormPlacement;
 use attentive_serve::ModelPlace;
@@ -100,7 +101,7 @@ impl Report {
                 .map_or(config.vocab_size, |tokenizer| tokenizer.vocabulary_size(Side::Target)),
             tokenizer: tokenizer.as_ref().map(|tokenizer| tokenizer.description()),
             languages: Known::of(folder, tokenizer.as_ref()),
-            search: match Options::load(folder, &config.into()) {
+            search: match Options::load(folder, &config.outline().into()) {
                 Ok(options) => words::search(&options),
                 Err(error) => error.to_string(),
             },

@@ -102,7 +102,7 @@ impl Inspect {
     /// Looks into the sentence as the family of the model does.
     fn look(&self) -> Result<Attention, Error> {
         match Family::of(&self.model)? {
-            Family::Transformer => self.look_into_translation(),
+            Family::Transformer | Family::T5 => self.look_into_translation(),
             Family::Bert => self.look_into_text(),
             Family::Gpt2 => Err(Error::Inspect("language models cannot be inspected yet".to_owned())),
         }

@@ -13,6 +13,7 @@ mod inspect;
 mod kernels;
 mod score;
 mod serve;
+mod text_to_text;
 mod tokenize;
 mod train;
 mod training;

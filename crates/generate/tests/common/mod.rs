@@ -1,7 +1,7 @@
 //! What the tests of generating share.
 #![allow(dead_code, reason = "each file of tests uses its part")]
 
-use attentive_generate::{Generator, Hypothesis, Options, Request, TransformerSteps};
+use attentive_generate::{EncoderDecoderSteps, Generator, Hypothesis, Options, Request};
 use attentive_model::Builder;
 use attentive_model::families::transformer::{Transformer, TransformerConfig};
 use attentive_tensor::{Backend, Cpu, CpuBackend, Isa, Precision, Random, Threads};
@@ -75,7 +75,8 @@ pub fn wide_heads(builder: &Builder) -> Transformer {
 }
 
 pub fn generator(backend: &Arc<dyn Backend>, model: &Transformer, options: Options) -> Generator {
-    Generator::new(TransformerSteps::new(backend, model), options).unwrap_or_else(|error| panic!("{error}"))
+    Generator::new(EncoderDecoderSteps::new(backend, model), options)
+        .unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Sentences of 1 to 12 random tokens, each with the end token 0.

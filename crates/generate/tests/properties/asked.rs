@@ -3,8 +3,8 @@
 use super::{models, ways};
 use crate::common::{backend, generator, random_model, results, sources, unsure};
 use attentive_generate::{
-    Context, Filter, Generator, LengthPenalty, MaxLength, Options, Random, Request, Sampler, Sampling, Stop,
-    TransformerSteps,
+    Context, EncoderDecoderSteps, Filter, Generator, LengthPenalty, MaxLength, Options, Random, Request,
+    Sampler, Sampling, Stop,
 };
 use attentive_tensor::Precision;
 use std::collections::HashSet;
@@ -143,7 +143,8 @@ fn options_that_make_no_sense_are_refused_by_name() {
         ("top_p", sampling(Sampling { top_p: 0.0, ..Sampling::default() })),
         ("min_p", sampling(Sampling { min_p: 1.5, ..Sampling::default() })),
     ] {
-        let error = Generator::new(TransformerSteps::new(&backend, &model), options).unwrap_err().to_string();
+        let error =
+            Generator::new(EncoderDecoderSteps::new(&backend, &model), options).unwrap_err().to_string();
         assert!(error.starts_with(option), "{error}");
     }
 }

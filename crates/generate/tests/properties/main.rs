@@ -7,8 +7,8 @@ mod queue;
 mod whole;
 
 use attentive_generate::{
-    Context, Filter, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Sampling, Seq2Seq,
-    TransformerSteps,
+    Context, EncoderDecoderSteps, Filter, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Sampling,
+    Seq2Seq,
 };
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::{Backend, Precision};
@@ -75,7 +75,7 @@ fn a_sentence_has_the_same_bits_whatever_shares_its_batch() {
             // On several threads, with slots for all sentences and for a few.
             for batch in [7, 60] {
                 let copies = (0..3)
-                    .map(|_| Box::new(TransformerSteps::new(&backend, &model)) as Box<dyn Seq2Seq>)
+                    .map(|_| Box::new(EncoderDecoderSteps::new(&backend, &model)) as Box<dyn Seq2Seq>)
                     .collect();
                 let options = Options { batch, ..options.clone() };
                 same(&results(&mut Generator::with_copies(copies, options).unwrap(), sources.clone()));

@@ -3,7 +3,7 @@
 use super::{bits, models, ways};
 use crate::common::{backend, generator, padding_inside, results, sources, unsure};
 use attentive_generate::{
-    Error, Generator, Hypothesis, MaxLength, Options, Request, Sampling, Seq2Seq, TransformerSteps,
+    EncoderDecoderSteps, Error, Generator, Hypothesis, MaxLength, Options, Request, Sampling, Seq2Seq,
 };
 use attentive_tensor::Precision;
 use std::collections::BTreeSet;
@@ -134,7 +134,7 @@ fn no_sentence_waits_for_a_long_one_while_another_lane_has_nothing_to_do() {
     let backend = backend(Precision::F32, 1);
     let model = unsure(&backend);
     let copies =
-        (0..2).map(|_| Box::new(TransformerSteps::new(&backend, &model)) as Box<dyn Seq2Seq>).collect();
+        (0..2).map(|_| Box::new(EncoderDecoderSteps::new(&backend, &model)) as Box<dyn Seq2Seq>).collect();
     let mut generator = Generator::with_copies(copies, Options { batch: 2, ..Options::default() }).unwrap();
     let of =
         |tokens| Options { min_length: tokens, max_length: MaxLength::Tokens(tokens), ..Options::default() };

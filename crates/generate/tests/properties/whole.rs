@@ -2,8 +2,9 @@
 
 use super::models;
 use crate::common::{backend, generator, random_model, results, sources, wide_heads};
-use attentive_generate::{AttentionKind, HeadVectors, Look, Options, Row, Seq2Seq, TransformerSteps};
+use attentive_generate::{AttentionKind, EncoderDecoderSteps, HeadVectors, Look, Options, Row, Seq2Seq};
 use attentive_model::checkpoint::StoredType;
+use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::{Batch, Conversion, Layout, Transformer, convert};
 use attentive_model::{Builder, Sequences};
 use attentive_tensor::{Backend, Distribution, Precision, Random, Tape};
@@ -39,7 +40,7 @@ fn the_most_probable_tokens_are_those_that_search_chose_from() {
         let found = results(&mut generator(&backend, &model, Options::greedy()), sources.clone());
         let pairs: Vec<(&[u32], &[u32])> =
             sources.iter().zip(&found).map(|(source, found)| (&source[..], &found[0].tokens[..])).collect();
-        let top = TransformerSteps::new(&backend, &model).top(&pairs, 3);
+        let top = EncoderDecoderSteps::new(&backend, &model).top(&pairs, 3);
         for (found, top) in found.iter().map(|found| &found[0]).zip(&top) {
             assert_eq!(top.len(), found.tokens.len());
             for ((token, score), top) in found.tokens.iter().zip(&found.token_scores).zip(top) {
@@ -49,7 +50,7 @@ fn the_most_probable_tokens_are_those_that_search_chose_from() {
         }
         // The model has no more tokens than these, and pads with one of them.
         let classes = model.config().vocab_size - 1;
-        let all = TransformerSteps::new(&backend, &model).top(&pairs[..1], classes + 5);
+        let all = EncoderDecoderSteps::new(&backend, &model).top(&pairs[..1], classes + 5);
         let sum: f32 = all[0][0].iter().map(|best| best.score.exp()).sum();
         assert!(all[0][0].len() == classes && (sum - 1.0).abs() < 1e-4, "{sum}");
     }
@@ -88,7 +89,7 @@ fn branches_have_the_bits_of_whole_sequences() {
         let backend = backend(precision, 2);
         let model = random_model(&backend, 3);
         let width = model.config().vocab_size;
-        let mut steps = TransformerSteps::new(&backend, &model);
+        let mut steps = EncoderDecoderSteps::new(&backend, &model);
         let [first, second]: [&[u32]; 2] = [&[5, 6, 7, 0], &[9, 0]];
         steps.admit(&[(0, first)]);
         let start = steps.spec().start;
@@ -155,7 +156,7 @@ fn in_int8_steps_and_attention_are_near_to_those_of_whole_sequences_in_f32() {
 
     let (source, target): ([u32; 5], [u32; 6]) = ([5, 6, 7, 8, 0], [9, 10, 11, 9, 12, 0]);
     let expected = full_logits(&exact_backend, &exact, &source, &target);
-    let exact = TransformerSteps::new(&exact_backend, &exact);
+    let exact = EncoderDecoderSteps::new(&exact_backend, &exact);
     for (precision, from) in [
         (Precision::F32, &plain),
         (Precision::F32, &stored),
@@ -165,7 +166,7 @@ fn in_int8_steps_and_attention_are_near_to_those_of_whole_sequences_in_f32() {
         let backend = backend(precision, 1);
         let model = Transformer::load_in_int8(&backend, from).unwrap();
         let width = model.config().vocab_size;
-        let mut steps = TransformerSteps::new(&backend, &model);
+        let mut steps = EncoderDecoderSteps::new(&backend, &model);
         steps.admit(&[(0, &source)]);
         let mut by_steps = Vec::new();
         let tokens = [steps.spec().start].into_iter().chain(target);
@@ -200,7 +201,7 @@ fn in_int8_steps_and_attention_are_near_to_those_of_whole_sequences_in_f32() {
 fn attention_of_what_was_written_sums_to_one_and_is_that_of_the_layers() {
     let backend = backend(Precision::F32, 2);
     let model = random_model(&backend, 5);
-    let steps = TransformerSteps::new(&backend, &model);
+    let steps = EncoderDecoderSteps::new(&backend, &model);
     let pairs: [(&[u32], &[u32]); 2] = [(&[5, 6, 7, 0], &[8, 9, 0]), (&[4, 0], &[3, 2, 1, 0])];
     for kind in [AttentionKind::Encoder, AttentionKind::Decoder, AttentionKind::Cross] {
         let look = |head| Look { kind, layer: 0, head };
@@ -242,7 +243,7 @@ fn attention_of_what_was_written_sums_to_one_and_is_that_of_the_layers() {
 fn weights_follow_from_the_vectors_of_a_head() {
     let backend = backend(Precision::F32, 1);
     let model = random_model(&backend, 6);
-    let steps = TransformerSteps::new(&backend, &model);
+    let steps = EncoderDecoderSteps::new(&backend, &model);
     let (source, target): ([u32; 4], [u32; 3]) = ([5, 6, 7, 0], [8, 9, 0]);
     let inspection = steps.inspect(&source, &target);
     for kind in [AttentionKind::Encoder, AttentionKind::Decoder, AttentionKind::Cross] {

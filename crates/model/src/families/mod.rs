@@ -3,7 +3,9 @@
 //! This is the registry: `config.json` of a folder says which family reads it.
 
 pub mod bert;
+pub mod encoder_decoder;
 pub mod gpt2;
+pub mod t5;
 pub mod transformer;
 
 use crate::checkpoint::CONFIG;
@@ -22,6 +24,8 @@ pub(crate) const MARIAN: &str = "marian";
 pub(crate) const ATTENTIVE: &str = "attentive-transformer";
 pub(crate) const BERT: &str = "bert";
 pub(crate) const GPT2: &str = "gpt2";
+pub(crate) const T5: &str = "t5";
+pub(crate) const MT5: &str = "mt5";
 
 /// The families of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,13 +36,16 @@ pub enum Family {
     Bert,
     /// A decoder alone: [`gpt2::Gpt2`].
     Gpt2,
+    /// An encoder and a decoder from text to text: [`t5::T5`].
+    T5,
 }
 
-/// Each family, with the `model_type`s and the beginning of the `architectures` that it reads.
-const FAMILIES: [(Family, &[&str], &str); 3] = [
-    (Family::Transformer, &[MARIAN, ATTENTIVE], "Marian"),
-    (Family::Bert, &[BERT], "Bert"),
-    (Family::Gpt2, &[GPT2], "GPT2"),
+/// Each family, with the `model_type`s and the beginnings of the `architectures` that it reads.
+const FAMILIES: [(Family, &[&str], &[&str]); 4] = [
+    (Family::Transformer, &[MARIAN, ATTENTIVE], &["Marian"]),
+    (Family::Bert, &[BERT], &["Bert"]),
+    (Family::Gpt2, &[GPT2], &["GPT2"]),
+    (Family::T5, &[T5, MT5], &["T5", "MT5"]),
 ];
 
 impl Family {
@@ -46,6 +53,13 @@ impl Family {
     /// can be read.
     pub fn of(folder: &Path) -> Result<Family, Error> {
         ConfigFile::open(folder)?.family()
+    }
+
+    /// The family that reads a folder, if it is one of `families`; others are refused together with the types of these.
+    pub fn among(folder: &Path, families: &[Family]) -> Result<Family, Error> {
+        let file = ConfigFile::open(folder)?;
+        let found = file.family()?;
+        if families.contains(&found) { Ok(found) } else { Err(file.other_than(families, found)) }
     }
 
     /// The `model_type`s that it reads.
@@ -62,15 +76,19 @@ impl Family {
         let stem = architecture.split("For").next().unwrap_or_default();
         const ENDS: [&str; 4] = ["Model", "MT", "LMHead", "DoubleHeads"];
         let stem = ENDS.iter().fold(stem, |stem, end| stem.strip_suffix(end).unwrap_or(stem));
-        FAMILIES.iter().find(|(_, _, name)| *name == stem).map(|(family, ..)| *family)
+        FAMILIES.iter().find(|(_, _, names)| names.contains(&stem)).map(|(family, ..)| *family)
     }
 }
 
 /// `` `a`, `b` and `c` ``
 fn listed(names: &[&str]) -> String {
+    enumerated(names, "and")
+}
+
+fn enumerated(names: &[&str], word: &str) -> String {
     let quoted: Vec<String> = names.iter().map(|name| format!("`{name}`")).collect();
     match &quoted[..] {
-        [others @ .., last] if !others.is_empty() => format!("{} and {last}", others.join(", ")),
+        [others @ .., last] if !others.is_empty() => format!("{} {word} {last}", others.join(", ")),
         _ => quoted.concat(),
     }
 }
@@ -121,26 +139,29 @@ impl ConfigFile {
         self.common.architectures.as_deref().unwrap_or_default()
     }
 
+    /// That a model of one of `families` is needed, and that this one is of another.
+    fn other_than(&self, families: &[Family], found: Family) -> Error {
+        let found = self.common.model_type.as_deref().unwrap_or(found.types()[0]);
+        let needed: Vec<&str> = families.iter().flat_map(|family| family.types()).copied().collect();
+        let problem = format!("this is a model of type `{found}`, but {} is needed here", one_of(&needed));
+        Error::Format { path: self.path.clone(), problem }
+    }
+
     /// Reads the fields of a family. A file of another family lacks some of them; to name these would mislead.
     pub fn read_as<T: DeserializeOwned>(&self, family: Family) -> Result<T, Error> {
         if self.common.model_type.is_some() || !self.architectures().is_empty() {
             let found = self.family()?;
             if found != family {
-                let found = self.common.model_type.as_deref().unwrap_or(found.types()[0]);
-                let problem = format!(
-                    "this is a model of type `{found}`, but {} is needed here",
-                    one_of(family.types())
-                );
-                return Err(Error::Format { path: self.path.clone(), problem });
+                return Err(self.other_than(&[family], found));
             }
         }
         parse(&self.path, &self.text)
     }
 }
 
-/// `` `a` or `b` ``
+/// `` `a`, `b` or `c` ``
 fn one_of(names: &[&str]) -> String {
-    names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(" or ")
+    enumerated(names, "or")
 }
 
 fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
@@ -162,6 +183,8 @@ mod tests {
             ("GPT2Model", Some(Family::Gpt2)),
             ("GPT2LMHeadModel", Some(Family::Gpt2)),
             ("GPT2ForSequenceClassification", Some(Family::Gpt2)),
+            ("T5ForConditionalGeneration", Some(Family::T5)),
+            ("MT5ForConditionalGeneration", Some(Family::T5)),
             ("RobertaForMaskedLM", None),
             ("Model", None),
             ("", None),

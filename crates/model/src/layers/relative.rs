@@ -29,15 +29,8 @@ pub struct RelativePositions {
 impl RelativePositions {
     /// A table `[buckets, h]`.
     pub fn new(builder: &Builder, config: &RelativeConfig) -> Result<RelativePositions, Error> {
+        config.check()?;
         let &RelativeConfig { h, buckets, max_distance, .. } = config;
-        let exact = config.exact();
-        if exact == 0 {
-            return Err(Error::config("buckets", format!("{buckets} are too few to tell distances apart")));
-        }
-        if max_distance <= exact || max_distance > MOST {
-            let problem = format!("must be between {} and {MOST}, not {max_distance}", exact + 1);
-            return Err(Error::config("max_distance", problem));
-        }
         let furthest = max_distance as i32;
         let of_distances: Vec<i32> = (-furthest..=furthest).map(|d| config.bucket(d) as i32).collect();
         Ok(RelativePositions {
@@ -56,6 +49,20 @@ impl RelativePositions {
 const MOST: usize = 1 << 20;
 
 impl RelativeConfig {
+    /// Whether such a table tells distances apart.
+    pub fn check(&self) -> Result<(), Error> {
+        let &RelativeConfig { buckets, max_distance, .. } = self;
+        let exact = self.exact();
+        if exact == 0 {
+            return Err(Error::config("buckets", format!("{buckets} are too few to tell distances apart")));
+        }
+        if max_distance <= exact || max_distance > MOST {
+            let problem = format!("must be between {} and {MOST}, not {max_distance}", exact + 1);
+            return Err(Error::config("max_distance", problem));
+        }
+        Ok(())
+    }
+
     /// Buckets of one direction.
     fn of_direction(&self) -> usize {
         if self.bidirectional { self.buckets / 2 } else { self.buckets }

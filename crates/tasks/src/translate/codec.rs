@@ -5,6 +5,7 @@ use super::languages::{TargetLanguages, split_language};
 use super::unknown::{self, Copied, UnknownWord};
 use super::{Reading, Split, Translated};
 use crate::error::Error;
+use crate::tokenizer::text_of;
 use attentive_generate::{self as generate, AttentionMatrix, Hypothesis, Link, Options, Spec, align};
 use attentive_text::sentences;
 use attentive_text::tokenizer::{Side, Tokenizer};
@@ -275,7 +276,7 @@ impl Codec {
 
     /// The text of what was written, in one line.
     pub fn text(&self, tokens: &[u32]) -> Result<String, Error> {
-        Ok(self.tokenizer.decode(tokens)?.replace(['\n', '\r'], " "))
+        Ok(text_of(&self.tokenizer, tokens)?.replace(['\n', '\r'], " "))
     }
 
     /// Which word comes from which, by the cross attention of a source and what was written for it.

@@ -2,9 +2,9 @@
 
 use super::{Codec, Reading};
 use crate::error::Error;
+use crate::model::{self, TEXT_TO_TEXT};
 use crate::tokenizer::tokenizer_of;
-use attentive_generate::{Options, Seq2Seq, TransformerSteps};
-use attentive_model::families::transformer::Transformer;
+use attentive_generate::{Options, Seq2Seq};
 use attentive_tensor::Backend;
 use attentive_text::tokenizer::Tokenizer;
 use std::path::Path;
@@ -38,17 +38,13 @@ impl ModelFolder {
         int8: Option<bool>,
         folder: &Path,
     ) -> Result<ModelFolder, Error> {
-        let int8 = int8.map_or_else(|| Transformer::is_stored_in_int8(folder), Ok)?;
-        let load = if int8 { Transformer::load_in_int8 } else { Transformer::load_packed };
         // Either takes about as long as the other.
-        let (transformer, tokenizer) = std::thread::scope(|scope| {
+        let (opened, tokenizer) = std::thread::scope(|scope| {
             let tokenizer = scope.spawn(|| tokenizer_of(folder).map(Tokenizer::special_tokens_as_text));
-            (load(&backends[0], folder), tokenizer.join())
+            (model::open(backends, int8, folder, TEXT_TO_TEXT), tokenizer.join())
         });
-        let transformer = transformer?;
+        let (copies, int8) = opened?;
         let tokenizer = tokenizer.unwrap_or_else(|panic| std::panic::resume_unwind(panic))?;
-        let copy = |backend| Box::new(TransformerSteps::new(backend, &transformer)) as Box<dyn Seq2Seq>;
-        let copies: Vec<_> = backends.iter().map(copy).collect();
         let options = Options::load(folder, &copies[0].spec())?;
         let codec = Codec::new(Arc::new(tokenizer), copies[0].spec(), folder)?;
         let codec = codec.with_reading(Reading::of(folder)?).with_ends_of(&options);

@@ -1,6 +1,7 @@
 //! What a model is used to read: sentences or paragraphs, and of which language. Its folder tells.
 
 use crate::error::Error;
+use attentive_model::families::Family;
 use attentive_model::families::transformer::multi_sentence_share;
 use serde_json::Value;
 use std::path::Path;
@@ -21,7 +22,11 @@ const ENOUGH: f64 = 0.05;
 impl Reading {
     /// What a folder tells.
     pub fn of(folder: &Path) -> Result<Reading, Error> {
-        let paragraphs = multi_sentence_share(folder)?.is_some_and(|share| share >= ENOUGH);
+        let paragraphs = match Family::of(folder)? {
+            // It was trained on texts of any length, and what it is asked for stands before the first sentence alone.
+            Family::T5 => true,
+            _ => multi_sentence_share(folder)?.is_some_and(|share| share >= ENOUGH),
+        };
         Ok(Reading { language: source_language(folder), paragraphs })
     }
 }

@@ -37,6 +37,7 @@ mod files;
 mod guard;
 mod marian;
 mod names;
+mod numbered;
 mod pipeline;
 mod sentencepiece;
 mod special;
@@ -49,6 +50,7 @@ pub use guard::panic_is_caught;
 pub use special::Special;
 
 use marian::Marian;
+use numbered::Numbered;
 use pipeline::Pipeline;
 use sentencepiece::{SentencePiece, Skip};
 use std::path::Path;
@@ -65,6 +67,7 @@ pub struct Tokenizer {
 enum Kind {
     SentencePiece(Box<SentencePiece>),
     Marian(Marian),
+    Numbered(Box<Numbered>),
     Pipeline(Pipeline),
 }
 
@@ -78,13 +81,14 @@ pub enum Side {
 }
 
 /// The names of all files that a tokenizer is saved in or that are read with it.
-pub const FILE_NAMES: [&str; 10] = [
+pub const FILE_NAMES: [&str; 11] = [
     "source.spm",
     "target.spm",
     "vocab.json",
     "target_vocab.json",
     "tokenizer.json",
     "tokenizer.model",
+    "spiece.model",
     "merges.txt",
     "vocab.txt",
     "tokenizer_config.json",
@@ -98,7 +102,7 @@ impl Tokenizer {
     /// Loads a folder or a file.
     ///
     /// In a folder, the first of these that is there: `source.spm` with `target.spm` and `vocab.json`
-    /// (Marian); `tokenizer.json`; the only `.model` or `.spm` file (SentencePiece); `vocab.json` with
+    /// (Marian); `tokenizer.json`; `spiece.model` of a T5; the only `.model` or `.spm` file (SentencePiece); `vocab.json` with
     /// `merges.txt` (GPT-2); `vocab.txt` (BERT).
     pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer, Error> {
         let path = path.as_ref();
@@ -108,7 +112,7 @@ impl Tokenizer {
         let kind = if found.is_dir() { load_folder(path)? } else { load_file(path)? };
         let folder = if found.is_dir() { path } else { path.parent().unwrap_or(path) };
         let vocabulary: &[&'static str] = match &kind {
-            Kind::SentencePiece(_) => &[],
+            Kind::SentencePiece(_) | Kind::Numbered(_) => &[],
             Kind::Marian(_) => &["tokenizer.json"],
             Kind::Pipeline(_) => &["vocab.json", "merges.txt", "vocab.txt"],
         };
@@ -129,6 +133,7 @@ impl Tokenizer {
             // What is special in these models is never found in a text.
             Kind::SentencePiece(_) => {}
             Kind::Marian(marian) => marian.read_special_as_text(),
+            Kind::Numbered(numbered) => numbered.read_special_as_text(),
             Kind::Pipeline(pipeline) => pipeline.read_special_as_text(),
         }
         self
@@ -139,7 +144,9 @@ impl Tokenizer {
     pub fn special_tokens_but_mask_as_text(mut self) -> Result<Tokenizer, Error> {
         match &mut self.kind {
             Kind::Pipeline(pipeline) => pipeline.read_special_but_mask_as_text()?,
-            Kind::SentencePiece(_) | Kind::Marian(_) => return Ok(self.special_tokens_as_text()),
+            Kind::SentencePiece(_) | Kind::Marian(_) | Kind::Numbered(_) => {
+                return Ok(self.special_tokens_as_text());
+            }
         }
         Ok(self)
     }
@@ -151,6 +158,7 @@ impl Tokenizer {
         let mut files = match &self.kind {
             Kind::SentencePiece(model) => vec![("tokenizer.model", model.bytes().to_vec())],
             Kind::Marian(marian) => marian.files(),
+            Kind::Numbered(numbered) => numbered.files(),
             Kind::Pipeline(pipeline) => vec![("tokenizer.json", pipeline.json()?)],
         };
         files.extend(self.beside.iter().cloned());
@@ -178,7 +186,9 @@ impl Tokenizer {
     pub fn encode_input(&self, input: Input<'_>, limit: Option<usize>) -> Result<Encoding, Error> {
         match &self.kind {
             Kind::Pipeline(pipeline) => pipeline.encode_input(input, limit),
-            Kind::SentencePiece(_) | Kind::Marian(_) => Err(Error::NoTemplate { kind: self.description() }),
+            Kind::SentencePiece(_) | Kind::Marian(_) | Kind::Numbered(_) => {
+                Err(Error::NoTemplate { kind: self.description() })
+            }
         }
     }
 
@@ -199,6 +209,7 @@ impl Tokenizer {
         match &self.kind {
             Kind::SentencePiece(model) => model.merges(),
             Kind::Marian(marian) => marian.merges(),
+            Kind::Numbered(numbered) => numbered.merges(),
             Kind::Pipeline(_) => false,
         }
     }
@@ -211,6 +222,7 @@ impl Tokenizer {
                 ids.extend(self.special(side).eos);
                 Ok(ids)
             }
+            Kind::Numbered(numbered) => Ok(numbered.encode(text, true, skip)),
             Kind::Pipeline(pipeline) => pipeline.encode(text, true),
         }
     }
@@ -220,6 +232,7 @@ impl Tokenizer {
         match &self.kind {
             Kind::SentencePiece(model) => Ok(model.encode(text, None)),
             Kind::Marian(marian) => Ok(marian.encode(text, side, None)),
+            Kind::Numbered(numbered) => Ok(numbered.encode(text, false, None)),
             Kind::Pipeline(pipeline) => pipeline.encode(text, false),
         }
     }
@@ -234,6 +247,7 @@ impl Tokenizer {
                 pieces.extend(self.special(side).eos.and_then(|id| self.piece(id, side)));
                 Ok(pieces)
             }
+            Kind::Numbered(numbered) => Ok(numbered.encode_pieces(text)),
             Kind::Pipeline(pipeline) => pipeline.encode_pieces(text),
         }
     }
@@ -252,6 +266,10 @@ impl Tokenizer {
                 let tokens = ids.iter().map(|&id| vocabulary.token(id).ok_or_else(|| unknown(id)));
                 Ok(marian.decode(tokens.collect::<Result<Vec<&str>, Error>>()?))
             }
+            Kind::Numbered(numbered) => {
+                let tokens = ids.iter().map(|&id| numbered.piece(id).ok_or_else(|| unknown(id)));
+                Ok(numbered.decode(tokens.collect::<Result<Vec<&str>, Error>>()?))
+            }
             Kind::Pipeline(pipeline) => match ids.iter().find(|&&id| pipeline.piece(id).is_none()) {
                 Some(&id) => Err(unknown(id)),
                 None => pipeline.decode(ids),
@@ -264,6 +282,7 @@ impl Tokenizer {
         match &self.kind {
             Kind::SentencePiece(model) => Ok(model.decode(pieces.iter().copied())),
             Kind::Marian(marian) => Ok(marian.decode(pieces.iter().copied())),
+            Kind::Numbered(numbered) => Ok(numbered.decode(pieces.iter().copied())),
             Kind::Pipeline(pipeline) => {
                 let missing = |piece: &str| Error::Pipeline(format!("`{piece}` is not in the vocabulary"));
                 let ids = pieces.iter().map(|piece| pipeline.id(piece).ok_or_else(|| missing(piece)));
@@ -277,6 +296,7 @@ impl Tokenizer {
         match &self.kind {
             Kind::SentencePiece(model) => model.piece(id).map(str::to_owned),
             Kind::Marian(marian) => marian.vocabulary(side).token(id).map(str::to_owned),
+            Kind::Numbered(numbered) => numbered.piece(id).map(str::to_owned),
             Kind::Pipeline(pipeline) => pipeline.piece(id),
         }
     }
@@ -286,6 +306,7 @@ impl Tokenizer {
         match &self.kind {
             Kind::SentencePiece(model) => model.special(),
             Kind::Marian(marian) => marian.vocabulary(side).special(),
+            Kind::Numbered(numbered) => numbered.special(),
             Kind::Pipeline(pipeline) => pipeline.special(),
         }
     }
@@ -294,14 +315,14 @@ impl Tokenizer {
     pub fn mask(&self) -> Option<u32> {
         match &self.kind {
             Kind::Pipeline(pipeline) => pipeline.mask(),
-            Kind::SentencePiece(_) | Kind::Marian(_) => None,
+            Kind::SentencePiece(_) | Kind::Marian(_) | Kind::Numbered(_) => None,
         }
     }
 
     /// What it is, in a few words.
     pub fn description(&self) -> &'static str {
         match &self.kind {
-            Kind::SentencePiece(_) => "a SentencePiece model",
+            Kind::SentencePiece(_) | Kind::Numbered(_) => "a SentencePiece model",
             Kind::Marian(_) => "a Marian folder of SentencePiece models",
             Kind::Pipeline(_) => "a Hugging Face tokenizer",
         }
@@ -312,6 +333,7 @@ impl Tokenizer {
         match &self.kind {
             Kind::SentencePiece(model) => model.len(),
             Kind::Marian(marian) => marian.vocabulary(side).len(),
+            Kind::Numbered(numbered) => numbered.len(),
             Kind::Pipeline(pipeline) => pipeline.len(),
         }
     }
@@ -325,6 +347,9 @@ fn load_folder(folder: &Path) -> Result<Kind, Error> {
     }
     if files::is_file(&json)? {
         return Pipeline::load(&json).map(Kind::Pipeline);
+    }
+    if Numbered::is_t5(folder)? {
+        return Numbered::load_t5(folder).map(|model| Kind::Numbered(Box::new(model)));
     }
     if let [model] = &sentencepiece_files(folder)?[..] {
         return SentencePiece::load(model).map(|model| Kind::SentencePiece(Box::new(model)));

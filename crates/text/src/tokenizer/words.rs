@@ -40,7 +40,7 @@ impl Tokenizer {
 
     fn marks(&self) -> Marks {
         match &self.kind {
-            Kind::SentencePiece(_) | Kind::Marian(_) => Marks::Begins(SPACE),
+            Kind::SentencePiece(_) | Kind::Marian(_) | Kind::Numbered(_) => Marks::Begins(SPACE),
             Kind::Pipeline(pipeline) => {
                 // A space is a letter of GPT-2's alphabet; BERT marks the pieces that begin no word.
                 let mark = [SPACE, "Ġ"].into_iter().find(|mark| pipeline.id(mark).is_some());
@@ -53,6 +53,9 @@ impl Tokenizer {
     fn text_piece(&self, id: u32, side: Side) -> Option<String> {
         let special = self.special(side);
         if [special.bos, special.eos, special.pad].contains(&Some(id)) {
+            return None;
+        }
+        if matches!(&self.kind, Kind::Numbered(numbered) if numbered.is_added(id)) {
             return None;
         }
         let piece = self.piece(id, side)?;

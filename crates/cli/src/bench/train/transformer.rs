@@ -3,6 +3,7 @@
 use super::{Lesson, SEED, Sizes, Train, check_memory, random_tokens};
 use crate::error::Error;
 use attentive_model::Builder;
+use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::{Batch, Transformer, TransformerConfig};
 use attentive_tensor::{Backend, Parameter, Tape, Var};
 use std::sync::Arc;

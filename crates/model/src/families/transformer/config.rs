@@ -2,6 +2,7 @@
 
 use crate::builder::Builder;
 use crate::error::Error;
+use crate::families::encoder_decoder::Outline;
 use crate::layers::{EmbeddingConfig, MultiHeadConfig, NormPlacement, PositionKind, Positions, StackConfig};
 use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
 use attentive_tensor::Activation;
@@ -171,6 +172,25 @@ impl TransformerConfig {
         layers
             .into_iter()
             .fold(table, |sum, (layers, layer)| sum.saturating_add(layer.saturating_mul(wide(layers))))
+    }
+
+    /// What there is to know of it without knowing the family.
+    pub fn outline(&self) -> Outline {
+        Outline {
+            source_vocabulary: self.vocab_size,
+            target_vocabulary: self.target_vocabulary(),
+            start: self.start,
+            eos: self.eos,
+            never: self.pad,
+            // The start token has the first position, the last token that is written none.
+            max_positions: self.max_positions,
+            d_model: self.d_model,
+            h: self.h,
+            decoder_h: self.decoder_heads(),
+            d_ff: self.d_ff,
+            encoder_layers: self.encoder_layers,
+            decoder_layers: self.decoder_layers,
+        }
     }
 
     /// How many tokens the target can have: the width of the logits.

@@ -12,6 +12,7 @@ use crate::builder::Builder;
 use crate::checkpoint::{Stored, StoredType};
 use crate::convert::{Converted, Old, Work, fields_of, must_be_free};
 use crate::error::Error;
+use crate::families::encoder_decoder::EncoderDecoder;
 use crate::layers::PositionKind;
 use attentive_tensor::{Backend, Shape};
 use serde_json::{Map, Value};

@@ -6,6 +6,7 @@ use super::{Transformer, TransformerConfig};
 use crate::builder::Builder;
 use crate::checkpoint::{self, Checkpoint, Staged, WEIGHTS};
 use crate::error::Error;
+use crate::families::encoder_decoder::EncoderDecoder;
 use crate::layers::{PositionKind, sinusoid};
 use crate::names::{Names, Read};
 use attentive_tensor::{Backend, Shape};

@@ -14,6 +14,7 @@ use crate::{Error, publish};
 use attentive_generate::{MaxLength, Options};
 use attentive_model::Builder;
 use attentive_model::checkpoint::{Checkpoint, Staged};
+use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::{Batch, Transformer, TransformerConfig};
 use attentive_tasks::source_language;
 use attentive_tensor::{Backend, Parameter, Tape, Tensor, Var};

@@ -2,7 +2,7 @@
 
 use crate::tasks::Judgement;
 use crate::{Error, Sample};
-use attentive_generate::{Generator, Options, TransformerSteps};
+use attentive_generate::{EncoderDecoderSteps, Generator, Options};
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::Backend;
 use attentive_text::score::{self, Segments};
@@ -64,7 +64,7 @@ impl Translations {
 
     fn translate(&self, backend: &Arc<dyn Backend>, model: &Transformer) -> Result<Vec<String>, Error> {
         let options = Options { batch: BATCH, beam: self.beam, scores: false, ..Options::default() };
-        let mut generator = Generator::new(TransformerSteps::new(backend, model), options)?;
+        let mut generator = Generator::new(EncoderDecoderSteps::new(backend, model), options)?;
         let sources = self.lines.iter().map(|line| line.tokens.clone());
         let texts = generator.generate(sources).map(|hypotheses| {
             let hypotheses = hypotheses?;

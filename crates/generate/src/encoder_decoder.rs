@@ -1,19 +1,19 @@
-//! The original Transformer as a [`Seq2Seq`].
+//! A model with an encoder and a decoder as a [`Seq2Seq`].
 
 use crate::attention::{AttentionKind, AttentionMatrix, Look};
 use crate::error::Error;
 use crate::inspection::Inspection;
 use crate::seq2seq::{Row, Seq2Seq, Sizes, Spec};
 use attentive_model::Sequences;
-use attentive_model::families::transformer::{Batch, Transformer, TransformerConfig};
+use attentive_model::families::encoder_decoder::{Batch, EncoderDecoder, Outline};
 use attentive_model::layers::{Branch, Cache};
 use attentive_tensor::{AttentionWeights, Backend, Best, Found, Tape, Tensor, TokenLists, Var};
 use std::fmt;
 use std::sync::Arc;
 
-/// A [`Transformer`] in the middle of decoding: its weights, as they are at each step, and what it remembers.
-pub struct TransformerSteps {
-    model: Transformer,
+/// An [`EncoderDecoder`] in the middle of decoding: its weights, as they are at each step, and what it remembers.
+pub struct EncoderDecoderSteps<M> {
+    model: M,
     backend: Arc<dyn Backend>,
     cache: Cache,
     /// Of the last step.
@@ -22,10 +22,10 @@ pub struct TransformerSteps {
     rows: Vec<f32>,
 }
 
-impl TransformerSteps {
+impl<M: EncoderDecoder> EncoderDecoderSteps<M> {
     /// A model with nothing to remember yet. The weights are shared with `model`.
-    pub fn new(backend: &Arc<dyn Backend>, model: &Transformer) -> TransformerSteps {
-        TransformerSteps {
+    pub fn new(backend: &Arc<dyn Backend>, model: &M) -> EncoderDecoderSteps<M> {
+        EncoderDecoderSteps {
             model: model.clone(),
             backend: Arc::clone(backend),
             cache: Cache::default(),
@@ -35,29 +35,28 @@ impl TransformerSteps {
     }
 }
 
-impl From<&TransformerConfig> for Spec {
-    fn from(config: &TransformerConfig) -> Spec {
+impl From<Outline> for Spec {
+    fn from(outline: Outline) -> Spec {
         Spec {
-            source_vocabulary: config.vocab_size,
-            vocabulary: config.target_vocabulary(),
-            start: config.start as u32,
-            eos: config.eos as u32,
-            never: config.pad.map(|pad| pad as u32),
-            max_source: config.max_positions,
-            // The start token has the first position, the last token that is written none.
-            max_target: config.max_positions,
-            decoder_layers: config.decoder_layers,
+            source_vocabulary: outline.source_vocabulary,
+            vocabulary: outline.target_vocabulary,
+            start: outline.start as u32,
+            eos: outline.eos as u32,
+            never: outline.never.map(|token| token as u32),
+            max_source: outline.max_positions,
+            max_target: outline.max_positions,
+            decoder_layers: outline.decoder_layers,
             continues: false,
         }
     }
 }
 
-impl TransformerSteps {
+impl<M: EncoderDecoder> EncoderDecoderSteps<M> {
     /// Pairs of a source and a target, for a pass over all of their tokens at once.
     fn batch(&self, pairs: &[(&[u32], &[u32])]) -> Batch {
         let signed = |tokens: &[u32]| tokens.iter().map(|&token| token as i32).collect::<Vec<i32>>();
         let pairs: Vec<_> = pairs.iter().map(|(source, target)| (signed(source), signed(target))).collect();
-        Batch::new(&*self.backend, &pairs, self.model.config().start as i32)
+        Batch::new(&*self.backend, &pairs, self.model.outline().start as i32)
     }
 
     /// The hidden states before each token of all targets.
@@ -78,9 +77,9 @@ impl TransformerSteps {
     }
 }
 
-impl Seq2Seq for TransformerSteps {
+impl<M: EncoderDecoder> Seq2Seq for EncoderDecoderSteps<M> {
     fn spec(&self) -> Spec {
-        self.model.config().into()
+        self.model.outline().into()
     }
 
     fn admit(&mut self, sources: &[(usize, &[u32])]) {
@@ -112,9 +111,10 @@ impl Seq2Seq for TransformerSteps {
         let tape = Tape::inference(&self.backend);
         let logits = self.model.logits(&tape, &tape.constant(hidden.clone()));
         self.rows = self.backend.download_f32(logits.value());
-        if let Some(pad) = self.model.config().pad {
-            for row in self.rows.chunks_exact_mut(self.model.config().target_vocabulary()) {
-                row[pad] = f32::NEG_INFINITY;
+        let Outline { never, target_vocabulary, .. } = self.model.outline();
+        if let Some(never) = never {
+            for row in self.rows.chunks_exact_mut(target_vocabulary) {
+                row[never] = f32::NEG_INFINITY;
             }
         }
         &mut self.rows
@@ -125,10 +125,10 @@ impl Seq2Seq for TransformerSteps {
     }
 
     fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error> {
-        let config = self.model.config();
-        look.check([config.encoder_layers, config.decoder_layers], self.sizes().heads(look.kind))?;
+        let Outline { encoder_layers, decoder_layers, .. } = self.model.outline();
+        look.check([encoder_layers, decoder_layers], self.sizes().heads(look.kind))?;
         let watched = self.watch(pairs, look.kind != AttentionKind::Encoder);
-        let attention = &watched[look.place(config.encoder_layers)];
+        let attention = &watched[look.place(encoder_layers)];
         Ok(AttentionMatrix::of(&*self.backend, attention, look.head))
     }
 
@@ -143,25 +143,25 @@ impl Seq2Seq for TransformerSteps {
 
     fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection {
         let watched = self.watch(&[(source, target)], true);
-        Inspection::new(&self.backend, watched, self.model.config().encoder_layers)
+        Inspection::new(&self.backend, watched, self.model.outline().encoder_layers)
     }
 
     fn sizes(&self) -> Sizes {
-        let config = self.model.config();
+        let outline = self.model.outline();
         Sizes {
-            d_model: config.d_model,
-            h: config.h,
-            decoder_h: config.decoder_heads(),
-            d_ff: config.d_ff,
-            encoder_layers: config.encoder_layers,
-            decoder_layers: config.decoder_layers,
+            d_model: outline.d_model,
+            h: outline.h,
+            decoder_h: outline.decoder_h,
+            d_ff: outline.d_ff,
+            encoder_layers: outline.encoder_layers,
+            decoder_layers: outline.decoder_layers,
             parameters: self.model.parameter_count(),
         }
     }
 }
 
-impl fmt::Debug for TransformerSteps {
+impl<M: EncoderDecoder> fmt::Debug for EncoderDecoderSteps<M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TransformerSteps").field("config", self.model.config()).finish_non_exhaustive()
+        f.debug_struct("EncoderDecoderSteps").field("model", &self.model.outline()).finish_non_exhaustive()
     }
 }
