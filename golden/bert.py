@@ -18,6 +18,7 @@ from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertForPreTraining,
+    BertForQuestionAnswering,
     BertForSequenceClassification,
     BertForTokenClassification,
     BertModel,
@@ -40,6 +41,8 @@ CASES = {
         | {"label2id": {name: number for number, name in enumerate(NAMES)}},
     ),
     "token": (BertForTokenClassification, {"hidden_act": "quick_gelu", "num_labels": 5, "layer_norm_eps": 1e-3}),
+    "answer": (BertForQuestionAnswering, {}),
+    "rank": (BertForSequenceClassification, {"num_labels": 1}),
 }
 
 LENGTHS = [7, 1, 12, 4]
@@ -71,7 +74,7 @@ def plain(**fields):
 def draw(model, random):
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            centre = 1.0 if "LayerNorm.weight" in name else 0.0
+            centre = 1.0 if name.lower().replace("_", "").endswith("norm.weight") else 0.0
             parameter.copy_(centre + 0.3 * torch.randn(parameter.shape, generator=random))
 
 
@@ -80,6 +83,13 @@ def texts(random):
     ids = [torch.randint(5, 100, (n,), generator=random) for n in LENGTHS]
     types = [(torch.arange(n) > n // 2).long() for n in LENGTHS]
     return ids, types
+
+
+def logits(output):
+    """What a head gives: of a head for answers the numbers of beginnings and ends, side by side."""
+    if hasattr(output, "start_logits"):
+        return torch.stack([output.start_logits, output.end_logits], -1)
+    return output.logits
 
 
 def run(model, ids, types):
@@ -92,12 +102,13 @@ def run(model, ids, types):
     stored = {f"hidden.{n}": rows(states) for n, states in enumerate(zip(*(o.hidden_states for o in outputs)))}
     # The weights of the third text: layer, head, query, key.
     stored["attention"] = torch.stack([layer[0] for layer in outputs[2].attentions])
-    if isinstance(model, BertModel):
-        stored["pooled"] = torch.cat([o.pooler_output for o in outputs])
-    elif isinstance(model, BertForSequenceClassification):
+    if hasattr(outputs[0], "last_hidden_state"):
+        if getattr(outputs[0], "pooler_output", None) is not None:
+            stored["pooled"] = torch.cat([o.pooler_output for o in outputs])
+    elif "SequenceClassification" in type(model).__name__:
         stored["logits"] = torch.cat([o.logits for o in outputs])
     else:
-        stored["logits"] = rows([o.logits for o in outputs])
+        stored["logits"] = rows([logits(o) for o in outputs])
     return stored
 
 
@@ -105,14 +116,13 @@ def labels(case, logits, random):
     """Some right answers; -100 leaves a row out."""
     rows, classes = logits.shape
     found = torch.randint(0, classes, (rows,), generator=random)
-    if case != "sequence":
+    if not case.startswith("sequence"):
         found[torch.rand(rows, generator=random) < 0.6] = -100
         found[2] = 1
     return found
 
 
-def answers(case, folder, ids, types, random):
-    kind = CASES[case][0]
+def answers(case, kind, folder, ids, types, random):
     models = [
         kind.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).to(dtype).eval()
         for dtype in (torch.float64, torch.float32)
@@ -121,7 +131,7 @@ def answers(case, folder, ids, types, random):
     error = max(((exact[name] - single[name]).norm() / exact[name].norm()).item() for name in exact)
     print(f"{case}: float32 is off by {error:.1e}")
     stored = dict(exact)
-    if "logits" in exact:
+    if "logits" in exact and case not in ("answer", "rank"):
         stored["labels"] = labels(case, exact["logits"], random)
         loss = torch.nn.functional.cross_entropy(exact["logits"], stored["labels"], ignore_index=-100)
         loss.backward()
@@ -187,7 +197,7 @@ def main():
         model = kind(plain(**fields))
         draw(model, random)
         model.save_pretrained(FOLDERS / case)
-        stored |= answers(case, FOLDERS / case, ids, types, random)
+        stored |= answers(case, kind, FOLDERS / case, ids, types, random)
     old_folder()
     if len(sys.argv) > 1:
         stored |= vectors(Path(sys.argv[1]) / "reference" / "minilm")

@@ -121,7 +121,7 @@ def inputs(lines):
 
 
 def encode(tokenizer, case):
-    options = dict(return_offsets_mapping=True, return_special_tokens_mask=True, padding=False)
+    options = dict(return_offsets_mapping=True, return_special_tokens_mask=True, return_token_type_ids=True, padding=False)
     # The stored truncation is left out in both.
     options.update(truncation="longest_first", max_length=case["limit"]) if "limit" in case else options.update(truncation=False)
     # As a batch of one: alone, transformers takes an empty second text for none.

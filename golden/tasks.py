@@ -11,6 +11,8 @@ import tempfile
 import torch
 import transformers
 
+from spans import spans
+
 here = os.path.dirname(os.path.abspath(__file__))
 words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", ",", "a", "dog", "cat", "run", "##s", "##ning", "the", "man",
          "wo", "##man", "in", "lon", "##don", "ada", "love", "##lace", "play", "##ed", "big", "small", "red", "house", "and"]
@@ -19,6 +21,13 @@ words += [f"word{i}" for i in range(len(words), 100)]
 texts = ["A dog runs.", "the woman in London, running", "Ada Lovelace and a small red house and a big dog and a cat", "zzz", ""]
 masked = ["a [MASK] runs.", "The [MASK] plays and the [MASK] runs"]
 pairs = [["a dog runs.", "a cat"], ["the man played", "the woman played and the man played and the woman ran in the red house"]]
+
+
+question_texts = ["the dog", "a cat"]
+contexts = ["A dog runs.", "the woman in London, running and a small red house and a big dog and a cat, and the man played in London.",
+            "Ada Lovelace.  in  the house"]
+# What is asked for: window, overlap, top, longest, no answer.
+asked = [[16, 4, 1, 15, False], [12, 3, 4, 3, False], [16, 0, 3, 2, True]]
 
 
 def load(kind, name):
@@ -65,6 +74,15 @@ with tempfile.TemporaryDirectory() as folder:
                     span = ids.word_to_chars(0, word)
                     tags.append([text[span.start:span.end], model.config.id2label[int(best.indices[place])], float(best.values[place])])
             answers["tags"].append(tags)
+
+        model = load("BertForSequenceClassification", "rank")
+        # As batches of one: alone, transformers takes an empty second text for none.
+        answers["ranks"] = [[float(model(**encode([query], [text])).logits) for text in texts] for query in question_texts]
+
+        model = load("BertForQuestionAnswering", "answer")
+        answers |= {"questions": question_texts, "contexts": contexts, "asked": asked}
+        answers["spans"] = [[spans(model, tokenizer, question, context, *how) for how in asked]
+                            for question in question_texts for context in contexts]
 
 json.dump(answers, open(os.path.join(here, "tasks.json"), "w"), indent=0)
 print("wrote tasks.json")

@@ -2,6 +2,7 @@
 //!
 //! Here arguments become calls of the library and results become text; one file for each command.
 
+mod answer;
 mod bench;
 mod classify;
 mod convert;
@@ -25,6 +26,7 @@ mod options;
 mod output;
 mod perplexity;
 mod precision;
+mod rerank;
 mod score;
 mod search;
 mod serve;
@@ -65,6 +67,10 @@ enum Command {
     Classify(Box<classify::Classify>),
     /// Find the entities in texts
     Tag(Box<tag::Tag>),
+    /// Answer questions with words of a text
+    Answer(Box<answer::Answer>),
+    /// Rank texts by how well they fit a query
+    Rerank(Box<rerank::Rerank>),
     /// Serve models over HTTP, with a web page that shows attention
     Serve(Box<serve::Serve>),
     /// Draw the attention weights of a translation
@@ -96,6 +102,8 @@ Examples:
   attentive fill-mask --model bert-base-uncased \"The capital of France is [MASK].\"
   attentive classify --model sentiment \"A wonderful film.\"
   attentive tag --model ner \"Ada Lovelace lived in London.\"
+  attentive answer --model qa --context-file article.txt \"Who wrote it?\"
+  attentive rerank --model ms-marco --query \"running dogs\" --input texts.txt
   attentive serve                           start a server and a web page at http://127.0.0.1:8080
   attentive inspect --model en-de Hello --out attention.html
   attentive evaluate --model en-de --source test.en --reference test.de
@@ -153,6 +161,8 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::FillMask(fill) => fill_mask::run(fill),
         Command::Classify(classify) => classify::run(classify),
         Command::Tag(tag) => tag::run(tag),
+        Command::Answer(answer) => answer::run(answer),
+        Command::Rerank(rerank) => rerank::run(rerank),
         Command::Evaluate(evaluate) => evaluate::run(evaluate),
         Command::Serve(serve) => serve::run(serve),
         Command::Inspect(inspect) => inspect::run(inspect),

@@ -122,12 +122,15 @@ impl Reading {
 
     /// An error of a text, with its number among all of them.
     fn in_line(&self, error: Error, before: usize) -> Error {
-        use attentive_tasks::Error::{NoMask, NoTokens, TooLong};
+        use attentive_tasks::Error::{LongQuestion, NoMask, NoTokens, TooLong};
         match error {
             Error::Tasks(TooLong { text, tokens, limit }) => {
                 Error::Tasks(TooLong { text: text + before, tokens, limit })
             }
             Error::Tasks(NoTokens { text }) => Error::Tasks(NoTokens { text: text + before }),
+            Error::Tasks(LongQuestion { text, tokens, limit }) => {
+                Error::Tasks(LongQuestion { text: text + before, tokens, limit })
+            }
             Error::Tasks(NoMask { text, mask }) => Error::Tasks(NoMask { text: text + before, mask }),
             other => other,
         }

@@ -26,7 +26,7 @@ pub struct Converted {
 }
 
 /// Files that belong to a model and are copied as they are.
-const COPIED: [&str; 17] = [
+const COPIED: [&str; 18] = [
     "generation_config.json",
     "source.spm",
     "target.spm",
@@ -37,6 +37,7 @@ const COPIED: [&str; 17] = [
     "tokenizer.model",
     "spiece.model",
     "sentencepiece.bpe.model",
+    "spm.model",
     "special_tokens_map.json",
     "vocab.txt",
     "merges.txt",

@@ -7,7 +7,8 @@ use attentive_model::checkpoint::{Checkpoint, stage_tensors};
 use attentive_model::families::Family;
 use attentive_model::families::bert::{Batch, Bert, BertConfig, Task};
 use attentive_model::families::transformer::Transformer;
-use attentive_tensor::{Adam, Backend, Gradients, Parameter, Precision, Tape};
+use attentive_tensor::{Adam, Backend, Gradients, Precision, Tape};
+use common::bert::{LIMIT, assert_gradients, load};
 use common::{
     Golden, Scratch, adam_rule, assert_near, backends, backends_in, bits, golden, in_parts, weights,
 };
@@ -15,9 +16,6 @@ use serde_json::{Value, json};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// PyTorch in f32 comes within 1e-6.
-const LIMIT: f64 = 1e-5;
 
 const TASKS: [(&str, Task); 4] = [
     ("hidden", Task::Hidden),
@@ -32,10 +30,6 @@ fn folder(case: &str) -> PathBuf {
 
 fn backend() -> Arc<dyn Backend> {
     backends().last().expect("an instruction set")
-}
-
-fn load(backend: &Arc<dyn Backend>, folder: &Path, task: Task) -> Bert {
-    Bert::load(backend, folder, task).unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// The texts of the golden file.
@@ -89,78 +83,15 @@ fn hidden_states_logits_and_attention_are_those_of_transformers() {
     }
 }
 
-/// The gradient that transformers has for a parameter of ours: saving tells what it is called.
-fn stored_names(backend: &Arc<dyn Backend>, model: &Bert) -> Vec<(String, Parameter)> {
-    // The numbers of each parameter are its own number: so the file says which is which.
-    let scratch = Scratch::new("bert-names");
-    let number = |(i, p): (usize, &Parameter)| {
-        let (shape, before) = (p.value().shape(), p.value());
-        p.update(|_| backend.upload_f32(&vec![i as f32; shape.len()], shape));
-        before
-    };
-    let before: Vec<_> = model.parameters().iter().enumerate().map(number).collect();
-    model.save(&**backend, scratch.path()).unwrap();
-    for (p, value) in model.parameters().iter().zip(before) {
-        p.update(|_| value);
-    }
-    let file = Checkpoint::open(scratch.path().join("model.safetensors")).unwrap();
-    let named = |name: String| {
-        let number = file.get(&name).unwrap().unwrap().0[0] as usize;
-        (name, model.parameters()[number].clone())
-    };
-    file.names().into_iter().map(named).collect()
-}
-
 #[test]
 fn gradients_of_one_step_are_those_of_transformers() {
     let answers = Golden::open("bert");
     for backend in backends() {
         let batch = batch(&*backend, &answers);
         for (case, task) in &TASKS[1..] {
-            let model = load(&backend, &folder(case), *task);
-            let tape = Tape::training(&backend, 0);
-            // In transformers nothing was dropped either.
-            let model = without_dropout(&backend, &model, *task);
-            let loss = model.loss(&tape, &batch, &answers.ids(&format!("{case}.labels"))).unwrap();
-            let mut gradients = Gradients::default();
-            tape.backward(&loss, &mut gradients);
-            let mut compared = 0;
-            for (name, parameter) in stored_names(&backend, &model) {
-                let expected = format!("{case}.grad.{name}");
-                if !answers.0.has(&expected) {
-                    continue;
-                }
-                compared += 1;
-                let found = backend.download_f32(gradients.get(&parameter).unwrap());
-                let expected_numbers = answers.numbers(&expected);
-                if name.ends_with("attention.self.key.bias") {
-                    // It is zero: softmax does not notice what is added to all scores of a query.
-                    assert!(found.iter().all(|g| g.abs() < 1e-5), "{expected}: {found:?}");
-                } else {
-                    assert_near(&expected, &found, &expected_numbers, LIMIT);
-                }
-            }
-            let all =
-                answers.0.names().iter().filter(|name| name.starts_with(&format!("{case}.grad."))).count();
-            assert_eq!(compared, all, "{case}");
+            assert_gradients(&backend, &load(&backend, &folder(case), *task), &batch, &answers, case);
         }
     }
-}
-
-/// The same weights in a model that drops nothing.
-fn without_dropout(backend: &Arc<dyn Backend>, model: &Bert, task: Task) -> Bert {
-    let config = BertConfig {
-        dropout: 0.0,
-        attention_dropout: 0.0,
-        classifier_dropout: None,
-        ..model.config().clone()
-    };
-    let plain = Bert::new(&Builder::random(backend, 1), &config, task).unwrap();
-    for (to, from) in plain.parameters().iter().zip(model.parameters()) {
-        assert_eq!(to.name(), from.name());
-        to.update(|_| from.value());
-    }
-    plain
 }
 
 #[test]
@@ -421,10 +352,15 @@ fn a_broken_config_is_told_with_its_file_and_field() {
         ("id2label", json!({}), "id2label: must be at least 1, not 0"),
         (
             "model_type",
-            json!("roberta"),
-            "the model type `roberta` is not supported, only `marian`, `attentive-transformer`, `bert`, `gpt2`, `t5` and `mt5`",
+            json!("llama"),
+            "the model type `llama` is not supported, only `marian`, `attentive-transformer`, `bert`, `roberta`, \
+             `xlm-roberta`, `gpt2`, `t5` and `mt5`",
         ),
-        ("model_type", json!("marian"), "this is a model of type `marian`, but `bert` is needed here"),
+        (
+            "model_type",
+            json!("marian"),
+            "this is a model of type `marian`, but `bert` or `roberta` or `xlm-roberta` is needed here",
+        ),
     ] {
         let mut config = good.clone();
         config[field] = value;
@@ -432,13 +368,13 @@ fn a_broken_config_is_told_with_its_file_and_field() {
         assert_eq!(sentence(&scratch, Task::SequenceClassification), format!("config.json: {expected}"));
     }
     let mut config = good.clone();
-    config["architectures"] = json!(["BertForQuestionAnswering"]);
+    config["architectures"] = json!(["BertForMultipleChoice"]);
     fs::write(&path, config.to_string()).unwrap();
     let error = Task::of(scratch.path()).unwrap_err().to_string();
     assert!(
         error.ends_with(
-            "config.json: architectures: `BertForQuestionAnswering` is not supported; supported are BertModel, \
-             BertForMaskedLM, BertForSequenceClassification, BertForTokenClassification"
+            "config.json: architectures: `BertForMultipleChoice` is not supported; supported are BertModel, \
+             BertForMaskedLM, BertForSequenceClassification, BertForTokenClassification, BertForQuestionAnswering"
         ),
         "{error}"
     );

@@ -298,7 +298,8 @@ fn a_broken_config_is_told_with_its_file_and_field() {
         (
             "model_type",
             json!("llama"),
-            "the model type `llama` is not supported, only `marian`, `attentive-transformer`, `bert`, `gpt2`, `t5` and `mt5`",
+            "the model type `llama` is not supported, only `marian`, `attentive-transformer`, `bert`, `roberta`, \
+             `xlm-roberta`, `gpt2`, `t5` and `mt5`",
         ),
         (
             "positions",

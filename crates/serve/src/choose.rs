@@ -75,6 +75,7 @@ fn does(kind: Kind) -> &'static str {
         Kind::FillMask => "fills masks",
         Kind::Classify => "classifies texts",
         Kind::Tag => "tags words",
+        Kind::Answer => "answers questions",
     }
 }
 

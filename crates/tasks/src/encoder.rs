@@ -2,7 +2,7 @@
 
 use crate::batches::batches;
 use crate::error::Error;
-use attentive_model::families::bert::{Batch, Bert, Task};
+use attentive_model::families::bert::{Batch, Bert, Relative, Task};
 use attentive_tensor::{AttentionWeights, Backend, Form, Tape, Var};
 use attentive_text::tokenizer::{Encoding, Input, Side, Tokenizer};
 use std::path::{Path, PathBuf};
@@ -173,6 +173,11 @@ impl Encoder {
         Ok(Encoding { ids: ids.to_vec(), types, sources, cut: [0, 0] })
     }
 
+    /// Reads an input of any length. No model reads more than [`Encoder::limit`] tokens at once.
+    pub(crate) fn read_whole(&self, input: Input) -> Result<Encoding, Error> {
+        self.with_known_types(self.tokenizer.encode_input(input, None)?)
+    }
+
     fn read_one(&self, number: usize, input: Input) -> Result<Encoding, Error> {
         let encoding = self.tokenizer.encode_input(input, Some(self.limit))?;
         if self.too_long == TooLong::Refuse && encoding.cut != [0, 0] {
@@ -182,6 +187,10 @@ impl Encoder {
         if encoding.is_empty() {
             return Err(Error::NoTokens { text: number + 1 });
         }
+        self.with_known_types(encoding)
+    }
+
+    fn with_known_types(&self, encoding: Encoding) -> Result<Encoding, Error> {
         let types = self.model.config().token_types;
         if encoding.types.iter().any(|&kind| kind as usize >= types) {
             return Err(Error::TokenTypes { path: self.folder.clone(), types });
@@ -233,7 +242,8 @@ impl Encoder {
     pub(crate) fn must_be(folder: &Path, name: &'static str, task: Task) -> Result<(), Error> {
         let found = Task::of(folder)?;
         if found != task {
-            let (needed, found) = (task.architecture(), found.architecture());
+            let relative = Relative::of(folder)?;
+            let (needed, found) = (relative.architecture(task), relative.architecture(found));
             return Err(Error::NoHead { path: folder.to_owned(), task: name, needed, found });
         }
         Ok(())

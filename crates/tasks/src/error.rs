@@ -82,6 +82,27 @@ pub enum Error {
         /// What the model reads.
         limit: usize,
     },
+    /// A question that leaves no room for a text with its answer.
+    #[error(
+        "question {text} leaves no room for a text: question and special tokens are {tokens} tokens, and the model reads at most \
+         {limit} at once: shorten the question"
+    )]
+    LongQuestion {
+        /// Its number, counted from 1.
+        text: usize,
+        /// The tokens that are not those of the text.
+        tokens: usize,
+        /// What is read at once.
+        limit: usize,
+    },
+    /// A model that gives several scores where one is needed.
+    #[error("{}: the model tells {labels} classes apart: ranking needs a model with one class, whose score says how well a text fits", path.display())]
+    NotOneClass {
+        /// The folder.
+        path: PathBuf,
+        /// How many classes it has.
+        labels: usize,
+    },
     /// A text of which the tokenizer leaves nothing.
     #[error("text {text} has no tokens")]
     NoTokens {

@@ -17,6 +17,8 @@ pub enum Kind {
     Classify,
     /// Entities: [`crate::Tagger`].
     Tag,
+    /// Answers to questions: [`crate::Answerer`].
+    Answer,
 }
 
 impl Kind {
@@ -32,6 +34,7 @@ impl Kind {
             Task::MaskedLm => Kind::FillMask,
             Task::SequenceClassification => Kind::Classify,
             Task::TokenClassification => Kind::Tag,
+            Task::QuestionAnswering => Kind::Answer,
         }))
     }
 }

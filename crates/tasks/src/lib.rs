@@ -11,8 +11,11 @@
 //! | [`MaskFiller`] | a text with masks | words for each mask |
 //! | [`Classifier`] | a text or two | a label |
 //! | [`Tagger`] | a text | spans with labels |
+//! | [`Answerer`] | a question and a text | spans of the text that answer it |
+//! | [`Reranker`] | a query and a text | how well the text fits |
 //! | [`Perplexity`] | a text | how well a language model predicts it |
 
+mod answer;
 mod batches;
 mod classify;
 mod embed;
@@ -25,10 +28,12 @@ mod model;
 mod perplexity;
 mod pooling;
 mod probabilities;
+mod rerank;
 mod tag;
 mod tokenizer;
 mod translate;
 
+pub use answer::{Answer, Answerer, Asking};
 pub use classify::{Classified, Classifier};
 pub use embed::{Embedder, Vectors, cosine, most_similar};
 pub use encoder::{Encoder, Texts, TooLong};
@@ -38,6 +43,7 @@ pub use generate::{Continuation, Finish, LanguageModel, Writer};
 pub use kind::Kind;
 pub use perplexity::{Measured, Perplexity};
 pub use pooling::{Pooling, Pools};
+pub use rerank::Reranker;
 pub use tag::{Entity, Tagged, TaggedWord, Tagger};
 pub use tokenizer::tokenizer_of;
 pub use translate::{

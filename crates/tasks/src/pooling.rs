@@ -68,7 +68,7 @@ fn format(folder: &Path, file: &str, problem: String) -> Error {
 }
 
 /// A file of JSON, if it is there.
-fn json(path: &Path) -> Result<Option<Value>, Error> {
+pub(crate) fn json(path: &Path) -> Result<Option<Value>, Error> {
     let failed = |problem: String| Error::Format { path: path.to_owned(), problem };
     match std::fs::read(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),

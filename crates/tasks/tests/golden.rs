@@ -1,6 +1,9 @@
 //! The answers of transformers, by the small models of `golden/bert` with the words of `golden/tasks.json`.
 
-use attentive_tasks::{Classifier, Embedder, Encoder, Error, Kind, MaskFiller, Tagger, TooLong, cosine};
+use attentive_tasks::{
+    Answer, Answerer, Asking, Classifier, Embedder, Encoder, Error, Kind, MaskFiller, Reranker, Tagger,
+    TooLong, cosine,
+};
 use attentive_tensor::{Backend, CpuBackend, Form};
 use attentive_text::tokenizer::Input;
 use serde_json::Value;
@@ -186,6 +189,108 @@ fn words_have_the_tags_of_transformers() {
     assert_eq!(labels, expected);
 }
 
+/// Holds answers to a question about `context` against those of a golden file.
+fn check_answers(found: &[Answer], context: &str, expected: &Value) {
+    let expected = expected.as_array().unwrap();
+    assert_eq!(found.len(), expected.len(), "{found:?} {expected:?}");
+    for (found, expected) in found.iter().zip(expected) {
+        let characters = |byte: usize| context[..byte].chars().count() as u64;
+        let place = [characters(found.bytes.start), characters(found.bytes.end)];
+        assert_eq!(found.text, expected["answer"].as_str().unwrap());
+        assert_eq!(place.map(Some), ["start", "end"].map(|key| expected[key].as_u64()));
+        near(found.score, &expected["score"]);
+    }
+}
+
+#[test]
+fn answers_are_spans_of_the_text_whatever_the_windows() {
+    let (folder, answers) = (Folder::new("answer", "answers"), answers());
+    let questions = strings(&answers["questions"]);
+    let contexts = strings(&answers["contexts"]);
+    let asked: Vec<(&str, &str)> = questions
+        .iter()
+        .flat_map(|question| contexts.iter().map(move |context| (&question[..], &context[..])))
+        .collect();
+    for (i, how) in answers["asked"].as_array().unwrap().iter().enumerate() {
+        let number = |place: usize| how[place].as_u64().unwrap() as usize;
+        let asking = Asking {
+            window: number(0),
+            overlap: number(1),
+            count: number(2),
+            longest: number(3),
+            may_be_empty: how[4].as_bool().unwrap(),
+        };
+        let answerer = Answerer::open(&backend(), &folder.0, Form::Precise).unwrap().with_asking(asking);
+        let found = answerer.answer(&asked).unwrap();
+        for ((found, (_, context)), expected) in
+            found.iter().zip(&asked).zip(answers["spans"].as_array().unwrap())
+        {
+            check_answers(found, context, &expected[i]);
+        }
+    }
+    let answerer = Answerer::open(&backend(), &folder.0, Form::Precise).unwrap();
+    let refused = |question: &str, context: &str| {
+        answerer.answer(&[("a", "a dog"), (question, context)]).unwrap_err().to_string()
+    };
+    assert!(refused("a", "").contains("text 2 has no tokens"), "{}", refused("a", ""));
+    let long = "a dog ".repeat(20);
+    assert!(refused(&long, "a").contains("question 2 leaves no room"), "{}", refused(&long, "a"));
+}
+
+#[test]
+fn texts_are_scored_for_a_query_as_the_folder_says() {
+    let (folder, answers) = (Folder::new("rank", "rank"), answers());
+    let texts = strings(&answers["texts"]);
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let scores = |reranker: &Reranker, query: &str| reranker.scores(query, &texts).unwrap().1;
+    let open = || Reranker::open(&backend(), &folder.0, Form::Precise).unwrap();
+    for (query, expected) in strings(&answers["questions"]).iter().zip(answers["ranks"].as_array().unwrap()) {
+        let (sigmoids, raw) = (scores(&open(), query), scores(&open().with_raw_scores(), query));
+        for ((sigmoid, raw), expected) in sigmoids.iter().zip(raw).zip(expected.as_array().unwrap()) {
+            near(raw, expected);
+            assert!((sigmoid - 1.0 / (1.0 + (-raw).exp())).abs() < 1e-6);
+        }
+    }
+    let config = std::fs::read_to_string(folder.0.join("config.json")).unwrap();
+    let identity = r#"{"sbert_ce_default_activation_function": "torch.nn.modules.linear.Identity","#;
+    folder.write("config.json", &config.replacen('{', identity, 1));
+    near(scores(&open(), &strings(&answers["questions"])[0])[0], &answers["ranks"][0][0]);
+    let error = Reranker::open(&backend(), &golden("bert/sequence"), Form::Precise).unwrap_err().to_string();
+    assert!(error.contains("tokenizer") || error.contains("3 classes"), "{error}");
+}
+
+#[test]
+fn relatives_of_bert_answer_as_transformers_does() {
+    let answers: Value = serde_json::from_slice(&std::fs::read(golden("roberta.json")).unwrap()).unwrap();
+    let texts = strings(&answers["masked"]);
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    for case in ["masked", "multilingual"] {
+        let folder = golden("roberta").join(case);
+        let filler = MaskFiller::open(&backend(), &folder, Form::Precise).unwrap();
+        let (_, filled) = filler.fill(&texts, 3).unwrap();
+        for (filled, expected) in filled.iter().zip(answers["filled"][case].as_array().unwrap()) {
+            for (guesses, expected) in filled.iter().zip(expected.as_array().unwrap()) {
+                for (guess, expected) in guesses.iter().zip(expected.as_array().unwrap()) {
+                    assert_eq!(Some(u64::from(guess.token)), expected[0].as_u64(), "{case}");
+                    near(guess.score, &expected[1]);
+                }
+            }
+        }
+    }
+    let asking = Asking { window: 64, overlap: 8, count: 3, longest: 6, may_be_empty: false };
+    let folder = golden("roberta/answer");
+    let answerer = Answerer::open(&backend(), &folder, Form::Precise).unwrap().with_asking(asking);
+    let contexts = strings(&answers["contexts"]);
+    for (question, expected) in
+        strings(&answers["questions"]).iter().zip(answers["spans"].as_array().unwrap())
+    {
+        for (context, expected) in contexts.iter().zip(expected.as_array().unwrap()) {
+            let found = answerer.answer(&[(question, context)]).unwrap();
+            check_answers(&found[0], context, expected);
+        }
+    }
+}
+
 #[test]
 fn what_a_model_cannot_read_is_refused() {
     let folder = Folder::new("hidden", "types");
@@ -212,9 +317,14 @@ fn a_model_without_the_head_says_what_is_needed() {
 #[test]
 fn a_folder_says_what_its_model_is_for() {
     let kind = |name: &str| Kind::of(&golden(name)).unwrap();
-    let found = ["bert/hidden", "bert/masked", "bert/sequence", "bert/token", "marian/tied"].map(kind);
-    let expected = [Some(Kind::Embed), Some(Kind::FillMask), Some(Kind::Classify), Some(Kind::Tag), None];
-    assert_eq!(found, expected);
+    let found =
+        ["bert/hidden", "bert/masked", "bert/sequence", "bert/token", "roberta/answer", "marian/tied"]
+            .map(kind);
+    let expected = [Kind::Embed, Kind::FillMask, Kind::Classify, Kind::Tag, Kind::Answer]
+        .map(Some)
+        .into_iter()
+        .chain([None]);
+    assert_eq!(found.to_vec(), expected.collect::<Vec<_>>());
     // A folder of sentence-transformers makes vectors, whatever head was saved with it.
     let folder = Folder::new("masked", "kind");
     folder.write("modules.json", "[]");

@@ -1,4 +1,4 @@
-//! What a BERT is.
+//! What a BERT is, or one of its relatives.
 
 use super::left::Left;
 use crate::error::Error;
@@ -46,13 +46,14 @@ impl Report {
             Err(error) => return Err(error.into()),
         };
         Ok(Report {
-            family: "BERT",
-            architecture: task.architecture(),
+            family: config.relative.title(),
+            architecture: config.relative.architecture(task),
             command: match task {
                 Task::Hidden => "embed",
                 Task::MaskedLm => "fill-mask",
                 Task::SequenceClassification => "classify",
                 Task::TokenClassification => "tag",
+                Task::QuestionAnswering => "answer",
             },
             parameters: model.parameter_count(),
             d_model: config.d_model,

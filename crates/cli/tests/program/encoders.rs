@@ -118,6 +118,59 @@ fn masks_classes_and_tags_are_told() {
 }
 
 #[test]
+fn questions_are_answered_with_words_of_a_text() {
+    let model = Model::new("answer", "answer");
+    let line = format!("answer --model {}", model.name());
+    let told = run_with(&line, "the dog\ta cat and a dog runs\n");
+    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""));
+    let columns: Vec<&str> = told.stdout.trim_end().split('\t').collect();
+    assert!(columns[2].contains(&format!("[{}]", columns[1])), "{}", told.stdout);
+    std::fs::write(model.file("context.txt"), "a cat and a dog runs").unwrap();
+    let context = model.file("context.txt");
+    let json = run_with(&format!("{line} --context-file {context} --top 2 --json"), "the dog\n").json();
+    let answers = json["answers"].as_array().unwrap();
+    assert_eq!((answers.len(), answers[0]["answer"].as_str()), (2, Some(columns[1])));
+    let place = ["start", "end"].map(|key| answers[0][key].as_u64().unwrap() as usize);
+    assert_eq!(&"a cat and a dog runs"[place[0]..place[1]], columns[1]);
+    let json = run_with(&format!("{line} --context dog --no-answer --top 9 --json"), "the dog\n").json();
+    assert_eq!(json["answers"].as_array().unwrap().len(), 2, "{json}");
+    run_with(&line, "the dog\n").failed(&["text 1", "tab", "--context"]);
+    run_with(&line, "the dog\t\n").failed(&["text 1", "no tokens"]);
+    let other = Model::new("token", "answer-none");
+    run(&format!("answer --model {} --context a dog", other.name())).failed(&["BertForQuestionAnswering"]);
+}
+
+#[test]
+fn texts_are_ranked_by_how_well_they_fit() {
+    let model = Model::new("rank", "rerank");
+    let line = format!("rerank --model {} --query dog", model.name());
+    let told = run_with(&line, "a dog\nthe cat\nlondon\n");
+    let scores: Vec<f32> =
+        told.stdout.lines().map(|line| line.split_once("  ").unwrap().0.parse().unwrap()).collect();
+    assert_eq!((told.code, scores.len()), (Some(0), 3), "{}", told.stderr);
+    assert!(scores.is_sorted_by(|a, b| a >= b) && scores.iter().all(|score| (0.0..=1.0).contains(score)));
+    let json = run_with(&format!("{line} --top 1 --json"), "a dog\nthe cat\nlondon\n").json();
+    let best = told.stdout.lines().next().unwrap().split_once("  ").unwrap().1;
+    assert_eq!(json["text"].as_str(), Some(best));
+    assert_eq!(["a dog", "the cat", "london"][json["line"].as_u64().unwrap() as usize - 1], best);
+    let classes = Model::new("sequence", "rerank-classes");
+    run(&format!("rerank --model {} --query dog text", classes.name())).failed(&["3 classes"]);
+}
+
+#[test]
+fn a_roberta_answers_as_it_comes() {
+    let folder = format!("{GOLDEN}/roberta/masked");
+    let filled = run_with(&format!("fill-mask --model {folder} --top 1 --json"), "a dog <mask>.\n").json();
+    assert_eq!(filled["masks"][0][0]["token"].as_u64(), Some(84));
+    let info = run(&format!("info {folder}"));
+    for word in ["RoBERTa", "RobertaForMaskedLM", "attentive fill-mask", "positions"] {
+        assert!(info.stdout.contains(word), "{}", info.stdout);
+    }
+    let vectors = run_with(&format!("embed --model {folder} --json"), "a dog\n").json();
+    assert_eq!(vectors["embedding"].as_array().unwrap().len(), 32);
+}
+
+#[test]
 fn a_long_text_is_cut_with_a_word_or_refused() {
     let model = Model::new("hidden", "long");
     let long = "a dog ".repeat(20);

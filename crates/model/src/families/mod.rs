@@ -5,6 +5,7 @@
 pub mod bert;
 pub mod encoder_decoder;
 pub mod gpt2;
+mod roberta;
 pub mod t5;
 pub mod transformer;
 
@@ -23,6 +24,8 @@ pub(crate) const MARIAN: &str = "marian";
 /// A Transformer that Marian's code cannot compute.
 pub(crate) const ATTENTIVE: &str = "attentive-transformer";
 pub(crate) const BERT: &str = "bert";
+pub(crate) const ROBERTA: &str = "roberta";
+pub(crate) const XLM_ROBERTA: &str = "xlm-roberta";
 pub(crate) const GPT2: &str = "gpt2";
 pub(crate) const T5: &str = "t5";
 pub(crate) const MT5: &str = "mt5";
@@ -32,7 +35,7 @@ pub(crate) const MT5: &str = "mt5";
 pub enum Family {
     /// The original Transformer: [`transformer::Transformer`].
     Transformer,
-    /// An encoder with heads: [`bert::Bert`].
+    /// An encoder with heads, BERT or one of its [relatives](bert::Relative): [`bert::Bert`].
     Bert,
     /// A decoder alone: [`gpt2::Gpt2`].
     Gpt2,
@@ -43,7 +46,7 @@ pub enum Family {
 /// Each family, with the `model_type`s and the beginnings of the `architectures` that it reads.
 const FAMILIES: [(Family, &[&str], &[&str]); 4] = [
     (Family::Transformer, &[MARIAN, ATTENTIVE], &["Marian"]),
-    (Family::Bert, &[BERT], &["Bert"]),
+    (Family::Bert, &[BERT, ROBERTA, XLM_ROBERTA], &["Bert", "Roberta", "XLMRoberta"]),
     (Family::Gpt2, &[GPT2], &["GPT2"]),
     (Family::T5, &[T5, MT5], &["T5", "MT5"]),
 ];
@@ -134,6 +137,11 @@ impl ConfigFile {
         })
     }
 
+    /// What the folder says of its type.
+    pub fn model_type(&self) -> Option<&str> {
+        self.common.model_type.as_deref()
+    }
+
     /// The classes of transformers that the folder was saved from.
     pub fn architectures(&self) -> &[String] {
         self.common.architectures.as_deref().unwrap_or_default()
@@ -185,7 +193,9 @@ mod tests {
             ("GPT2ForSequenceClassification", Some(Family::Gpt2)),
             ("T5ForConditionalGeneration", Some(Family::T5)),
             ("MT5ForConditionalGeneration", Some(Family::T5)),
-            ("RobertaForMaskedLM", None),
+            ("RobertaForMaskedLM", Some(Family::Bert)),
+            ("XLMRobertaModel", Some(Family::Bert)),
+            ("LlamaForCausalLM", None),
             ("Model", None),
             ("", None),
         ] {

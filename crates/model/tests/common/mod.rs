@@ -1,6 +1,8 @@
 //! What the tests of the model share.
 #![allow(dead_code, reason = "each file of tests uses its part")]
 
+pub mod bert;
+
 use attentive_model::checkpoint::{Checkpoint, stage_tensors};
 use attentive_model::families::transformer::{Batch, Transformer, TransformerConfig};
 use attentive_model::{Builder, Sequences};

@@ -37,8 +37,8 @@ impl EncoderModel {
         let int8 = engine.int8.unwrap_or(false);
         let form = if int8 { Form::Int8 } else { Form::Precise };
         let task = match kind {
-            // The layers below a head for masks make vectors, too.
-            Kind::Embed | Kind::FillMask => {
+            // The layers below a head for masks or answers make vectors, too.
+            Kind::Embed | Kind::FillMask | Kind::Answer => {
                 Task::Embed(Embedder::open(&engine.encoder, folder, form).map_err(failed)?)
             }
             Kind::Classify => {

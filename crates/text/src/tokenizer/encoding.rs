@@ -75,6 +75,29 @@ impl Encoding {
         first
     }
 
+    /// The same tokens as several encodings of at most `limit` tokens: each has the template, the whole first text, and a window of
+    /// the second text. A window shares its first `overlap` tokens with the one before it. None if the limit has no room for a token
+    /// of the second text.
+    pub fn windows(&self, limit: usize, overlap: usize) -> Option<Vec<Encoding>> {
+        let is_second = |source: &Option<Source>| source.is_some_and(|source| source.text == 1);
+        let length = self.sources.iter().filter(|source| is_second(source)).count();
+        let room = limit.checked_sub(self.len() - length).filter(|room| *room > 0)?;
+        let step = room - overlap.min(room - 1);
+        let count = 1 + length.saturating_sub(room).div_ceil(step);
+        let window = |number: usize| {
+            let (mut seen, mut window) = (0, Encoding::default());
+            for ((&id, &type_id), source) in self.ids.iter().zip(&self.types).zip(&self.sources) {
+                let place = seen;
+                seen += usize::from(is_second(source));
+                if !is_second(source) || (number * step..number * step + room).contains(&place) {
+                    window.push(id, type_id, *source);
+                }
+            }
+            window
+        };
+        Some((0..count).map(window).collect())
+    }
+
     pub(super) fn push(&mut self, id: u32, type_id: u32, source: Option<Source>) {
         self.ids.push(id);
         self.types.push(type_id);
@@ -172,6 +195,32 @@ mod tests {
         assert_eq!(encoding(&[5]).cut_to(7, false).unwrap(), encoding(&[5]));
         let error = encoding(&[5]).cut_to(2, false).unwrap_err().to_string();
         assert!(error.contains("2 tokens"), "{error}");
+    }
+
+    #[test]
+    fn windows_overlap_and_cover_the_second_text() {
+        let whole = encoding(&[2, 7]);
+        let windows = whole.windows(9, 1).unwrap();
+        let second = |window: &Encoding| {
+            let own = window.sources.iter().flatten().filter(|source| source.text == 1);
+            own.map(|source| source.word).collect::<Vec<_>>()
+        };
+        assert_eq!(windows.iter().map(second).collect::<Vec<_>>(), [[0, 1, 2, 3], [3, 4, 5, 6]]);
+        assert_eq!(windows[1].ids, [100, 0, 1, 101, 13, 14, 15, 16, 101]);
+        assert_eq!(windows[1].types, [0, 0, 0, 0, 1, 1, 1, 1, 1]);
+        assert_eq!(whole.windows(12, 3), Some(vec![whole.clone()]));
+        assert_eq!(whole.windows(5, 0), None);
+        // An overlap that leaves no room to go on is made smaller.
+        assert_eq!(whole.windows(6, 9).unwrap().len(), 7);
+        for (limit, overlap) in [(7, 0), (8, 1), (9, 3), (10, 2)] {
+            let windows = whole.windows(limit, overlap).unwrap();
+            assert!(windows.iter().all(|window| window.len() <= limit));
+            let mut words: Vec<usize> = windows.iter().flat_map(second).collect();
+            words.dedup();
+            words.sort();
+            words.dedup();
+            assert_eq!(words, [0, 1, 2, 3, 4, 5, 6]);
+        }
     }
 
     #[test]

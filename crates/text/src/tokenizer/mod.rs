@@ -39,8 +39,10 @@ mod marian;
 mod names;
 mod numbered;
 mod pipeline;
+mod roberta;
 mod sentencepiece;
 mod special;
+mod templated;
 pub mod train;
 mod words;
 
@@ -102,8 +104,8 @@ impl Tokenizer {
     /// Loads a folder or a file.
     ///
     /// In a folder, the first of these that is there: `source.spm` with `target.spm` and `vocab.json`
-    /// (Marian); `tokenizer.json`; `spiece.model` of a T5; the only `.model` or `.spm` file (SentencePiece); `vocab.json` with
-    /// `merges.txt` (GPT-2); `vocab.txt` (BERT).
+    /// (Marian); `tokenizer.json`; `spiece.model` of a T5; the only `.model` or `.spm` file (SentencePiece, XLM-R); `vocab.json` with
+    /// `merges.txt` (GPT-2, RoBERTa); `vocab.txt` (BERT).
     pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer, Error> {
         let path = path.as_ref();
         let Some(found) = files::metadata(path)? else {
@@ -352,10 +354,13 @@ fn load_folder(folder: &Path) -> Result<Kind, Error> {
         return Numbered::load_t5(folder).map(|model| Kind::Numbered(Box::new(model)));
     }
     if let [model] = &sentencepiece_files(folder)?[..] {
-        return SentencePiece::load(model).map(|model| Kind::SentencePiece(Box::new(model)));
+        return Ok(match Pipeline::load_sentencepiece(model)? {
+            Some(pipeline) => Kind::Pipeline(pipeline),
+            None => Kind::SentencePiece(Box::new(SentencePiece::load(model)?)),
+        });
     }
     if files::is_file(&vocab)? && files::is_file(&merges)? {
-        return Pipeline::load_gpt2(&vocab, &merges).map(Kind::Pipeline);
+        return Pipeline::load_byte_pairs(&vocab, &merges).map(Kind::Pipeline);
     }
     if files::is_file(&words)? {
         return Pipeline::load_bert(&words).map(Kind::Pipeline);

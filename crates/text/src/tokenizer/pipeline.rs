@@ -1,4 +1,4 @@
-//! Tokenizers of the `tokenizers` crate: `tokenizer.json`, GPT-2's `vocab.json` with `merges.txt`, BERT's
+//! Tokenizers of the `tokenizers` crate: `tokenizer.json`, `vocab.json` with `merges.txt` of GPT-2 and RoBERTa, BERT's
 //! `vocab.txt`.
 //!
 //! The older two are told to the crate as the `tokenizer.json` that they would be. Truncation and padding
@@ -15,7 +15,9 @@ use super::files;
 use super::guard::guarded;
 use super::marian;
 use super::names::Names;
+use super::roberta;
 use super::special::Special;
+use super::templated;
 use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::path::Path;
@@ -42,8 +44,8 @@ impl Pipeline {
         Pipeline::new(&text, &Names::load(path)?).map_err(|problem| Error::format(path, problem))
     }
 
-    /// GPT-2's `vocab.json` and `merges.txt`: byte pairs of UTF-8 bytes.
-    pub(crate) fn load_gpt2(vocab: &Path, merges: &Path) -> Result<Pipeline, Error> {
+    /// `vocab.json` and `merges.txt` of GPT-2 or RoBERTa: byte pairs of UTF-8 bytes.
+    pub(crate) fn load_byte_pairs(vocab: &Path, merges: &Path) -> Result<Pipeline, Error> {
         let names = Names::load(vocab)?;
         let vocabulary = files::read_json(vocab)?;
         let lines = files::read_text(merges)?;
@@ -65,15 +67,29 @@ impl Pipeline {
             let (kind, regex) = ("ByteLevel", true);
             json!({"type": kind, "add_prefix_space": prefix, "trim_offsets": trim, "use_regex": regex})
         };
+        let (added, post_processor) = match roberta::template(&vocabulary, &names) {
+            Some(template) => template,
+            None => (added(&vocabulary, &[&end]), bytes(true, false)),
+        };
         let json = json!({
             "version": "1.0",
-            "added_tokens": added(&vocabulary, &[&end]),
+            "added_tokens": added,
             "pre_tokenizer": bytes(names.flag("add_prefix_space", false), true),
-            "post_processor": bytes(true, false),
+            "post_processor": post_processor,
             "decoder": bytes(true, true),
             "model": {"type": "BPE", "vocab": vocabulary, "merges": pairs},
         });
         Pipeline::new(&json.to_string(), &names).map_err(|problem| Error::format(vocab, problem))
+    }
+
+    /// The SentencePiece model of an encoder; none if the file is that of another model.
+    pub(crate) fn load_sentencepiece(path: &Path) -> Result<Option<Pipeline>, Error> {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let names = Names::load(path)?;
+        let json = templated::pipeline(name, &files::read(path)?, &names);
+        let pipeline =
+            json.and_then(|json| json.map(|json| Pipeline::new(&json.to_string(), &names)).transpose());
+        pipeline.map_err(|problem| Error::format(path, problem))
     }
 
     /// BERT's `vocab.txt`: words cut into the longest pieces from the left.

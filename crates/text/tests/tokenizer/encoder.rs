@@ -8,6 +8,9 @@ use std::path::Path;
 
 const FOLDERS: [&str; 8] = ["uncased", "cased", "accents", "stripped", "renamed", "added", "left", "json"];
 
+/// Those of RoBERTa and XLM-R, which `golden/roberta_text.py` made.
+const ROBERTA: [&str; 2] = ["roberta_text/byte_pairs", "roberta_text/sentencepiece"];
+
 fn golden(name: &str) -> Tokenizer {
     Tokenizer::load(repository(&format!("golden/bert_text/{name}"))).unwrap()
 }
@@ -82,9 +85,10 @@ fn told(owned: &Owned, encoding: &Encoding) -> [String; 5] {
 
 #[test]
 fn tokens_types_words_and_spans_are_those_of_transformers() {
-    for name in FOLDERS {
-        let tokenizer = golden(name);
-        let answers = std::fs::read_to_string(repository(&format!("golden/bert_text/{name}.jsonl"))).unwrap();
+    let of_bert = FOLDERS.map(|name| format!("bert_text/{name}"));
+    for name in of_bert.iter().map(String::as_str).chain(ROBERTA) {
+        let tokenizer = Tokenizer::load(repository(&format!("golden/{name}"))).unwrap();
+        let answers = std::fs::read_to_string(repository(&format!("golden/{name}.jsonl"))).unwrap();
         let mut cut = 0;
         for line in answers.strip_suffix('\n').unwrap().split('\n') {
             let answer: Value = serde_json::from_str(line).unwrap();
@@ -102,6 +106,27 @@ fn tokens_types_words_and_spans_are_those_of_transformers() {
             cut += encoding.cut.iter().sum::<usize>();
         }
         assert!(cut > 0, "{name}: some texts are too long");
+    }
+}
+
+#[test]
+fn a_tokenizer_of_a_relative_is_saved_as_it_was() {
+    for name in ROBERTA {
+        let tokenizer = Tokenizer::load(repository(&format!("golden/{name}"))).unwrap();
+        let folder = Folder::new(&name.replace('/', "-"));
+        tokenizer.save(&folder.0).unwrap();
+        let again = Tokenizer::load(&folder.0).unwrap();
+        let (masked, masked_again) = (
+            tokenizer.special_tokens_but_mask_as_text().unwrap(),
+            again.special_tokens_but_mask_as_text().unwrap(),
+        );
+        let text = "a <mask> dog</s> runs";
+        let ids = masked.encode(text, Side::Source).unwrap();
+        assert_eq!(masked_again.encode(text, Side::Source).unwrap(), ids);
+        // The mask takes the space before it, and what is written as `</s>` is text.
+        let special = masked.special(Side::Source);
+        let is = |id: Option<u32>| ids.iter().filter(|own| Some(**own) == id).count();
+        assert_eq!((is(masked.mask()), is(special.bos), is(special.eos)), (1, 1, 1), "{name}: {ids:?}");
     }
 }
 

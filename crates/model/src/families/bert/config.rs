@@ -1,20 +1,22 @@
 //! The sizes of a BERT, and its `config.json`.
 
-use super::Task;
+use super::{Relative, Task};
 use crate::checkpoint::CONFIG;
 use crate::checkpoint::Staged;
 use crate::error::Error;
-use crate::families::{BERT, ConfigFile, Family};
+use crate::families::{ConfigFile, Family};
 use crate::layers::{EmbeddingConfig, MultiHeadConfig, StackConfig, activation_named, name_of_activation};
 use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
 use attentive_tensor::Activation;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// What a BERT is made of.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BertConfig {
+    /// The family: BERT itself, or one that shares its encoder.
+    pub relative: Relative,
     /// The number of tokens.
     pub vocab_size: usize,
     /// The width of the model.
@@ -92,8 +94,9 @@ struct Config {
     initializer_range: f32,
     #[serde(default = "epsilon")]
     layer_norm_eps: f32,
-    #[serde(default = "first")]
-    pad_token_id: Option<usize>,
+    /// None if the file says nothing of it, which is not the same as saying that there is none.
+    #[serde(default, deserialize_with = "said")]
+    pad_token_id: Option<Option<usize>>,
     #[serde(default)]
     position_embedding_type: Option<String>,
     #[serde(default)]
@@ -126,8 +129,8 @@ fn two() -> usize {
     2
 }
 
-fn first() -> Option<usize> {
-    Some(0)
+fn said<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<usize>>, D::Error> {
+    Option::deserialize(value).map(Some)
 }
 
 fn deviation() -> f32 {
@@ -158,7 +161,16 @@ impl Config {
         if let Some((field, _)) = flags.into_iter().find(|(_, asked)| *asked) {
             return Err(Error::config(field, "true is not supported for this model type, only false"));
         }
+        let architecture = self.architectures.iter().flatten().next().map(String::as_str);
+        let relative = Relative::find(&self.model_type, architecture).unwrap_or(Relative::Bert);
+        let pad = self.pad_token_id.unwrap_or(Some(relative.particulars().pad));
+        let (rows, first) = (self.max_position_embeddings, relative.first_position(pad));
+        if first > 0 && rows <= first {
+            let problem = format!("must be above {first}, where positions begin, not {rows}");
+            return Err(Error::config("max_position_embeddings", problem));
+        }
         let config = BertConfig {
+            relative,
             vocab_size: self.vocab_size,
             d_model: self.hidden_size,
             h: self.num_attention_heads,
@@ -166,13 +178,13 @@ impl Config {
             layers: self.num_hidden_layers,
             activation: activation_named("hidden_act", &self.hidden_act)?,
             epsilon: self.layer_norm_eps,
-            max_positions: self.max_position_embeddings,
+            max_positions: rows - first,
             token_types: self.type_vocab_size,
             dropout: self.hidden_dropout_prob,
             attention_dropout: self.attention_probs_dropout_prob,
             classifier_dropout: self.classifier_dropout,
             deviation: self.initializer_range,
-            pad: self.pad_token_id,
+            pad,
             tied_output: self.tie_word_embeddings,
             labels: self.labels()?,
             problem: self.problem_type,
@@ -204,8 +216,8 @@ impl Config {
     fn of(config: &BertConfig, task: Task) -> Config {
         let labels = task.has_labels().then_some(&config.labels);
         Config {
-            model_type: BERT.to_owned(),
-            architectures: Some(vec![task.architecture().to_owned()]),
+            model_type: config.relative.particulars().model_type.to_owned(),
+            architectures: Some(vec![config.relative.architecture(task).to_owned()]),
             vocab_size: config.vocab_size,
             hidden_size: config.d_model,
             num_hidden_layers: config.layers,
@@ -215,11 +227,11 @@ impl Config {
             hidden_dropout_prob: config.dropout,
             attention_probs_dropout_prob: config.attention_dropout,
             classifier_dropout: config.classifier_dropout,
-            max_position_embeddings: config.max_positions,
+            max_position_embeddings: config.first_position() + config.max_positions,
             type_vocab_size: config.token_types,
             initializer_range: config.deviation,
             layer_norm_eps: config.epsilon,
-            pad_token_id: config.pad,
+            pad_token_id: Some(config.pad),
             position_embedding_type: Some("absolute".to_owned()),
             is_decoder: false,
             add_cross_attention: false,
@@ -259,6 +271,7 @@ impl BertConfig {
     /// BERT base: 12 layers of width 768 with 12 heads, 110 million parameters with its 30 522 tokens; two classes without names.
     pub fn base(vocab_size: usize) -> BertConfig {
         BertConfig {
+            relative: Relative::Bert,
             vocab_size,
             d_model: 768,
             h: 12,
@@ -338,6 +351,16 @@ impl BertConfig {
         let tables = [self.vocab_size, self.max_positions, self.token_types].map(wide).iter().sum::<u64>();
         let layer = d.saturating_mul(4 * d + 2 * wide(self.d_ff));
         limits::check_parameters(tables.saturating_mul(d).saturating_add(layers.saturating_mul(layer)))
+    }
+
+    /// The row of the table of positions that the first token of a text has.
+    pub(super) fn first_position(&self) -> usize {
+        self.relative.first_position(self.pad)
+    }
+
+    /// Dropout before a classifier.
+    pub(super) fn head_dropout(&self) -> f32 {
+        self.classifier_dropout.unwrap_or(self.dropout)
     }
 
     /// The number of classes.

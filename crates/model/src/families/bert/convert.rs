@@ -1,7 +1,6 @@
 //! From one folder of a BERT to another: weights in another type, in one file, under the names of today.
 
 use super::folder::Folder;
-use super::names::NAMES;
 use super::{Bert, Task};
 use crate::builder::Builder;
 use crate::checkpoint::StoredType;
@@ -26,11 +25,11 @@ pub fn convert(
     must_be_free(to)?;
     let task = Task::of(from)?;
     let folder = Folder::open(from, task)?;
-    let checkpoint = &folder.read.checkpoint;
+    let (checkpoint, names) = (&folder.read.checkpoint, folder.config.relative.particulars().names);
     let model = Bert::new(&Builder::shapes_of(backend, checkpoint), &folder.config, task)?;
     let old = |name: &str, shape| Old {
         name: name.to_owned(),
-        new_name: NAMES.name_in_file(name, task != Task::Hidden),
+        new_name: names.name_in_file(name, task != Task::Hidden),
         shape,
         converts: true,
     };

@@ -1,12 +1,11 @@
 //! A BERT as a folder, as transformers reads and writes it.
 
-use super::names::NAMES;
 use super::{Bert, BertConfig, Task};
 use crate::builder::Builder;
 use crate::checkpoint::CONFIG;
 use crate::checkpoint::{Checkpoint, Staged, WEIGHTS};
 use crate::error::Error;
-use crate::names::Read;
+use crate::names::{Names, Read};
 use attentive_tensor::{Backend, Tensor};
 use std::path::Path;
 use std::sync::Arc;
@@ -20,14 +19,15 @@ pub(super) struct Folder {
 impl Folder {
     pub fn open(folder: &Path, task: Task) -> Result<Folder, Error> {
         let config = BertConfig::load(folder)?;
-        let read = NAMES.read(Checkpoint::of_folder(folder)?)?;
+        let names = config.relative.particulars().names;
+        let read = names.read(Checkpoint::of_folder(folder)?)?;
         if task == Task::MaskedLm {
             if !config.tied_output {
                 let problem =
                     "tie_word_embeddings: false is not supported for this task, only true".to_owned();
                 return Err(Error::Format { path: folder.join(CONFIG), problem });
             }
-            NAMES
+            names
                 .check_tied(&read.checkpoint, "the head of this model shares the table of its embeddings")?;
         }
         Ok(Folder { config, read })
@@ -35,7 +35,10 @@ impl Folder {
 
     /// A model, together with what it left of the folder.
     fn with_unused(&self, model: Bert) -> Bert {
-        Bert { unused: NAMES.unused(&self.read, model.parameters(), &[]), ..model }
+        Bert {
+            unused: self.config.relative.particulars().names.unused(&self.read, model.parameters(), &[]),
+            ..model
+        }
     }
 }
 
@@ -86,6 +89,7 @@ impl Bert {
         let is_known = match task {
             Task::Hidden => true,
             Task::MaskedLm => builder.has("masked_lm.bias"),
+            Task::QuestionAnswering => builder.has("qa_outputs.bias"),
             Task::SequenceClassification | Task::TokenClassification => {
                 Task::of(path)? == task && folder.config.labels == config.labels
             }
@@ -94,14 +98,18 @@ impl Bert {
         Ok(folder.with_unused(Bert::with_head(&builder, head, config, task)?))
     }
 
+    fn names(&self) -> &'static Names {
+        self.config().relative.particulars().names
+    }
+
     /// Writes the weights to a file as a folder has them, beside the old one.
     pub fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {
-        NAMES.stage(path, backend, self.parameters(), self.task() != Task::Hidden)
+        self.names().stage(path, backend, self.parameters(), self.task() != Task::Hidden)
     }
 
     /// The weights in a file that [`Bert::stage_weights`] wrote, in the order of the parameters.
     pub fn read_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Vec<Tensor>, Error> {
-        let file = NAMES.read(Checkpoint::open(path)?)?.checkpoint;
+        let file = self.names().read(Checkpoint::open(path)?)?.checkpoint;
         let parameters = self.parameters().iter();
         parameters
             .map(|parameter| file.tensor(backend, parameter.name(), parameter.value().shape()))

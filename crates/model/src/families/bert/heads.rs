@@ -23,11 +23,17 @@ impl Output {
         task: Task,
         tokens: &Embedding,
     ) -> Result<Output, Error> {
-        let classes = || Head::classifier(&builder.at("classifier"), config.d_model, config.classes());
+        let classes = |name, count| Head::classifier(&builder.at(name), config.d_model, count);
         Ok(match task {
             Task::Hidden => Output::None,
             Task::MaskedLm => Output::MaskedLm(MaskedLm::new(&builder.at("masked_lm"), config, tokens)?),
-            Task::SequenceClassification | Task::TokenClassification => Output::Classes(classes()?),
+            Task::SequenceClassification => {
+                let [_, output] = config.relative.particulars().text_class;
+                Output::Classes(classes(output, config.classes())?)
+            }
+            Task::TokenClassification => Output::Classes(classes("classifier", config.classes())?),
+            // A number for the beginning and one for the end.
+            Task::QuestionAnswering => Output::Classes(classes("qa_outputs", 2)?),
         })
     }
 }
@@ -49,7 +55,7 @@ impl MaskedLm {
         let table = EmbeddingConfig { padding: None, ..config.embedding() };
         Ok(MaskedLm {
             dense: Linear::new(&builder.at("dense"), d, d)?,
-            activation: config.activation,
+            activation: config.relative.particulars().mask_activation.unwrap_or(config.activation),
             norm: LayerNorm::new(&builder.at("norm"), d, config.epsilon)?,
             head: Head::tied(builder, tokens, &table)?.with_learned_bias(builder)?,
         })
@@ -63,7 +69,7 @@ impl MaskedLm {
 
 impl Bert {
     /// Logits from the hidden states of all tokens: `[tokens, vocab_size]` of a masked language model, `[sequences, classes]` of
-    /// texts, `[tokens, classes]` of tokens. They are to be read: what is learned from goes through [`Bert::loss`].
+    /// texts, `[tokens, classes]` of tokens, `[tokens, 2]` of beginnings and ends of answers. They are to be read: what is learned from goes through [`Bert::loss`].
     pub fn logits(&self, tape: &Tape, hidden: &Var, sequences: &Sequences) -> Result<Var, Error> {
         match &self.output {
             Output::None => Err(no_head()),
@@ -77,7 +83,9 @@ impl Bert {
         let rows = tape.embedding(hidden, &tape.backend().upload_i32(rows), 1.0, None);
         match &self.output {
             Output::MaskedLm(masked) => Ok(masked.head.logits(tape, &masked.transform(tape, &rows))),
-            Output::Classes(head) if self.task == Task::TokenClassification => Ok(head.logits(tape, &rows)),
+            Output::Classes(head) if self.task != Task::SequenceClassification => {
+                Ok(head.logits(tape, &rows))
+            }
             _ => Err(no_head()),
         }
     }
@@ -86,9 +94,10 @@ impl Bert {
     fn features(&self, tape: &Tape, hidden: &Var, sequences: &Sequences) -> Result<Var, Error> {
         let features = match self.task {
             Task::SequenceClassification => self.pooled(tape, hidden, sequences).ok_or_else(no_head)?,
+            Task::QuestionAnswering => return Ok(hidden.clone()),
             _ => hidden.clone(),
         };
-        Ok(tape.dropout(&features, self.config.classifier_dropout.unwrap_or(self.config.dropout)))
+        Ok(tape.dropout(&features, self.config.head_dropout()))
     }
 
     /// The cross-entropy of a batch, the mean over its labels: a label for each text where texts are classified, and else for each
@@ -107,6 +116,9 @@ impl Bert {
         smoothing: f32,
         of: usize,
     ) -> Result<Var, Error> {
+        if self.task == Task::QuestionAnswering {
+            return Err(Error::config("architectures", "a head for answers cannot be learned yet"));
+        }
         if self.task == Task::SequenceClassification && self.config.problem() != Problem::SingleLabel {
             let problem = "only single_label_classification, with two classes at least, can be learned";
             return Err(Error::config("problem_type", problem));

@@ -3,6 +3,9 @@
 //! Embeddings of tokens, of their positions and of their types are added up and normed; the encoder is the one of the paper, with
 //! norms behind the residuals. A text is its first token (`[CLS]`) through a dense layer, or the mean of all.
 //!
+//! RoBERTa and others are the same model with other names and heads: each is a [`Relative`], and its folder beside this one has
+//! its particulars.
+//!
 //! On disk it is a folder as transformers writes it, for each of its [`Task`]s.
 
 mod batch;
@@ -11,11 +14,14 @@ mod convert;
 mod folder;
 mod heads;
 mod names;
+mod relatives;
 mod task;
 
 pub use batch::Batch;
 pub use config::{BertConfig, Problem};
 pub use convert::convert;
+pub(crate) use relatives::Particulars;
+pub use relatives::Relative;
 pub use task::Task;
 
 use crate::builder::Builder;
@@ -56,11 +62,16 @@ impl Bert {
         let d = config.d_model;
         let types = EmbeddingConfig { vocab_size: config.token_types, padding: None, ..config.embedding() };
         let tokens = Embedding::new(&builder.at("embed_tokens"), &config.embedding())?;
-        let has_pooler = builder.has("pooler.weight");
+        let particulars = config.relative.particulars();
+        let dense = match task {
+            Task::SequenceClassification => particulars.text_class[0],
+            _ => "pooler",
+        };
+        let has_pooler = builder.has(&format!("{dense}.weight"));
         let pooler = match task {
             Task::Hidden => has_pooler,
             Task::SequenceClassification => true,
-            Task::MaskedLm | Task::TokenClassification => false,
+            Task::MaskedLm | Task::TokenClassification | Task::QuestionAnswering => false,
         };
         let of_pooler = if has_pooler { &builder } else { &head };
         Ok(Bert {
@@ -68,12 +79,12 @@ impl Bert {
             positions: Positions::new(
                 &builder.at("embed_positions"),
                 PositionKind::Learned,
-                config.max_positions,
+                config.first_position() + config.max_positions,
                 d,
             )?,
             norm: LayerNorm::new(&builder.at("embed_norm"), d, config.epsilon)?,
             encoder: Encoder::new(&builder.at("encoder"), &config.stack()?)?,
-            pooler: pooler.then(|| Linear::new(&of_pooler.at("pooler"), d, d)).transpose()?,
+            pooler: pooler.then(|| Linear::new(&of_pooler.at(dense), d, d)).transpose()?,
             output: Output::new(&head, config, task, &tokens)?,
             tokens,
             config: config.clone(),
@@ -130,11 +141,13 @@ impl Bert {
         let x = self.tokens.forward(tape, &batch.tokens);
         batch.sequences.check("bert", &x);
         let x = tape.add(&x, &self.types.forward(tape, &batch.types));
-        let x = self.positions.forward(tape, &x, &batch.sequences.positions());
+        let first = self.config.first_position() as i32;
+        let positions: Vec<i32> = batch.sequences.positions().iter().map(|place| first + place).collect();
+        let x = self.positions.forward(tape, &x, &positions);
         tape.dropout(&self.norm.forward(tape, &x), self.config.dropout)
     }
 
-    /// `tanh(W·x + b)` of the first token of each text, `[sequences, d_model]`; none if the model has no pooler.
+    /// `tanh(W·x + b)` of the first token of each text, `[sequences, d_model]`; none if the model has no such layer.
     ///
     /// # Panics
     /// If a text has no tokens.
@@ -146,6 +159,8 @@ impl Bert {
         };
         let first: Vec<i32> = sequences.ranges().map(first).collect();
         let rows = tape.embedding(hidden, &tape.backend().upload_i32(&first), 1.0, None);
+        let dropout = self.config.relative.particulars().drops_first && self.task.has_labels();
+        let rows = if dropout { tape.dropout(&rows, self.config.head_dropout()) } else { rows };
         Some(pooler.forward_with(tape, &rows, Some(Activation::Tanh)))
     }
 

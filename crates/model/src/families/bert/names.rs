@@ -28,6 +28,7 @@ pub(super) static NAMES: Names = Names {
         Rule::new("masked_lm.norm.{}", "cls.predictions.transform.LayerNorm.{}"),
         Rule::new("masked_lm.bias", "cls.predictions.bias"),
         Rule::new("classifier.{}", "classifier.{}"),
+        Rule::new("qa_outputs.{}", "qa_outputs.{}"),
     ],
     prefix: "bert.",
     old_endings: &[("LayerNorm.gamma", "LayerNorm.weight"), ("LayerNorm.beta", "LayerNorm.bias")],

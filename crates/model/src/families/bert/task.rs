@@ -1,5 +1,6 @@
 //! What a BERT is for: which head it has.
 
+use super::Relative;
 use crate::checkpoint::CONFIG;
 use crate::error::Error;
 use crate::families::ConfigFile;
@@ -16,17 +17,20 @@ pub enum Task {
     SequenceClassification,
     /// The class of each token.
     TokenClassification,
+    /// Where the answer to a question begins and ends in a text.
+    QuestionAnswering,
 }
 
-/// Each task and the class of transformers for it.
-const ARCHITECTURES: [(Task, &str); 4] = [
-    (Task::Hidden, "BertModel"),
-    (Task::MaskedLm, "BertForMaskedLM"),
-    (Task::SequenceClassification, "BertForSequenceClassification"),
-    (Task::TokenClassification, "BertForTokenClassification"),
-];
-
 impl Task {
+    /// All tasks, in the order of the classes of [`Particulars`](super::Particulars).
+    pub const ALL: [Task; 5] = [
+        Task::Hidden,
+        Task::MaskedLm,
+        Task::SequenceClassification,
+        Task::TokenClassification,
+        Task::QuestionAnswering,
+    ];
+
     /// What the model of a folder was saved for. A class of transformers that we do not have is refused together with those that we
     /// have; a folder that names none has hidden states.
     pub fn of(folder: &Path) -> Result<Task, Error> {
@@ -34,17 +38,13 @@ impl Task {
         let Some(name) = file.architectures().first() else { return Ok(Task::Hidden) };
         // Trained for both of its tasks, of which the first is one of ours.
         let known = if name == "BertForPreTraining" { "BertForMaskedLM" } else { name };
-        let found = ARCHITECTURES.iter().find(|(_, class)| *class == known);
-        found.map(|(task, _)| *task).ok_or_else(|| {
-            let classes = ARCHITECTURES.map(|(_, class)| class).join(", ");
+        let classes = Relative::of(folder)?.particulars().classes;
+        let found = Task::ALL.into_iter().zip(classes).find(|(_, class)| *class == known);
+        found.map(|(task, _)| task).ok_or_else(|| {
+            let classes = classes.join(", ");
             let problem = format!("architectures: `{name}` is not supported; supported are {classes}");
             Error::Format { path: folder.join(CONFIG), problem }
         })
-    }
-
-    /// The class of transformers for it.
-    pub fn architecture(self) -> &'static str {
-        ARCHITECTURES.iter().find(|(task, _)| *task == self).map_or("", |(_, class)| class)
     }
 
     /// Whether its classes have names.

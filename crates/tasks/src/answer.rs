@@ -1,0 +1,196 @@
+//! Answers to questions: spans of a text.
+//!
+//! A model says of each token how well an answer begins there, and how well one ends there. The score of a span is the product of
+//! the two probabilities. A text that is too long is read in windows that overlap; the probabilities of a window sum to one. All this is
+//! as the pipeline `question-answering` of transformers has it.
+
+use crate::encoder::{Encoder, Texts};
+use crate::error::Error;
+use crate::probabilities::softmax;
+use attentive_model::families::bert::Task;
+use attentive_tensor::{Backend, Form};
+use attentive_text::tokenizer::{Encoding, Input};
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Finds answers to questions.
+#[derive(Debug)]
+pub struct Answerer {
+    encoder: Encoder,
+    asking: Asking,
+}
+
+/// How answers are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Asking {
+    /// The most tokens that are read at once: question, special tokens and a window of the text.
+    pub window: usize,
+    /// How many tokens two windows have in common.
+    pub overlap: usize,
+    /// The most tokens of an answer.
+    pub longest: usize,
+    /// How many answers are given.
+    pub count: usize,
+    /// Whether one of them may be that the text has no answer: an empty one.
+    pub may_be_empty: bool,
+}
+
+impl Default for Asking {
+    fn default() -> Asking {
+        Asking { window: 384, overlap: 128, longest: 15, count: 1, may_be_empty: false }
+    }
+}
+
+/// A span of a text that may answer a question.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Its text; empty if the text has no answer.
+    pub text: String,
+    /// Its score, at most 1. Of spans in several places that have the same text, and so are one answer, it is the sum.
+    pub score: f32,
+    /// Its bytes in the text.
+    pub bytes: Range<usize>,
+}
+
+/// Tokens of a window, where an answer may begin and end.
+struct Span {
+    first: usize,
+    last: usize,
+    score: f32,
+}
+
+impl Answerer {
+    /// Reads the model of a folder.
+    pub fn open(backend: &Arc<dyn Backend>, folder: &Path, form: Form) -> Result<Answerer, Error> {
+        Encoder::must_be(folder, "answer", Task::QuestionAnswering)?;
+        let encoder = Encoder::open(backend, folder, Task::QuestionAnswering, form)?;
+        Ok(Answerer { encoder, asking: Asking::default() })
+    }
+
+    /// The same with its encoder changed.
+    pub fn with_encoder(self, change: impl FnOnce(Encoder) -> Encoder) -> Answerer {
+        Answerer { encoder: change(self.encoder), ..self }
+    }
+
+    /// The same with other rules.
+    pub fn with_asking(self, asking: Asking) -> Answerer {
+        Answerer { asking, ..self }
+    }
+
+    /// The model and its tokenizer.
+    pub fn encoder(&self) -> &Encoder {
+        &self.encoder
+    }
+
+    /// The answers to questions, each with a text in which to look for them, the best first.
+    pub fn answer(&self, asked: &[(&str, &str)]) -> Result<Vec<Vec<Answer>>, Error> {
+        let (mut windows, mut of) = (Texts::default(), Vec::new());
+        for (number, &(question, text)) in asked.iter().enumerate() {
+            let own = self.windows(number, question, text)?;
+            of.extend(std::iter::repeat_n(number, own.len()));
+            windows.encodings.extend(own);
+        }
+        let found = self.encoder.answer(&windows, |tape, numbers, batch, hidden| {
+            let logits = self.encoder.model().logits(tape, hidden, &batch.sequences)?;
+            let logits = self.encoder.download(&logits);
+            let spans = |(&number, rows): (&usize, Range<usize>)| {
+                self.spans(&windows.encodings[number], &logits[2 * rows.start..2 * rows.end])
+            };
+            Ok(numbers.iter().zip(batch.sequences.ranges()).map(spans).collect())
+        })?;
+        let mut answers: Vec<Vec<Answer>> = vec![Vec::new(); asked.len()];
+        let mut empty = vec![f32::INFINITY; asked.len()];
+        for ((&number, window), (spans, nothing)) in of.iter().zip(&windows.encodings).zip(found) {
+            empty[number] = empty[number].min(nothing);
+            for span in spans {
+                add(&mut answers[number], asked[number].1, words_around(window, &span), span.score);
+            }
+        }
+        for (answers, score) in answers.iter_mut().zip(empty) {
+            if self.asking.may_be_empty {
+                answers.push(Answer { text: String::new(), score, bytes: 0..0 });
+            }
+            // Of equal scores, the answer that was found first comes first.
+            answers.sort_by(|a, b| b.score.total_cmp(&a.score));
+            answers.truncate(self.asking.count);
+        }
+        Ok(answers)
+    }
+
+    /// What is read of a question and a text.
+    fn windows(&self, number: usize, question: &str, text: &str) -> Result<Vec<Encoding>, Error> {
+        let limit = self.asking.window.min(self.encoder.limit());
+        let encoding = self.encoder.read_whole(Input::Pair(question, text))?;
+        let of_text = encoding.sources.iter().flatten().filter(|source| source.text == 1).count();
+        if of_text == 0 {
+            return Err(Error::NoTokens { text: number + 1 });
+        }
+        let tokens = encoding.len() - of_text;
+        let windows = encoding.windows(limit, self.asking.overlap.min(limit / 2));
+        windows.ok_or(Error::LongQuestion { text: number + 1, tokens, limit })
+    }
+
+    /// The best spans of a window, best first, and how probable it is that the answer is not in it.
+    fn spans(&self, window: &Encoding, logits: &[f32]) -> (Vec<Span>, f32) {
+        let is_text = |place: usize| window.sources[place].is_some_and(|source| source.text == 1);
+        // The first token stands for no answer, and takes its share of the probability.
+        let places: Vec<usize> = (0..window.len()).filter(|&place| place == 0 || is_text(place)).collect();
+        let probabilities = |column: usize| {
+            softmax(&places.iter().map(|&place| logits[2 * place + column]).collect::<Vec<_>>())
+        };
+        let [begins, ends] = [probabilities(0), probabilities(1)];
+        let mut spans = Vec::new();
+        for first in 1..places.len() {
+            let further =
+                places[first..].iter().take_while(|&&place| place < places[first] + self.asking.longest);
+            for last in first..first + further.count() {
+                let score = begins[first] * ends[last];
+                spans.push(Span { first: places[first], last: places[last], score });
+            }
+        }
+        spans.sort_by(|a, b| b.score.total_cmp(&a.score));
+        spans.truncate(self.asking.count);
+        (spans, begins[0] * ends[0])
+    }
+}
+
+/// Adds a span to the answers that were found so far. SentencePiece counts the space before a word to the word; an answer has none.
+fn add(answers: &mut Vec<Answer>, context: &str, bytes: Range<usize>, score: f32) {
+    let (begin, end) = (bytes.end - context[bytes.clone()].trim_start().len(), bytes.end);
+    let bytes = begin..end.min(begin + context[begin..end].trim_end().len());
+    let text = &context[bytes.clone()];
+    match answers.iter_mut().find(|answer| answer.text.to_lowercase() == text.to_lowercase()) {
+        Some(answer) => answer.score += score,
+        None => answers.push(Answer { text: text.to_owned(), score, bytes }),
+    }
+}
+
+/// The bytes of the words that a span begins and ends in.
+fn words_around(window: &Encoding, span: &Span) -> Range<usize> {
+    let same_word =
+        |place: usize| {
+            let own = window.sources[place];
+            window.sources.iter().flatten().filter(move |source| {
+                own.is_some_and(|own| own.text == source.text && own.word == source.word)
+            })
+        };
+    let begin = same_word(span.first).map(|source| source.begin).min();
+    let end = same_word(span.last).map(|source| source.end).max();
+    begin.unwrap_or_default()..end.unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_words_in_two_places_are_one_answer() {
+        let mut answers = Vec::new();
+        for (bytes, score) in [(0..3, 0.25), (4..9, 0.5), (9..13, 0.125)] {
+            add(&mut answers, "Ada loves ADA", bytes, score);
+        }
+        assert_eq!(answers.len(), 2);
+        assert_eq!((&answers[0].text[..], answers[0].score, answers[0].bytes.clone()), ("Ada", 0.375, 0..3));
+    }
+}
