@@ -1,12 +1,13 @@
 """LibreTranslate's and OpenAI's own Python clients, as they are, against the server."""
 
 import base64
+import json
 import struct
 import sys
 import tempfile
 
 import openai
-from encoders import ANSWERS, encoder
+from encoders import ANSWERS, GOLDEN, encoder
 from libretranslatepy import LibreTranslateAPI
 from server import Server
 
@@ -47,6 +48,34 @@ def chat(client):
     again = client.chat.completions.create(model="numbers:de", messages=messages, temperature=2.0, n=4, seed=3)
     texts = [choice.message.content for choice in drawn.choices]
     assert texts == [choice.message.content for choice in again.choices] and len(texts) == 4
+
+
+def continuations(program):
+    answers = json.loads((GOLDEN / "gpt2.json").read_text())
+    with Server(program, "--model", f"small={GOLDEN / 'gpt2' / 'saved'}") as server:
+        client = openai.OpenAI(base_url=f"{server.address}/v1", api_key="any", max_retries=0)
+        greedy = {"model": "small", "temperature": 0}
+        for prompts in (answers["prompts"], answers["ids"]):
+            answer = client.completions.create(prompt=prompts, **greedy)
+            texts = [text.removesuffix("<|endoftext|>") for text in answers["greedy"]]
+            assert [choice.text for choice in answer.choices] == texts, answer
+            assert {choice.finish_reason for choice in answer.choices} == {"stop", "length"}, answer
+        options = {"prompt": answers["prompts"][2], "echo": True, "n": 2, "seed": 5, "logprobs": 2, "max_tokens": 9}
+        whole = client.completions.create(model="small", **options)
+        told = ["", ""]
+        for chunk in client.completions.create(model="small", stream=True, stream_options={"include_usage": True}, **options):
+            for choice in chunk.choices:
+                told[choice.index] += choice.text
+        assert told == [choice.text for choice in whole.choices], whole
+        assert chunk.usage == whole.usage, chunk
+        logprobs = whole.choices[0].logprobs
+        assert logprobs.token_logprobs[0] is None and "".join(logprobs.tokens) == told[0], logprobs
+        try:
+            client.chat.completions.create(model="small", messages=[{"role": "user", "content": "Hello"}])
+        except openai.BadRequestError as refused:
+            assert "/v1/completions" in refused.body["message"], refused.body
+        else:
+            raise AssertionError("a chat with a language model was not refused")
 
 
 def embeddings(program):
@@ -111,6 +140,7 @@ def main(program):
         completions(client)
         chat(client)
         refusals(client)
+    continuations(program)
     embeddings(program)
     keys(program)
     print("libretranslatepy and openai work as they are")

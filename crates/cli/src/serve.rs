@@ -20,8 +20,8 @@ use tracing_subscriber::filter::LevelFilter;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// Model folder to serve, under the name of the folder or NAME: a translation model, or a BERT model that embeds,
-    /// classifies or tags texts; repeat for several models [default: the built-in model of `attentive demo`]
+    /// Model folder to serve, under the name of the folder or NAME: a translation model, a GPT-2 model, or a BERT model that
+    /// embeds, classifies or tags texts; repeat for several models [default: the built-in model of `attentive demo`]
     #[arg(long, value_name = "[NAME=]DIR")]
     model: Vec<String>,
     /// Address to listen on; 0.0.0.0 accepts connections from other machines
@@ -86,12 +86,15 @@ Examples:
   attentive serve                           serve the model of the demo at http://127.0.0.1:8080
   attentive serve --model opus-mt-en-de --model fr=opus-mt-en-fr
   attentive serve --model all-MiniLM-L6-v2  serve embeddings
+  attentive serve --model gpt2              serve continuations of prompts
   attentive serve --model opus-mt-en-de --host 0.0.0.0 --api-keys keys.txt --log json
 
   curl http://127.0.0.1:8080/translate -H 'Content-Type: application/json' \\
     -d '{\"q\": \"twenty-one\", \"source\": \"en\", \"target\": \"de\"}'
   curl http://127.0.0.1:8080/v1/embeddings -H 'Content-Type: application/json' \\
     -d '{\"model\": \"all-MiniLM-L6-v2\", \"input\": [\"A dog runs.\", \"A cat sleeps.\"]}'
+  curl http://127.0.0.1:8080/v1/completions -H 'Content-Type: application/json' \\
+    -d '{\"model\": \"gpt2\", \"prompt\": \"Once upon a time\", \"max_tokens\": 40, \"temperature\": 0.8}'
 
 The server works with clients of LibreTranslate (/translate, /languages), of OpenAI (/v1/completions, \
 /v1/chat/completions, /v1/embeddings) and of text-embeddings-inference (/embed, /predict, /info). \
@@ -138,6 +141,10 @@ fn tell(address: SocketAddr, decoders: &Decoders, models: &[Served]) {
     for Served { name, int8, does, routes } in models {
         let (does, how) = match does {
             Does::Translate { options } => ("translation".to_owned(), words::search(options)),
+            Does::Continue { limit } => {
+                let how = format!("at most {limit} tokens in a prompt and its continuation");
+                ("continuation of prompts".to_owned(), how)
+            }
             Does::Embed { width, limit } => (format!("embeddings of {width} numbers"), at_most(*limit)),
             Does::Classify { labels, limit } => {
                 (format!("{} classes of texts", labels.len()), at_most(*limit))

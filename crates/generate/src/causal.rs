@@ -7,7 +7,7 @@
 use crate::attention::{AttentionKind, AttentionMatrix, Look};
 use crate::error::Error;
 use crate::inspection::Inspection;
-use crate::seq2seq::{Row, Seq2Seq, Sizes, Spec};
+use crate::seq2seq::{Judged, Row, Seq2Seq, Sizes, Spec};
 use attentive_model::Sequences;
 use attentive_model::families::gpt2::{Gpt2, Gpt2Config};
 use attentive_model::layers::{Branch, Cache};
@@ -204,14 +204,25 @@ impl Seq2Seq for CausalSteps {
     }
 
     fn top(&self, pairs: &[(&[u32], &[u32])], count: usize) -> Vec<Vec<Vec<Best>>> {
+        let judged = self.judge(pairs, count).into_iter();
+        judged.map(|tokens| tokens.into_iter().map(|token| token.top).collect()).collect()
+    }
+
+    fn judge(&self, pairs: &[(&[u32], &[u32])], count: usize) -> Vec<Vec<Judged>> {
         let tape = Tape::inference(&self.backend);
         let hidden = self.decode(&tape, pairs);
-        let Found { best, log_sums, .. } = self.model.find(&tape, &hidden, count, true, TokenLists::NONE);
-        let row = |(row, log_sum): (&[Best], f32)| {
-            let found = row.iter().filter(|best| **best != Best::NONE);
-            found.map(|best| Best { score: best.score - log_sum, ..*best }).collect()
+        let tokens: Vec<u32> = pairs.iter().flat_map(|(_, target)| target.iter().copied()).collect();
+        let (ends, counted): (Vec<u32>, Vec<usize>) = (0..tokens.len()).map(|i| (i as u32 + 1, i)).unzip();
+        // The tokens that stand there are told, and count like all others.
+        let told = TokenLists { tokens: &tokens, ends: &ends, counted: &counted };
+        let width = count.max(1);
+        let Found { best, log_sums, apart } = self.model.find(&tape, &hidden, width, true, told);
+        let judge = |((row, log_sum), logit): ((&[Best], f32), f32)| {
+            let found = row.iter().take(count).filter(|best| **best != Best::NONE);
+            let top = found.map(|best| Best { score: best.score - log_sum, ..*best }).collect();
+            Judged { score: logit - log_sum, top }
         };
-        let mut rows = best.chunks_exact(count).zip(log_sums).map(row);
+        let mut rows = best.chunks_exact(width).zip(log_sums).zip(apart).map(judge);
         pairs.iter().map(|(_, target)| rows.by_ref().take(target.len()).collect()).collect()
     }
 

@@ -153,7 +153,18 @@ impl Generator {
         options: Options,
         stream: u64,
     ) -> Result<u64, Error> {
-        let rules = Rules::new(options, self.rules.spec)?;
+        self.push_until(request, options, stream, Vec::new())
+    }
+
+    /// What [`Generator::push_with`] does, for a sentence with stopping rules of its own.
+    pub fn push_until(
+        &mut self,
+        request: impl Into<Request>,
+        options: Options,
+        stream: u64,
+        stops: Vec<Arc<dyn Stop>>,
+    ) -> Result<u64, Error> {
+        let rules = Rules { stops, ..Rules::new(options, self.rules.spec)? };
         let sentence = Sentence { stream, ..self.sentence(request.into(), &rules.options)? };
         Ok(self.enqueue(sentence, Arc::new(rules)))
     }

@@ -13,6 +13,8 @@ pub struct Hypothesis {
     pub score: f32,
     /// Whether the last token is the end token. Otherwise there was no room for more, or a stopping rule struck.
     pub ended: bool,
+    /// Which of the draws it is, counted from 0; always 0 where nothing is drawn.
+    pub draw: usize,
 }
 
 impl Hypothesis {

@@ -66,5 +66,5 @@ pub use penalty::LengthPenalty;
 pub use request::Request;
 pub use sampler::{Sampler, Sampling};
 pub use search::Written;
-pub use seq2seq::{Row, Seq2Seq, Sizes, Spec};
+pub use seq2seq::{Judged, Row, Seq2Seq, Sizes, Spec};
 pub use stop::{Stop, StopTokens};

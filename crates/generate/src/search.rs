@@ -106,7 +106,7 @@ impl Path {
         let written = self.tokens.len().saturating_sub(sentence.prefix.len());
         let score = self.sum / rules.options.penalty.divisor(written.max(1));
         let ended = written > 0 && rules.is_end(self.tokens.last());
-        Hypothesis { tokens: self.tokens, token_scores: self.scores, score, ended }
+        Hypothesis { tokens: self.tokens, token_scores: self.scores, score, ended, draw: 0 }
     }
 }
 

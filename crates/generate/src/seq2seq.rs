@@ -50,11 +50,34 @@ pub trait Seq2Seq: Send {
     /// not carry these tokens along.
     fn top(&self, pairs: &[(&[u32], &[u32])], count: usize) -> Vec<Vec<Vec<Best>>>;
 
+    /// What the model thinks of each token of each target, and the `count` most probable tokens in its place, as [`Seq2Seq::top`] has
+    /// them. `[pair][token]`.
+    fn judge(&self, pairs: &[(&[u32], &[u32])], count: usize) -> Vec<Vec<Judged>> {
+        // Among all tokens is the one that stands there.
+        let judge = |(mut top, &token): (Vec<Best>, &u32)| {
+            let own = top.iter().find(|best| best.token == token);
+            let score = own.map_or(f32::NEG_INFINITY, |own| own.score);
+            top.truncate(count);
+            Judged { score, top }
+        };
+        let all = self.top(pairs, self.spec().vocabulary).into_iter().zip(pairs);
+        all.map(|(top, (_, target))| top.into_iter().zip(*target).map(judge).collect()).collect()
+    }
+
     /// All attentions of a source and what was written for it, to be looked into.
     fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection;
 
     /// How large it is.
     fn sizes(&self) -> Sizes;
+}
+
+/// What a model thinks of a token that stands somewhere.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Judged {
+    /// The log of its probability.
+    pub score: f32,
+    /// The most probable tokens in its place, best first, with theirs.
+    pub top: Vec<Best>,
 }
 
 /// One token of one hypothesis.

@@ -67,18 +67,22 @@ impl Walk {
             if rules.want_scores() { candidate } else { Best { score: 0.0, ..candidate } }
         } else {
             // Every token is forbidden, or the model has gone mad: what there is, is the result.
-            self.done.push(path.finish(rules, &self.sentence));
+            self.finish(rules, walk, path);
             return;
         };
         path.push(candidate);
         let (sentence, tokens) = (self.sentence.number, &path.tokens);
         on_token(&Written { sentence, draw: walk, tokens, score: candidate.score, rivals: (&[], None) });
         if self.sentence.complete(rules, tokens) {
-            self.done.push(path.finish(rules, &self.sentence));
+            self.finish(rules, walk, path);
         } else {
             self.rows.push(Next { parent, token: candidate.token });
             self.paths.push((walk, path));
         }
+    }
+
+    fn finish(&mut self, rules: &Rules, walk: usize, path: Path) {
+        self.done.push(Hypothesis { draw: walk, ..path.finish(rules, &self.sentence) });
     }
 }
 

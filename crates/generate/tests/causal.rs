@@ -141,6 +141,17 @@ fn the_best_tokens_of_a_second_look_are_those_that_were_written() {
             assert!((ranks[0].score - score).abs() < 1e-5);
         }
     }
+    // Other tokens than the best are judged by what a ranking of all tokens has of them.
+    let other: Vec<_> = prompts.iter().map(|prompt| (&prompt[..1], &prompt[1..])).collect();
+    let judged = CausalSteps::new(&backend, &model).judge(&other, 0);
+    let all = CausalSteps::new(&backend, &model).top(&other, model.config().vocab_size);
+    for ((judged, all), (_, target)) in judged.iter().zip(&all).zip(&other) {
+        assert_eq!(judged.len(), target.len());
+        for ((judged, all), token) in judged.iter().zip(all).zip(*target) {
+            let own = all.iter().find(|best| best.token == *token).unwrap();
+            assert!(judged.top.is_empty() && judged.score == own.score, "{judged:?} {own:?}");
+        }
+    }
 }
 
 #[test]

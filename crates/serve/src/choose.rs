@@ -3,12 +3,36 @@
 use crate::app::App;
 use crate::chosen::Chosen;
 use crate::encode::Asked;
-use crate::model::{Model, TranslationModel};
+use crate::model::{LanguageModel, Model, TranslationModel};
 use crate::refusal::Refusal;
 use attentive_tasks::Kind;
 use std::sync::Arc;
 
+/// What completes a prompt: by continuing it, or by translating it.
+#[derive(Debug)]
+pub(crate) enum Completer {
+    /// A language model, and its place among all models.
+    Language(usize, Arc<LanguageModel>),
+    Translation(Chosen),
+}
+
 impl App {
+    /// The model of a name, if it completes prompts; the first that does if no name is given.
+    pub fn completer(&self, name: Option<&str>) -> Result<Completer, Refusal> {
+        let models = self.models()?;
+        // Of a translation model, the name may say the language as well.
+        if name.is_none_or(|name| models.iter().any(|model| model.name() == name)) {
+            let own = |model: &Model| {
+                let completes = model.language().is_some() || model.translation().is_some();
+                completes.then(|| model.language().cloned())
+            };
+            if let (place, Some(model)) = find(models, name, "completes prompts", own)? {
+                return Ok(Completer::Language(place, model));
+            }
+        }
+        self.model(name, None).map(Completer::Translation)
+    }
+
     /// The translation model of a name, `NAME` or `NAME:TARGET`; the first if none is given.
     pub fn model(&self, name: Option<&str>, target: Option<&str>) -> Result<Chosen, Refusal> {
         let models = self.models()?;
@@ -106,6 +130,7 @@ fn find<'a, T>(
 fn where_to_ask(model: &Model) -> String {
     let does = match model {
         Model::Translation(_) => "translates",
+        Model::Language(_) => "continues prompts",
         Model::Encoder(model) => does(model.kind()),
     };
     format!("`{}` {does} at {}", model.name(), model.routes().join(", "))

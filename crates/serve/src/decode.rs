@@ -59,6 +59,7 @@ impl App {
                 stream: ((number as u64) << 32) | place as u64,
                 align: order.align || part.wants_alignment(),
                 top: order.top,
+                stops: Vec::new(),
             };
             let sentences = cut.parts.iter().enumerate().map(sentence).collect();
             let model = order.chosen.place;
@@ -141,8 +142,14 @@ impl App {
     ) -> Result<Vec<Vec<Hypothesis>>, Refusal> {
         let places = self.queue.enter("text", requests.len())?;
         let (reply, receiver) = oneshot::channel();
-        let sentence =
-            |request| Sentence { request, options: options.clone(), stream: 0, align: false, top: 0 };
+        let sentence = |request| Sentence {
+            request,
+            options: options.clone(),
+            stream: 0,
+            align: false,
+            top: 0,
+            stops: Vec::new(),
+        };
         let sentences = requests.into_iter().map(sentence).collect();
         self.queue.push(Job::Decode(Decode { model, sentences, progress: None, reply, places }))?;
         let Decoded(found) = self.answer(receiver, until, ADVICE).await?;
@@ -182,7 +189,7 @@ impl Pending {
     pub async fn wait(self, app: &App) -> Result<Done, Refusal> {
         let Pending { order, cut, reply, until, .. } = self;
         let decoded = app.answer(reply, until, ADVICE).await?;
-        app.metrics.translated(&cut, &decoded);
+        app.metrics.written(cut.source_tokens(), decoded.best_tokens());
         aside(move || decoded.finish(&order, cut)).await
     }
 }

@@ -9,6 +9,11 @@ use attentive_tasks::{Codec, Cut, Part, Translated, WrittenPart};
 use attentive_tensor::Best;
 
 impl Decoded {
+    /// How many tokens the best of each sentence have.
+    pub fn best_tokens(&self) -> usize {
+        self.0.iter().filter_map(|found| found.first()).map(|best| best.hypothesis.tokens.len()).sum()
+    }
+
     /// The translations of the text, as the order wants them.
     pub fn finish(mut self, order: &Order, cut: Cut) -> Result<Done, Refusal> {
         let codec = &order.chosen.model.codec;
@@ -104,7 +109,7 @@ mod tests {
 
     fn found(tokens: &[u32], score: f32, links: &[Link]) -> Found {
         let (tokens, token_scores) = (tokens.to_vec(), vec![score; tokens.len()]);
-        let hypothesis = Hypothesis { tokens, token_scores, score, ended: true };
+        let hypothesis = Hypothesis { tokens, token_scores, score, ended: true, draw: 0 };
         let top = tokens_in_place(&hypothesis);
         Found { hypothesis, links: links.to_vec(), top }
     }

@@ -5,12 +5,45 @@
 //! whatever follows, and between any two of which something can be seen. Tokens behind the last mark are decoded together with
 //! those between the last two: what both have in common is known, and the rest is new.
 
-use attentive_tasks::Codec;
-use attentive_tasks::Error;
-use attentive_text::tokenizer::Side;
+use attentive_tasks::{Codec, Error, PromptCodec};
+use attentive_text::tokenizer::{Side, Tokenizer};
 
 /// What a tokenizer writes for the bytes of half a character.
 const INCOMPLETE: char = char::REPLACEMENT_CHARACTER;
+
+/// What makes text of tokens.
+pub(crate) trait Spell {
+    /// The text of tokens.
+    fn spell(&self, tokens: &[u32]) -> Result<String, Error>;
+
+    /// What the tokens are of.
+    fn tokenizer(&self) -> &Tokenizer;
+
+    /// The piece that a token stands for.
+    fn piece(&self, token: u32) -> Option<String> {
+        self.tokenizer().piece(token, Side::Target)
+    }
+}
+
+impl Spell for Codec {
+    fn spell(&self, tokens: &[u32]) -> Result<String, Error> {
+        self.text(tokens)
+    }
+
+    fn tokenizer(&self) -> &Tokenizer {
+        Codec::tokenizer(self)
+    }
+}
+
+impl Spell for PromptCodec {
+    fn spell(&self, tokens: &[u32]) -> Result<String, Error> {
+        self.text(tokens)
+    }
+
+    fn tokenizer(&self) -> &Tokenizer {
+        PromptCodec::tokenizer(self)
+    }
+}
 
 /// Tokens and their text.
 #[derive(Debug, Default)]
@@ -30,7 +63,7 @@ struct Mark {
 
 impl Detokenizer {
     /// Goes on with other tokens. Only those behind the common beginning of both are decoded.
-    pub fn set(&mut self, codec: &Codec, tokens: &[u32]) -> Result<(), Error> {
+    pub fn set(&mut self, codec: &impl Spell, tokens: &[u32]) -> Result<(), Error> {
         let common = self.tokens.iter().zip(tokens).take_while(|(old, new)| old == new).count();
         self.marks.truncate(self.marks.partition_point(|mark| mark.tokens <= common));
         let last = self.marks.last().copied().unwrap_or_default();
@@ -40,17 +73,17 @@ impl Detokenizer {
     }
 
     /// Adds a token.
-    pub fn push(&mut self, codec: &Codec, token: u32) -> Result<(), Error> {
+    pub fn push(&mut self, codec: &impl Spell, token: u32) -> Result<(), Error> {
         self.tokens.push(token);
         let last = self.marks.last().copied().unwrap_or_default();
         let begin = self.window();
-        let known = codec.text(&self.tokens[begin..last.tokens])?;
-        let whole = codec.text(&self.tokens[begin..])?;
+        let known = codec.spell(&self.tokens[begin..last.tokens])?;
+        let whole = codec.spell(&self.tokens[begin..])?;
         match whole.strip_prefix(&*known) {
             Some(new) => self.text.replace_range(last.bytes.., new),
             None => {
                 // A tokenizer that takes back what it has written has no marks before this place.
-                self.text = codec.text(&self.tokens)?;
+                self.text = codec.spell(&self.tokens)?;
                 self.marks.clear();
             }
         }
@@ -63,10 +96,10 @@ impl Detokenizer {
     }
 
     /// What the text would get from one more token, which it does not get.
-    pub fn would_add(&self, codec: &Codec, token: u32) -> Result<String, Error> {
+    pub fn would_add(&self, codec: &impl Spell, token: u32) -> Result<String, Error> {
         let window = &self.tokens[self.window()..];
-        let known = codec.text(window)?;
-        let whole = codec.text(&[window, &[token]].concat())?;
+        let known = codec.spell(window)?;
+        let whole = codec.spell(&[window, &[token]].concat())?;
         let new = whole.strip_prefix(known.trim_end_matches(INCOMPLETE)).unwrap_or_default();
         Ok(new.trim_end_matches(INCOMPLETE).to_owned())
     }
@@ -89,8 +122,8 @@ impl Detokenizer {
 }
 
 /// Whether a token is one byte of a character, as `<0xE4>` is. Some tokenizers decode a row of them anew with each that comes.
-fn is_byte(codec: &Codec, token: u32) -> bool {
-    let piece = codec.tokenizer().piece(token, Side::Target);
+fn is_byte(codec: &impl Spell, token: u32) -> bool {
+    let piece = codec.piece(token);
     piece.is_some_and(|piece| piece.len() == 6 && piece.starts_with("<0x") && piece.ends_with('>'))
 }
 

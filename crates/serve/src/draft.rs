@@ -45,6 +45,10 @@ impl Writing {
 
     /// Takes a draft of a part; returns whether it is told.
     pub fn take(&mut self, codec: &Codec, cut: &Cut, draft: Draft) -> Result<bool, Refusal> {
+        // Draws go their own ways; the first is told.
+        if draft.draw > 0 {
+            return Ok(false);
+        }
         let place = draft.place;
         self.drafts[place] = draft;
         if place != self.place || self.left == 0 {
@@ -88,7 +92,7 @@ mod tests {
     use attentive_tasks::Split;
 
     fn draft(codec: &Codec, place: usize, text: &str, settled: usize, finished: bool) -> Draft {
-        Draft { place, tokens: encode(codec, text), settled, finished }
+        Draft { place, draw: 0, tokens: encode(codec, text), settled, finished }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::aside::aside;
 use crate::job::{Encode, Job};
 use crate::model::EncoderModel;
 use crate::refusal::Refusal;
+use crate::texts::Source;
 use attentive_tasks::Error;
 use attentive_text::tokenizer::{Encoding, Input};
 use std::sync::Arc;
@@ -16,32 +17,6 @@ pub(crate) struct Asked {
     /// Its place among all models.
     pub place: usize,
     pub model: Arc<EncoderModel>,
-}
-
-/// One text, a pair of texts, or tokens.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Source {
-    Text(String),
-    Pair(String, String),
-    Tokens(Vec<u32>),
-}
-
-impl Source {
-    /// The texts of it.
-    pub fn texts(&self) -> Vec<&str> {
-        match self {
-            Source::Text(text) => vec![text],
-            Source::Pair(first, second) => vec![first, second],
-            Source::Tokens(_) => Vec::new(),
-        }
-    }
-
-    fn is_empty(&self) -> bool {
-        match self {
-            Source::Tokens(tokens) => tokens.is_empty(),
-            texts => texts.texts().iter().all(|text| text.is_empty()),
-        }
-    }
 }
 
 /// Texts that were read, and what an encoder made of them.

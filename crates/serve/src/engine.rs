@@ -8,7 +8,7 @@ use std::sync::Arc;
 pub struct Engine {
     /// On each of them a copy of every translation model decodes; they share their memory.
     pub backends: Vec<Arc<dyn Backend>>,
-    /// On it encoders compute, one batch after the other.
+    /// On it encoders compute, one batch after the other, and language models, with all threads for each step.
     pub encoder: Arc<dyn Backend>,
     /// Whether weights are in int8; without a word those are that a folder has stored so.
     pub int8: Option<bool>,

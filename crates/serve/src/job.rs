@@ -1,7 +1,9 @@
 //! Messages to the thread that computes, and its answers.
 
 use crate::refusal::Refusal;
-use attentive_generate::{AttentionMatrix, HeadVectors, Hypothesis, Link, Look, Options, Request};
+use attentive_generate::{
+    AttentionMatrix, HeadVectors, Hypothesis, Judged, Link, Look, Options, Request, Stop,
+};
 use attentive_tensor::Best;
 use attentive_text::tokenizer::Encoding;
 use std::sync::Arc;
@@ -16,12 +18,13 @@ pub(crate) type Places = OwnedSemaphorePermit;
 pub(crate) enum Job {
     Decode(Decode),
     Inspect(Inspect),
+    Judge(Judge),
     Encode(Encode),
     /// No more will come.
     Leave,
 }
 
-/// Sentences that belong to one text.
+/// Sentences that belong to one text, or the prompts of one request.
 pub(crate) struct Decode {
     /// The place of the model among all.
     pub model: usize,
@@ -42,6 +45,8 @@ pub(crate) struct Sentence {
     pub align: bool,
     /// How many of the most probable tokens are wanted in the place of each token.
     pub top: usize,
+    /// What else ends it.
+    pub stops: Vec<Arc<dyn Stop>>,
 }
 
 /// What has been written of a sentence.
@@ -49,6 +54,8 @@ pub(crate) struct Sentence {
 pub(crate) struct Draft {
     /// Which of the sentences.
     pub place: usize,
+    /// Which of its draws; always 0 where nothing is drawn.
+    pub draw: usize,
     pub tokens: Vec<u32>,
     /// How many of the tokens cannot change any more.
     pub settled: usize,
@@ -72,6 +79,19 @@ pub(crate) struct Inspect {
 pub(crate) struct Inspected {
     pub weights: Vec<AttentionMatrix>,
     pub vectors: Option<HeadVectors>,
+}
+
+/// Texts of which the model is to tell what it thinks of each token.
+pub(crate) struct Judge {
+    /// The place of the model among all.
+    pub model: usize,
+    /// The tokens of each; none has more than the model reads.
+    pub texts: Vec<Vec<u32>>,
+    /// How many of the most probable tokens are wanted in the place of each token.
+    pub top: usize,
+    /// Of each text, what is thought of each token but the first, before which there is nothing.
+    pub reply: oneshot::Sender<Result<Vec<Vec<Judged>>, Refusal>>,
+    pub places: Places,
 }
 
 /// Texts for an encoder.

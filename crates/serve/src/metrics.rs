@@ -1,8 +1,6 @@
 //! Numbers about the server, as Prometheus reads them.
 
-use crate::job::Decoded;
 use crate::queue::Queue;
-use attentive_tasks::Cut;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Mutex;
@@ -58,11 +56,10 @@ impl Metrics {
         self.seconds.count(time);
     }
 
-    /// A text was translated.
-    pub fn translated(&self, cut: &Cut, decoded: &Decoded) {
-        add(&self.source_tokens, cut.source_tokens() as u64);
-        let best = decoded.0.iter().filter_map(|found| found.first());
-        add(&self.target_tokens, best.map(|best| best.hypothesis.tokens.len() as u64).sum());
+    /// A text was translated or continued.
+    pub fn written(&self, source_tokens: usize, target_tokens: usize) {
+        add(&self.source_tokens, source_tokens as u64);
+        add(&self.target_tokens, target_tokens as u64);
     }
 
     /// A step of decoding was made, for so many sentences, of which some were finished with it.
@@ -105,16 +102,21 @@ impl Metrics {
             (
                 "source_tokens_total",
                 "counter",
-                "Source tokens that were translated.",
+                "Tokens of sources and prompts that were read.",
                 get(&self.source_tokens) as f64,
             ),
             (
                 "target_tokens_total",
                 "counter",
-                "Tokens of the best translations.",
+                "Tokens of the best translations and of continuations.",
                 get(&self.target_tokens) as f64,
             ),
-            ("sentences_total", "counter", "Sentences that were translated.", get(&self.sentences) as f64),
+            (
+                "sentences_total",
+                "counter",
+                "Sentences that were translated, and prompts that were continued.",
+                get(&self.sentences) as f64,
+            ),
             ("steps_total", "counter", "Decoding steps.", get(&self.steps) as f64),
             (
                 "step_sentences_total",

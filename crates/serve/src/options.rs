@@ -59,7 +59,8 @@ impl SearchAsk {
 }
 
 impl SamplingAsk {
-    fn sampling(&self) -> Result<Sampling, Refusal> {
+    /// How to draw, within what makes sense.
+    pub fn sampling(&self) -> Result<Sampling, Refusal> {
         let all = Sampling::default();
         let sampling = Sampling {
             temperature: self.temperature.unwrap_or(all.temperature),

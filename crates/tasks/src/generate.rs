@@ -7,8 +7,11 @@
 
 use crate::error::Error;
 use crate::model::{self, WRITING};
-use crate::tokenizer::{text_of, tokenizer_of};
-use attentive_generate::{Context, Generator, Hypothesis, MaxLength, Options, Seq2Seq, Spec, Stop, Written};
+use crate::prompt::{Continuation, PromptCodec};
+use crate::stop::StopStrings;
+use crate::tokenizer::tokenizer_of;
+use attentive_generate::{Generator, MaxLength, Options, Seq2Seq, Written};
+use attentive_model::families::Family;
 use attentive_tensor::Backend;
 use attentive_text::tokenizer::{Side, Tokenizer};
 use std::collections::VecDeque;
@@ -29,6 +32,11 @@ pub struct LanguageModel {
 }
 
 impl LanguageModel {
+    /// Whether a folder has a language model.
+    pub fn is_in(folder: &Path) -> Result<bool, Error> {
+        Ok(Family::of(folder)? == Family::Gpt2)
+    }
+
     /// Reads a folder once, to be decoded with on several backends side by side, whose memory, instruction set and precision are
     /// the same; with weights in int8 if that is asked for.
     ///
@@ -58,39 +66,11 @@ impl LanguageModel {
     }
 }
 
-/// What became of a prompt.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Continuation {
-    /// What follows the prompt.
-    pub text: String,
-    /// Its tokens, the end token and those of a stop string included.
-    pub tokens: Vec<u32>,
-    /// The log of the probability of each token.
-    pub token_scores: Vec<f32>,
-    /// How sure the model is of all of it; see [`Hypothesis::score`].
-    pub score: f32,
-    /// Why it ends.
-    pub finish: Finish,
-}
-
-/// Why a continuation ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Finish {
-    /// The model has written the end token, or there was nothing that it was allowed to write.
-    End,
-    /// It has written a stop string.
-    Stop,
-    /// It has written as many tokens as were asked for.
-    Length,
-    /// The model has no positions left.
-    Context,
-}
-
 /// Continues prompts, as many at once as [`Options::batch`] says.
 pub struct Writer {
     generator: Generator,
-    spec: Spec,
-    stops: Arc<StopStrings>,
+    codec: PromptCodec,
+    stops: StopStrings,
     /// How many tokens each prompt in here has, in order.
     prompts: VecDeque<usize>,
     /// The number of the first of them.
@@ -101,14 +81,12 @@ impl Writer {
     /// A writer with nothing to do, which ends texts at any of these strings; empty ones end nothing.
     pub fn new(model: LanguageModel, stops: &[String]) -> Result<Writer, Error> {
         let LanguageModel { copies, tokenizer, options } = model;
-        let spec = copies[0].spec();
-        let strings: Vec<String> = stops.iter().filter(|stop| !stop.is_empty()).cloned().collect();
-        let stops = Arc::new(StopStrings { tokenizer, strings });
-        let mut generator = Generator::with_copies(copies, options)?;
-        if !stops.strings.is_empty() {
-            generator = generator.with_stop(Arc::clone(&stops));
-        }
-        Ok(Writer { generator, spec, stops, prompts: VecDeque::new(), first: 0 })
+        let codec = PromptCodec::new(tokenizer, copies[0].spec());
+        let stops = StopStrings::new(stops);
+        let generator = Generator::with_copies(copies, options)?;
+        let rules = stops.rules(codec.tokenizer()).into_iter();
+        let generator = rules.fold(generator, Generator::with_stop);
+        Ok(Writer { generator, codec, stops, prompts: VecDeque::new(), first: 0 })
     }
 
     /// The options.
@@ -119,14 +97,7 @@ impl Writer {
     /// Adds a prompt behind those that are there. An empty one begins with the token that texts begin with. One that leaves no room
     /// for a token is refused.
     pub fn push(&mut self, prompt: &str) -> Result<(), Error> {
-        let mut tokens = self.stops.tokenizer.encode(prompt, Side::Source)?;
-        if !self.spec.continues {
-            if tokens.last() != Some(&self.spec.eos) {
-                tokens.push(self.spec.eos);
-            }
-        } else if tokens.is_empty() && (self.spec.start as usize) < self.spec.vocabulary {
-            tokens.push(self.spec.start);
-        }
+        let tokens = self.codec.encode(prompt)?;
         let length = tokens.len();
         self.generator.push(tokens)?;
         self.prompts.push_back(length);
@@ -151,13 +122,13 @@ impl Writer {
     /// Writes one token of every prompt that is being continued. `told` gets what is certain of the continuation of the first
     /// prompt: more and more of the text that [`Writer::pop`] gives.
     pub fn step_with(&mut self, told: &mut (dyn FnMut(&str) + Send)) -> Result<(), Error> {
-        let (stops, first) = (Arc::clone(&self.stops), self.first);
+        let (codec, stops, first) = (&self.codec, &self.stops, self.first);
         let mut result = Ok(());
         self.generator.step_with(&mut |written: &Written| {
             if written.sentence != first || written.draw != 0 {
                 return;
             }
-            match text_of(&stops.tokenizer, &written.tokens[..written.settled()]) {
+            match codec.text(&written.tokens[..written.settled()]) {
                 Ok(text) => told(stops.certain(text.trim_end_matches(INCOMPLETE))),
                 Err(error) => result = Err(error),
             }
@@ -170,51 +141,8 @@ impl Writer {
         let Some(found) = self.generator.pop() else { return Ok(None) };
         let prompt = self.prompts.pop_front().unwrap_or_default();
         self.first += 1;
-        found.into_iter().map(|found| self.continuation(prompt, found)).collect::<Result<_, _>>().map(Some)
-    }
-
-    fn continuation(&self, prompt: usize, found: Hypothesis) -> Result<Continuation, Error> {
-        let text = text_of(&self.stops.tokenizer, found.content())?;
-        let cut = self.stops.cut(&text).map(str::to_owned);
-        let most = self.options().max_length.of(prompt);
-        let length = if self.spec.continues { prompt + found.tokens.len() } else { found.tokens.len() };
-        let finish = match () {
-            () if cut.is_some() => Finish::Stop,
-            () if found.ended => Finish::End,
-            () if length >= most => Finish::Length,
-            () if length >= self.spec.max_target => Finish::Context,
-            () => Finish::End,
-        };
-        let Hypothesis { tokens, token_scores, score, .. } = found;
-        Ok(Continuation { text: cut.unwrap_or(text), tokens, token_scores, score, finish })
-    }
-}
-
-/// Ends a text in which one of some strings stands.
-struct StopStrings {
-    tokenizer: Arc<Tokenizer>,
-    strings: Vec<String>,
-}
-
-impl StopStrings {
-    /// What stands before the first of them, if the text has one.
-    fn cut<'a>(&self, text: &'a str) -> Option<&'a str> {
-        let first = self.strings.iter().filter_map(|stop| text.find(stop.as_str())).min();
-        first.map(|at| &text[..at])
-    }
-
-    /// The text before the first of them, and without what may be the beginning of one at its end.
-    fn certain<'a>(&self, text: &'a str) -> &'a str {
-        let text = self.cut(text).unwrap_or(text);
-        let begins = |at: &usize| self.strings.iter().any(|stop| stop.starts_with(&text[*at..]));
-        let end = text.char_indices().map(|(at, _)| at).find(begins);
-        &text[..end.unwrap_or(text.len())]
-    }
-}
-
-impl Stop for StopStrings {
-    fn stop(&self, context: &Context) -> bool {
-        let text = text_of(&self.tokenizer, &context.tokens[context.prompt..]);
-        text.is_ok_and(|text| self.cut(&text).is_some())
+        let (codec, stops, most) = (&self.codec, &self.stops, self.options().max_length);
+        let found = found.into_iter().map(|found| codec.continuation(prompt, most, stops, found));
+        found.collect::<Result<_, _>>().map(Some)
     }
 }

@@ -1,9 +1,11 @@
 //! A model as the server knows it: what handlers need of it, and what the thread that computes needs.
 
 mod encoder;
+mod language;
 mod translation;
 
 pub(crate) use encoder::{EncoderModel, Task};
+pub(crate) use language::LanguageModel;
 pub(crate) use translation::{Copies, TranslationModel};
 
 use crate::engine::Engine;
@@ -64,6 +66,11 @@ pub enum Does {
         /// How it is decoded where a request says nothing else.
         options: Options,
     },
+    /// It continues prompts.
+    Continue {
+        /// The most tokens of a prompt and its continuation together.
+        limit: usize,
+    },
     /// It makes a vector of a text.
     Embed {
         /// How many numbers a vector has.
@@ -91,12 +98,14 @@ pub enum Does {
 #[derive(Debug, Clone)]
 pub(crate) enum Model {
     Translation(Arc<TranslationModel>),
+    Language(Arc<LanguageModel>),
     Encoder(Arc<EncoderModel>),
 }
 
 /// A model together with what computes it.
 pub(crate) enum Loaded {
     Translation(Arc<TranslationModel>, Copies),
+    Language(Arc<LanguageModel>, Copies),
     Encoder(Arc<EncoderModel>),
 }
 
@@ -108,8 +117,11 @@ pub(crate) fn load(engine: &Engine, place: &ModelPlace) -> Result<Loaded, Error>
         return TranslationModel::numbers(engine, name).map(translation);
     };
     let failed = |source| Error::Model { name: name.clone(), source: Box::new(source) };
-    let kind = Kind::of(folder).map_err(failed)?;
-    match kind {
+    if attentive_tasks::LanguageModel::is_in(folder).map_err(failed)? {
+        let (model, copies) = LanguageModel::open(engine, name, folder)?;
+        return Ok(Loaded::Language(Arc::new(model), copies));
+    }
+    match Kind::of(folder).map_err(failed)? {
         None => TranslationModel::open(engine, name, folder).map(translation),
         Some(kind) => Ok(Loaded::Encoder(Arc::new(EncoderModel::open(engine, name, folder, kind)?))),
     }
@@ -120,6 +132,7 @@ impl Loaded {
     pub fn model(&self) -> Model {
         match self {
             Loaded::Translation(model, _) => Model::Translation(Arc::clone(model)),
+            Loaded::Language(model, _) => Model::Language(Arc::clone(model)),
             Loaded::Encoder(model) => Model::Encoder(Arc::clone(model)),
         }
     }
@@ -130,6 +143,7 @@ impl Model {
     pub fn name(&self) -> &str {
         match self {
             Model::Translation(model) => &model.name,
+            Model::Language(model) => &model.name,
             Model::Encoder(model) => &model.name,
         }
     }
@@ -138,15 +152,23 @@ impl Model {
     pub fn translation(&self) -> Option<&Arc<TranslationModel>> {
         match self {
             Model::Translation(model) => Some(model),
-            Model::Encoder(_) => None,
+            Model::Language(_) | Model::Encoder(_) => None,
+        }
+    }
+
+    /// The model, if it continues prompts.
+    pub fn language(&self) -> Option<&Arc<LanguageModel>> {
+        match self {
+            Model::Language(model) => Some(model),
+            Model::Translation(_) | Model::Encoder(_) => None,
         }
     }
 
     /// The model, if it is an encoder.
     pub fn encoder(&self) -> Option<&Arc<EncoderModel>> {
         match self {
-            Model::Translation(_) => None,
             Model::Encoder(model) => Some(model),
+            Model::Translation(_) | Model::Language(_) => None,
         }
     }
 
@@ -156,6 +178,7 @@ impl Model {
             Model::Translation(_) => {
                 &["/translate", "/v1/translate", "/v1/completions", "/v1/chat/completions", "/v1/attention"]
             }
+            Model::Language(_) => &["/v1/completions"],
             Model::Encoder(model) => match model.task {
                 Task::Embed(_) => &["/v1/embeddings", "/embed"],
                 Task::Classify(_) => &["/predict"],
@@ -168,6 +191,10 @@ impl Model {
     pub fn served(&self) -> Served {
         let (int8, does) = match self {
             Model::Translation(model) => (model.int8, Does::Translate { options: model.options.clone() }),
+            Model::Language(model) => {
+                let limit = model.codec.spec().max_target;
+                (model.int8, Does::Continue { limit })
+            }
             Model::Encoder(model) => {
                 let limit = model.encoder().limit();
                 let labels = model.labels().unwrap_or_default().to_vec();

@@ -43,7 +43,7 @@ const fetchVectors = async (look) => (await api.attention({ ...translated(), kin
 
 /** What the models of a server without a translation model do, and where to ask them. */
 function others(models) {
-  const DOES = { embed: "makes embeddings", classify: "classifies texts", tag: "tags words" };
+  const DOES = { embed: "makes embeddings", classify: "classifies texts", tag: "tags words", generate: "continues prompts" };
   const one = ({ id, details }) =>
     `${id} ${DOES[details.task]}: ${details.routes.map((route) => `POST ${route}`).join(", ")}.`;
   return ["This server has no translation model, so there is nothing to translate here.", ...models.map(one)].join(" ");

@@ -44,11 +44,10 @@ impl Style for Chat {
     }
 
     fn logprobs(tokens: &[Scored]) -> Value {
-        let one =
-            |text: &str, score| json!({"token": text, "logprob": number(score), "bytes": text.as_bytes()});
+        let one = |text: &str, score: Option<f32>| json!({"token": text, "logprob": score.map(number), "bytes": text.as_bytes()});
         let token = |token: &Scored| {
             let mut own = one(&token.text, token.score);
-            own["top_logprobs"] = token.top.iter().map(|(text, score)| one(text, *score)).collect();
+            own["top_logprobs"] = token.top.iter().map(|(text, score)| one(text, Some(*score))).collect();
             own
         };
         json!({"content": tokens.iter().map(token).collect::<Vec<_>>(), "refusal": null})
@@ -78,7 +77,8 @@ pub(super) async fn complete(State(app): State<Arc<App>>, request: Request) -> R
         Refusal::field("messages", "is missing: the last message of the user is the text to translate")
     })?;
     let text = last_words(messages)?;
-    openai::answer::<Chat>(app, &ask, "messages", &[text]).await
+    let chosen = app.model(ask.model.as_deref(), None)?;
+    openai::answer::<Chat>(app, &ask, chosen, "messages", &[text]).await
 }
 
 /// What the user said last.

@@ -1,9 +1,11 @@
-//! OpenAI's `POST /v1/completions`: the prompt is the text.
+//! OpenAI's `POST /v1/completions`: a language model continues the prompt, and a translation model translates it.
 
 use super::logprobs::Scored;
 use super::openai::{self, Ask, Style};
 use crate::app::App;
+use crate::choose::Completer;
 use crate::refusal::Refusal;
+use crate::texts::TextsOrTokens;
 use crate::token::number;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -39,7 +41,7 @@ impl Style for Completion {
 
     fn logprobs(tokens: &[Scored]) -> Value {
         let texts: Vec<&str> = tokens.iter().map(|token| &token.text[..]).collect();
-        let scores: Vec<f64> = tokens.iter().map(|token| number(token.score)).collect();
+        let scores: Vec<Option<f64>> = tokens.iter().map(|token| token.score.map(number)).collect();
         let offset = |offset: &mut usize, text: &&str| {
             let begin = *offset;
             *offset += text.chars().count();
@@ -65,10 +67,12 @@ impl Style for Completion {
 }
 
 /// A token and the most probable tokens in its place, by their texts. The token itself need not be among these. Of tokens with the
-/// same text, as a word with and without a space has at the beginning, the first is told.
+/// same text, as a word with and without a space has at the beginning, the first is told. Nothing is known of the first token of a
+/// prompt.
 fn by_text(token: &Scored) -> Value {
+    let Some(score) = token.score else { return Value::Null };
     let mut top = Map::new();
-    top.insert(token.text.clone(), number(token.score).into());
+    top.insert(token.text.clone(), number(score).into());
     for (text, score) in &token.top {
         top.entry(text).or_insert_with(|| number(*score).into());
     }
@@ -76,9 +80,23 @@ fn by_text(token: &Scored) -> Value {
 }
 
 pub(super) async fn complete(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
-    let ask = openai::read(&app, request).await?;
-    let Some(texts) = &ask.prompt else {
-        return Err(Refusal::field("prompt", "is missing: it is the text to translate"));
-    };
-    openai::answer::<Completion>(app, &ask, "prompt", texts.as_slice()).await
+    let mut ask = openai::read(&app, request).await?;
+    let prompt = ask.prompt.take();
+    let prompt = prompt.ok_or_else(|| Refusal::field("prompt", "is missing: it is the text to continue"))?;
+    match app.completer(ask.model.as_deref())? {
+        Completer::Language(place, model) => {
+            openai::continued::<Completion>(app, &ask, (place, model), prompt.sources()).await
+        }
+        Completer::Translation(chosen) => {
+            let texts = match prompt {
+                TextsOrTokens::Text(text) => vec![text],
+                TextsOrTokens::Texts(texts) => texts,
+                TextsOrTokens::Tokens(_) | TextsOrTokens::Lists(_) => {
+                    let problem = "must be a text or a list of texts: a translation model reads no tokens";
+                    return Err(Refusal::field("prompt", problem));
+                }
+            };
+            openai::answer::<Completion>(app, &ask, chosen, "prompt", &texts).await
+        }
+    }
 }

@@ -6,8 +6,8 @@
 use crate::app::App;
 use crate::aside;
 use crate::body::json;
-use crate::encode::Source;
 use crate::refusal::Refusal;
+use crate::texts::TextsOrTokens;
 use attentive_tasks::Kind;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -20,32 +20,9 @@ use std::sync::Arc;
 #[derive(Debug, Deserialize)]
 pub(super) struct Ask {
     model: Option<String>,
-    input: Inputs,
+    input: TextsOrTokens,
     encoding_format: Option<Format>,
     dimensions: Option<usize>,
-}
-
-#[derive(Debug, Deserialize)]
-#[serde(
-    untagged,
-    expecting = "must be a text, a list of texts, a list of tokens, or a list of lists of tokens"
-)]
-enum Inputs {
-    Text(String),
-    Texts(Vec<String>),
-    Tokens(Vec<u32>),
-    Lists(Vec<Vec<u32>>),
-}
-
-impl Inputs {
-    fn sources(self) -> Vec<Source> {
-        match self {
-            Inputs::Text(text) => vec![Source::Text(text)],
-            Inputs::Texts(texts) => texts.into_iter().map(Source::Text).collect(),
-            Inputs::Tokens(tokens) => vec![Source::Tokens(tokens)],
-            Inputs::Lists(lists) => lists.into_iter().map(Source::Tokens).collect(),
-        }
-    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]

@@ -1,8 +1,8 @@
 //! OpenAI's `/v1/models`, with more about each model for those who can use it.
 
 use crate::app::App;
-use crate::languages::Language;
-use crate::model::{EncoderModel, Model, Task, TranslationModel};
+use crate::languages;
+use crate::model::{EncoderModel, LanguageModel, Model, Task, TranslationModel};
 use crate::numbers::Example;
 use crate::refusal::Refusal;
 use axum::Json;
@@ -32,6 +32,7 @@ pub(super) struct Entry {
 #[serde(tag = "task", rename_all = "lowercase")]
 enum Details {
     Translate(Translation),
+    Generate(Language),
     Embed(Encoder),
     Classify(Encoder),
     Tag(Encoder),
@@ -51,6 +52,20 @@ struct Translation {
     max_source: usize,
     beam: usize,
     examples: Vec<Example>,
+}
+
+#[derive(Debug, Serialize)]
+struct Language {
+    d_model: usize,
+    h: usize,
+    d_ff: usize,
+    decoder_layers: usize,
+    parameters: usize,
+    vocabulary: usize,
+    /// The most tokens of a prompt and its continuation together.
+    max_tokens: usize,
+    /// The addresses that it answers at.
+    routes: &'static [&'static str],
 }
 
 #[derive(Debug, Serialize)]
@@ -108,11 +123,26 @@ fn entries(app: &App, model: &Model) -> Vec<Entry> {
 fn details(model: &Model) -> Details {
     match model {
         Model::Translation(model) => Details::Translate(translation(model)),
+        Model::Language(own) => Details::Generate(language(own, model.routes())),
         Model::Encoder(own) => match &own.task {
             Task::Embed(_) => Details::Embed(encoder(own, model.routes())),
             Task::Classify(_) => Details::Classify(encoder(own, model.routes())),
             Task::Tag(_) => Details::Tag(encoder(own, model.routes())),
         },
+    }
+}
+
+fn language(model: &LanguageModel, routes: &'static [&'static str]) -> Language {
+    let (sizes, spec) = (&model.sizes, model.codec.spec());
+    Language {
+        d_model: sizes.d_model,
+        h: sizes.h,
+        d_ff: sizes.d_ff,
+        decoder_layers: sizes.decoder_layers,
+        parameters: sizes.parameters,
+        vocabulary: spec.vocabulary,
+        max_tokens: spec.max_target,
+        routes,
     }
 }
 
@@ -133,7 +163,8 @@ fn encoder(model: &EncoderModel, routes: &'static [&'static str]) -> Encoder {
 }
 
 fn translation(model: &TranslationModel) -> Translation {
-    let named = |language: &Language| Named { code: language.code.clone(), name: language.name.clone() };
+    let named =
+        |language: &languages::Language| Named { code: language.code.clone(), name: language.name.clone() };
     let (sizes, spec) = (&model.sizes, model.codec.spec());
     Translation {
         sources: model.languages.source.iter().map(named).collect(),

@@ -3,9 +3,8 @@
 use crate::app::App;
 use crate::aside;
 use crate::body::json;
-use crate::encode::Source;
 use crate::refusal::Refusal;
-use crate::texts::OneOrMany;
+use crate::texts::{OneOrMany, Source};
 use attentive_tasks::{Kind, Tagged};
 use axum::extract::{Request, State};
 use axum::response::Response;

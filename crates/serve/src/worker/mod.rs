@@ -1,19 +1,19 @@
 //! The thread that computes: it takes jobs from the queue, lets all that one model has to do share its batches, and answers.
 //!
-//! A step is a token of every sentence of a translation model, or a batch of an encoder. Between two steps the thread looks for new
+//! A step is a token of every sentence or prompt of a model that writes, or a batch of an encoder. Between two steps the thread looks for new
 //! jobs, and for clients that have gone away: their sentences and texts are given up. Models take turns, so that none waits for more
 //! than one step of each other.
 
+mod decode;
 mod encode;
 mod rate;
-mod translate;
 
 use crate::app::App;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::job::Job;
 use crate::metrics::Metrics;
-use crate::model::{self, Loaded, ModelPlace, Served};
+use crate::model::{self, LanguageModel, Loaded, ModelPlace, Served, TranslationModel};
 use rate::Rate;
 use std::sync::Arc;
 use std::time::Instant;
@@ -65,12 +65,14 @@ fn accept(desks: &mut [Desk], job: Job) -> bool {
     let model = match &job {
         Job::Decode(decode) => decode.model,
         Job::Inspect(inspect) => inspect.model,
+        Job::Judge(judge) => judge.model,
         Job::Encode(encode) => encode.model,
         Job::Leave => return true,
     };
     match (desks.get_mut(model), job) {
-        (Some(Desk::Translate(desk)), Job::Decode(decode)) => desk.decode(decode),
-        (Some(Desk::Translate(desk)), Job::Inspect(inspect)) => desk.inspect(inspect),
+        (Some(Desk::Decode(desk)), Job::Decode(decode)) => desk.decode(decode),
+        (Some(Desk::Decode(desk)), Job::Inspect(inspect)) => desk.inspect(inspect),
+        (Some(Desk::Decode(desk)), Job::Judge(judge)) => desk.judge(judge),
         (Some(Desk::Encode(desk)), Job::Encode(encode)) => desk.encode(encode),
         _ => tracing::error!(model, "a job was handed to a model that cannot do it"),
     }
@@ -79,7 +81,7 @@ fn accept(desks: &mut [Desk], job: Job) -> bool {
 
 /// A model and what it has to do.
 enum Desk {
-    Translate(Box<translate::Desk>),
+    Decode(Box<decode::Desk>),
     Encode(encode::Desk),
 }
 
@@ -87,7 +89,12 @@ impl Desk {
     fn new(loaded: Loaded, batch: usize) -> Result<Desk, Error> {
         Ok(match loaded {
             Loaded::Translation(model, copies) => {
-                Desk::Translate(Box::new(translate::Desk::new(model, copies, batch)?))
+                let TranslationModel { name, options, codec, .. } = &*model;
+                Desk::Decode(Box::new(decode::Desk::new(name, options, Some(codec.clone()), copies, batch)?))
+            }
+            Loaded::Language(model, copies) => {
+                let LanguageModel { name, options, .. } = &*model;
+                Desk::Decode(Box::new(decode::Desk::new(name, options, None, copies, batch)?))
             }
             Loaded::Encoder(model) => Desk::Encode(encode::Desk::new(model)),
         })
@@ -95,7 +102,7 @@ impl Desk {
 
     fn is_idle(&self) -> bool {
         match self {
-            Desk::Translate(desk) => desk.is_idle(),
+            Desk::Decode(desk) => desk.is_idle(),
             Desk::Encode(desk) => desk.is_idle(),
         }
     }
@@ -104,7 +111,7 @@ impl Desk {
     fn step(&mut self, metrics: &Metrics) -> usize {
         let begin = Instant::now();
         match self {
-            Desk::Translate(desk) => {
+            Desk::Decode(desk) => {
                 desk.give_up();
                 let (tokens, sentences) = desk.step();
                 if tokens > 0 || sentences > 0 {

@@ -120,7 +120,8 @@ fn a_translator_is_asked_elsewhere() {
     ];
     for (path, mut ask) in asks {
         let message = server.post(path, &ask).refused(400, Some("model"));
-        assert!(message.contains("no model of this server translates"), "{message}");
+        let does = if path == "/v1/completions" { "completes prompts" } else { "translates" };
+        assert!(message.contains(&format!("no model of this server {does}")), "{message}");
         assert!(message.contains("`words` makes embeddings at /v1/embeddings, /embed"), "{message}");
         ask["model"] = json!("words");
         let message = server.post(path, &ask).refused(400, Some("model"));

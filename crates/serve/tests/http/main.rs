@@ -3,6 +3,7 @@
 mod access;
 mod attention;
 mod client;
+mod completions;
 mod embeddings;
 mod encoder;
 mod half_closed;

@@ -2,21 +2,23 @@
 
 use crate::app::App;
 use crate::body::json;
-use crate::options::{SamplingAsk, SearchAsk};
+use crate::options::{SamplingAsk, SearchAsk, within};
 use crate::refusal::Refusal;
 use crate::settings::Limits;
-use crate::texts::OneOrMany;
-use attentive_generate::Options;
+use crate::texts::{OneOrMany, TextsOrTokens};
+use attentive_generate::{MaxLength, Options};
+use attentive_tasks::StopStrings;
 use axum::extract::Request;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use std::hash::{BuildHasher, Hasher, RandomState};
 
-/// The request, in OpenAI's words. What has no meaning for a translator is ignored; what would change the answer, and cannot
-/// be had, is refused.
+/// The request, in OpenAI's words. What has no meaning for the model is ignored; what would change the answer, and cannot be had, is
+/// refused.
 #[derive(Debug, Deserialize)]
 pub(in crate::routes) struct Ask {
     pub model: Option<String>,
-    pub prompt: Option<OneOrMany>,
+    pub prompt: Option<TextsOrTokens>,
     pub messages: Option<Vec<Message>>,
     n: Option<usize>,
     best_of: Option<usize>,
@@ -26,11 +28,11 @@ pub(in crate::routes) struct Ask {
     max_completion_tokens: Option<usize>,
     seed: Option<i64>,
     pub(super) stream: Option<bool>,
-    pub(super) stream_options: Option<StreamOptions>,
-    pub(super) stop: Option<OneOrMany>,
+    stream_options: Option<StreamOptions>,
+    stop: Option<OneOrMany>,
     pub logprobs: Option<Value>,
     pub top_logprobs: Option<usize>,
-    echo: Option<bool>,
+    pub(super) echo: Option<bool>,
     suffix: Option<String>,
     tools: Option<Value>,
     tool_choice: Option<Value>,
@@ -66,9 +68,9 @@ pub(in crate::routes) struct Part {
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct StreamOptions {
+struct StreamOptions {
     #[serde(default)]
-    pub include_usage: bool,
+    include_usage: bool,
 }
 
 impl Ask {
@@ -95,45 +97,131 @@ impl Ask {
         };
         search.options(model, limits).map_err(in_openais_words)
     }
-}
 
-/// Reads a request and refuses what cannot be had.
-pub(in crate::routes) async fn read(app: &App, request: Request) -> Result<Ask, Refusal> {
-    let ask: Ask = json(app, request).await?;
-    let refused = [
-        ("echo", ask.echo == Some(true), "a translation does not contain the source text"),
-        (
+    /// The options with which a language model continues a prompt, and how many of the results are wanted. They are as OpenAI has them:
+    /// it draws from all tokens, and anew for each request without a seed.
+    pub(super) fn continuing(&self, model: &Options, limits: &Limits) -> Result<(Options, usize), Refusal> {
+        let n = within("n", self.n.unwrap_or(1), limits.results)?;
+        let best_of = within("best_of", self.best_of.unwrap_or(n), limits.results)?;
+        if best_of < n {
+            return Err(Refusal::field(
+                "best_of",
+                format!("must be at least `n`, which is {n}, not {best_of}"),
+            ));
+        }
+        if best_of > n && self.stream == Some(true) {
+            return Err(Refusal::field("best_of", "cannot be more than `n` together with `stream`"));
+        }
+        let is_greedy = self.temperature == Some(0.0);
+        let own = model.sampling.unwrap_or_default();
+        let sampling = SamplingAsk {
+            temperature: self.temperature.filter(|_| !is_greedy).or(Some(own.temperature)),
+            top_k: Some(own.top_k),
+            top_p: self.top_p.or(Some(own.top_p)),
+            min_p: Some(own.min_p),
+            seed: None,
+        };
+        let sampling = sampling.sampling().map_err(in_openais_words)?;
+        let options = Options {
+            beam: 1,
+            n_best: if is_greedy { 1 } else { best_of },
+            sampling: (!is_greedy).then_some(sampling),
+            seed: self.seed.map_or_else(any_seed, i64::cast_unsigned),
+            max_length: MaxLength::SourceAnd(self.most_tokens().unwrap_or(USUAL_TOKENS)),
+            ..model.clone()
+        };
+        Ok((options, n))
+    }
+
+    /// The texts that end an answer.
+    pub(super) fn stops(&self) -> Result<StopStrings, Refusal> {
+        match self.stop.as_ref().map_or(&[][..], OneOrMany::as_slice) {
+            texts if texts.len() > MOST_STOPS => {
+                let problem = format!("there are {} texts, but the maximum is {MOST_STOPS}", texts.len());
+                Err(Refusal::field("stop", problem))
+            }
+            texts => Ok(StopStrings::new(texts)),
+        }
+    }
+
+    /// Whether the last piece of a stream is to tell how many tokens there were.
+    pub(super) fn wants_usage(&self) -> bool {
+        self.stream_options.as_ref().is_some_and(|options| options.include_usage)
+    }
+
+    /// Refuses what no model here can do.
+    fn check(&self) -> Result<(), Refusal> {
+        refuse([
+            ("tools", asks(&self.tools, &[]), NO_TOOLS),
+            ("tool_choice", asks(&self.tool_choice, &["none", "auto"]), NO_TOOLS),
+            ("functions", asks(&self.functions, &[]), NO_TOOLS),
+            ("function_call", asks(&self.function_call, &["none", "auto"]), NO_TOOLS),
+            ("logit_bias", asks(&self.logit_bias, &[]), NO_BIAS),
+            ("response_format", asks_for_other_format(&self.response_format), TEXT_ALONE),
+            (
+                "modalities",
+                asks(&self.modalities, &[]) && self.modalities != Some(json!(["text"])),
+                TEXT_ALONE,
+            ),
+            ("presence_penalty", asks(&self.presence_penalty, &[]), NO_PENALTIES),
+            ("frequency_penalty", asks(&self.frequency_penalty, &[]), NO_PENALTIES),
+        ])
+    }
+
+    /// Refuses what a translation model cannot do.
+    pub(super) fn check_translation(&self) -> Result<(), Refusal> {
+        let best_of = self.best_of.is_some_and(|best_of| best_of != self.n.unwrap_or(1));
+        refuse([
+            ("echo", self.echo == Some(true), "a translation does not contain the source text"),
+            ("suffix", self.has_suffix(), "a translation has no suffix"),
+            ("best_of", best_of, "it must be equal to `n`"),
+        ])?;
+        self.check()
+    }
+
+    /// Refuses what a language model cannot do.
+    pub(super) fn check_continuation(&self) -> Result<(), Refusal> {
+        refuse([(
             "suffix",
-            ask.suffix.as_ref().is_some_and(|suffix| !suffix.is_empty()),
-            "a translation has no suffix",
-        ),
-        (
-            "best_of",
-            ask.best_of.is_some_and(|best_of| best_of != ask.n.unwrap_or(1)),
-            "it must be equal to `n`",
-        ),
-        ("tools", asks(&ask.tools, &[]), NO_TOOLS),
-        ("tool_choice", asks(&ask.tool_choice, &["none", "auto"]), NO_TOOLS),
-        ("functions", asks(&ask.functions, &[]), NO_TOOLS),
-        ("function_call", asks(&ask.function_call, &["none", "auto"]), NO_TOOLS),
-        ("logit_bias", asks(&ask.logit_bias, &[]), "a translation cannot be biased"),
-        ("response_format", asks_for_other_format(&ask.response_format), "a translation is text"),
-        (
-            "modalities",
-            asks(&ask.modalities, &[]) && ask.modalities != Some(json!(["text"])),
-            "a translation is text",
-        ),
-        ("presence_penalty", asks(&ask.presence_penalty, &[]), NO_PENALTIES),
-        ("frequency_penalty", asks(&ask.frequency_penalty, &[]), NO_PENALTIES),
-    ];
-    match refused.into_iter().find(|(_, is_asked, _)| *is_asked) {
-        Some((field, _, reason)) => Err(Refusal::field(field, format!("not supported: {reason}"))),
-        None => Ok(ask),
+            self.has_suffix(),
+            "the model writes behind the prompt, and knows of nothing that follows",
+        )])?;
+        self.check()
+    }
+
+    fn has_suffix(&self) -> bool {
+        self.suffix.as_ref().is_some_and(|suffix| !suffix.is_empty())
     }
 }
 
-const NO_TOOLS: &str = "a translator calls no tools";
-const NO_PENALTIES: &str = "words of a translation may repeat";
+/// A seed that no other request has.
+fn any_seed() -> u64 {
+    RandomState::new().build_hasher().finish()
+}
+
+/// Reads a request.
+pub(in crate::routes) async fn read(app: &App, request: Request) -> Result<Ask, Refusal> {
+    json(app, request).await
+}
+
+/// A field, whether it asks for what cannot be had, and why it cannot be had.
+type Refused = (&'static str, bool, &'static str);
+
+fn refuse(fields: impl IntoIterator<Item = Refused>) -> Result<(), Refusal> {
+    match fields.into_iter().find(|(_, is_asked, _)| *is_asked) {
+        Some((field, _, reason)) => Err(Refusal::field(field, format!("not supported: {reason}"))),
+        None => Ok(()),
+    }
+}
+
+const NO_TOOLS: &str = "the model calls no tools";
+const NO_PENALTIES: &str = "words may repeat";
+const TEXT_ALONE: &str = "an answer is text";
+const NO_BIAS: &str = "tokens cannot be biased";
+/// How many tokens a language model writes where a request says nothing else, as OpenAI has it.
+const USUAL_TOKENS: usize = 16;
+/// The most texts that end an answer, as OpenAI has it.
+const MOST_STOPS: usize = 4;
 
 /// Whether a value asks for something: neither is it nothing, empty or zero, nor one of the `neutral` words.
 fn asks(value: &Option<Value>, neutral: &[&str]) -> bool {

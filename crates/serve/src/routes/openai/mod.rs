@@ -1,22 +1,24 @@
 //! What OpenAI's two ways to ask have in common: completions, and chats of which the last message is the text.
 //!
-//! Without a temperature, or with 0, the model searches as it wants to, mostly with a beam; with one it draws. A streamed
-//! answer has the same text as one that is not: only what the search cannot change any more is sent.
+//! Without a temperature, or with 0, a translation model searches as it wants to, mostly with a beam; with one it draws. A language
+//! model draws unless the temperature is 0. A streamed answer has the same text as one that is not: only what the search cannot
+//! change any more is sent.
 
 mod ask;
+mod continued;
 mod stream;
 mod told;
 
 pub(super) use ask::{Ask, Content, Message, Part, read};
+pub(super) use continued::continued;
 
 use super::logprobs::Scored;
 use crate::app::{App, now};
 use crate::aside;
+use crate::chosen::Chosen;
 use crate::order::{Done, Order};
 use crate::refusal::Refusal;
 use crate::sse::Events;
-use crate::stop::Stops;
-use crate::texts::OneOrMany;
 use attentive_tasks::Split;
 use axum::response::Response;
 use serde_json::{Value, json};
@@ -56,13 +58,13 @@ pub(super) trait Style: Send + Sync + 'static {
 pub(super) async fn answer<S: Style>(
     app: Arc<App>,
     ask: &Ask,
+    chosen: Chosen,
     field: &str,
     texts: &[String],
 ) -> Result<Response, Refusal> {
+    ask.check_translation()?;
     let top = S::top_wanted(ask)?;
-    let stops = Stops::new(ask.stop.as_ref().map_or(&[], OneOrMany::as_slice))?;
-    let wanted = Wanted { stops, logprobs: top.is_some() };
-    let chosen = app.model(ask.model.as_deref(), None)?;
+    let wanted = Wanted { stops: ask.stops()?, logprobs: top.is_some() };
     let options = ask.options(&chosen.model.options, &app.settings.limits)?;
     if app.settings.log_texts {
         tracing::info!(?texts, "to be translated");
@@ -73,13 +75,12 @@ pub(super) async fn answer<S: Style>(
         top: top.unwrap_or(0),
         ..Order::new(chosen, options, Split::Auto)
     };
-    let name = ask.model.clone().unwrap_or_else(|| order.chosen.model.name.clone());
-    let frame = Frame { id: app.answer_id(S::ID), created: now(), model: name };
+    let frame = Frame::new::<S>(&app, ask, &order.chosen.model.name);
     if ask.stream == Some(true) {
         app.check(field, texts)?;
         let pending = app.begin(&order, texts, n == 1).await?;
         let (events, response) = Events::new();
-        let usage = ask.stream_options.as_ref().is_some_and(|options| options.include_usage);
+        let usage = ask.wants_usage();
         tokio::spawn(async move {
             Stream { app: &app, order: &order, frame: &frame, wanted: &wanted, events: &events }
                 .send::<S>(pending, usage)
@@ -116,6 +117,19 @@ struct Frame {
 }
 
 impl Frame {
+    /// What the pieces of an answer to a request repeat. The model is called as the request calls it.
+    fn new<S: Style>(app: &App, ask: &Ask, model: &str) -> Frame {
+        let model = ask.model.clone().unwrap_or_else(|| model.to_owned());
+        Frame { id: app.answer_id(S::ID), created: now(), model }
+    }
+
+    /// The last piece of a stream, which tells how many tokens there were.
+    fn usage<S: Style>(&self, usage: Usage) -> Value {
+        let mut last = self.with(S::CHUNK, Vec::new());
+        last["usage"] = usage.json();
+        last
+    }
+
     fn with(&self, object: &str, choices: Vec<Value>) -> Value {
         json!({"id": self.id, "object": object, "created": self.created, "model": self.model, "choices": choices})
     }

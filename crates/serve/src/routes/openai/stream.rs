@@ -26,9 +26,7 @@ impl Stream<'_> {
                 usage += self.send_one::<S>(number, pending).await?;
             }
             if with_usage {
-                let mut last = self.frame.with(S::CHUNK, Vec::new());
-                last["usage"] = usage.json();
-                self.events.data(&last).await?;
+                self.events.data(&self.frame.usage::<S>(usage)).await?;
             }
             self.events.done().await
         };
@@ -52,10 +50,7 @@ impl Stream<'_> {
         let mut sent = String::new();
         while let Some((text, settled)) = pending.draft().await {
             // What was sent cannot be taken back.
-            let Some(fresh) = text[..settled].strip_prefix(&*sent) else { continue };
-            // A stop that is there may be part of a longer one that began before it.
-            let (cut, held) = (stops.cut(fresh).unwrap_or(fresh), stops.certain(fresh));
-            let more = if cut.len() < held.len() { cut } else { held };
+            let Some(more) = stops.certain(&text[..settled]).strip_prefix(&*sent) else { continue };
             if !more.is_empty() {
                 self.chunk::<S>(S::delta(first, more)).await?;
                 sent.push_str(more);

@@ -2,16 +2,15 @@
 
 use super::Style;
 use crate::order::Done;
-use crate::routes::logprobs::{self, Scored};
-use crate::stop::Stops;
-use attentive_tasks::Codec;
+use crate::routes::logprobs::{room, scored};
+use attentive_tasks::{Codec, StopStrings};
 use serde_json::{Value, json};
 use std::ops::AddAssign;
 
 /// What a request wants to know of an answer, and where it is to end.
 #[derive(Debug)]
 pub(super) struct Wanted {
-    pub stops: Stops,
+    pub stops: StopStrings,
     pub logprobs: bool,
 }
 
@@ -38,7 +37,7 @@ impl Wanted {
             return Told { text, reason, logprobs: Value::Null, tokens: best.tokens.len() };
         }
         let top = done.top.get(rank).map_or(&[][..], Vec::as_slice);
-        let mut scored = logprobs::scored(codec, &done.cut, best, top);
+        let mut scored = scored(codec, &done.cut, best, top);
         let mut tokens = best.tokens.len();
         if cut.is_some() {
             scored.truncate(room(&scored, text.len()));
@@ -47,16 +46,6 @@ impl Wanted {
         let logprobs = if self.logprobs { S::logprobs(&scored) } else { Value::Null };
         Told { text, reason, logprobs, tokens }
     }
-}
-
-/// How many of the first tokens a text of so many bytes has something of.
-fn room(tokens: &[Scored], bytes: usize) -> usize {
-    let begins = tokens.iter().scan(0, |end, token| {
-        let begin = *end;
-        *end += token.text.len();
-        Some(begin)
-    });
-    begins.take_while(|begin| *begin < bytes).count()
 }
 
 /// Tokens that were read and written.
@@ -78,20 +67,5 @@ impl Usage {
     pub fn json(self) -> Value {
         let Usage { prompt, completion } = self;
         json!({"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion})
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_token_of_which_the_text_has_a_part_is_counted_and_one_behind_it_is_not() {
-        let tokens = ["zwei", "und", "", "zwanzig"].map(|text| Scored {
-            text: text.to_owned(),
-            score: 0.0,
-            top: Vec::new(),
-        });
-        assert_eq!([0, 1, 4, 5, 7, 8, 99].map(|bytes| room(&tokens, bytes)), [0, 1, 1, 2, 2, 4, 4]);
     }
 }

@@ -3,9 +3,9 @@
 use crate::app::App;
 use crate::aside;
 use crate::body::json;
-use crate::encode::Source;
 use crate::model::EncoderModel;
 use crate::refusal::Refusal;
+use crate::texts::Source;
 use crate::token::finite;
 use attentive_tasks::Kind;
 use axum::extract::{Request, State};
