@@ -149,6 +149,7 @@ fn tell(address: SocketAddr, decoders: &Decoders, models: &[Served]) {
             Does::Classify { labels, limit } => {
                 (format!("{} classes of texts", labels.len()), at_most(*limit))
             }
+            Does::Rerank { limit } => ("ranks of texts".to_owned(), at_most(*limit)),
             Does::Tag { labels, limit } => (format!("{} labels of words", labels.len()), at_most(*limit)),
         };
         let (computed, routes) = (decoders.description(*int8), routes.join(", "));

@@ -98,6 +98,7 @@ fn does(kind: Kind) -> &'static str {
         Kind::Embed => "makes embeddings",
         Kind::FillMask => "fills masks",
         Kind::Classify => "classifies texts",
+        Kind::Rerank => "ranks texts for a query",
         Kind::Tag => "tags words",
         Kind::Answer => "answers questions",
     }

@@ -29,7 +29,7 @@ pub(crate) struct Finish {
 /// The routes whose refusals have LibreTranslate's form.
 const LIBRETRANSLATE: [&str; 3] = ["/translate", "/languages", "/frontend/settings"];
 /// The routes whose refusals have the form of text-embeddings-inference.
-const TEI: [&str; 5] = ["/", "/embed", "/predict", "/info", "/health"];
+const TEI: [&str; 6] = ["/", "/embed", "/predict", "/rerank", "/info", "/health"];
 
 /// Wraps a request.
 pub(crate) async fn finish(State(finish): State<Finish>, request: Request, next: Next) -> Response {

@@ -75,7 +75,7 @@ impl Source {
     pub fn is_empty(&self) -> bool {
         match self {
             Source::Tokens(tokens) => tokens.is_empty(),
-            texts => texts.texts().iter().all(|text| text.is_empty()),
+            texts => texts.texts().iter().any(|text| text.is_empty()),
         }
     }
 }

@@ -3,7 +3,7 @@
 use crate::error::Error;
 use crate::pooling::MODULES;
 use attentive_model::families::Family;
-use attentive_model::families::bert::Task;
+use attentive_model::families::bert::{BertConfig, Task};
 use std::path::Path;
 
 /// What a model that reads texts makes of them.
@@ -15,6 +15,8 @@ pub enum Kind {
     FillMask,
     /// Classes of texts: [`crate::Classifier`].
     Classify,
+    /// How well texts fit a query: [`crate::Reranker`].
+    Rerank,
     /// Entities: [`crate::Tagger`].
     Tag,
     /// Answers to questions: [`crate::Answerer`].
@@ -32,6 +34,8 @@ impl Kind {
             Task::Hidden => Kind::Embed,
             Task::MaskedLm if folder.join(MODULES).exists() => Kind::Embed,
             Task::MaskedLm => Kind::FillMask,
+            // A class alone tells nothing apart: its number says how well two texts fit.
+            Task::SequenceClassification if BertConfig::load(folder)?.labels.len() == 1 => Kind::Rerank,
             Task::SequenceClassification => Kind::Classify,
             Task::TokenClassification => Kind::Tag,
             Task::QuestionAnswering => Kind::Answer,

@@ -60,10 +60,18 @@ impl Reranker {
     pub fn scores(&self, query: &str, texts: &[&str]) -> Result<(Texts, Vec<f32>), Error> {
         let inputs: Vec<Input> = texts.iter().map(|text| Input::Pair(query, text)).collect();
         let read = self.encoder().read(&inputs)?;
-        let logits = self.classifier.logits(&read)?;
-        let score = |logits: &Vec<f32>| if self.raw { logits[0] } else { sigmoid(logits[0]) };
-        let scores = logits.iter().map(score).collect();
+        let scores = self.logits(&read)?.iter().map(|logits| self.score(logits[0])).collect();
         Ok((read, scores))
+    }
+
+    /// The number of each pair of query and text, alone in a list.
+    pub fn logits(&self, texts: &Texts) -> Result<Vec<Vec<f32>>, Error> {
+        self.classifier.logits(texts)
+    }
+
+    /// The score that a number is.
+    pub fn score(&self, logit: f32) -> f32 {
+        if self.raw { logit } else { sigmoid(logit) }
     }
 }
 

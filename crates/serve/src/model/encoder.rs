@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
-use attentive_tasks::{Classifier, Embedder, Encoder, Kind, Tagged, Tagger, Texts, Vectors};
+use attentive_tasks::{Classifier, Embedder, Encoder, Kind, Reranker, Tagged, Tagger, Texts, Vectors};
 use attentive_tensor::{DType, Form};
 use attentive_text::tokenizer::Encoding;
 use std::path::Path;
@@ -22,6 +22,7 @@ pub(crate) struct EncoderModel {
 pub(crate) enum Task {
     Embed(Embedder),
     Classify(Classifier),
+    Rerank(Reranker),
     Tag(Tagger),
 }
 
@@ -44,6 +45,7 @@ impl EncoderModel {
             Kind::Classify => {
                 Task::Classify(Classifier::open(&engine.encoder, folder, form).map_err(failed)?)
             }
+            Kind::Rerank => Task::Rerank(Reranker::open(&engine.encoder, folder, form).map_err(failed)?),
             Kind::Tag => Task::Tag(Tagger::open(&engine.encoder, folder, form).map_err(failed)?),
         };
         let dtype = match engine.encoder.activations() {
@@ -59,6 +61,7 @@ impl EncoderModel {
         match &self.task {
             Task::Embed(embedder) => embedder.encoder(),
             Task::Classify(classifier) => classifier.encoder(),
+            Task::Rerank(reranker) => reranker.encoder(),
             Task::Tag(tagger) => tagger.encoder(),
         }
     }
@@ -68,6 +71,7 @@ impl EncoderModel {
         match self.task {
             Task::Embed(_) => Kind::Embed,
             Task::Classify(_) => Kind::Classify,
+            Task::Rerank(_) => Kind::Rerank,
             Task::Tag(_) => Kind::Tag,
         }
     }
@@ -76,17 +80,19 @@ impl EncoderModel {
     pub fn labels(&self) -> Option<&[String]> {
         match &self.task {
             Task::Embed(_) => None,
+            Task::Rerank(reranker) => Some(&reranker.encoder().model().config().labels),
             Task::Classify(classifier) => Some(classifier.labels()),
             Task::Tag(tagger) => Some(tagger.labels()),
         }
     }
 
     /// The numbers of each text: a vector that is not divided by its length, or a logit for each class, or for each label of each
-    /// word.
+    /// word, or one for a query and a text.
     pub fn compute(&self, texts: &Texts) -> Result<Vec<Vec<f32>>, attentive_tasks::Error> {
         match &self.task {
             Task::Embed(embedder) => Ok(embedder.pooled(texts)?.rows().map(<[f32]>::to_vec).collect()),
             Task::Classify(classifier) => classifier.logits(texts),
+            Task::Rerank(reranker) => reranker.logits(texts),
             Task::Tag(tagger) => tagger.logits(texts),
         }
     }
@@ -104,15 +110,27 @@ impl EncoderModel {
         match &self.task {
             Task::Classify(classifier) if raw => classifier.ranked(logits).scores,
             Task::Classify(classifier) => classifier.ranked(&classifier.scores(logits)).scores,
-            Task::Embed(_) | Task::Tag(_) => Vec::new(),
+            Task::Embed(_) | Task::Rerank(_) | Task::Tag(_) => Vec::new(),
         }
+    }
+
+    /// The places of texts and how well they fit a query, the best first, by what was computed; by the model's own numbers if `raw`
+    /// says so. Of texts that fit as well, the first comes first.
+    pub fn by_rank(&self, logits: &[Vec<f32>], raw: bool) -> Vec<(usize, f32)> {
+        let score = |logit: f32| match &self.task {
+            Task::Rerank(reranker) if !raw => reranker.score(logit),
+            _ => logit,
+        };
+        let mut ranks: Vec<(usize, f32)> = logits.iter().map(|logits| score(logits[0])).enumerate().collect();
+        ranks.sort_by(|a, b| b.1.total_cmp(&a.1));
+        ranks
     }
 
     /// The words of a text and its entities, by what was computed.
     pub fn tagged(&self, text: &Encoding, logits: &[f32]) -> Tagged {
         match &self.task {
             Task::Tag(tagger) => tagger.tagged(text, logits),
-            Task::Embed(_) | Task::Classify(_) => Tagged::default(),
+            Task::Embed(_) | Task::Classify(_) | Task::Rerank(_) => Tagged::default(),
         }
     }
 }

@@ -85,6 +85,11 @@ pub enum Does {
         /// The most tokens of a text.
         limit: usize,
     },
+    /// It tells how well texts fit a query.
+    Rerank {
+        /// The most tokens of a query and a text.
+        limit: usize,
+    },
     /// It finds entities.
     Tag {
         /// The labels of words.
@@ -182,6 +187,7 @@ impl Model {
             Model::Encoder(model) => match model.task {
                 Task::Embed(_) => &["/v1/embeddings", "/embed"],
                 Task::Classify(_) => &["/predict"],
+                Task::Rerank(_) => &["/v1/rerank", "/rerank"],
                 Task::Tag(_) => &["/v1/tag"],
             },
         }
@@ -203,6 +209,7 @@ impl Model {
                         Does::Embed { width: embedder.encoder().model().config().d_model, limit }
                     }
                     Task::Classify(_) => Does::Classify { labels, limit },
+                    Task::Rerank(_) => Does::Rerank { limit },
                     Task::Tag(_) => Does::Tag { labels, limit },
                 };
                 (model.int8, does)

@@ -10,6 +10,7 @@ mod libretranslate;
 mod logprobs;
 mod models;
 mod openai;
+mod rerank;
 mod tag;
 mod tei;
 mod translate;
@@ -41,6 +42,8 @@ pub(crate) fn router(app: &Arc<App>, origins: Origins, hosts: Hosts) -> Router {
         .route("/v1/attention", post(attention::attention))
         .route("/embed", post(tei::embed::embed))
         .route("/predict", post(tei::predict::predict))
+        .route("/rerank", post(tei::rerank::rerank))
+        .route("/v1/rerank", post(rerank::rerank))
         .route("/info", get(tei::info::info))
         .route_layer(from_fn_with_state(Arc::clone(app), guard));
     // These are for everybody, or look for the key themselves, since it is in the body.

@@ -35,6 +35,7 @@ enum Details {
     Generate(Language),
     Embed(Encoder),
     Classify(Encoder),
+    Rerank(Encoder),
     Tag(Encoder),
 }
 
@@ -127,6 +128,7 @@ fn details(model: &Model) -> Details {
         Model::Encoder(own) => match &own.task {
             Task::Embed(_) => Details::Embed(encoder(own, model.routes())),
             Task::Classify(_) => Details::Classify(encoder(own, model.routes())),
+            Task::Rerank(_) => Details::Rerank(encoder(own, model.routes())),
             Task::Tag(_) => Details::Tag(encoder(own, model.routes())),
         },
     }

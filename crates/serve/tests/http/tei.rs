@@ -157,6 +157,51 @@ fn info_tells_what_the_model_is_and_what_it_takes() {
 }
 
 #[test]
+fn texts_are_ranked_for_a_query_as_transformers_scores_them() {
+    let folder = Folder::new("rank");
+    let server = Running::start_with(Settings::default(), vec![folder.named("ranks")]);
+    let answers = answers();
+    // The last text is empty, and left out here.
+    let texts = &answers["texts"].as_array().unwrap()[..4];
+    let (query, logits) = (&answers["questions"][0], answers["ranks"][0].as_array().unwrap());
+    let ask =
+        json!({"query": query, "texts": texts, "raw_scores": true, "return_text": true, "truncate": true});
+    let found = server.post("/rerank", &ask).ok();
+    let found = found.as_array().unwrap();
+    assert_eq!(found.len(), 4);
+    for one in found {
+        let index = one["index"].as_u64().unwrap() as usize;
+        assert!((one["score"].as_f64().unwrap() - logits[index].as_f64().unwrap()).abs() < 1e-5, "{one}");
+        assert_eq!(one["text"], texts[index]);
+    }
+    assert!(found.windows(2).all(|two| two[0]["score"].as_f64() >= two[1]["score"].as_f64()));
+    // Cohere's route has the same order, with scores from 0 to 1.
+    let ask =
+        json!({"model": "ranks", "query": query, "documents": texts, "top_n": 2, "return_documents": true});
+    let ranked = server.post("/v1/rerank", &ask).ok();
+    let results = ranked["results"].as_array().unwrap();
+    assert_eq!(results.len(), 2);
+    for (one, raw) in results.iter().zip(found) {
+        assert_eq!((&one["index"], &one["document"]["text"]), (&raw["index"], &raw["text"]));
+        let sigmoid = 1.0 / (1.0 + (-raw["score"].as_f64().unwrap()).exp());
+        assert!((one["relevance_score"].as_f64().unwrap() - sigmoid).abs() < 1e-5, "{one}");
+    }
+    let objects = json!({"query": query, "documents": [{"text": texts[0]}]});
+    assert_eq!(server.post("/v1/rerank", &objects).ok()["results"][0]["index"], 0);
+    assert_eq!(server.get("/info").ok()["model_type"]["reranker"]["id2label"], json!({"0": "LABEL_0"}));
+    let root = server.post("/", &json!({"query": query, "texts": ["a dog"]})).ok();
+    assert_eq!(root, server.post("/rerank", &json!({"query": query, "texts": ["a dog"]})).ok());
+    for (field, value) in
+        [("top_n", json!(0)), ("max_tokens_per_doc", json!(9)), ("rank_fields", json!(["title"]))]
+    {
+        let refused = server.post("/v1/rerank", &json!({"query": "a", "documents": ["b"], field: value}));
+        assert_eq!((refused.status, &refused.json()["error"]["param"]), (400, &json!(field)));
+    }
+    refused(&server, "/rerank", &json!({"query": "a", "texts": [""]}), 422, "Validation");
+    refused(&server, "/predict", &json!({"inputs": "a"}), 424, "Backend");
+}
+
+#[test]
 fn refusals_have_the_statuses_of_text_embeddings_inference() {
     let limits = Limits { texts: 2, ..Limits::default() };
     let server = start(Settings { limits, ..Settings::default() }, true);

@@ -9,10 +9,11 @@ use axum::extract::State;
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Of the first embedding model, or of the first classifier if there is none.
+/// Of the first embedding model, or else of the first classifier, or else of the first that ranks.
 pub(in crate::routes) async fn info(State(app): State<Arc<App>>) -> Result<Json<Value>, Refusal> {
     let first = |kind| app.encoder(None, kind);
-    let asked = first(Kind::Embed).or_else(|refusal| first(Kind::Classify).map_err(|_| refusal))?;
+    let others = || first(Kind::Classify).or_else(|_| first(Kind::Rerank));
+    let asked = first(Kind::Embed).or_else(|refusal| others().map_err(|_| refusal))?;
     let encoder = asked.model.encoder();
     Ok(Json(json!({
         "model_id": asked.model.name,
@@ -44,5 +45,6 @@ fn model_type(model: &EncoderModel) -> Value {
     let id2label: Map<String, Value> =
         labels.clone().map(|(id, label)| (id.to_string(), json!(label))).collect();
     let label2id: Map<String, Value> = labels.map(|(id, label)| (label.clone(), json!(id))).collect();
-    json!({"classifier": {"id2label": id2label, "label2id": label2id}})
+    let does = if model.kind() == Kind::Rerank { "reranker" } else { "classifier" };
+    json!({does: {"id2label": id2label, "label2id": label2id}})
 }
