@@ -5,7 +5,7 @@ use crate::output;
 use attentive_model::Converted;
 use attentive_model::checkpoint::StoredType;
 use attentive_model::families::transformer::{Conversion, Layout};
-use attentive_model::families::{Family, bert, transformer};
+use attentive_model::families::{Family, bert, gpt2, transformer};
 use attentive_tasks::tokenizer_of;
 use attentive_tensor::{Cpu, CpuBackend, Isa, Threads};
 use attentive_text::tokenizer::Tokenizer;
@@ -42,8 +42,9 @@ Examples:
   attentive convert --model old --out new                                 pytorch_model.bin to safetensors
   attentive convert --model mine --out theirs --layout marian             for transformers and CTranslate2
   attentive convert --model bert-base-uncased --out half --precision bf16
+  attentive convert --model gpt2 --out half --precision bf16
 
-The tokenizer and all settings are copied; without a tokenizer a folder cannot read text. BERT is stored in f32 or bf16. int8 stores each row of a matrix with its own scale, the \
+The tokenizer and all settings are copied; without a tokenizer a folder cannot read text. BERT and GPT-2 are stored in f32 or bf16. int8 stores each row of a matrix with its own scale, the \
 embeddings included. Commands compute a model that is stored in int8 in int8, unless --precision is given, and only \
 attentive can read it. Other programs can read f32 and bf16 if the layout is marian.";
 
@@ -81,19 +82,18 @@ pub(crate) fn run(command: &Convert) -> Result<(), Error> {
             let problem = tokenizer_of(to).err().map(|error| error.to_string());
             report(command, &converted, problem)
         }
-        family @ (Family::Gpt2 | Family::T5) => {
-            let problem = format!(
-                "the model type `{}` cannot be converted yet; commands compute it in any precision",
-                family.types()[0]
-            );
-            Err(Error::Usage(problem))
+        Family::T5 => {
+            let problem =
+                "the model type `t5` cannot be converted yet; commands compute it in any precision";
+            Err(Error::Usage(problem.to_owned()))
         }
-        Family::Bert => {
+        family @ (Family::Bert | Family::Gpt2) => {
             if command.layout.is_some() {
                 let problem = "only translation models have a layout: remove the option".to_owned();
                 return Err(Error::Flag { option: "layout", problem });
             }
-            let converted = bert::convert(&backend, from, to, stored)?;
+            let convert = if family == Family::Bert { bert::convert } else { gpt2::convert };
+            let converted = convert(&backend, from, to, stored)?;
             report(command, &converted, Tokenizer::load(to).err().map(|error| error.to_string()))
         }
     }

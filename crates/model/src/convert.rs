@@ -67,6 +67,35 @@ pub(crate) struct Work<'a> {
     pub change: &'a dyn Fn(&str, Stored) -> Stored,
 }
 
+/// A conversion that keeps every tensor in the layout of its files, as transformers reads it, and changes the type alone.
+pub(crate) struct Plain {
+    stored: StoredType,
+}
+
+impl Plain {
+    /// A conversion to a type that transformers reads, too.
+    pub(crate) fn new(stored: StoredType) -> Result<Plain, Error> {
+        if stored == StoredType::Int8 {
+            let problem = "int8 is not supported for this model type, only f32 and bf16; commands compute any of them in int8";
+            return Err(Error::config("precision", problem));
+        }
+        Ok(Plain { stored })
+    }
+
+    /// Writes the folder `to` with these tensors of the files in `from`.
+    pub(crate) fn write(&self, [from, to]: [&Path; 2], tensors: Vec<Old>) -> Result<Converted, Error> {
+        let dtype = if self.stored == StoredType::Bf16 { "bfloat16" } else { "float32" };
+        let mut fields = fields_of(from)?;
+        fields.insert("dtype".to_owned(), dtype.into());
+        // The old name of `dtype`, which would contradict it.
+        fields.shift_remove("torch_dtype");
+        // The files are read under their own names: what they store as one tensor stays one.
+        let checkpoint = Checkpoint::of_folder(from)?;
+        let work = Work { checkpoint: &checkpoint, stored: self.stored, change: &|_, numbers| numbers };
+        work.write([from, to], &tensors, &fields)
+    }
+}
+
 /// A tensor of the new file, and the one of the old file that it is made of.
 struct Piece {
     item: Item,

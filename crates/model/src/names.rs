@@ -11,6 +11,7 @@
 //! order. Saving ([`Names::stage`]) goes through the same rules.
 
 use crate::checkpoint::{Checkpoint, Entry, Item, SCALE, Staged, StoredNames, StoredType, stage_items};
+use crate::convert::Old;
 use crate::error::Error;
 use attentive_tensor::{Backend, Parameter, Shape};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -184,6 +185,26 @@ impl Names {
         parameters: &[Parameter],
         prefixed: bool,
     ) -> Result<Staged, Error> {
+        let wholes = self.wholes(parameters, prefixed);
+        let items: Vec<Item> = wholes.iter().map(Whole::item).collect();
+        stage_items(path, &items, None, |i| Ok(wholes[i].bytes(backend)))
+    }
+
+    /// The tensors of the files that `read` comes from which have these parameters, each once, and what a new file calls them.
+    ///
+    /// # Panics
+    /// If a part of a stored tensor is not among the parameters.
+    pub(crate) fn in_files(&self, read: &Read, parameters: &[Parameter], prefixed: bool) -> Vec<Old> {
+        let old = |whole: &Whole| {
+            let part = whole.parts.values().next().expect("a tensor has a part");
+            let Item { name: new_name, shape, .. } = whole.item();
+            Old { name: read.checkpoint.stored_name(part.name()), new_name, shape, converts: true }
+        };
+        self.wholes(parameters, prefixed).iter().map(old).collect()
+    }
+
+    /// The tensors of a file, each with the parameters that it has.
+    fn wholes<'a>(&self, parameters: &'a [Parameter], prefixed: bool) -> Vec<Whole<'a>> {
         let (mut wholes, mut places) = (Vec::<Whole>::new(), HashMap::new());
         for parameter in parameters {
             let (_, form) = self.stored(parameter.name());
@@ -196,8 +217,7 @@ impl Names {
             wholes[place].parts.insert(index, parameter);
             wholes[place].of = of;
         }
-        let items: Vec<Item> = wholes.iter().map(Whole::item).collect();
-        stage_items(path, &items, None, |i| Ok(wholes[i].bytes(backend)))
+        wholes
     }
 
     /// Refuses a file in which a second name has other numbers than the first; `why` says what ties them.

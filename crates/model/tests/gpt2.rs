@@ -4,9 +4,9 @@ mod common;
 
 use attentive_model::Builder;
 use attentive_model::Sequences;
-use attentive_model::checkpoint::Checkpoint;
+use attentive_model::checkpoint::{Checkpoint, Stored, StoredType};
 use attentive_model::families::Family;
-use attentive_model::families::gpt2::{Batch, Gpt2, Gpt2Config};
+use attentive_model::families::gpt2::{Batch, Gpt2, Gpt2Config, convert};
 use attentive_model::layers::{Branch, Cache};
 use attentive_tensor::{Backend, Gradients, Precision, Tape};
 use common::{
@@ -216,6 +216,45 @@ fn both_layouts_are_one_model_and_what_is_saved_has_the_names_of_today() {
             assert_eq!(a, b, "{}", parameter.name());
         }
     }
+}
+
+#[test]
+fn a_converted_folder_has_the_layout_of_transformers_in_the_other_type() {
+    let backend = backend();
+    let ids = Golden::open("gpt2").ids("ids");
+    let sequences = Golden::open("gpt2").sequences("lengths");
+    for (case, like) in [("saved", "saved"), ("hub", "saved"), ("untied", "untied")] {
+        for stored in [StoredType::F32, StoredType::Bf16] {
+            let scratch = Scratch::new(&format!("gpt2-convert-{case}-{stored:?}"));
+            let out = scratch.path().join("out");
+            let converted = convert(&backend, &folder(case), &out, stored).unwrap();
+            let [new, theirs] =
+                [&out, &folder(like)].map(|f| Checkpoint::open(f.join("model.safetensors")).unwrap());
+            assert_eq!((new.names(), converted.tensors), (theirs.names(), theirs.names().len()), "{case}");
+            for name in theirs.names() {
+                let (numbers, shape) = new.stored(&name).unwrap().unwrap();
+                assert_eq!(
+                    matches!(numbers, Stored::Bf16(_)),
+                    stored == StoredType::Bf16 && shape[..].len() == 2
+                );
+                let (expected, its_shape) = theirs.get(&name).unwrap().unwrap();
+                assert_eq!(shape, its_shape, "{name}");
+                let limit = if stored == StoredType::Bf16 { 4e-3 } else { 0.0 };
+                assert!(relative(&numbers.into_f32(), &expected) <= limit, "{name}");
+            }
+            let config: Value = serde_json::from_slice(&fs::read(out.join("config.json")).unwrap()).unwrap();
+            let dtype = if stored == StoredType::Bf16 { "bfloat16" } else { "float32" };
+            assert_eq!((&config["dtype"], &config["model_type"]), (&json!(dtype), &json!("gpt2")));
+            let [old, new] =
+                [&folder(case), &out].map(|f| logits(&backend, &load(&backend, f), &ids, &sequences));
+            assert!(relative(&new, &old) < 1e-2, "{case} {stored:?}");
+        }
+    }
+    let scratch = Scratch::new("gpt2-convert-int8");
+    let out = scratch.path().join("out");
+    let error = convert(&backend, &folder("hub"), &out, StoredType::Int8).unwrap_err().to_string();
+    assert!(error.contains("int8 is not supported for this model type, only f32 and bf16"), "{error}");
+    assert!(!out.exists());
 }
 
 #[test]

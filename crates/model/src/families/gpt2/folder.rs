@@ -11,13 +11,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The configuration and the weights of a folder, these under our names.
-struct Folder {
+pub(super) struct Folder {
     config: Gpt2Config,
-    read: Read,
+    pub read: Read,
 }
 
 impl Folder {
-    fn open(folder: &Path) -> Result<Folder, Error> {
+    pub fn open(folder: &Path) -> Result<Folder, Error> {
         let config = Gpt2Config::load(folder)?;
         let read = NAMES.read(Checkpoint::of_folder(folder)?)?;
         if config.tied_output {
@@ -30,7 +30,7 @@ impl Folder {
     }
 
     /// The model with the parameters that `builder` gives it, together with what it left of the folder.
-    fn load(&self, builder: &Builder) -> Result<Gpt2, Error> {
+    pub fn load(&self, builder: &Builder) -> Result<Gpt2, Error> {
         let model = Gpt2::new(builder, &self.config)?;
         Ok(Gpt2 { unused: NAMES.unused(&self.read, model.parameters(), &[]), ..model })
     }

@@ -9,11 +9,13 @@
 
 mod batch;
 mod config;
+mod convert;
 mod folder;
 mod names;
 
 pub use batch::Batch;
 pub use config::Gpt2Config;
+pub use convert::convert;
 
 use crate::builder::Builder;
 use crate::error::Error;
