@@ -44,6 +44,9 @@ pub(crate) struct Generate {
     /// Minimum number of tokens to write for a prompt [default: the model's, else 0]
     #[arg(long, value_name = "N", value_parser = between::<0, 1_000_000>, help_heading = SEARCH)]
     min_new_tokens: Option<usize>,
+    /// Continue when the model has no positions left: keep the later half of them, and read it again as a text of its own
+    #[arg(long, help_heading = SEARCH)]
+    slide: bool,
     /// End a text before TEXT; may be given several times
     #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = SEARCH)]
     stop: Vec<String>,
@@ -64,12 +67,14 @@ Examples:
   attentive generate --model gpt2 --input prompts.txt --beam 4 --json
   attentive generate --model flan-t5-base \"translate English to German: A dog runs.\"
   attentive generate --model gpt2 \"Q: Who wrote Faust? A:\" --stop Q: --max-new-tokens 30
+  attentive generate --model gpt2 \"Once upon a time\" --sample --max-new-tokens 5000 --slide
 
 A model with an encoder and a decoder, such as T5, writes an answer to its prompt; any other continues it. The \
 continuation is written without its prompt, token by token if there is one prompt. Several texts are separated by a \
 line `---`; with --json, each prompt has a line. An empty prompt begins with the model's first token (bos_token_id). A \
 text ends with the model's end token, at a --stop text, after --max-new-tokens, or where the model has no positions left, \
-which is told on stderr. A prompt that fills all positions is refused.
+which is told on stderr. A prompt that fills all positions is refused. With --slide neither ends: when all positions are full, the \
+model forgets the earlier half of them, reads the later half again from position 0 on, and writes on.
 
 Search options: a flag overrides generation_config.json in the model folder (config.json, if there is no such file). \
 Without either, search is greedy (a beam of 1) and writes at most 128 tokens; with an encoder, the beam is 4, and an \
@@ -142,6 +147,10 @@ impl Generate {
         let decoders = self.compute.decoder(self.precision)?;
         let int8 = decoders.int8.unwrap_or(false);
         let mut folder = LanguageModel::open_on(&decoders.backends, int8, &self.model)?;
+        if self.slide && !folder.slide() {
+            let problem = "only a model that continues its prompt can slide, such as GPT-2: remove the option";
+            return Err(Error::Flag { option: "slide", problem: problem.to_owned() });
+        }
         let new_tokens = self.max_new_tokens.map(|tokens| folder.length_of_new(tokens));
         let options = self.search.change(folder.options, self.n_best);
         folder.options = Options {

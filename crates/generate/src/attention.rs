@@ -23,21 +23,22 @@ pub enum AttentionKind {
     Decoder,
     /// From each step to the source; token `i` is written in row `i`.
     Cross,
+    /// From each token of a text to itself and to those before it, in a decoder alone; token `i` is read in row `i`.
+    Causal,
 }
 
 impl Look {
-    /// Its place among all attentions of a pass: the encoder has one in each layer, the decoder two.
+    /// Its place among all attentions of a pass: an encoder has one in each layer, a decoder two, and a decoder alone one.
     pub(crate) fn place(self, encoder_layers: usize) -> usize {
         match self.kind {
-            AttentionKind::Encoder => self.layer,
+            AttentionKind::Encoder | AttentionKind::Causal => self.layer,
             AttentionKind::Decoder => encoder_layers + 2 * self.layer,
             AttentionKind::Cross => encoder_layers + 2 * self.layer + 1,
         }
     }
 
-    /// Whether a model with so many layers, of encoder and decoder, and heads has it.
-    pub(crate) fn check(self, [encoder, decoder]: [usize; 2], heads: usize) -> Result<(), Error> {
-        let layers = if self.kind == AttentionKind::Encoder { encoder } else { decoder };
+    /// Whether a model with so many layers and heads of this kind has it.
+    pub(crate) fn check(self, layers: usize, heads: usize) -> Result<(), Error> {
         if self.layer >= layers {
             let problem =
                 format!("there is no layer {}; the model has {layers} layers, counted from 0", self.layer);

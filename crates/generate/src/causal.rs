@@ -3,6 +3,9 @@
 //! A prompt is read into the cache but for its last token, which takes the place of the start token in its first row. So search
 //! sees no difference. A step reads some tokens of prompts beside the rows of texts that are being written: a long prompt takes
 //! several steps, and holds up nobody.
+//!
+//! A model has so many positions. Where it slides, a text that has filled them all is read again from its later half on, as if it began
+//! there, and goes on until the positions are full again.
 
 use crate::attention::{AttentionKind, AttentionMatrix, Look};
 use crate::error::Error;
@@ -30,6 +33,8 @@ pub struct CausalSteps {
     cache: Cache,
     /// How many rows the last step had. They are the first branches of the cache.
     rows: usize,
+    /// What each of them has read since its beginning or since it slid, where texts slide.
+    windows: Option<Vec<Vec<u32>>>,
     /// Prompts without a row, in the order in which they came. Those of which something was read have the branches that follow.
     waiting: Vec<Prompt>,
     /// Of the rows of the last step.
@@ -61,10 +66,33 @@ impl CausalSteps {
             backend: Arc::clone(backend),
             cache: Cache::default(),
             rows: 0,
+            windows: None,
             waiting: Vec::new(),
             hidden: None,
             logits: Vec::new(),
         }
+    }
+
+    /// How many tokens stay when a text slides.
+    fn kept(&self) -> usize {
+        self.model.config().max_positions / 2
+    }
+
+    /// How many of the last tokens of a text are read: all, or those since it slid.
+    fn window(&self, tokens: usize) -> usize {
+        let (most, kept) = (self.model.config().max_positions, self.kept());
+        if tokens <= most { tokens } else { kept + 1 + (tokens - most - 1) % (most - kept) }
+    }
+
+    /// Adds a token to what the row before it has read. Gives all that is to be read again if there is no position for it.
+    fn push(&self, windows: &mut Vec<Vec<u32>>, mut window: Vec<u32>, token: u32) -> Option<Vec<u32>> {
+        let is_full = window.len() == self.model.config().max_positions;
+        if is_full {
+            window.drain(..window.len() - self.kept());
+        }
+        window.push(token);
+        windows.push(window);
+        windows.last().filter(|_| is_full).cloned()
     }
 
     /// The hidden states before each token of all targets, from one pass over sources and targets.
@@ -113,12 +141,20 @@ impl From<&Gpt2Config> for Spec {
 
 impl Seq2Seq for CausalSteps {
     fn spec(&self) -> Spec {
-        self.model.config().into()
+        let spec = Spec::from(self.model.config());
+        match self.windows {
+            Some(_) => Spec { max_source: usize::MAX, max_target: usize::MAX, ..spec },
+            None => spec,
+        }
     }
 
     fn admit(&mut self, sources: &[(usize, &[u32])]) {
-        let prompt = |&(slot, tokens): &(usize, &[u32])| Prompt { slot, tokens: tokens.to_vec(), read: 0 };
-        self.waiting.extend(sources.iter().map(prompt));
+        let prompt = |&(slot, tokens): &(usize, &[u32])| {
+            let window = tokens.len() - self.window(tokens.len());
+            Prompt { slot, tokens: tokens[window..].to_vec(), read: 0 }
+        };
+        let prompts: Vec<Prompt> = sources.iter().map(prompt).collect();
+        self.waiting.extend(prompts);
     }
 
     fn is_ready(&self, slot: usize) -> bool {
@@ -137,19 +173,37 @@ impl Seq2Seq for CausalSteps {
                 waiting.push((prompt, own));
             }
         }
+        // The place of the last token of each row.
+        let mut ends = Vec::with_capacity(rows.len());
+        let (before, mut windows) = (self.windows.take(), Vec::new());
         for row in rows {
-            let (parent, token) = match row.parent {
-                Some(parent) => (Some(parent), row.token),
+            let (parent, token, window) = match row.parent {
+                Some(parent) => {
+                    (Some(parent), row.token, before.as_ref().map(|windows| windows[parent].clone()))
+                }
                 // The first row of a prompt reads its last token.
                 None => {
                     let place = waiting.iter().position(|(prompt, _)| prompt.slot == row.slot);
-                    let (prompt, own) = waiting.remove(place.expect("the prompt was admitted"));
-                    (own, prompt.tokens[prompt.tokens.len() - 1])
+                    let (Prompt { mut tokens, .. }, own) =
+                        waiting.remove(place.expect("the prompt was admitted"));
+                    let last = tokens.pop().expect("a prompt has a token");
+                    (own, last, before.is_some().then_some(tokens))
                 }
             };
-            branches.push(Branch::token(row.slot, parent));
-            tokens.push(token as i32);
+            match window.and_then(|window| self.push(&mut windows, window, token)) {
+                Some(window) => {
+                    branches.push(Branch { slot: row.slot, parent: None, tokens: window.len() });
+                    tokens.extend(signed(&window));
+                }
+                None => {
+                    branches.push(Branch::token(row.slot, parent));
+                    tokens.push(token as i32);
+                }
+            }
+            ends.push(tokens.len() as i32 - 1);
         }
+        self.windows = before.map(|_| windows);
+        let written = tokens.len();
         let mut room = if rows.is_empty() { TOGETHER } else { BESIDE };
         for (prompt, own) in &mut waiting {
             let rest = &prompt.tokens[prompt.read..prompt.tokens.len() - 1];
@@ -166,11 +220,14 @@ impl Seq2Seq for CausalSteps {
         let (tape, ids) = (Tape::inference(&self.backend), self.backend.upload_i32(&tokens));
         let hidden = self.model.step(&tape, &ids, &branches, &mut self.cache);
         // Behind the rows are the tokens of prompts, of which nobody wants to know what follows.
-        let written = || match tokens.len() == rows.len() {
-            true => hidden.value().clone(),
-            false => tape.slice_rows(&hidden, 0..rows.len()).value().clone(),
-        };
-        self.hidden = (!rows.is_empty()).then(written);
+        self.hidden = (!rows.is_empty()).then(|| {
+            let last = match () {
+                () if tokens.len() == rows.len() => hidden,
+                () if written == rows.len() => tape.slice_rows(&hidden, 0..rows.len()),
+                () => tape.embedding(&hidden, &self.backend.upload_i32(&ends), 1.0, None),
+            };
+            last.value().clone()
+        });
     }
 
     fn best(&mut self, count: usize, sums: bool, apart: TokenLists) -> Found {
@@ -195,11 +252,11 @@ impl Seq2Seq for CausalSteps {
     }
 
     fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error> {
-        let config = self.model.config();
-        if look.kind != AttentionKind::Decoder {
+        if look.kind != AttentionKind::Causal {
             return Err(Error::option("kind", "the model has a decoder alone, without a source to look at"));
         }
-        look.check([0, config.layers], config.h)?;
+        let config = self.model.config();
+        look.check(config.layers, config.h)?;
         Ok(AttentionMatrix::of(&*self.backend, &self.watch(pairs)[look.layer], look.head))
     }
 
@@ -226,9 +283,14 @@ impl Seq2Seq for CausalSteps {
         pairs.iter().map(|(_, target)| rows.by_ref().take(target.len()).collect()).collect()
     }
 
-    /// The attentions of the layers stand where those of an encoder would: there is one in each.
+    /// The last token of the target is not read, since nothing follows it. Each layer has one attention, as in an encoder.
     fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection {
         Inspection::new(&self.backend, self.watch(&[(source, target)]), self.model.config().layers)
+    }
+
+    fn slide(&mut self) -> bool {
+        self.windows.get_or_insert_default();
+        true
     }
 
     fn sizes(&self) -> Sizes {

@@ -125,8 +125,8 @@ impl<M: EncoderDecoder> Seq2Seq for EncoderDecoderSteps<M> {
     }
 
     fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error> {
-        let Outline { encoder_layers, decoder_layers, .. } = self.model.outline();
-        look.check([encoder_layers, decoder_layers], self.sizes().heads(look.kind))?;
+        let (sizes, Outline { encoder_layers, .. }) = (self.sizes(), self.model.outline());
+        look.check(sizes.layers(look.kind), sizes.heads(look.kind))?;
         let watched = self.watch(pairs, look.kind != AttentionKind::Encoder);
         let attention = &watched[look.place(encoder_layers)];
         Ok(AttentionMatrix::of(&*self.backend, attention, look.head))

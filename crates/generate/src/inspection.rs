@@ -10,8 +10,9 @@ use std::sync::Arc;
 /// asked for.
 pub struct Inspection {
     backend: Arc<dyn Backend>,
-    /// Of each encoder layer; then of each decoder layer, to itself and to the source.
+    /// Of each layer of an encoder or of a decoder alone; then of each layer of a decoder with a source, to itself and to the source.
     attentions: Vec<AttentionWeights>,
+    /// How many layers are of the first sort.
     encoder_layers: usize,
 }
 
@@ -32,7 +33,7 @@ pub struct HeadVectors {
 
 impl Inspection {
     /// What a tape has watched in one pass over one source and its target: of each encoder layer; then of each decoder layer, to
-    /// itself and to the source. A model without a decoder has the first alone.
+    /// itself and to the source. An encoder or a decoder alone has the first.
     pub fn new(
         backend: &Arc<dyn Backend>,
         attentions: Vec<AttentionWeights>,
@@ -44,7 +45,7 @@ impl Inspection {
     /// How many layers have attention of this kind.
     pub fn layers(&self, kind: AttentionKind) -> usize {
         match kind {
-            AttentionKind::Encoder => self.encoder_layers,
+            AttentionKind::Encoder | AttentionKind::Causal => self.encoder_layers,
             AttentionKind::Decoder | AttentionKind::Cross => {
                 (self.attentions.len() - self.encoder_layers) / 2
             }
@@ -83,8 +84,7 @@ impl Inspection {
     }
 
     fn attention(&self, look: Look) -> Result<&AttentionWeights, Error> {
-        let layers = [AttentionKind::Encoder, AttentionKind::Decoder].map(|kind| self.layers(kind));
-        look.check(layers, self.heads(look.kind))?;
+        look.check(self.layers(look.kind), self.heads(look.kind))?;
         Ok(&self.attentions[look.place(self.encoder_layers)])
     }
 }

@@ -62,6 +62,13 @@ impl Sampling {
         Ok(())
     }
 
+    /// The tokens that may be drawn with their probabilities, which sum to 1, the most probable first.
+    pub fn distribution(&self, logits: &[f32]) -> Vec<(u32, f32)> {
+        let candidates = self.candidates(logits);
+        let sum: f32 = candidates.iter().map(|candidate| candidate.score).sum();
+        candidates.iter().map(|candidate| (candidate.token, candidate.score / sum)).collect()
+    }
+
     /// The tokens that may be drawn with their probabilities, which need not sum to 1, the most probable first.
     fn candidates(&self, logits: &[f32]) -> Vec<Best> {
         let count = if self.top_k == 0 { logits.len() } else { self.top_k.min(logits.len()) };

@@ -67,6 +67,13 @@ pub trait Seq2Seq: Send {
     /// All attentions of a source and what was written for it, to be looked into.
     fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection;
 
+    /// Lets prompts and texts be of any length: one that has filled all positions is read again from its later half on, as if it began
+    /// there. The second looks, [`Seq2Seq::attention`] and [`Seq2Seq::top`], still have to be at texts that fit. Returns whether the model
+    /// can do so.
+    fn slide(&mut self) -> bool {
+        false
+    }
+
     /// How large it is.
     fn sizes(&self) -> Sizes;
 }
@@ -135,6 +142,16 @@ pub struct Sizes {
 }
 
 impl Sizes {
+    /// How many layers have an attention; a model that has a source has none of those of a decoder alone.
+    pub fn layers(&self, kind: AttentionKind) -> usize {
+        match kind {
+            AttentionKind::Encoder => self.encoder_layers,
+            AttentionKind::Decoder | AttentionKind::Cross if self.encoder_layers > 0 => self.decoder_layers,
+            AttentionKind::Causal if self.encoder_layers == 0 => self.decoder_layers,
+            AttentionKind::Decoder | AttentionKind::Cross | AttentionKind::Causal => 0,
+        }
+    }
+
     /// How many heads an attention has.
     pub fn heads(&self, kind: AttentionKind) -> usize {
         if kind == AttentionKind::Encoder { self.h } else { self.decoder_h }

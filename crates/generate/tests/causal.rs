@@ -5,9 +5,9 @@ mod common;
 use attentive_generate::{
     CausalSteps, EarlyStopping, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Sampling, Seq2Seq,
 };
-use attentive_model::Builder;
 use attentive_model::families::gpt2::{Gpt2, Gpt2Config};
-use attentive_tensor::{Backend, Precision};
+use attentive_model::{Builder, Sequences};
+use attentive_tensor::{Backend, Precision, Tape, TokenLists};
 use common::{backend, golden};
 use serde_json::Value;
 use std::sync::Arc;
@@ -170,6 +170,55 @@ fn prompt_and_continuation_share_the_positions() {
     let total = Options { max_length: MaxLength::Tokens(12), min_length: 20, ..Options::continuing() };
     let found = results(&backend, &model, total, &[(1..=10).collect()]);
     assert_eq!(found[0][0].tokens.len(), 2);
+}
+
+/// The most probable tokens, each from one pass over what a text that slides shows of itself.
+fn slid_by_hand(backend: &Arc<dyn Backend>, model: &Gpt2, prompt: &[u32], count: usize) -> Vec<u32> {
+    let (most, mut text, mut window) = (model.config().max_positions, Vec::new(), Vec::<i32>::new());
+    for step in 0..prompt.len() + count - 1 {
+        if window.len() == most {
+            window.drain(..most - most / 2);
+        }
+        window.push(*prompt.get(step).unwrap_or_else(|| &text[step - prompt.len()]) as i32);
+        if step + 1 < prompt.len() {
+            continue;
+        }
+        let (tape, sequences) = (Tape::inference(backend), Sequences::new([window.len()]));
+        let hidden = model.decode(&tape, &backend.upload_i32(&window), &sequences);
+        let last = tape.slice_rows(&hidden, window.len() - 1..window.len());
+        text.push(model.find(&tape, &last, 1, false, TokenLists::NONE).best[0].token);
+    }
+    text
+}
+
+#[test]
+fn a_text_that_slides_goes_on_from_the_later_half_of_its_positions() {
+    let answers = answers();
+    let mut prompts = prompts(&answers);
+    // As many tokens as there are positions, and more.
+    prompts.extend([48, 49, 72, 73, 130].map(|length| (0..length).map(|i| 5 + i * 7 % 300).collect()));
+    let endless = Options { max_length: MaxLength::SourceAnd(120), min_length: 120, ..Options::continuing() };
+    let others = Options { beam: 3, n_best: 2, ..endless.clone() };
+    for precision in [Precision::F32, Precision::Bf16] {
+        let backend = backend(precision, 2);
+        let model = saved(&backend);
+        let with = |options: &Options, batch| -> Vec<Vec<Hypothesis>> {
+            let mut steps = CausalSteps::new(&backend, &model);
+            assert!(steps.slide());
+            let mut generator = Generator::new(steps, Options { batch, ..options.clone() }).unwrap();
+            generator.generate(prompts.clone()).map(|found| found.unwrap()).collect()
+        };
+        let alone = with(&endless, 1);
+        assert_eq!(bits(&with(&endless, 4)), bits(&alone));
+        assert_eq!(bits(&with(&others, 3)), bits(&with(&others, 1)));
+        for (prompt, found) in prompts.iter().zip(&alone) {
+            // The end is forbidden for all of the text.
+            let free = slid_by_hand(&backend, &model, prompt, 120);
+            let until = free.iter().position(|&token| token == 0).unwrap_or(120);
+            assert_eq!(found[0].tokens.len(), 120);
+            assert_eq!(found[0].tokens[..until], free[..until], "{precision}, {} tokens", prompt.len());
+        }
+    }
 }
 
 #[test]

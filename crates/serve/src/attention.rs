@@ -34,6 +34,9 @@ pub enum Kind {
     Decoder,
     /// From each step to the source.
     Cross,
+    /// From each token of a text to itself and to those before it, in a decoder alone.
+    #[serde(skip_deserializing)]
+    Causal,
 }
 
 /// The weights of one head, or the mean of all heads of a layer.
@@ -88,9 +91,9 @@ impl Attention {
         let shown: Vec<u32> = [start].iter().chain(target).copied().take(target.len()).collect();
         Attention {
             model: model.to_owned(),
-            source: tokens(codec, source, Side::Source, None),
-            target: tokens(codec, target, Side::Target, None),
-            shown: tokens(codec, &shown, Side::Target, None),
+            source: tokens(codec.tokenizer(), source, Side::Source, None),
+            target: tokens(codec.tokenizer(), target, Side::Target, None),
+            shown: tokens(codec.tokenizer(), &shown, Side::Target, None),
             attention: seen.into_iter().map(|(look, matrix)| Matrix::new(look, &matrix)).collect(),
             vectors: None,
         }
@@ -103,9 +106,28 @@ impl Attention {
         encoding: &Encoding,
         seen: impl IntoIterator<Item = (Look, AttentionMatrix)>,
     ) -> Attention {
+        Attention::within(model, tokens_of(tokenizer, encoding), seen)
+    }
+
+    /// The attentions that a decoder alone was seen to have in a text of these tokens.
+    pub fn of_tokens(
+        model: &str,
+        tokenizer: &Tokenizer,
+        ids: &[u32],
+        seen: impl IntoIterator<Item = (Look, AttentionMatrix)>,
+    ) -> Attention {
+        Attention::within(model, tokens(tokenizer, ids, Side::Source, None), seen)
+    }
+
+    /// The attentions from tokens to each other.
+    fn within(
+        model: &str,
+        source: Vec<Token>,
+        seen: impl IntoIterator<Item = (Look, AttentionMatrix)>,
+    ) -> Attention {
         Attention {
             model: model.to_owned(),
-            source: tokens_of(tokenizer, encoding),
+            source,
             target: Vec::new(),
             shown: Vec::new(),
             attention: seen.into_iter().map(|(look, matrix)| Matrix::new(look, &matrix)).collect(),
@@ -126,7 +148,7 @@ impl Attention {
     /// The tokens on both axes of an attention: who looks, and what is looked at.
     pub fn axes(&self, kind: Kind) -> [&[Token]; 2] {
         match kind {
-            Kind::Encoder => [&self.source, &self.source],
+            Kind::Encoder | Kind::Causal => [&self.source, &self.source],
             Kind::Decoder => [&self.target, &self.shown],
             Kind::Cross => [&self.target, &self.source],
         }
@@ -143,7 +165,7 @@ impl Matrix {
             head: look.head,
             rows,
             columns: matrix.keys,
-            causal: look.kind == AttentionKind::Decoder,
+            causal: matches!(look.kind, AttentionKind::Decoder | AttentionKind::Causal),
             weights: (0..rows).map(row).collect(),
         }
     }
@@ -167,6 +189,7 @@ impl From<AttentionKind> for Kind {
             AttentionKind::Encoder => Kind::Encoder,
             AttentionKind::Decoder => Kind::Decoder,
             AttentionKind::Cross => Kind::Cross,
+            AttentionKind::Causal => Kind::Causal,
         }
     }
 }
@@ -177,6 +200,7 @@ impl From<Kind> for AttentionKind {
             Kind::Encoder => AttentionKind::Encoder,
             Kind::Decoder => AttentionKind::Decoder,
             Kind::Cross => AttentionKind::Cross,
+            Kind::Causal => AttentionKind::Causal,
         }
     }
 }

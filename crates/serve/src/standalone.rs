@@ -52,7 +52,7 @@ fn words(tokens: &[Token]) -> String {
         match token.piece.strip_prefix("##") {
             Some(more) if is_wordpiece => text.push_str(more),
             None if is_wordpiece => text.extend([" ", &token.piece]),
-            _ => text.push_str(&token.piece.replace('▁', " ")),
+            _ => text.push_str(&token.piece.replace(['▁', 'Ġ'], " ")),
         }
     }
     text.trim().to_owned()

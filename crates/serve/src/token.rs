@@ -1,6 +1,5 @@
 //! Tokens as answers have them.
 
-use attentive_tasks::Codec;
 use attentive_text::tokenizer::{Encoding, Side, Source, Tokenizer};
 use serde::Serialize;
 
@@ -19,8 +18,7 @@ pub struct Token {
 }
 
 /// Tokens of a source or a target.
-pub(crate) fn tokens(codec: &Codec, ids: &[u32], side: Side, scores: Option<&[f32]>) -> Vec<Token> {
-    let tokenizer = codec.tokenizer();
+pub(crate) fn tokens(tokenizer: &Tokenizer, ids: &[u32], side: Side, scores: Option<&[f32]>) -> Vec<Token> {
     let words = tokenizer.words(ids, side);
     let token = |(place, &id): (usize, &u32)| Token {
         id,

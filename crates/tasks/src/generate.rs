@@ -57,6 +57,11 @@ impl LanguageModel {
         Ok(LanguageModel { copies, tokenizer: Arc::new(tokenizer), options })
     }
 
+    /// Lets texts be longer than the model has positions: see [`Seq2Seq::slide`]. Returns whether the model can.
+    pub fn slide(&mut self) -> bool {
+        self.copies.iter_mut().all(|copy| copy.slide())
+    }
+
     /// The length that lets so many tokens be written for each prompt.
     pub fn length_of_new(&self, tokens: usize) -> MaxLength {
         match self.copies[0].spec().continues {

@@ -13,9 +13,8 @@ use attentive_model::families::Family;
 use attentive_model::families::bert::Task;
 use attentive_serve::attention::Attention;
 use attentive_serve::{picture, standalone};
-use attentive_tasks::{Codec, ModelFolder, Split};
-use attentive_tasks::{Encoder, TooLong};
-use attentive_text::tokenizer::Input;
+use attentive_tasks::{Codec, Encoder, LanguageModel, ModelFolder, Split, TooLong};
+use attentive_text::tokenizer::{Input, Side};
 use clap::{Args, ValueEnum};
 use std::io::Write;
 use std::path::PathBuf;
@@ -23,7 +22,7 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Inspect {
-    /// Sentence to inspect; an encoder-decoder translates it first
+    /// Text to inspect; an encoder-decoder translates it first
     #[arg(value_name = "TEXT", value_parser = dashes::text)]
     text: String,
     /// Model folder, with config.json, model.safetensors and a tokenizer
@@ -58,6 +57,7 @@ Examples:
   attentive inspect --model opus-mt-en-de \"A dog runs.\" --out heads.svg --kind cross
   attentive inspect --model opus-mt-en-de \"A dog runs.\" --out head.svg --kind cross --layer 5 --head 3
   attentive inspect --model bert-base-uncased \"A dog runs.\" --out bert.html
+  attentive inspect --model gpt2 \"A dog runs because it\" --out gpt2.html
 
 The page needs no server and no network. With --kind, --layer and --head a picture shows one large heat map with \
 the tokens on its axes. Otherwise it shows a small heat map of each head.";
@@ -74,7 +74,7 @@ enum Format {
 enum Kind {
     /// Self-attention of the encoder: from each source token to all source tokens
     Encoder,
-    /// Self-attention of the decoder: from each target token to those before it
+    /// Self-attention of the decoder: from each target token to those before it; of a language model, from each token to itself and those before it
     Decoder,
     /// Cross-attention: from each target token to all source tokens
     Cross,
@@ -104,7 +104,7 @@ impl Inspect {
         match Family::of(&self.model)? {
             Family::Transformer | Family::T5 => self.look_into_translation(),
             Family::Bert => self.look_into_text(),
-            Family::Gpt2 => Err(Error::Inspect("language models cannot be inspected yet".to_owned())),
+            Family::Gpt2 => self.look_into_prompt(),
         }
     }
 
@@ -112,23 +112,55 @@ impl Inspect {
         self.model.file_name().unwrap_or_default().to_string_lossy().into_owned()
     }
 
-    /// Reads the sentence with an encoder alone.
-    fn look_into_text(&self) -> Result<Attention, Error> {
+    /// The text for a model that has one stack alone, and does not translate.
+    fn text_alone(&self, is_encoder: bool) -> Result<&str, Error> {
         if self.translation.is_some() {
             let problem = "the model does not translate: remove the option".to_owned();
             return Err(Error::Flag { option: "translation", problem });
         }
-        if matches!(self.kind, Some(Kind::Decoder | Kind::Cross)) {
-            let problem = "the model has an encoder alone: use --kind encoder".to_owned();
-            return Err(Error::Flag { option: "kind", problem });
+        let problem = match self.kind {
+            Some(Kind::Decoder | Kind::Cross) if is_encoder => "an encoder alone: use --kind encoder",
+            Some(Kind::Encoder | Kind::Cross) if !is_encoder => "a decoder alone: use --kind decoder",
+            _ if self.text.trim().is_empty() => {
+                return Err(Error::Usage("TEXT is empty: give a sentence to inspect".to_owned()));
+            }
+            _ => return Ok(self.text.trim()),
+        };
+        Err(Error::Flag { option: "kind", problem: format!("the model has {problem}") })
+    }
+
+    /// Reads the text with a decoder alone.
+    fn look_into_prompt(&self) -> Result<Attention, Error> {
+        let text = self.text_alone(false)?;
+        let decoders = self.compute.decoder(self.precision.unwrap_or(DecodingPrecision::F32))?;
+        let int8 = decoders.int8.unwrap_or(false);
+        let LanguageModel { copies, tokenizer, .. } =
+            LanguageModel::open_on(&decoders.backends, int8, &self.model)?;
+        let (model, tokens) = (&copies[0], tokenizer.encode(text, Side::Source)?);
+        let most = model.spec().max_target;
+        if tokens.len() > most {
+            let problem = format!(
+                "the text has {} tokens, and the model reads {most} at most: shorten it",
+                tokens.len()
+            );
+            return Err(Error::Inspect(problem));
         }
-        if self.text.trim().is_empty() {
-            return Err(Error::Usage("TEXT is empty: give a sentence to inspect".to_owned()));
-        }
+        let sizes = model.sizes();
+        let looks = self.looks(&[AttentionKind::Causal], |kind| (sizes.layers(kind), sizes.heads(kind)))?;
+        // All tokens are read: the pass leaves out the last one of the target.
+        let inspection = model.inspect(&tokens, &tokens[..1]);
+        let seen = looks.into_iter().map(|look| Ok((look, inspection.weights(look)?)));
+        let seen = seen.collect::<Result<Vec<_>, attentive_generate::Error>>()?;
+        Ok(Attention::of_tokens(&self.name(), &tokenizer, &tokens, seen))
+    }
+
+    /// Reads the text with an encoder alone.
+    fn look_into_text(&self) -> Result<Attention, Error> {
+        let text = self.text_alone(true)?;
         let (backend, form) = self.compute.encoder(self.precision.unwrap_or(DecodingPrecision::F32))?;
         let encoder =
             Encoder::open(&backend, &self.model, Task::Hidden, form)?.with_too_long(TooLong::Refuse);
-        let texts = encoder.read(&[Input::Text(self.text.trim())])?;
+        let texts = encoder.read(&[Input::Text(text)])?;
         let encoding = &texts.encodings[0];
         let config = encoder.model().config();
         let inspection = Inspection::new(&backend, encoder.watch(encoding), config.layers);
@@ -171,10 +203,7 @@ impl Inspect {
             Some(Kind::Decoder) => &[AttentionKind::Decoder],
             Some(Kind::Cross) => &[AttentionKind::Cross],
         };
-        let looks = self.looks(kinds, |kind| match kind {
-            AttentionKind::Encoder => (sizes.encoder_layers, sizes.heads(kind)),
-            AttentionKind::Decoder | AttentionKind::Cross => (sizes.decoder_layers, sizes.heads(kind)),
-        })?;
+        let looks = self.looks(kinds, |kind| (sizes.layers(kind), sizes.heads(kind)))?;
         let seen = looks.into_iter().map(|look| Ok((look, inspection.weights(look)?)));
         let seen = seen.collect::<Result<Vec<_>, attentive_generate::Error>>()?;
         Ok(Attention::new(&self.name(), &codec, [&source, &target], seen))

@@ -118,6 +118,16 @@ fn the_end_of_the_context_ends_a_text_and_a_prompt_that_fills_it_is_refused() {
         "at most 48",
         "shorten",
     ]);
+    let slid = generate("--max-new-tokens 100 --min-new-tokens 100 --slide --json", &[long, &long.repeat(2)]);
+    assert_eq!((slid.code, slid.stderr.as_str(), slid.stdout.lines().count()), (Some(0), "", 2));
+    for line in slid.stdout.lines() {
+        let found: Value = serde_json::from_str(line).unwrap();
+        let continuation = &found["continuations"][0];
+        assert_eq!(
+            (continuation["tokens"].as_array().unwrap().len(), &continuation["finish"]),
+            (100, &"length".into())
+        );
+    }
 }
 
 #[test]
@@ -139,7 +149,27 @@ fn info_describes_it_and_others_refuse_it() {
     run(&format!("generate --model {GOLDEN}/gpt2/hub A")).failed(&["no tokenizer"]);
     run(&format!("generate --model {GOLDEN}/bert/masked A")).failed(&["`bert`", "`gpt2`, `t5`", "is needed"]);
     run(&format!("translate --model {GOLDEN}/gpt2/saved A")).failed(&["`gpt2`", "`marian`"]);
-    run(&format!("convert --model {GOLDEN}/gpt2/saved --out never")).misused(&["`gpt2`"]);
+}
+
+#[test]
+fn a_converted_model_writes_the_same() {
+    let out = std::env::temp_dir().join(format!("attentive-gpt2-converted-{}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&out);
+    let convert = format!("convert --model {GOLDEN}/gpt2/saved --out {}", out.display());
+    run(&format!("{convert} --precision int8")).misused(&[
+        "--precision",
+        "int8 is not supported",
+        "f32 and bf16",
+    ]);
+    run(&format!("{convert} --layout marian")).misused(&["--layout", "only translation models"]);
+    assert!(!out.exists());
+    let converted = run(&convert);
+    assert_eq!((converted.code, converted.stderr.lines().count()), (Some(0), 1), "{}", converted.stderr);
+    let prompt = "--max-new-tokens 16 The";
+    let [before, after] = [format!("{GOLDEN}/gpt2/saved"), out.display().to_string()]
+        .map(|model| run(&format!("generate --model {model} {prompt}")).stdout);
+    assert_eq!(before, after);
+    let _ = std::fs::remove_dir_all(&out);
 }
 
 #[test]

@@ -3,6 +3,9 @@
 use super::{Outcome, finish, program, run};
 use std::path::PathBuf;
 
+/// A small GPT-2.
+const GPT2: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/gpt2/saved");
+
 /// The model that comes with the program, as a folder.
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../serve/model");
 
@@ -13,8 +16,12 @@ fn out(name: &str) -> PathBuf {
 }
 
 fn inspect(text: &str, options: &str, name: &str) -> (Outcome, Vec<u8>) {
+    inspect_model(MODEL, text, options, name)
+}
+
+fn inspect_model(model: &str, text: &str, options: &str, name: &str) -> (Outcome, Vec<u8>) {
     let path = out(name);
-    let mut program = program(&format!("inspect --model {MODEL} --out {} {options}", path.display()));
+    let mut program = program(&format!("inspect --model {model} --out {} {options}", path.display()));
     program.arg(text);
     let outcome = finish(program);
     let contents = std::fs::read(&path).unwrap_or_default();
@@ -55,6 +62,24 @@ fn a_translation_can_be_given() {
     let picture =
         text(inspect(">>de<< one", "--translation zwei --kind cross --layer 1 --head 1", "given.svg"));
     assert!(picture.contains(">zwei</text>"), "{picture}");
+}
+
+#[test]
+fn a_language_model_looks_at_what_it_has_read_so_far() {
+    let page = text(inspect_model(GPT2, "The same numbers", "", "gpt2.html"));
+    assert!(page.contains("\"kind\":\"causal\"") && !page.contains("\"kind\":\"decoder\""));
+    assert!(page.contains("<title>The same numbers</title>"));
+    let head = text(inspect_model(GPT2, "The same", "--layer 2 --head 4 --kind decoder", "gpt2.svg"));
+    assert!(head.contains("causal self-attention, layer 2, head 4") && head.contains("url(#masked)"));
+    assert!(head.contains(">text so far (keys)</text>") && !head.contains("(start)"));
+    let heads = text(inspect_model(GPT2, "The same", "--precision bf16", "gpt2-all.svg"));
+    assert!(heads.contains(">head 4</text>") && heads.contains(">layer 2</text>") && !heads.contains('→'));
+    inspect_model(GPT2, "The", "--kind cross", "x.svg").0.misused(&["--kind", "decoder alone"]);
+    inspect_model(GPT2, "The", "--translation A", "x.svg")
+        .0
+        .misused(&["--translation", "does not translate"]);
+    inspect_model(GPT2, "The", "--layer 3", "x.svg").0.misused(&["--layer", "layers 1 to 2"]);
+    inspect_model(GPT2, &"0 1 ".repeat(30), "", "x.svg").0.failed(&["tokens", "48 at most", "shorten"]);
 }
 
 #[cfg(not(feature = "png"))]

@@ -27,6 +27,11 @@ const KINDS = {
     hint: "To predict a target token (a row), the decoder attends to the source tokens (columns).",
     rows: "target (queries)", columns: "source (keys)",
   },
+  causal: {
+    name: "causal self-attention",
+    hint: "Each token (a row) attends to itself and to the tokens before it (columns). Later tokens are masked.",
+    rows: "text (queries)", columns: "text so far (keys)",
+  },
 };
 
 /** What a decoder is shown before it has written anything, whatever its own name is. */
@@ -65,6 +70,7 @@ export function axesOf(kind, answer) {
     encoder: [answer.source, answer.source],
     decoder: [answer.target, [START, ...answer.shown.slice(1)]],
     cross: [answer.target, answer.source],
+    causal: [answer.source, answer.source],
   }[kind];
   const { rows, columns } = KINDS[kind];
   return { rows: { tokens: tokens[0], title: rows }, columns: { tokens: tokens[1], title: columns } };

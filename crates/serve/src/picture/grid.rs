@@ -21,7 +21,11 @@ pub fn grid(attention: &Attention) -> String {
     let columns = kinds.iter().map(|group| heads(group)).max().unwrap_or(0);
     let height = |group: &Vec<&Matrix>| 70.0 + (group.len().div_ceil(heads(group)) as f32) * (SIDE + GAP);
     let sentence = |tokens: &[crate::Token]| tokens.iter().map(label).collect::<Vec<_>>().join(" ");
-    let title = format!("{}  →  {}", sentence(&attention.source), sentence(&attention.target));
+    let source = sentence(&attention.source);
+    let title = match &attention.target[..] {
+        [] => source,
+        target => format!("{source}  →  {}", sentence(target)),
+    };
     let width = LEFT + columns as f32 * (SIDE + GAP) + GAP;
     let mut svg =
         Svg::new(width.max(text_width(&title, 13.0) + 30.0), 40.0 + kinds.iter().map(height).sum::<f32>());

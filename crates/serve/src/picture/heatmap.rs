@@ -49,6 +49,7 @@ pub(super) fn name(kind: Kind) -> &'static str {
         Kind::Encoder => "encoder self-attention",
         Kind::Decoder => "decoder self-attention",
         Kind::Cross => "cross attention",
+        Kind::Causal => "causal self-attention",
     }
 }
 
@@ -57,6 +58,7 @@ fn axis_titles(kind: Kind) -> [&'static str; 2] {
         Kind::Encoder => ["source (queries)", "source (keys)"],
         Kind::Decoder => ["target (queries)", "target so far (keys)"],
         Kind::Cross => ["target (queries)", "source (keys)"],
+        Kind::Causal => ["text (queries)", "text so far (keys)"],
     }
 }
 

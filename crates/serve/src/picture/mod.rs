@@ -149,7 +149,7 @@ pub(crate) mod tests {
         let target = vec![token("▁ein", Some(0)), token("</s>", None)];
         let shown = vec![token("<pad>", None), token("▁ein", Some(0))];
         let (rows, columns) = match kind {
-            Kind::Encoder => (3, 3),
+            Kind::Encoder | Kind::Causal => (3, 3),
             Kind::Decoder => (2, 2),
             Kind::Cross => (2, 3),
         };
@@ -159,7 +159,7 @@ pub(crate) mod tests {
             head,
             rows,
             columns,
-            causal: kind == Kind::Decoder,
+            causal: matches!(kind, Kind::Decoder | Kind::Causal),
             weights: vec![vec![1.0 / columns as f32; columns]; rows],
         };
         let attention = vec![matrix(Some(0)), matrix(None)];
@@ -183,13 +183,13 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn only_a_decoder_masks_and_only_what_comes_later() {
+    fn only_decoders_mask_and_only_what_comes_later() {
         let masked = |kind| {
             let attention = small(kind);
             let picture = heatmap(&attention, &attention.attention[0]);
             let path = picture.lines().find(|line| line.starts_with(r#"<path fill="url(#masked)""#));
             path.map_or(0, |path| path.matches('M').count())
         };
-        assert_eq!([Kind::Encoder, Kind::Decoder, Kind::Cross].map(masked), [0, 1, 0]);
+        assert_eq!([Kind::Encoder, Kind::Decoder, Kind::Cross, Kind::Causal].map(masked), [0, 1, 0, 3]);
     }
 }

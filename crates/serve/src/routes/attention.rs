@@ -55,7 +55,7 @@ pub(super) async fn attention(State(app): State<Arc<App>>, request: Request) -> 
     let until = app.until();
     let target = target(&app, &chosen, &ask).await?;
     let weights = |look: &Look| match look.kind {
-        AttentionKind::Encoder => source.len() * source.len(),
+        AttentionKind::Encoder | AttentionKind::Causal => source.len() * source.len(),
         AttentionKind::Decoder => target.len() * target.len(),
         AttentionKind::Cross => target.len() * source.len(),
     };
@@ -141,10 +141,10 @@ fn looks(ask: &Ask, sizes: &Sizes) -> Result<Vec<Look>, Refusal> {
         if kinds[..place].contains(&kind) {
             return Err(Refusal::field("kinds", "a kind can be requested only once"));
         }
-        let count = sizes.heads(kind.into());
+        let (layers_there, count) = (sizes.layers(kind.into()), sizes.heads(kind.into()));
         let heads = ask.heads.clone().unwrap_or_else(|| (0..count).map(Some).chain([None]).collect());
-        let layers = ask.layers.clone().unwrap_or_else(|| (0..layer_count(kind, sizes)).collect());
-        if layers.len() > layer_count(kind, sizes) || heads.len() > count + 1 {
+        let layers = ask.layers.clone().unwrap_or_else(|| (0..layers_there).collect());
+        if layers.len() > layers_there || heads.len() > count + 1 {
             return Err(Refusal::field(
                 "layers",
                 "there are more layers or heads in the request than in the model",
@@ -167,8 +167,7 @@ fn look(kind: Kind, layer: usize, head: Option<usize>) -> Look {
 
 /// Whether a model has such a layer and head; `inside` is the field that they are in.
 fn check(look: Look, sizes: &Sizes, inside: &str) -> Result<(), Refusal> {
-    let layers =
-        if look.kind == AttentionKind::Encoder { sizes.encoder_layers } else { sizes.decoder_layers };
+    let layers = sizes.layers(look.kind);
     let field = |alone: &str, many: &str| {
         if inside.is_empty() { many.to_owned() } else { format!("{inside}.{alone}") }
     };
@@ -185,8 +184,4 @@ fn check(look: Look, sizes: &Sizes, inside: &str) -> Result<(), Refusal> {
         }
         None => Ok(()),
     }
-}
-
-fn layer_count(kind: Kind, sizes: &Sizes) -> usize {
-    if kind == Kind::Encoder { sizes.encoder_layers } else { sizes.decoder_layers }
 }

@@ -203,14 +203,14 @@ fn answer(model: &TranslationModel, done: Vec<Done>, align: bool) -> Answer {
     let translation = |done: Done| {
         let source: Vec<u32> = done.cut.parts.iter().flat_map(|part| part.source.iter().copied()).collect();
         let hypothesis = |(found, ended): (attentive_tasks::Translated, bool)| Hypothesis {
-            tokens: tokens(&model.codec, &found.tokens, Side::Target, Some(&found.token_scores)),
+            tokens: tokens(model.codec.tokenizer(), &found.tokens, Side::Target, Some(&found.token_scores)),
             text: found.text,
             score: finite(found.score),
             ended,
             alignment: align.then_some(found.alignment),
         };
         Translation {
-            source: tokens(&model.codec, &source, Side::Source, None),
+            source: tokens(model.codec.tokenizer(), &source, Side::Source, None),
             parts: done.cut.parts.len(),
             hypotheses: done.best.into_iter().zip(done.ended).map(hypothesis).collect(),
         }
