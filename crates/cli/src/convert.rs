@@ -83,8 +83,7 @@ pub(crate) fn run(command: &Convert) -> Result<(), Error> {
             report(command, &converted, problem)
         }
         Family::T5 => {
-            let problem =
-                "the model type `t5` cannot be converted yet; commands compute it in any precision";
+            let problem = "the model type `t5` cannot be converted yet; commands compute it in any precision";
             Err(Error::Usage(problem.to_owned()))
         }
         family @ (Family::Bert | Family::Gpt2) => {

@@ -148,7 +148,8 @@ impl Generate {
         let int8 = decoders.int8.unwrap_or(false);
         let mut folder = LanguageModel::open_on(&decoders.backends, int8, &self.model)?;
         if self.slide && !folder.slide() {
-            let problem = "only a model that continues its prompt can slide, such as GPT-2: remove the option";
+            let problem =
+                "only a model that continues its prompt can slide, such as GPT-2: remove the option";
             return Err(Error::Flag { option: "slide", problem: problem.to_owned() });
         }
         let new_tokens = self.max_new_tokens.map(|tokens| folder.length_of_new(tokens));

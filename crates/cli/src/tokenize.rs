@@ -26,7 +26,7 @@ pub(crate) struct Command {
     #[arg(long, value_name = "SIDE", default_value = "source", conflicts_with = "decode")]
     side: SideName,
     /// Train a tokenizer on FILES
-    #[arg(long, requires_all = ["vocab_size", "files", "out"])]
+    #[arg(long, requires_all = ["files", "out"])]
     #[arg(conflicts_with_all = ["model", "ids", "decode", "side"])]
     train: bool,
     /// Vocabulary size with special tokens, from 8 to 1,000,000; with --target, of each side
@@ -64,6 +64,10 @@ enum KindName {
     Unigram,
     /// WordPiece, as in BERT
     Wordpiece,
+    /// Byte pair encoding of bytes, as in GPT-2: no text is unknown
+    ByteBpe,
+    /// A token for each character; --vocab-size is not needed
+    Characters,
 }
 
 const EXAMPLES: &str = "\
@@ -77,8 +81,8 @@ Examples:
                                                                    a vocabulary for each side
 
 bpe and unigram write a Marian folder (source.spm, target.spm, vocab.json), with tokenizer.json if
-both sides share a vocabulary. wordpiece writes tokenizer.json and vocab.txt; with --target, into the
-folders source and target.";
+both sides share a vocabulary. wordpiece writes tokenizer.json and vocab.txt, byte-bpe tokenizer.json,
+vocab.json and merges.txt, characters tokenizer.json; with --target, into the folders source and target.";
 
 pub(crate) fn run(command: &Command) -> Result<(), Error> {
     match (&command.model, &command.out) {
@@ -93,10 +97,12 @@ fn train_and_save(command: &Command, out: &Path) -> Result<(), Error> {
         KindName::Bpe => Kind::Bpe,
         KindName::Unigram => Kind::Unigram,
         KindName::Wordpiece => Kind::WordPiece,
+        KindName::ByteBpe => Kind::ByteBpe,
+        KindName::Characters => Kind::Characters,
     };
-    let size = command.vocab_size.unwrap_or_default();
+    let size = vocabulary_size(command, kind)?;
     let trainer = || Trainer::new(kind, size).character_coverage(command.character_coverage);
-    if kind == Kind::WordPiece && !command.target.is_empty() {
+    if !kind.is_of_translators() && !command.target.is_empty() {
         // A folder has room for one such vocabulary: each side gets a folder of its own.
         for (side, files) in [("source", &command.files), ("target", &command.target)] {
             let mut trainer = trainer();
@@ -120,6 +126,17 @@ fn train_and_save(command: &Command, out: &Path) -> Result<(), Error> {
     tokenizer.save(out)?;
     report(&tokenizer, size, out);
     Ok(())
+}
+
+/// How many tokens are to be learned, which characters need not be told.
+fn vocabulary_size(command: &Command, kind: Kind) -> Result<usize, Error> {
+    let problem = match (command.vocab_size, kind) {
+        (Some(_), Kind::Characters) => "each character of the text has a token: remove the option",
+        (None, Kind::Characters) => return Ok(0),
+        (None, _) => "a number of tokens is needed to train this kind of tokenizer",
+        (Some(size), _) => return Ok(size),
+    };
+    Err(Error::Flag { option: "vocab-size", problem: problem.to_owned() })
 }
 
 /// Says what there is now.

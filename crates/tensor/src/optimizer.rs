@@ -48,7 +48,8 @@ impl Adam {
     }
 
     /// One step against the gradients, which are scaled down to a global norm of `clip` where they exceed it.
-    /// A parameter without a gradient stays as it is.
+    /// A parameter without a gradient stays as it is. Matrices alone decay: biases and norms are few numbers, and zero is not where they
+    /// belong.
     pub fn step(&mut self, backend: &dyn Backend, rule: &Rule, clip: Option<f32>, gradients: &Gradients) {
         self.step += 1;
         let factor = clip.map(|limit| {
@@ -57,9 +58,11 @@ impl Adam {
         });
         for (parameter, [m, v]) in self.parameters.iter().zip(&mut self.moments) {
             let Some(gradient) = gradients.get(parameter) else { continue };
+            let is_matrix = parameter.value().shape()[..].len() > 1;
+            let rule = Rule { weight_decay: if is_matrix { rule.weight_decay } else { 0.0 }, ..*rule };
             parameter.update(|value| {
                 let mut value = backend.own(value);
-                backend.adam(rule, self.step, factor.as_ref(), &mut value, gradient, [m, v]);
+                backend.adam(&rule, self.step, factor.as_ref(), &mut value, gradient, [m, v]);
                 value
             });
         }
@@ -96,6 +99,24 @@ mod tests {
         }
         let w = backend.download_f32(&w.value());
         assert!(w.iter().all(|w| w.abs() < 0.01), "{w:?}");
+    }
+
+    #[test]
+    fn matrices_decay_and_vectors_do_not() {
+        let backend = backend();
+        let numbers = [1.0, -2.0];
+        let matrix = Parameter::new("weight", backend.upload_f32(&numbers, [1, 2]));
+        let vector = Parameter::new("bias", backend.upload_f32(&numbers, [2]));
+        let both = [matrix.clone(), vector.clone()];
+        let tape = Tape::training(&backend, 0);
+        let [x, y] = both.each_ref().map(|parameter| tape.parameter(parameter));
+        let loss = tape.add(&tape.sum(&tape.scale(&x, 0.0)), &tape.sum(&tape.scale(&y, 0.0)));
+        let mut gradients = Gradients::default();
+        drop((x, y));
+        tape.backward(&loss, &mut gradients);
+        Adam::new(&*backend, &both).step(&*backend, &Rule { weight_decay: 0.5, ..RULE }, None, &gradients);
+        assert_eq!(backend.download_f32(&matrix.value()), [0.95, -1.9]);
+        assert_eq!(backend.download_f32(&vector.value()), numbers);
     }
 
     #[test]

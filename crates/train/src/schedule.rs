@@ -7,7 +7,11 @@
 //! ```
 //!
 //! All others rise to their peak, the learning rate, along a line over the warm-up, and then go their own
-//! way.
+//! way. A cosine and a line end at a last rate, which is zero if nothing is said:
+//!
+//! ```text
+//! rate = last + (peak - last) · ½ (1 + cos(π · done)),    last + (peak - last) · (1 - done)
+//! ```
 
 use serde::{Deserialize, Serialize};
 use std::f64::consts::PI;
@@ -21,9 +25,9 @@ pub enum Schedule {
     Paper,
     /// After the warm-up `peak · √(warmup / step)`: the paper's curve with its peak given.
     InverseSqrt,
-    /// After the warm-up down half a cosine, to zero at the last step.
+    /// After the warm-up down half a cosine, to the last rate at the last step.
     Cosine,
-    /// After the warm-up down a line, to zero at the last step.
+    /// After the warm-up down a line, to the last rate at the last step.
     Linear,
     /// After the warm-up always the peak.
     Constant,
@@ -36,6 +40,8 @@ pub struct LearningRate {
     pub schedule: Schedule,
     /// The factor of the paper's schedule, the peak of the others.
     pub rate: f64,
+    /// The rate at the last step of a cosine or a line.
+    pub last: f64,
     /// Steps over which the rate rises.
     pub warmup: u64,
     /// The last step, where the schedule needs one.
@@ -74,13 +80,13 @@ impl LearningRate {
         if step < self.warmup {
             return self.rate * now / warmup;
         }
-        self.rate
-            * match self.schedule {
-                Schedule::Paper | Schedule::Constant => 1.0,
-                Schedule::InverseSqrt => (warmup / now.max(warmup)).sqrt(),
-                Schedule::Cosine => 0.5 * (1.0 + (PI * self.done(step)).cos()),
-                Schedule::Linear => 1.0 - self.done(step),
-            }
+        let down_to_last = |part: f64| self.last + (self.rate - self.last) * part;
+        match self.schedule {
+            Schedule::Paper | Schedule::Constant => self.rate,
+            Schedule::InverseSqrt => self.rate * (warmup / now.max(warmup)).sqrt(),
+            Schedule::Cosine => down_to_last(0.5 * (1.0 + (PI * self.done(step)).cos())),
+            Schedule::Linear => down_to_last(1.0 - self.done(step)),
+        }
     }
 
     /// How much of the way from the warm-up to the last step is behind us, from 0 to 1.
@@ -97,13 +103,13 @@ mod tests {
     use super::*;
 
     fn rate(schedule: Schedule, step: u64) -> f64 {
-        LearningRate { schedule, rate: 2.0, warmup: 100, steps: Some(499), d_model: 256 }.at(step)
+        LearningRate { schedule, rate: 2.0, last: 0.0, warmup: 100, steps: Some(499), d_model: 256 }.at(step)
     }
 
     #[test]
     fn the_papers_schedule_has_the_papers_numbers() {
-        let paper =
-            LearningRate { schedule: Schedule::Paper, rate: 1.0, warmup: 4000, steps: None, d_model: 512 };
+        let (schedule, warmup) = (Schedule::Paper, 4000);
+        let paper = LearningRate { schedule, rate: 1.0, last: 0.0, warmup, steps: None, d_model: 512 };
         // d_model^-0.5 · step · warmup^-1.5 on the way up, d_model^-0.5 · step^-0.5 on the way down.
         for (step, expected) in
             [(1, 1.746_928_1e-7), (4000, 6.987_712_4e-4), (16_000, 3.493_856_2e-4), (100_000, 1.397_542_5e-4)]
@@ -141,9 +147,23 @@ mod tests {
     }
 
     #[test]
+    fn a_cosine_and_a_line_can_end_above_zero() {
+        for (schedule, halfway) in [(Schedule::Cosine, 1.1), (Schedule::Linear, 1.1)] {
+            let rate =
+                LearningRate { schedule, rate: 2.0, last: 0.2, warmup: 100, steps: Some(499), d_model: 8 };
+            assert!(
+                (rate.at(100) - 2.0).abs() < 1e-12 && (rate.at(300) - halfway).abs() < 1e-12,
+                "{schedule:?}"
+            );
+            assert!((rate.at(900) - 0.2).abs() < 1e-12, "{schedule:?}");
+        }
+    }
+
+    #[test]
     fn without_a_warm_up_the_peak_comes_first() {
         for schedule in [Schedule::InverseSqrt, Schedule::Cosine, Schedule::Linear, Schedule::Constant] {
-            let without = LearningRate { schedule, rate: 2.0, warmup: 0, steps: Some(100), d_model: 8 };
+            let without =
+                LearningRate { schedule, rate: 2.0, last: 0.0, warmup: 0, steps: Some(100), d_model: 8 };
             assert!((without.at(1) - 2.0).abs() < 0.05, "{schedule:?}: {}", without.at(1));
         }
     }

@@ -4,7 +4,7 @@ mod common;
 
 use attentive_model::families::bert::{self, Bert, BertConfig};
 use attentive_model::families::gpt2::{Gpt2, Gpt2Config};
-use attentive_tasks::{Classifier, MaskFiller, Tagger};
+use attentive_tasks::{Classifier, LanguageModel, MaskFiller, Tagger, Writer};
 use attentive_tensor::{Backend, CpuBackend, Form};
 use attentive_text::tokenizer::Input;
 use attentive_train::corpus::{Example, ExampleBatch};
@@ -125,9 +125,10 @@ fn settings(scratch: &Scratch, task: &str, more: &str) -> Draft {
         _ => "txt",
     };
     let file = |part: &str| scratch.path(&format!("{part}.{ending}")).display().to_string();
+    let stack = if task == "lm" { "decoder" } else { "encoder" };
     let usual = format!(
         "task = \"{task}\"\nsource = [\"{}\"]\nvalid_source = [\"{}\"]\nvocab_size = 60\npreset = \"tiny\"\nd_model = 32\n\
-         heads = 2\nd_ff = 48\nencoder_layers = 1\nlearning_rate = 0.01\nsteps = 60\nvalidate_every = 15\nthreads = 1\n",
+         heads = 2\nd_ff = 48\n{stack}_layers = 1\nlearning_rate = 0.01\nsteps = 60\nvalidate_every = 15\nthreads = 1\n",
         file("train"),
         file("valid")
     );
@@ -272,16 +273,21 @@ fn a_run_goes_on_without_the_model_that_it_began_with() {
 fn a_language_model_learns_and_goes_on_to_the_same_bits() {
     let scratch = Scratch::new("task-lm");
     let text = scratch.write("text.txt", "the cat sat on the mat. the dog sat on the log.\n".repeat(60));
-    for origin in ["from", "tokenizer"] {
+    let other = golden("gpt2/saved");
+    for (origin, begins) in [
+        ("from", format!("from = {other:?}")),
+        ("tokenizer", format!("tokenizer = {other:?}")),
+        ("bpe", "vocab_size = 300".to_owned()),
+        ("characters", "tokenizer_kind = \"characters\"".to_owned()),
+    ] {
         let sizes = if origin == "from" {
             ""
         } else {
             "preset = \"tiny\"\nd_model = 32\nheads = 2\ndecoder_layers = 1\n"
         };
         let said = format!(
-            "task = \"lm\"\n{origin} = {:?}\nsource = [{text:?}]\nhold_out = 5\nlongest = 16\nbatch_tokens = 128\n{sizes}\
-             learning_rate = 0.01\nsteps = 40\nvalidate_every = 10\n",
-            golden("gpt2/saved")
+            "task = \"lm\"\n{begins}\nsource = [{text:?}]\nhold_out = 5\nlongest = 16\nbatch_tokens = 128\n{sizes}\
+             learning_rate = 0.01\nsteps = 40\nvalidate_every = 10\n"
         );
         let begin = |name: &str| {
             let draft = Draft::merge(said.parse().unwrap(), Table::new()).unwrap();
@@ -303,6 +309,18 @@ fn a_language_model_learns_and_goes_on_to_the_same_bits() {
             std::fs::read(scratch.path(&format!("{origin}-{name}")).join("model.safetensors")).unwrap()
         };
         assert!(weights("whole") == weights("broken"), "{origin}");
+        // What the run leaves is a folder that writes.
+        let folder = scratch.path(&format!("{origin}-whole"));
+        let mut writer =
+            Writer::new(LanguageModel::open_on(&[backend()], false, &folder).unwrap(), &[]).unwrap();
+        writer.push("the c").unwrap();
+        let found = loop {
+            match writer.pop().unwrap() {
+                Some(found) => break found,
+                None => writer.step(),
+            }
+        };
+        assert!(!found[0].text.is_empty(), "{origin}");
     }
 }
 
@@ -336,6 +354,12 @@ fn mistakes_are_told_in_a_sentence_that_names_the_place() {
     assert!(message.starts_with("validate_beam"), "{message}");
     let message = refused("mlm", "longest = 2");
     assert!(message.starts_with("longest: must be above 2"), "{message}");
+    let message = refused("mlm", "tokenizer_kind = \"characters\"");
+    assert!(message.contains("mlm needs a wordpiece tokenizer"), "{message}");
+    let message = refused("lm", "tokenizer_kind = \"unigram\"");
+    assert!(message.contains("lm needs a bpe or characters tokenizer"), "{message}");
+    let message = refused("lm", "tokenizer_kind = \"characters\"");
+    assert!(message.starts_with("vocab_size: each character"), "{message}");
     let missing = format!("{:?}", scratch.path("none"));
     assert!(refused("mlm", &format!("from = {missing}")).contains("d_model"));
 }

@@ -53,10 +53,14 @@ pub(super) struct Flags {
     /// Tokenizer to use [default: that of --from, or train one on the corpus]
     #[arg(long, value_name = "DIR|FILE", help_heading = "Tokenizer")]
     tokenizer: Option<PathBuf>,
-    /// Kind of tokenizer to train [default: bpe; other tasks wordpiece]
-    #[arg(long, visible_alias = "kind", value_name = "KIND", value_parser = ["bpe", "unigram", "wordpiece"])]
-    #[arg(help_heading = "Tokenizer")]
+    /// Kind of tokenizer to train; bpe of lm is GPT-2's, of bytes [default: bpe; other tasks but lm wordpiece]
+    #[arg(long, visible_alias = "kind", value_name = "KIND", help_heading = "Tokenizer")]
+    #[arg(value_parser = ["bpe", "unigram", "wordpiece", "characters"])]
     tokenizer_kind: Option<String>,
+    /// A token for each character of the text, for lm: the same as --tokenizer-kind characters
+    #[arg(long, conflicts_with_all = ["tokenizer_kind", "tokenizer", "from"], help_heading = "Tokenizer")]
+    #[serde(skip)]
+    characters: bool,
     /// Vocabulary size of the tokenizer, shared by source and target [default: chosen]
     #[arg(long, value_name = "N", value_parser = between::<8, 1_000_000>, help_heading = "Tokenizer")]
     vocab_size: Option<usize>,
@@ -111,12 +115,15 @@ pub(super) struct Flags {
     #[arg(long, value_name = "NAME", help_heading = "Optimization")]
     #[arg(value_parser = ["paper", "noam", "inverse-sqrt", "cosine", "linear", "constant"])]
     schedule: Option<String>,
-    /// Step at which a cosine or linear schedule reaches zero and the run ends [default: --steps, or chosen]
+    /// Step at which a cosine or linear schedule reaches its end and the run ends [default: --steps, or chosen]
     #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Optimization")]
     schedule_steps: Option<u64>,
     /// Peak learning rate; a factor for the schedules paper and noam [default: chosen]
     #[arg(long, value_name = "X", help_heading = "Optimization")]
     learning_rate: Option<f64>,
+    /// Learning rate at the end of a cosine or linear schedule [default: 0]
+    #[arg(long, value_name = "X", help_heading = "Optimization")]
+    last_learning_rate: Option<f64>,
     /// Warm-up steps [default: chosen]
     #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Optimization")]
     warmup: Option<u64>,
@@ -129,7 +136,7 @@ pub(super) struct Flags {
     /// ε of Adam [default: 1e-9; other tasks 1e-8]
     #[arg(long, value_name = "X", help_heading = "Optimization")]
     epsilon: Option<f64>,
-    /// Weight decay (AdamW) [default: 0]
+    /// Weight decay (AdamW) of matrices; biases and norms do not decay [default: 0]
     #[arg(long, value_name = "X", help_heading = "Optimization")]
     weight_decay: Option<f64>,
     /// Maximum gradient norm; 0 turns clipping off [default: 0; other tasks 1]
@@ -194,6 +201,10 @@ pub(super) struct Flags {
 impl Flags {
     /// Those that were given, as settings.
     pub(super) fn table(&self) -> Table {
-        Table::try_from(self).expect("flags are a table")
+        let mut table = Table::try_from(self).expect("flags are a table");
+        if self.characters {
+            table.insert("tokenizer_kind".to_owned(), "characters".into());
+        }
+        table
     }
 }

@@ -52,6 +52,7 @@ Examples:
   attentive train --task classify --from bert-base-uncased --data train.tsv --valid-data dev.tsv --out reviews
   attentive train --task tag --from bert-base-cased --data train.conll --valid-data dev.conll --out names
   attentive train --task lm --from gpt2 --data novel.txt --out novelist
+  attentive train --task lm --characters --data shakespeare.txt --longest 256 --out poet --minutes 30
   attentive train --task mlm --data texts.txt --out own-bert --epochs 10
 
 Defaults that say \"chosen\" depend on the size of the corpus and on the limits. The run prints each choice \
@@ -85,7 +86,8 @@ tokenizer, its dropout and, if the labels are the same, its head. Their rules:
   --preset          tiny; small from 20 million tokens
   --dropout         0.1, or that of the model in --from; --ema is off; --batch-tokens is 16,384
 The task lm trains a GPT-2 on texts, which it cuts into windows of --longest tokens. It follows the same rules, with windows up to \
-1,024 tokens and batches of 8,192; a new model needs --tokenizer, such as a folder of GPT-2.
+1,024 tokens and batches of 8,192. Without --tokenizer and --from it trains byte pairs of bytes, as GPT-2 has them, with at least 512 \
+tokens, or takes each character for a token (--characters).
 Files for classify have lines of label and text, or of text and label, separated by a tab, or {\"text\": …, \"label\": …}; a second \
 text makes a pair. Files for tag have a word and its tag a line (columns between them are ignored) and an empty line after each \
 sentence, or {\"tokens\": […], \"tags\": […]}. Files for mlm have a text a line and files for lm any text, or {\"text\": …}.

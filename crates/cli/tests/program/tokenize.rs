@@ -259,6 +259,8 @@ fn rare_characters_have_pieces_unless_less_is_asked_for() {
     };
     assert_eq!(again(""), "2 dogs\n");
     assert_ne!(again("--character-coverage 0.9995"), "2 dogs\n");
+    run("tokenize --train --kind characters --vocab-size 30 text --out out")
+        .misused(&["--vocab-size", "each character"]);
     run("tokenize --train --vocab-size 30 --character-coverage 1.5 text --out out").refused(&["coverage"]);
 }
 

@@ -34,6 +34,7 @@ mod bounds;
 mod encoding;
 mod error;
 mod files;
+mod gpt2;
 mod guard;
 mod marian;
 mod names;

@@ -7,11 +7,12 @@
 //!
 //! A file may be anybody's. What the crate would panic on, or take all memory for, is an error here.
 
-use super::bert::{self, added};
+use super::bert;
 use super::bounds::refuse_bombs;
 use super::encoding::{Encoding, Input, Source};
 use super::error::Error;
 use super::files;
+use super::gpt2;
 use super::guard::guarded;
 use super::marian;
 use super::names::Names;
@@ -62,23 +63,11 @@ impl Pipeline {
             if pair.len() == 2 { Ok(json!(pair)) } else { Err(problem()) }
         });
         let pairs = pairs.collect::<Result<Vec<Value>, Error>>()?;
-        let end = names.eos.clone().unwrap_or_else(|| "<|endoftext|>".to_owned());
-        let bytes = |prefix: bool, trim: bool| {
-            let (kind, regex) = ("ByteLevel", true);
-            json!({"type": kind, "add_prefix_space": prefix, "trim_offsets": trim, "use_regex": regex})
-        };
-        let (added, post_processor) = match roberta::template(&vocabulary, &names) {
-            Some(template) => template,
-            None => (added(&vocabulary, &[&end]), bytes(true, false)),
-        };
-        let json = json!({
-            "version": "1.0",
-            "added_tokens": added,
-            "pre_tokenizer": bytes(names.flag("add_prefix_space", false), true),
-            "post_processor": post_processor,
-            "decoder": bytes(true, true),
-            "model": {"type": "BPE", "vocab": vocabulary, "merges": pairs},
-        });
+        let end = names.eos.as_deref().unwrap_or(gpt2::END);
+        let mut json = gpt2::pipeline(&vocabulary, pairs, end, names.flag("add_prefix_space", false));
+        if let Some((added, post_processor)) = roberta::template(&vocabulary, &names) {
+            (json["added_tokens"], json["post_processor"]) = (added.into(), post_processor);
+        }
         Pipeline::new(&json.to_string(), &names).map_err(|problem| Error::format(vocab, problem))
     }
 

@@ -133,11 +133,12 @@ fn tokenizer_json_says_the_same_of_nasty_text_but_where_marks_follow_compatibili
 
 #[test]
 fn the_same_lines_give_the_same_bytes_in_any_order() {
-    for kind in [Kind::Bpe, Kind::Unigram, Kind::WordPiece] {
+    for kind in [Kind::Bpe, Kind::Unigram, Kind::WordPiece, Kind::ByteBpe, Kind::Characters] {
         let folder = Folder::new(&format!("bytes-{kind:?}"));
-        let mut backwards = Trainer::new(kind, 110);
+        let size = if kind == Kind::ByteBpe { 300 } else { 110 };
+        let mut backwards = Trainer::new(kind, size);
         SENTENCES.iter().rev().for_each(|sentence| backwards.line(sentence, Side::Source));
-        trainer(kind, 110).joint().unwrap().save(folder.0.join("a")).unwrap();
+        trainer(kind, size).joint().unwrap().save(folder.0.join("a")).unwrap();
         backwards.joint().unwrap().save(folder.0.join("b")).unwrap();
         for entry in std::fs::read_dir(folder.0.join("a")).unwrap() {
             let name = entry.unwrap().file_name();
@@ -181,6 +182,54 @@ fn wordpiece_is_bert_cased() {
     assert_eq!(json.decode(&ids).unwrap(), "Zwei Kinder spielen");
 }
 
+/// Text of several lines, as a language model reads it.
+fn novel() -> String {
+    SENTENCES.map(str::to_owned).into_iter().chain(nasty()).map(|line| line + "\n").collect()
+}
+
+#[test]
+fn byte_pairs_are_gpt2_and_know_every_text() {
+    let folder = Folder::new("byte-bpe");
+    let mut trainer = Trainer::new(Kind::ByteBpe, 400);
+    trainer.text(&novel(), Side::Source);
+    trainer.joint().unwrap().save(&folder.0).unwrap();
+    let json = Tokenizer::load(&folder.0).unwrap();
+    std::fs::remove_file(folder.0.join("tokenizer.json")).unwrap();
+    let merges = Tokenizer::load(&folder.0).unwrap();
+    assert_eq!((json.vocabulary_size(Side::Source), json.special(Side::Source).eos), (400, Some(399)));
+    let novel = novel();
+    for text in novel.lines().chain([&*novel, "犬\t 🐕\r\n\n  x"]) {
+        let [a, b] = [&json, &merges].map(|tokenizer| tokenizer.encode(text, Side::Source).unwrap());
+        assert_eq!(a, b, "{text:?}");
+        // The end of a text is no text.
+        assert_eq!(json.decode(&a).unwrap(), text.replace("<|endoftext|>", ""));
+    }
+    // Words are learned with the space before them, and line breaks are learned as well.
+    let most = SENTENCES[0].split(' ').nth(1).unwrap();
+    assert!(json.encode(&format!("A {most}"), Side::Source).unwrap().len() <= 4, "{most}");
+}
+
+#[test]
+fn characters_are_tokens_and_what_was_not_seen_is_unknown() {
+    let folder = Folder::new("characters");
+    let mut trainer = Trainer::new(Kind::Characters, 0);
+    trainer.text("b a,\né b\n", Side::Source);
+    trainer.joint().unwrap().save(&folder.0).unwrap();
+    let tokenizer = Tokenizer::load(&folder.0).unwrap();
+    assert_eq!(tokenizer.vocabulary_size(Side::Source), 2 + 6);
+    assert_eq!(
+        (tokenizer.special(Side::Source).eos, tokenizer.special(Side::Source).unk),
+        (Some(0), Some(1))
+    );
+    let ids = tokenizer.encode("a\n, bé", Side::Source).unwrap();
+    assert_eq!(ids, [5, 2, 4, 3, 6, 7]);
+    assert_eq!(tokenizer.decode(&ids).unwrap(), "a\n, bé");
+    assert_eq!(tokenizer.encode("axz", Side::Source).unwrap(), [5, 1, 1]);
+    assert_eq!(tokenizer.words(&ids, Side::Source).len(), 6);
+    let as_text = Tokenizer::load(&folder.0).unwrap().special_tokens_as_text();
+    assert_eq!(as_text.encode("<unk>a", Side::Source).unwrap(), [1, 1, 1, 1, 1, 5]);
+}
+
 #[test]
 fn a_vocabulary_that_is_too_small_and_no_text_are_told() {
     for kind in [Kind::Bpe, Kind::Unigram, Kind::WordPiece] {
@@ -194,7 +243,8 @@ fn a_vocabulary_that_is_too_small_and_no_text_are_told() {
         let error = trainer.joint().unwrap_err().to_string();
         assert!(error.contains("empty.txt"), "{error}");
     }
-    assert!(trainer(Kind::WordPiece, 100).separate().unwrap_err().to_string().contains("WordPiece"));
+    assert!(trainer(Kind::WordPiece, 100).separate().unwrap_err().to_string().contains("each side"));
+    assert!(trainer(Kind::ByteBpe, 256).joint().unwrap_err().to_string().contains("at least 257"));
 }
 
 #[test]

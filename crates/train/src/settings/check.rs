@@ -60,7 +60,7 @@ impl Settings {
     fn check_pairs(&self) -> Result<(), Error> {
         self.check_formats()?;
         self.refuse_said(&["mask_share"], "only mlm masks tokens: remove this setting")?;
-        if self.tokenizer_kind == TokenizerKind::WordPiece {
+        if !matches!(self.tokenizer_kind, TokenizerKind::Bpe | TokenizerKind::Unigram) {
             return Err(Error::setting("tokenizer_kind", "translate needs a bpe or unigram tokenizer"));
         }
         let is_missing = |files: CorpusFiles| match files {
@@ -104,10 +104,23 @@ impl Settings {
             let problem = format!("{} cannot skip merges: set it to 0", self.task.name());
             return Err(Error::setting("bpe_dropout", problem));
         }
-        let trains = self.task != TaskKind::Lm && self.tokenizer.is_none() && self.from.is_none();
-        if trains && self.tokenizer_kind != TokenizerKind::WordPiece {
-            let problem = format!("{} needs a wordpiece tokenizer", self.task.name());
+        if self.tokenizer.is_none() && self.from.is_none() { self.check_trained_tokenizer() } else { Ok(()) }
+    }
+
+    /// Refuses to train a tokenizer that the task has no use for.
+    fn check_trained_tokenizer(&self) -> Result<(), Error> {
+        let (is_possible, kinds) = match (self.task, self.tokenizer_kind) {
+            (TaskKind::Lm, kind) => {
+                (matches!(kind, TokenizerKind::Bpe | TokenizerKind::Characters), "bpe or characters")
+            }
+            (_, kind) => (kind == TokenizerKind::WordPiece, "wordpiece"),
+        };
+        if !is_possible {
+            let problem = format!("{} needs a {kinds} tokenizer", self.task.name());
             return Err(Error::setting("tokenizer_kind", problem));
+        }
+        if self.tokenizer_kind == TokenizerKind::Characters {
+            self.refuse_said(&["vocab_size"], "each character of the text has a token: remove this setting")?;
         }
         Ok(())
     }
@@ -228,11 +241,19 @@ impl Settings {
                 return Err(Error::setting(name, format!("must be above 0, not {number}")));
             }
         }
-        let not_negative = [("weight_decay", self.weight_decay), ("clip", self.clip)];
+        let not_negative = [
+            ("weight_decay", self.weight_decay),
+            ("clip", self.clip),
+            ("last_learning_rate", self.last_learning_rate),
+        ];
         for (name, number) in not_negative {
             if !(number >= 0.0 && number.is_finite()) {
                 return Err(Error::setting(name, format!("must be 0 or above, not {number}")));
             }
+        }
+        if self.last_learning_rate > 0.0 && !self.schedule.needs_steps() {
+            let problem = "only cosine and linear schedules have a last rate: remove this setting";
+            return Err(Error::setting("last_learning_rate", problem));
         }
         let below_one = [
             ("beta1", self.beta1),

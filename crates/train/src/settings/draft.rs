@@ -90,6 +90,9 @@ impl Draft {
         if self.is_open("schedule_steps") && settings.is_limited() {
             settings.schedule_steps = Some(1);
         }
+        if self.is_open("schedule") {
+            settings.last_learning_rate = 0.0;
+        }
         settings.check()
     }
 }

@@ -95,12 +95,14 @@ pub struct Settings {
     pub accumulate: usize,
     /// How the learning rate changes.
     pub schedule: Schedule,
-    /// The step at which a cosine or a line reaches zero, if not the last one of `steps`. The run ends there.
+    /// The step at which a cosine or a line reaches its end, if not the last one of `steps`. The run ends there.
     pub schedule_steps: Option<u64>,
     /// The share of a text's tokens that a masked language model has to guess.
     pub mask_share: f64,
     /// The factor of the paper's schedule (1 if not given), the peak of the others (0.0005 if not given).
     pub learning_rate: Option<f64>,
+    /// The learning rate at the end of a cosine or a line.
+    pub last_learning_rate: f64,
     /// Steps over which the learning rate rises.
     pub warmup: u64,
     /// β₁ of Adam.
@@ -109,7 +111,7 @@ pub struct Settings {
     pub beta2: f64,
     /// ε of Adam.
     pub epsilon: f64,
-    /// The decay of weights, as AdamW has it; zero is plain Adam.
+    /// The decay of weights, as AdamW has it; zero is plain Adam. Biases and norms do not decay.
     pub weight_decay: f64,
     /// The greatest norm of a step's gradient; longer ones are scaled down. Zero is no limit.
     pub clip: f64,
@@ -205,12 +207,14 @@ impl TaskKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum TokenizerKind {
-    /// Byte pair encoding.
+    /// Byte pair encoding: of characters for a translator, of bytes for a language model.
     Bpe,
     /// Unigram language model.
     Unigram,
     /// BERT's WordPiece.
     WordPiece,
+    /// A token for each character, for a language model.
+    Characters,
 }
 
 /// Where norms stand.
@@ -299,6 +303,7 @@ impl Default for Settings {
             schedule_steps: None,
             mask_share: 0.15,
             learning_rate: None,
+            last_learning_rate: 0.0,
             warmup: 4000,
             beta1: 0.9,
             beta2: 0.98,
@@ -462,6 +467,7 @@ impl Settings {
         LearningRate {
             schedule: self.schedule,
             rate: self.learning_rate.unwrap_or(usual),
+            last: self.last_learning_rate,
             warmup: self.warmup,
             steps: self.schedule_steps.or(self.steps),
             d_model,

@@ -4,24 +4,26 @@
 //! `.jsonl` file is a text of its own, with the end token behind it.
 
 use super::held::Held;
+use super::masked_lm::each_chunk;
 use super::{Judgement, Start, Task};
 use crate::Error;
 use crate::corpus::{
     Corpus, CorpusFiles, CorpusSize, Example, ExampleBatch, Examples, InMemory, held_out, is_json,
 };
 use crate::learner::seed_of_weights;
-use crate::settings::{Draft, Facts, Settings};
+use crate::settings::{Draft, Facts, Settings, TokenizerKind};
 use attentive_model::Builder;
 use attentive_model::checkpoint::Staged;
 use attentive_model::families::gpt2::{Batch, Gpt2, Gpt2Config};
 use attentive_tensor::{Backend, Parameter, Tape, Tensor, Var};
+use attentive_text::tokenizer::train::{Kind, Trainer};
 use attentive_text::tokenizer::{Side, Tokenizer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// Lines that are encoded at once.
 const CHUNK: usize = 10_000;
-/// About how many bytes a token has, before there are tokens.
+/// About how many bytes a token has, before there are tokens, unless each is a character.
 const BYTES: usize = 4;
 
 /// A GPT-2 that learns.
@@ -190,7 +192,9 @@ impl super::Material for Texts {
     fn facts(&self, draft: &Draft) -> Result<Facts, Error> {
         let bytes = self.corpus.size().bytes;
         let context = self.context(draft.settings());
-        let windows = |bytes: u64| (bytes as usize / (BYTES * context)).max(1);
+        let is_character = draft.settings().tokenizer_kind == TokenizerKind::Characters;
+        let token = if is_character { 1 } else { BYTES };
+        let windows = |bytes: u64| (bytes as usize / (token * context)).max(1);
         Ok(Facts {
             examples: windows(bytes),
             bytes,
@@ -206,13 +210,20 @@ impl super::Material for Texts {
     }
 
     fn make_tokens(&mut self, settings: &Settings) -> Result<(), Error> {
-        match settings.tokenizer.as_ref().or(settings.from.as_ref()) {
-            Some(path) => self.set_tokenizer(Tokenizer::load(path)?.special_tokens_as_text()),
+        let tokenizer = match settings.tokenizer.as_ref().or(settings.from.as_ref()) {
+            Some(path) => Tokenizer::load(path)?,
             None => {
-                let problem = "lm needs a tokenizer: give the folder of a GPT-2 model, here or with --from";
-                Err(Error::setting("tokenizer", problem))
+                let kind = match settings.tokenizer_kind {
+                    TokenizerKind::Characters => Kind::Characters,
+                    _ => Kind::ByteBpe,
+                };
+                let mut trainer =
+                    Trainer::new(kind, settings.vocab_size).character_coverage(settings.character_coverage);
+                each_chunk(&self.corpus, |text| trainer.text(text, Side::Source))?;
+                trainer.joint()?
             }
-        }
+        };
+        self.set_tokenizer(tokenizer.special_tokens_as_text())
     }
 
     fn save_tokens(&self, folder: &Path) -> Result<(), Error> {

@@ -147,7 +147,7 @@ impl super::Material for Lines {
 }
 
 /// Shows all lines, many at a time.
-fn each_chunk(corpus: &Corpus, mut show: impl FnMut(&str)) -> Result<(), Error> {
+pub(super) fn each_chunk(corpus: &Corpus, mut show: impl FnMut(&str)) -> Result<(), Error> {
     let numbers: Vec<u32> = (0..corpus.len() as u32).collect();
     for numbers in numbers.chunks(CHUNK) {
         let mut text = String::new();

@@ -10,7 +10,7 @@ use foldhash::fast::FixedState;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-/// No piece is longer, in characters.
+/// No piece is longer, in characters, unless [`Bpe::up_to`] says so.
 pub(super) const LONGEST: usize = 16;
 
 /// Symbols, their texts and lengths, and words written in them.
@@ -23,6 +23,17 @@ pub(super) struct Bpe {
     agenda: BinaryHeap<(u64, Reverse<Pair>)>,
     /// What continues a word begins with this, which is no part of its text.
     prefix: &'static str,
+    longest: usize,
+    /// The merges so far.
+    merges: Vec<Pair>,
+}
+
+/// What was learned.
+pub(super) struct Merged {
+    /// The new symbols, the first first.
+    pub symbols: Vec<String>,
+    /// The texts of the pairs that were merged, in their order. Two pairs may become one symbol.
+    pub pairs: Vec<[String; 2]>,
 }
 
 type Pair = (u32, u32);
@@ -54,21 +65,29 @@ impl Bpe {
         let words: Vec<Word> = words.collect();
         let lengths = vec![1; alphabet.len()];
         let (pairs, agenda) = (HashMap::default(), BinaryHeap::new());
-        let mut bpe = Bpe { texts: alphabet, lengths, known, words, pairs, agenda, prefix };
+        let (longest, merges) = (LONGEST, Vec::new());
+        let mut bpe = Bpe { texts: alphabet, lengths, known, words, pairs, agenda, prefix, longest, merges };
         bpe.count();
         bpe
     }
 
-    /// Merges until there are `size` symbols or no pair occurs twice, and gives the new ones, the first
-    /// first.
-    pub(super) fn merge_until(mut self, size: usize) -> Vec<String> {
+    /// The same with pieces of up to so many characters.
+    pub(super) fn up_to(self, longest: usize) -> Bpe {
+        Bpe { longest, ..self }
+    }
+
+    /// Merges until there are `size` symbols or no pair occurs twice.
+    pub(super) fn merge_until(mut self, size: usize) -> Merged {
         let first = self.texts.len();
         while self.texts.len() < size
             && let Some(pair) = self.most_frequent()
         {
             self.merge(pair);
+            self.merges.push(pair);
         }
-        self.texts.split_off(first)
+        let text = |symbol: u32| self.texts[symbol as usize].clone();
+        let pairs = self.merges.iter().map(|&(left, right)| [text(left), text(right)]).collect();
+        Merged { pairs, symbols: self.texts.split_off(first) }
     }
 
     fn count(&mut self) {
@@ -98,7 +117,7 @@ impl Bpe {
             if count < 2 {
                 return None;
             }
-            if now == count && self.lengths[pair.0 as usize] + self.lengths[pair.1 as usize] <= LONGEST {
+            if now == count && self.lengths[pair.0 as usize] + self.lengths[pair.1 as usize] <= self.longest {
                 return Some(pair);
             }
         }
@@ -180,7 +199,7 @@ mod tests {
             let characters = word.char_indices().map(|(at, c)| &word[at..at + c.len_utf8()]);
             (characters.collect(), count)
         });
-        Bpe::new(alphabet, words, "").merge_until(size)
+        Bpe::new(alphabet, words, "").merge_until(size).symbols
     }
 
     #[test]

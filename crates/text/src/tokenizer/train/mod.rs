@@ -3,11 +3,14 @@
 //! BPE and Unigram become SentencePiece models in a Marian folder, with one vocabulary: `</s>` is 0, `<unk>`
 //! 1, then the pieces, the language tokens that lines begin with (`>>fra<<`), and `<pad>` last. Where both sides share
 //! their pieces, the ids of `source.spm`, `target.spm`, `vocab.json` and `tokenizer.json` are all the same. WordPiece
-//! becomes BERT's `vocab.txt` with its `tokenizer.json`.
+//! becomes BERT's `vocab.txt` with its `tokenizer.json`, byte pairs of bytes become GPT-2's `vocab.json` and `merges.txt` with theirs, and
+//! characters a `tokenizer.json` alone.
 //!
 //! The same lines give the same bytes, in whatever order the files are given.
 
 mod bpe;
+mod byte_bpe;
+mod characters;
 mod charsmap;
 mod json;
 mod model;
@@ -35,6 +38,17 @@ pub enum Kind {
     Unigram,
     /// BERT's WordPiece: words apart from punctuation; pieces that continue a word begin with `##`.
     WordPiece,
+    /// GPT-2's byte pair encoding of bytes, which knows every text.
+    ByteBpe,
+    /// A token for each character; the size of the vocabulary follows from the text.
+    Characters,
+}
+
+impl Kind {
+    /// Whether it becomes the vocabulary of a translator, which both sides may share.
+    pub fn is_of_translators(self) -> bool {
+        matches!(self, Kind::Bpe | Kind::Unigram)
+    }
 }
 
 /// How much of a file is read at once.
@@ -58,6 +72,8 @@ impl Trainer {
         let counter = match kind {
             Kind::Bpe | Kind::Unigram => words::Counter::sentencepiece(),
             Kind::WordPiece => words::Counter::bert(),
+            Kind::ByteBpe => words::Counter::gpt2(),
+            Kind::Characters => words::Counter::Characters,
         };
         let (source, target) = (WordCounts::default(), WordCounts::default());
         Trainer { kind, size, coverage: 1.0, counter, source, target, files: vec![] }
@@ -120,17 +136,21 @@ impl Trainer {
         if words.is_empty() {
             return Err(Error::Empty(self.files.join(", ")));
         }
-        if self.kind == Kind::WordPiece {
-            return wordpiece::train(&words.sorted(), self.size, self.coverage);
+        match self.kind {
+            Kind::Bpe | Kind::Unigram => {
+                Ok(shared(&model::train(self.kind, words, self.size, self.coverage)?))
+            }
+            Kind::WordPiece => wordpiece::train(&words.sorted(), self.size, self.coverage),
+            Kind::ByteBpe => byte_bpe::train(&words.sorted(), self.size),
+            Kind::Characters => characters::train(&words.sorted(), self.coverage),
         }
-        Ok(shared(&model::train(self.kind, words, self.size, self.coverage)?))
     }
 
     /// Pieces of its own for each side, in one vocabulary.
     pub fn separate(self) -> Result<Tokenizer, Error> {
-        if self.kind == Kind::WordPiece {
+        if !self.kind.is_of_translators() {
             return Err(Error::Size(
-                "WordPiece has one vocabulary: train a tokenizer for each side instead".into(),
+                "only BPE and Unigram have a vocabulary for both sides: train a tokenizer for each side instead".into(),
             ));
         }
         if self.source.is_empty() || self.target.is_empty() {

@@ -54,7 +54,13 @@ fn by_merging<'a>(
     let words = stretches.map(|(stretch, count)| (characters(stretch), count));
     let alphabet: Vec<String> = alphabet.iter().map(|&character| character.into()).collect();
     let merged = bpe::Bpe::new(alphabet.clone(), words, "").merge_until(size);
-    merged.into_iter().chain(alphabet).zip(0u32..).map(|(piece, rank)| (piece, -(rank as f32))).collect()
+    merged
+        .symbols
+        .into_iter()
+        .chain(alphabet)
+        .zip(0u32..)
+        .map(|(piece, rank)| (piece, -(rank as f32)))
+        .collect()
 }
 
 impl Model {

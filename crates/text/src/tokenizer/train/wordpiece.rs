@@ -35,7 +35,8 @@ pub(super) fn train(words: &[(String, u64)], size: usize, coverage: f64) -> Resu
     }
     let words = words.iter().map(|(word, count)| (word.iter().map(String::as_str).collect(), *count));
     let merged = Bpe::new(alphabet.clone(), words, PREFIX).merge_until(size - SPECIAL.len());
-    let tokens: Vec<String> = SPECIAL.map(str::to_owned).into_iter().chain(alphabet).chain(merged).collect();
+    let tokens: Vec<String> =
+        SPECIAL.map(str::to_owned).into_iter().chain(alphabet).chain(merged.symbols).collect();
     let vocabulary: Value = tokens.iter().zip(0u32..).map(|(token, id)| (token.clone(), json!(id))).collect();
     let names = Names::default();
     let json = bert::pipeline(&vocabulary, &names, false).expect("special tokens are there");

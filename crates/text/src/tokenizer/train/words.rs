@@ -11,6 +11,7 @@ use foldhash::fast::FixedState;
 use std::collections::{BTreeSet, HashMap};
 use tokenizers::normalizers::BertNormalizer;
 use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
+use tokenizers::pre_tokenizers::byte_level::ByteLevel;
 use tokenizers::{
     NormalizedString, Normalizer as _, OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer as _,
 };
@@ -72,7 +73,7 @@ pub(super) fn count_lines(counter: &Counter, text: &str, threads: usize) -> Word
         let parts = parts(text, threads).into_iter().map(|part| {
             scope.spawn(move || {
                 let mut words = WordCounts::default();
-                part.split('\n').for_each(|line| counter.count(line, &mut words));
+                counter.count_text(part, &mut words);
                 words
             })
         });
@@ -105,6 +106,10 @@ pub(super) enum Counter {
     SentencePiece(Box<Normalizer>),
     /// Words are what stands between spaces and punctuation; so is each punctuation mark.
     Bert(BertNormalizer),
+    /// Words have the space before them, are written in letters for bytes, and a line break is one, too.
+    Gpt2(ByteLevel),
+    /// Each character is a word, line breaks included.
+    Characters,
 }
 
 impl Counter {
@@ -115,6 +120,22 @@ impl Counter {
 
     pub(super) fn bert() -> Counter {
         Counter::Bert(BertNormalizer::new(true, true, None, false))
+    }
+
+    pub(super) fn gpt2() -> Counter {
+        Counter::Gpt2(ByteLevel::new(false, false, true))
+    }
+
+    /// Counts the words of all lines of a text.
+    fn count_text(&self, text: &str, words: &mut WordCounts) {
+        match self {
+            Counter::SentencePiece(_) | Counter::Bert(_) => {
+                text.split('\n').for_each(|line| self.count(line, words))
+            }
+            Counter::Gpt2(_) | Counter::Characters => {
+                text.split_inclusive('\n').for_each(|line| self.count(line, words));
+            }
+        }
     }
 
     pub(super) fn count(&self, line: &str, words: &mut WordCounts) {
@@ -146,6 +167,20 @@ impl Counter {
                 }
                 for (word, _, _) in text.get_splits(OffsetReferential::Normalized, OffsetType::Byte) {
                     words.count(word.as_bytes());
+                }
+            }
+            Counter::Gpt2(bytes) => {
+                let mut text = PreTokenizedString::from(line);
+                if bytes.pre_tokenize(&mut text).is_err() {
+                    return;
+                }
+                for (word, _, _) in text.get_splits(OffsetReferential::Normalized, OffsetType::Byte) {
+                    words.count(word.as_bytes());
+                }
+            }
+            Counter::Characters => {
+                for character in line.chars() {
+                    words.count(character.encode_utf8(&mut [0; 4]).as_bytes());
                 }
             }
         }

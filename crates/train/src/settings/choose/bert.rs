@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! hold_out        as for a translator
-//! vocab_size      as for a translator
+//! vocab_size      as for a translator; of a GPT-2, 512 at least, of which 256 are bytes
 //! preset          tiny; small from 20 million tokens on
 //! epochs          3 of a model that was trained before, 10 of a new one; none where there is another limit
 //! schedule        linear, to zero at the last planned step
@@ -17,6 +17,8 @@ use crate::settings::TaskKind;
 
 /// Tokens of a corpus from which on a small model is better than a tiny one.
 const LARGE: u64 = 20_000_000;
+/// The least tokens of a GPT-2 that is not told how many.
+pub(super) const FEWEST_BYTE_PAIRS: usize = 512;
 /// What transformers fine-tunes with.
 const FURTHER: f64 = 5e-5;
 

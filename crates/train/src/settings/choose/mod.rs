@@ -26,7 +26,7 @@
 
 mod bert;
 
-use super::{Draft, Measure, PATIENCE, Settings, TaskKind};
+use super::{Draft, Measure, PATIENCE, Settings, TaskKind, TokenizerKind};
 use crate::Error;
 use crate::schedule::Schedule;
 use std::fmt;
@@ -126,7 +126,8 @@ impl Draft {
             choices.add("hold_out", held, reason);
         }
         if self.chooses_vocabulary() {
-            self.settings.vocab_size = facts.vocabulary();
+            let least = if self.settings.task == TaskKind::Lm { bert::FEWEST_BYTE_PAIRS } else { 0 };
+            self.settings.vocab_size = facts.vocabulary().max(least);
             choices.add("vocab_size", self.settings.vocab_size, corpus.clone());
         }
         if self.is_open("preset") && self.settings.from.is_none() {
@@ -196,7 +197,7 @@ impl Draft {
     /// Whether the size of the vocabulary is to be chosen.
     pub(crate) fn chooses_vocabulary(&self) -> bool {
         let has_one = self.settings.tokenizer.is_some() || self.settings.from.is_some();
-        self.is_open("vocab_size") && !has_one && self.settings.task != TaskKind::Lm
+        self.is_open("vocab_size") && !has_one && self.settings.tokenizer_kind != TokenizerKind::Characters
     }
 
     /// Whether choices are left that need to know how fast steps are made.

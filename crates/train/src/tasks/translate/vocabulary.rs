@@ -119,6 +119,7 @@ fn train(settings: &Settings, corpus: &Corpus) -> Result<Tokenizer, Error> {
         TokenizerKind::Bpe => Kind::Bpe,
         TokenizerKind::Unigram => Kind::Unigram,
         TokenizerKind::WordPiece => Kind::WordPiece,
+        TokenizerKind::Characters => Kind::Characters,
     };
     let mut trainer = Trainer::new(kind, settings.vocab_size).character_coverage(settings.character_coverage);
     for numbers in sample(corpus).chunks(CHUNK) {
