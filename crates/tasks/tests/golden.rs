@@ -238,6 +238,20 @@ fn answers_are_spans_of_the_text_whatever_the_windows() {
 }
 
 #[test]
+fn a_folder_that_names_no_class_is_known_by_its_weights() {
+    let (folder, answers) = (Folder::new("masked", "unnamed"), answers());
+    let config = std::fs::read_to_string(golden("bert/masked/config.json")).unwrap();
+    let mut config: Value = serde_json::from_str(&config).unwrap();
+    config.as_object_mut().unwrap().retain(|name, _| name != "model_type" && name != "architectures");
+    folder.write("config.json", &config.to_string());
+    let filler = MaskFiller::open(&backend(), &folder.0, Form::Precise).unwrap();
+    let texts = strings(&answers["masked_texts"]);
+    let (_, filled) = filler.fill(&[&texts[0]], 1).unwrap();
+    assert_eq!(Some(u64::from(filled[0][0][0].token)), answers["filled"][0][0][0][0].as_u64());
+    assert_eq!(Kind::of(&folder.0).unwrap(), Some(Kind::FillMask));
+}
+
+#[test]
 fn texts_are_scored_for_a_query_as_the_folder_says() {
     let (folder, answers) = (Folder::new("rank", "rank"), answers());
     let texts = strings(&answers["texts"]);

@@ -102,6 +102,8 @@ struct Common {
     model_type: Option<String>,
     #[serde(default)]
     architectures: Option<Vec<String>>,
+    /// A field of BERT.
+    type_vocab_size: Option<u64>,
 }
 
 /// The `config.json` of a folder, of any family.
@@ -126,7 +128,9 @@ impl ConfigFile {
     /// The family that reads the folder.
     fn family(&self) -> Result<Family, Error> {
         let (model_type, architecture) = (self.common.model_type.as_deref(), self.architectures().first());
-        let by_name = || architecture.and_then(|name| Family::of_architecture(name));
+        // When the first files were written, BERT was alone with its segments, and nobody named a type.
+        let first = (architecture.is_none() && self.common.type_vocab_size.is_some()).then_some(Family::Bert);
+        let by_name = || architecture.map_or(first, |name| Family::of_architecture(name));
         model_type.map_or_else(by_name, Family::of_type).ok_or_else(|| {
             let known: Vec<&str> = FAMILIES.iter().flat_map(|(_, types, _)| *types).copied().collect();
             let problem = match model_type.or(architecture.map(String::as_str)) {

@@ -1,7 +1,7 @@
 //! What a BERT is for: which head it has.
 
 use super::Relative;
-use crate::checkpoint::CONFIG;
+use crate::checkpoint::{CONFIG, Checkpoint};
 use crate::error::Error;
 use crate::families::ConfigFile;
 use std::path::Path;
@@ -32,10 +32,10 @@ impl Task {
     ];
 
     /// What the model of a folder was saved for. A class of transformers that we do not have is refused together with those that we
-    /// have; a folder that names none has hidden states.
+    /// have; of a folder that names none, the weights tell.
     pub fn of(folder: &Path) -> Result<Task, Error> {
         let file = ConfigFile::open(folder)?;
-        let Some(name) = file.architectures().first() else { return Ok(Task::Hidden) };
+        let Some(name) = file.architectures().first() else { return Task::of_weights(folder) };
         // Trained for both of its tasks, of which the first is one of ours.
         let known = if name == "BertForPreTraining" { "BertForMaskedLM" } else { name };
         let classes = Relative::of(folder)?.particulars().classes;
@@ -45,6 +45,17 @@ impl Task {
             let problem = format!("architectures: `{name}` is not supported; supported are {classes}");
             Error::Format { path: folder.join(CONFIG), problem }
         })
+    }
+
+    /// The task whose head is among the weights. The head of a classifier has the same name for texts and for words, so that it says
+    /// nothing.
+    fn of_weights(folder: &Path) -> Result<Task, Error> {
+        let names = Relative::of(folder)?.particulars().names;
+        let weights = names.read(Checkpoint::of_folder(folder)?)?.checkpoint;
+        let heads =
+            [("masked_lm.dense.weight", Task::MaskedLm), ("qa_outputs.weight", Task::QuestionAnswering)];
+        let found = heads.into_iter().find(|(name, _)| weights.has(name));
+        Ok(found.map_or(Task::Hidden, |(_, task)| task))
     }
 
     /// Whether its classes have names.
