@@ -67,7 +67,7 @@ struct Found<'a> {
 
 pub(crate) fn run(answer: &Answer) -> Result<(), Error> {
     let (backend, form) = answer.reading.backend()?;
-    let answerer = Answerer::open(&backend, answer.reading.folder(), form)?;
+    let answerer = Answerer::open(&backend, &answer.reading.folder()?, form)?;
     let answerer = answerer.with_encoder(|encoder| answer.reading.change(encoder)).with_asking(Asking {
         window: answer.window,
         overlap: answer.overlap,

@@ -45,7 +45,7 @@ struct Label<'a> {
 
 pub(crate) fn run(classify: &Classify) -> Result<(), Error> {
     let (backend, form) = classify.reading.backend()?;
-    let classifier = Classifier::open(&backend, classify.reading.folder(), form)?;
+    let classifier = Classifier::open(&backend, &classify.reading.folder()?, form)?;
     let classifier = classifier.with_encoder(|encoder| classify.reading.change(encoder));
     let mut before = 0;
     classify.reading.each(|texts| {

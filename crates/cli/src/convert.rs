@@ -1,6 +1,7 @@
 //! `attentive convert`: a model in another precision, or in the layout that other programs read.
 
 use crate::error::Error;
+use crate::model::Model;
 use crate::output;
 use attentive_model::Converted;
 use attentive_model::checkpoint::StoredType;
@@ -18,9 +19,9 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Convert {
-    /// Model folder, with config.json and model.safetensors or pytorch_model.bin
-    #[arg(long, value_name = "DIR")]
-    model: PathBuf,
+    /// Model folder, with config.json and model.safetensors or pytorch_model.bin; or a name on the Hugging Face Hub
+    #[arg(long, value_name = "DIR|NAME")]
+    model: Model,
     /// Folder to write the converted model to
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
@@ -66,7 +67,7 @@ enum LayoutName {
 }
 
 pub(crate) fn run(command: &Convert) -> Result<(), Error> {
-    output::must_differ(["--model", "--out"], [Some(&command.model), Some(&command.out)])?;
+    output::must_differ(["--model", "--out"], [Some(command.model.written()), Some(&command.out)])?;
     let stored = match command.precision {
         PrecisionName::F32 => StoredType::F32,
         PrecisionName::Bf16 => StoredType::Bf16,
@@ -74,7 +75,7 @@ pub(crate) fn run(command: &Convert) -> Result<(), Error> {
     };
     // Nothing is computed, but the parts of a model ask for a backend.
     let backend = CpuBackend::new(Cpu { isa: Isa::from_env()?, threads: Threads::new(1) }).shared();
-    let (from, to) = (&command.model, &command.out);
+    let (from, to) = (&command.model.folder()?, &command.out);
     match Family::of(from)? {
         Family::Transformer => {
             let layout = command.layout.map_or(Layout::AsItIs, |LayoutName::Marian| Layout::Marian);

@@ -1,6 +1,7 @@
 //! Options of commands that translate, and the translator that they ask for.
 
 use crate::error::Error;
+use crate::model::Model;
 use crate::options::{Compute, between};
 use crate::precision::DecodingPrecision;
 use crate::search::{self, Search};
@@ -10,14 +11,13 @@ use attentive_tasks::{ModelFolder, TargetLanguages, Translator};
 use attentive_text::tokenizer::Tokenizer;
 use clap::Args;
 use std::io::{Write, stderr};
-use std::path::PathBuf;
 
 /// How a command translates.
 #[derive(Args)]
 pub(crate) struct Decoding {
-    /// Model folder, with config.json, model.safetensors and a tokenizer
-    #[arg(long, value_name = "DIR")]
-    model: PathBuf,
+    /// Model folder, with config.json, model.safetensors and a tokenizer; or a name on the Hugging Face Hub
+    #[arg(long, value_name = "DIR|NAME")]
+    model: Model,
     #[command(flatten)]
     compute: Compute,
     /// Precision to compute in [default: int8 if the model is stored in int8, else f32]
@@ -59,13 +59,17 @@ impl Decoding {
     /// Reads the model, to be decoded with on each thread, with the options of the flags.
     pub(crate) fn open(&self, n_best: Option<usize>, scores: bool) -> Result<ModelFolder, Error> {
         let decoders = self.compute.decoders(self.precision)?;
-        let mut folder = decoders.open(&self.model)?;
+        let mut folder = decoders.open(&self.model.folder()?)?;
         folder.options = self.options(folder.options, n_best, scores);
         if self.verbose {
             let computed = decoders.description(folder.int8);
             let search = words::search(&folder.options);
             // Where nobody reads this, the translation is there all the same.
-            let _ = writeln!(stderr(), "attentive: model {}: {computed}; {search}", self.model.display());
+            let _ = writeln!(
+                stderr(),
+                "attentive: model {}: {computed}; {search}",
+                self.model.written().display()
+            );
         }
         Ok(folder)
     }

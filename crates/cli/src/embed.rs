@@ -43,7 +43,7 @@ its length. Without --json and --output, a vector is a line of numbers.";
 pub(crate) fn run(embed: &Embed) -> Result<(), Error> {
     output::must_differ(["--input", "--output"], [embed.reading.input.as_deref(), embed.output.as_deref()])?;
     let (backend, form) = embed.reading.backend()?;
-    let embedder = Embedder::open(&backend, embed.reading.folder(), form)?;
+    let embedder = Embedder::open(&backend, &embed.reading.folder()?, form)?;
     let embedder = embedder.with_encoder(|encoder| embed.reading.change(encoder));
     match (&embed.similar, &embed.output) {
         (Some(query), _) => rank(embed, &embedder, query),

@@ -3,6 +3,7 @@
 use crate::interrupt;
 use attentive_generate as generate;
 use attentive_tensor::IsaError;
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Why a command failed.
@@ -47,6 +48,12 @@ pub(crate) enum Error {
     /// What is asked for makes no sense.
     #[error("{0}")]
     Usage(String),
+    /// A model cannot be had by its name.
+    #[error(transparent)]
+    Hub(#[from] attentive_hub::Error),
+    /// What was meant is neither a folder nor a model that can be had by its name.
+    #[error("{}: no such file; as a name on the Hub: {source}", folder.join("config.json").display())]
+    NoFolder { folder: PathBuf, source: Box<attentive_hub::Error> },
     /// The server does not run.
     #[error(transparent)]
     Serve(attentive_serve::Error),
@@ -80,6 +87,7 @@ impl Error {
             | Error::Usage(_)
             | Error::Batch { .. }
             | Error::Kernel(_)
+            | Error::Hub(attentive_hub::Error::Name { .. } | attentive_hub::Error::Setting { .. })
             | Error::Train(SettingsFile { .. } | Changed { .. }) => ExitCode::from(2),
             _ => ExitCode::FAILURE,
         }

@@ -52,7 +52,7 @@ impl From<Guess> for Word {
 
 pub(crate) fn run(fill: &FillMask) -> Result<(), Error> {
     let (backend, form) = fill.reading.backend()?;
-    let filler = MaskFiller::open(&backend, fill.reading.folder(), form)?;
+    let filler = MaskFiller::open(&backend, &fill.reading.folder()?, form)?;
     let filler = filler.with_encoder(|encoder| fill.reading.change(encoder));
     fill.reading.each(|texts| {
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();

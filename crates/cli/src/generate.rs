@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::lines::{Lines, Next};
+use crate::model::Model;
 use crate::options::{Compute, between};
 use crate::precision::DecodingPrecision;
 use crate::search::{SEARCH, Search};
@@ -18,9 +19,9 @@ use std::path::PathBuf;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Generate {
-    /// Model folder, with config.json, model.safetensors and a tokenizer
-    #[arg(long, value_name = "DIR")]
-    model: PathBuf,
+    /// Model folder, with config.json, model.safetensors and a tokenizer; or a name on the Hugging Face Hub
+    #[arg(long, value_name = "DIR|NAME")]
+    model: Model,
     /// Text to continue or to answer, one prompt per argument [default: the lines of --input or stdin]
     #[arg(value_name = "PROMPT", conflicts_with = "input", value_parser = dashes::text)]
     prompts: Vec<String>,
@@ -146,7 +147,7 @@ impl Generate {
     fn writer(&self) -> Result<Writer, Error> {
         let decoders = self.compute.decoder(self.precision)?;
         let int8 = decoders.int8.unwrap_or(false);
-        let mut folder = LanguageModel::open_on(&decoders.backends, int8, &self.model)?;
+        let mut folder = LanguageModel::open_on(&decoders.backends, int8, &self.model.folder()?)?;
         if self.slide && !folder.slide() {
             let problem =
                 "only a model that continues its prompt can slide, such as GPT-2: remove the option";
@@ -164,7 +165,11 @@ impl Generate {
         if self.verbose {
             let (computed, search) = (decoders.description(int8), words::search(&folder.options));
             // Where nobody reads this, the text is there all the same.
-            let _ = writeln!(stderr(), "attentive: model {}: {computed}; {search}", self.model.display());
+            let _ = writeln!(
+                stderr(),
+                "attentive: model {}: {computed}; {search}",
+                self.model.written().display()
+            );
         }
         Ok(Writer::new(folder, &self.stop)?)
     }

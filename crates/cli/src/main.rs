@@ -9,6 +9,7 @@ mod convert;
 mod dashes;
 mod decoding;
 mod demo;
+mod downloads;
 mod embed;
 mod error;
 mod evaluate;
@@ -22,10 +23,13 @@ mod interrupt;
 mod lines;
 mod lost;
 mod machine;
+mod model;
+mod models;
 mod options;
 mod output;
 mod perplexity;
 mod precision;
+mod pull;
 mod rerank;
 mod score;
 mod search;
@@ -81,6 +85,10 @@ enum Command {
     Perplexity(perplexity::Command),
     /// Score translations against references: BLEU, chrF, chrF++ and TER
     Score(score::Score),
+    /// Download models of the Hugging Face Hub
+    Pull(pull::Pull),
+    /// List the models in the cache of the Hub, or remove some
+    Models(models::Models),
     /// Describe a model and its training
     Info(info::Info),
     /// Convert a model to another precision or layout
@@ -109,6 +117,10 @@ Examples:
   attentive evaluate --model en-de --source test.en --reference test.de
   attentive score --reference test.de --hypothesis out.de
   attentive perplexity test.txt --model gpt2
+  attentive translate --model Helsinki-NLP/opus-mt-en-de \"A dog runs.\"
+                                            download a model by its name on the Hugging Face Hub
+  attentive pull Helsinki-NLP/opus-mt-en-fr
+  attentive models                          list the models that were downloaded
   attentive info en-de
   attentive convert --model en-de --out small --precision int8
   attentive tokenize --model en-de < text.en
@@ -120,6 +132,7 @@ Examples:
 Environment:
   ATTENTIVE_ISA=portable|avx2|avx512|avx512bf16|amx
                                             instruction set to use [default: the best of this processor]
+  HF_HOME, HF_TOKEN, HF_HUB_OFFLINE, …      cache, token and more of the Hugging Face Hub; see `attentive pull --help`
 
 Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted with Ctrl-C.";
 
@@ -153,6 +166,8 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Convert(command) => convert::run(command),
         Command::Score(score) => score::run(score),
         Command::Train(train) => train::run(train),
+        Command::Pull(pull) => pull::run(pull),
+        Command::Models(models) => models::run(models),
         Command::Info(info) => info::run(info),
         Command::Translate(translate) => translate::run(translate),
         Command::Perplexity(command) => perplexity::run(command),

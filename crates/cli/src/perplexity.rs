@@ -1,6 +1,7 @@
 //! `attentive perplexity`: how well a language model predicts a text.
 
 use crate::error::Error;
+use crate::model::Model;
 use crate::options::{Compute, between};
 use crate::output;
 use crate::precision::PrecisionChoice;
@@ -16,9 +17,9 @@ pub(crate) struct Command {
     /// Text to measure, in UTF-8
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    /// Model folder, with config.json, model.safetensors and a tokenizer
-    #[arg(long, value_name = "DIR")]
-    model: PathBuf,
+    /// Model folder, with config.json, model.safetensors and a tokenizer; or a name on the Hugging Face Hub
+    #[arg(long, value_name = "DIR|NAME")]
+    model: Model,
     #[command(flatten)]
     compute: Compute,
     /// Precision to compute in
@@ -57,7 +58,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Error> {
     let cpu = command.compute.cpu()?;
     let precision = command.precision.on(cpu.isa);
     let backend = CpuBackend::new(cpu).with_precision(precision).shared();
-    let model = Perplexity::open(&backend, &command.model)?;
+    let model = Perplexity::open(&backend, &command.model.folder()?)?;
     let positions = model.positions();
     let stride = command.stride.unwrap_or(positions.div_ceil(2));
     if stride > positions {

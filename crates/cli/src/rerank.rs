@@ -44,7 +44,7 @@ struct Ranked<'a> {
 
 pub(crate) fn run(rerank: &Rerank) -> Result<(), Error> {
     let (backend, form) = rerank.reading.backend()?;
-    let reranker = Reranker::open(&backend, rerank.reading.folder(), form)?;
+    let reranker = Reranker::open(&backend, &rerank.reading.folder()?, form)?;
     let reranker = reranker.with_encoder(|encoder| rerank.reading.change(encoder));
     let reranker = if rerank.raw_scores { reranker.with_raw_scores() } else { reranker };
     let mut ranked: Vec<(String, f32)> = Vec::new();

@@ -3,12 +3,14 @@
 use crate::error::Error;
 use crate::interrupt;
 use crate::machine;
+use crate::model::Model;
 use crate::options::{Compute, Decoders, between};
 use crate::precision::DecodingPrecision;
 use crate::{output, words};
 use attentive_serve::{Does, Engine, Limits, ModelPlace, Served, Server, Settings};
 use attentive_tensor::{Backend, CpuBackend, Precision};
 use clap::{Args, ValueEnum};
+use std::ffi::OsString;
 use std::io::stderr;
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -20,9 +22,10 @@ use tracing_subscriber::filter::LevelFilter;
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
-    /// Model folder to serve, under the name of the folder or NAME: a translation model, a GPT-2 model, or a BERT model that
-    /// embeds, classifies or tags texts; repeat for several models [default: the built-in model of `attentive demo`]
-    #[arg(long, value_name = "[NAME=]DIR")]
+    /// Model folder to serve, under the name of the folder or NAME, or a model of the Hugging Face Hub by its name: a translation
+    /// model, a GPT-2 model, or a BERT model that embeds, classifies or tags texts; repeat for several models [default: the
+    /// built-in model of `attentive demo`]
+    #[arg(long, value_name = "[NAME=]DIR|HUB_NAME")]
     model: Vec<String>,
     /// Address to listen on; 0.0.0.0 accepts connections from other machines
     #[arg(long, default_value = "127.0.0.1")]
@@ -87,6 +90,8 @@ Examples:
   attentive serve --model opus-mt-en-de --model fr=opus-mt-en-fr
   attentive serve --model all-MiniLM-L6-v2  serve embeddings
   attentive serve --model gpt2              serve continuations of prompts
+  attentive serve --model Helsinki-NLP/opus-mt-en-de
+                                            download a model of the Hugging Face Hub and serve it under this name
   attentive serve --model opus-mt-en-de --host 0.0.0.0 --api-keys keys.txt --log json
 
   curl http://127.0.0.1:8080/translate -H 'Content-Type: application/json' \\
@@ -113,11 +118,11 @@ enum LogFormat {
 
 pub(crate) fn run(serve: &Serve) -> Result<(), Error> {
     begin_log(serve.log);
-    let mut models: Vec<ModelPlace> = serve.model.iter().map(|model| place(model)).collect();
-    if models.is_empty() {
-        models.push(ModelPlace::numbers());
-    }
+    let named: Vec<(String, Model)> = serve.model.iter().map(|model| named(model)).collect();
+    ModelPlace::must_differ(&places(&named, |model| Ok(model.written().to_owned()))?)?;
     let server = Server::bind(SocketAddr::new(serve.host, serve.port), serve.settings()?)?;
+    // What is wrong above is told before anything is downloaded.
+    let models = places(&named, Model::folder)?;
     let decoders = serve.compute.decoders(serve.precision)?;
     let engine = Engine {
         backends: decoders.backends.clone(),
@@ -204,14 +209,26 @@ fn connections() -> usize {
     usual.min(files.max(1) as usize)
 }
 
-/// `DIR` or `NAME=DIR`; a folder may have `=` in its own name.
-fn place(model: &str) -> ModelPlace {
+/// A model and what it is called: `DIR`, a name on the Hub, or `NAME=` before one of them. A folder may have `=` in its own name.
+fn named(model: &str) -> (String, Model) {
+    let of = |text: &str| Model::from(OsString::from(text));
     match model.split_once('=') {
         Some((name, folder)) if !name.is_empty() && !Path::new(model).exists() => {
-            ModelPlace::named(name, folder)
+            (name.to_owned(), of(folder))
         }
-        _ => ModelPlace::folder(model),
+        _ => (of(model).name(), of(model)),
     }
+}
+
+/// The models as the server reads them; the built-in one if there is none.
+fn places(
+    models: &[(String, Model)],
+    folder: impl Fn(&Model) -> Result<PathBuf, Error>,
+) -> Result<Vec<ModelPlace>, Error> {
+    if models.is_empty() {
+        return Ok(vec![ModelPlace::numbers()]);
+    }
+    models.iter().map(|(name, model)| Ok(ModelPlace::named(name, folder(model)?))).collect()
 }
 
 /// The keys of a file: a line each, without empty ones and those that begin with `#`.

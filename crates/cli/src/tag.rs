@@ -47,7 +47,7 @@ struct Entity<'a> {
 
 pub(crate) fn run(tag: &Tag) -> Result<(), Error> {
     let (backend, form) = tag.reading.backend()?;
-    let tagger = Tagger::open(&backend, tag.reading.folder(), form)?;
+    let tagger = Tagger::open(&backend, &tag.reading.folder()?, form)?;
     let tagger = tagger.with_encoder(|encoder| tag.reading.change(encoder));
     let mut number = 0;
     tag.reading.each(|texts| {

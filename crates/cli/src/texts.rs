@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::lines::{Lines, Next};
+use crate::model::Model;
 use crate::options::{Compute, between};
 use crate::precision::DecodingPrecision;
 use crate::words;
@@ -10,15 +11,15 @@ use attentive_tensor::{Backend, Form};
 use clap::{Args, ValueEnum};
 use std::fs::File;
 use std::io::{BufReader, IsTerminal, Write, stderr, stdin};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A model and the texts for it.
 #[derive(Args)]
 pub(crate) struct Reading {
-    /// Model folder, with config.json, model.safetensors and a tokenizer
-    #[arg(long, value_name = "DIR")]
-    model: PathBuf,
+    /// Model folder, with config.json, model.safetensors and a tokenizer; or a name on the Hugging Face Hub
+    #[arg(long, value_name = "DIR|NAME")]
+    model: Model,
     #[command(flatten)]
     compute: Compute,
     /// Precision to compute in
@@ -52,8 +53,8 @@ const TOGETHER: usize = 1024;
 
 impl Reading {
     /// The folder of the model.
-    pub(crate) fn folder(&self) -> &Path {
-        &self.model
+    pub(crate) fn folder(&self) -> Result<PathBuf, Error> {
+        self.model.folder()
     }
 
     /// What computes, and what the weights become.

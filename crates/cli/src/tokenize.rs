@@ -2,7 +2,9 @@
 
 use crate::error::Error;
 use crate::lines::not_utf8;
+use crate::model;
 use crate::options::between;
+use attentive_hub::Need;
 use attentive_text::tokenizer::train::{Kind, Trainer};
 use attentive_text::tokenizer::{Side, Tokenizer};
 use clap::{Args, ValueEnum};
@@ -13,8 +15,8 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Command {
-    /// Tokenizer: a folder, or a file (tokenizer.json, .model, .spm, vocab.txt)
-    #[arg(long, value_name = "DIR|FILE", required_unless_present = "train")]
+    /// Tokenizer: a folder, a file (tokenizer.json, .model, .spm, vocab.txt), or a name on the Hugging Face Hub
+    #[arg(long, value_name = "DIR|FILE|NAME", required_unless_present = "train")]
     model: Option<PathBuf>,
     /// Write token ids instead of pieces; with --decode, read token ids
     #[arg(long)]
@@ -86,7 +88,7 @@ vocab.json and merges.txt, characters tokenizer.json; with --target, into the fo
 
 pub(crate) fn run(command: &Command) -> Result<(), Error> {
     match (&command.model, &command.out) {
-        (Some(model), _) => read_files(command, &Tokenizer::load(model)?),
+        (Some(model), _) => read_files(command, &Tokenizer::load(model::folder(model, Need::Tokenizer)?)?),
         (None, Some(out)) => train_and_save(command, out),
         (None, None) => unreachable!("clap asks for one of the two"),
     }

@@ -64,6 +64,16 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
+/// A number of bytes as people say it.
+pub(crate) fn bytes(number: u64) -> String {
+    match number {
+        0..1_000 => format!("{number} B"),
+        1_000..1_000_000 => format!("{:.1} kB", number as f64 / 1e3),
+        1_000_000..1_000_000_000 => format!("{:.1} MB", number as f64 / 1e6),
+        _ => format!("{:.2} GB", number as f64 / 1e9),
+    }
+}
+
 /// A number of things: `1 line`, `2 lines`.
 pub(crate) fn count(number: usize, thing: &str) -> String {
     format!("{} {thing}{}", thousands(number), if number == 1 { "" } else { "s" })

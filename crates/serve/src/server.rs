@@ -77,12 +77,7 @@ impl Server {
         if models.is_empty() {
             return Err(Error::setting("models", "there is no model to serve"));
         }
-        for (place, model) in models.iter().enumerate() {
-            if models[..place].iter().any(|other| other.name == model.name) {
-                let problem = format!("two models are called `{}`: rename one with NAME=DIR", model.name);
-                return Err(Error::setting("models", problem));
-            }
-        }
+        ModelPlace::must_differ(&models)?;
         let runtime = Runtime::new()?;
         let (ended, has_ended) = oneshot::channel();
         let worker = std::thread::Builder::new().name("attentive-worker".to_owned()).spawn({

@@ -5,6 +5,7 @@
 use super::{median, shares};
 use crate::error::Error;
 use crate::machine::peak_mb;
+use crate::model::Model;
 use crate::options::{Compute, between};
 use crate::output;
 use crate::precision::DecodingPrecision;
@@ -21,9 +22,9 @@ use std::time::Instant;
 /// The options of `attentive bench embed`.
 #[derive(Args)]
 pub(crate) struct Embed {
-    /// Model folder, with config.json, model.safetensors and a tokenizer
-    #[arg(long, value_name = "DIR")]
-    model: PathBuf,
+    /// Model folder, with config.json, model.safetensors and a tokenizer; or a name on the Hugging Face Hub
+    #[arg(long, value_name = "DIR|NAME")]
+    model: Model,
     /// Text to embed, one text per line
     #[arg(long, value_name = "FILE")]
     input: PathBuf,
@@ -82,9 +83,10 @@ pub(crate) fn run(embed: &Embed) -> Result<(), Error> {
         cpu.isa,
         if int8 { "int8".to_owned() } else { precision.to_string() }
     );
+    let folder = embed.model.folder()?;
     let backend_of = |precision| CpuBackend::new(cpu.clone()).with_precision(precision).shared();
     let open = |backend: &Arc<dyn Backend>, form| -> Result<Embedder, Error> {
-        let embedder = Embedder::open(backend, &embed.model, form)?;
+        let embedder = Embedder::open(backend, &folder, form)?;
         Ok(embedder.with_encoder(|encoder| encoder.with_batch_tokens(embed.batch)))
     };
     let backend = backend_of(precision);

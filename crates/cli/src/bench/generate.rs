@@ -6,6 +6,7 @@
 use super::median;
 use crate::error::Error;
 use crate::machine::peak_mb;
+use crate::model::Model;
 use crate::options::{Compute, between};
 use crate::output;
 use crate::precision::DecodingPrecision;
@@ -14,15 +15,14 @@ use attentive_tasks::LanguageModel;
 use attentive_tensor::Random;
 use clap::Args;
 use serde::Serialize;
-use std::path::PathBuf;
 use std::time::Instant;
 
 /// The options of `attentive bench generate`.
 #[derive(Args)]
 pub(crate) struct Generate {
-    /// Model folder, with config.json, model.safetensors and a tokenizer
-    #[arg(long, value_name = "DIR")]
-    model: PathBuf,
+    /// Model folder, with config.json, model.safetensors and a tokenizer; or a name on the Hugging Face Hub
+    #[arg(long, value_name = "DIR|NAME")]
+    model: Model,
     #[command(flatten)]
     compute: Compute,
     /// Precision to compute in
@@ -63,7 +63,8 @@ struct Report {
 pub(crate) fn run(generate: &Generate) -> Result<(), Error> {
     let decoders = generate.compute.decoder(generate.precision)?;
     let int8 = decoders.int8.unwrap_or(false);
-    let LanguageModel { copies, .. } = LanguageModel::open_on(&decoders.backends, int8, &generate.model)?;
+    let LanguageModel { copies, .. } =
+        LanguageModel::open_on(&decoders.backends, int8, &generate.model.folder()?)?;
     let (vocabulary, positions) = (copies[0].spec().vocabulary, copies[0].spec().max_target);
     let length = generate.prompt_tokens.saturating_add(generate.new_tokens);
     if length > positions {

@@ -7,21 +7,21 @@ mod t5;
 mod transformer;
 
 use crate::error::Error;
+use crate::model::Model;
 use crate::output;
 use attentive_model::families::Family;
 use clap::Args;
-use std::path::PathBuf;
 
 /// The options of `attentive info`.
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Info {
-    /// Model folder
-    #[arg(value_name = "DIR", required_unless_present = "model")]
-    folder: Option<PathBuf>,
-    /// Model folder, as the other commands take it
-    #[arg(long, value_name = "DIR", conflicts_with = "folder")]
-    model: Option<PathBuf>,
+    /// Model folder, or a name on the Hugging Face Hub
+    #[arg(value_name = "DIR|NAME", required_unless_present = "model")]
+    folder: Option<Model>,
+    /// Model folder or name, as the other commands take it
+    #[arg(long, value_name = "DIR|NAME", conflicts_with = "folder")]
+    model: Option<Model>,
     /// Print one line of JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -35,7 +35,8 @@ Examples:
 
 pub(crate) fn run(info: &Info) -> Result<(), Error> {
     // The parser has made sure that there is one.
-    let folder = info.folder.iter().chain(&info.model).next().cloned().unwrap_or_default();
+    let model = info.folder.iter().chain(&info.model).next();
+    let folder = model.map(Model::folder).transpose()?.unwrap_or_default();
     match Family::of(&folder)? {
         Family::Transformer => {
             let report = transformer::Report::read(&folder)?;

@@ -5,6 +5,7 @@ mod png;
 
 use crate::dashes;
 use crate::error::Error;
+use crate::model::Model;
 use crate::options::Compute;
 use crate::output;
 use crate::precision::DecodingPrecision;
@@ -17,7 +18,7 @@ use attentive_tasks::{Codec, Encoder, LanguageModel, ModelFolder, Split, TooLong
 use attentive_text::tokenizer::{Input, Side};
 use clap::{Args, ValueEnum};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
@@ -25,9 +26,9 @@ pub(crate) struct Inspect {
     /// Text to inspect; an encoder-decoder translates it first
     #[arg(value_name = "TEXT", value_parser = dashes::text)]
     text: String,
-    /// Model folder, with config.json, model.safetensors and a tokenizer
-    #[arg(long, value_name = "DIR")]
-    model: PathBuf,
+    /// Model folder, with config.json, model.safetensors and a tokenizer; or a name on the Hugging Face Hub
+    #[arg(long, value_name = "DIR|NAME")]
+    model: Model,
     /// File to write: an interactive .html page, or an .svg or .png picture (.png needs a build with
     /// `--features png`)
     #[arg(long, value_name = "FILE", value_parser = format)]
@@ -101,15 +102,16 @@ pub(crate) fn run(inspect: &Inspect) -> Result<(), Error> {
 impl Inspect {
     /// Looks into the sentence as the family of the model does.
     fn look(&self) -> Result<Attention, Error> {
-        match Family::of(&self.model)? {
-            Family::Transformer | Family::T5 => self.look_into_translation(),
-            Family::Bert => self.look_into_text(),
-            Family::Gpt2 => self.look_into_prompt(),
+        let folder = self.model.folder()?;
+        match Family::of(&folder)? {
+            Family::Transformer | Family::T5 => self.look_into_translation(&folder),
+            Family::Bert => self.look_into_text(&folder),
+            Family::Gpt2 => self.look_into_prompt(&folder),
         }
     }
 
     fn name(&self) -> String {
-        self.model.file_name().unwrap_or_default().to_string_lossy().into_owned()
+        self.model.name()
     }
 
     /// The text for a model that has one stack alone, and does not translate.
@@ -130,12 +132,12 @@ impl Inspect {
     }
 
     /// Reads the text with a decoder alone.
-    fn look_into_prompt(&self) -> Result<Attention, Error> {
+    fn look_into_prompt(&self, folder: &Path) -> Result<Attention, Error> {
         let text = self.text_alone(false)?;
         let decoders = self.compute.decoder(self.precision.unwrap_or(DecodingPrecision::F32))?;
         let int8 = decoders.int8.unwrap_or(false);
         let LanguageModel { copies, tokenizer, .. } =
-            LanguageModel::open_on(&decoders.backends, int8, &self.model)?;
+            LanguageModel::open_on(&decoders.backends, int8, folder)?;
         let (model, tokens) = (&copies[0], tokenizer.encode(text, Side::Source)?);
         let most = model.spec().max_target;
         if tokens.len() > most {
@@ -155,11 +157,10 @@ impl Inspect {
     }
 
     /// Reads the text with an encoder alone.
-    fn look_into_text(&self) -> Result<Attention, Error> {
+    fn look_into_text(&self, folder: &Path) -> Result<Attention, Error> {
         let text = self.text_alone(true)?;
         let (backend, form) = self.compute.encoder(self.precision.unwrap_or(DecodingPrecision::F32))?;
-        let encoder =
-            Encoder::open(&backend, &self.model, Task::Hidden, form)?.with_too_long(TooLong::Refuse);
+        let encoder = Encoder::open(&backend, folder, Task::Hidden, form)?.with_too_long(TooLong::Refuse);
         let texts = encoder.read(&[Input::Text(text)])?;
         let encoding = &texts.encodings[0];
         let config = encoder.model().config();
@@ -171,9 +172,9 @@ impl Inspect {
     }
 
     /// Translates the sentence if need be, and looks into it.
-    fn look_into_translation(&self) -> Result<Attention, Error> {
+    fn look_into_translation(&self, folder: &Path) -> Result<Attention, Error> {
         let decoders = self.compute.decoders(self.precision)?;
-        let ModelFolder { copies, codec, options, .. } = decoders.open(&self.model)?;
+        let ModelFolder { copies, codec, options, .. } = decoders.open(folder)?;
         let source = self.source(&codec)?;
         let mut generator = Generator::with_copies(copies, Options { n_best: 1, ..options })?;
         let target = match &self.translation {

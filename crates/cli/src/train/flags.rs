@@ -1,10 +1,13 @@
 //! The settings of a run as flags. What is not given is left to the file and to the defaults of the library.
 
+use crate::error::Error;
+use crate::model;
 use crate::options::{between, whole};
+use attentive_hub::Need;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
-use toml::Table;
+use toml::{Table, Value};
 
 /// A flag for each setting; the names are those of `train.toml`, with `-` for `_`.
 #[derive(Args, Serialize)]
@@ -12,8 +15,8 @@ pub(super) struct Flags {
     /// What to learn [default: translate]
     #[arg(long, value_name = "TASK", value_parser = ["translate", "lm", "mlm", "classify", "tag"], help_heading = "Task")]
     task: Option<String>,
-    /// Model folder to start from [default: random weights]
-    #[arg(long, value_name = "DIR", help_heading = "Task")]
+    /// Model folder to start from, or a name on the Hugging Face Hub [default: random weights]
+    #[arg(long, value_name = "DIR|NAME", help_heading = "Task")]
     from: Option<PathBuf>,
 
     /// Training text, one sentence per line; or .tsv or .jsonl files with both sides. For other tasks: text for mlm, .tsv or
@@ -51,7 +54,7 @@ pub(super) struct Flags {
     ratio: Option<f64>,
 
     /// Tokenizer to use [default: that of --from, or train one on the corpus]
-    #[arg(long, value_name = "DIR|FILE", help_heading = "Tokenizer")]
+    #[arg(long, value_name = "DIR|FILE|NAME", help_heading = "Tokenizer")]
     tokenizer: Option<PathBuf>,
     /// Kind of tokenizer to train; bpe of lm is GPT-2's, of bytes [default: bpe; other tasks but lm wordpiece]
     #[arg(long, visible_alias = "kind", value_name = "KIND", help_heading = "Tokenizer")]
@@ -199,12 +202,20 @@ pub(super) struct Flags {
 }
 
 impl Flags {
-    /// Those that were given, as settings.
-    pub(super) fn table(&self) -> Table {
+    /// Those that were given, as settings. Names on the Hub become folders.
+    pub(super) fn table(&self) -> Result<Table, Error> {
         let mut table = Table::try_from(self).expect("flags are a table");
         if self.characters {
             table.insert("tokenizer_kind".to_owned(), "characters".into());
         }
-        table
+        for (flag, path, need) in
+            [("from", &self.from, Need::Model), ("tokenizer", &self.tokenizer, Need::Tokenizer)]
+        {
+            if let Some(path) = path {
+                let folder = model::folder(path, need)?;
+                table.insert(flag.to_owned(), Value::try_from(folder).expect("a path that was text"));
+            }
+        }
+        Ok(table)
     }
 }

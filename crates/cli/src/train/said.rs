@@ -26,7 +26,7 @@ impl Said {
             None => None,
         };
         let file = path.map(|path| settings::read(&path).map(|table| (path, table))).transpose()?;
-        let flags = train.flags.table();
+        let flags = train.flags.table()?;
         if train.resume && file.is_none() && !flags.contains_key("source") {
             let folder = train.out.display();
             let problem = format!(

@@ -102,7 +102,7 @@ fn what_cannot_be_served_is_refused_in_one_sentence() {
     run("serve --host nowhere").refused(&["--host"]);
     run("serve --queue 0").refused(&["--queue"]);
     for (options, words) in [
-        ("--model no/such", ["model `such`", "no/such"]),
+        ("--model no/such", ["no/such/config.json", "on the Hub"]),
         ("--api-keys no/such", ["no/such", "No such file"]),
     ] {
         let outcome = run(&format!("serve --port 0 --log off {options}"));

@@ -11,7 +11,7 @@ pub(crate) use translation::{Copies, TranslationModel};
 use crate::engine::Engine;
 use crate::error::Error;
 use attentive_generate::Options;
-use attentive_tasks::Kind;
+use attentive_tasks::{Kind, model_name};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -25,18 +25,27 @@ pub struct ModelPlace {
 }
 
 impl ModelPlace {
-    /// A folder, called as it is.
+    /// A folder, called as it is, or as the model of the Hugging Face Hub whose snapshot it is.
     pub fn folder(folder: impl Into<PathBuf>) -> ModelPlace {
         let folder = folder.into();
-        let whole = folder.canonicalize().unwrap_or_else(|_| folder.clone());
-        let name =
-            whole.file_name().map_or_else(|| "model".to_owned(), |name| name.to_string_lossy().into_owned());
+        let name = model_name(&folder).unwrap_or_else(|| "model".to_owned());
         ModelPlace { name, folder: Some(folder) }
     }
 
     /// A folder, called otherwise.
     pub fn named(name: impl Into<String>, folder: impl Into<PathBuf>) -> ModelPlace {
         ModelPlace { name: name.into(), folder: Some(folder.into()) }
+    }
+
+    /// Refuses places of which two have the same name.
+    pub fn must_differ(places: &[ModelPlace]) -> Result<(), Error> {
+        for (i, place) in places.iter().enumerate() {
+            if places[..i].iter().any(|other| other.name == place.name) {
+                let problem = format!("two models are called `{}`: rename one with NAME=DIR", place.name);
+                return Err(Error::setting("models", problem));
+            }
+        }
+        Ok(())
     }
 
     /// The small model that comes with the program and translates numbers in words: that of `attentive demo`.

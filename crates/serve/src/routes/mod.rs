@@ -33,7 +33,7 @@ pub(crate) fn router(app: &Arc<App>, origins: Origins, hosts: Hosts) -> Router {
     // These are for whoever has a key, if there are keys.
     let guarded = Router::new()
         .route("/v1/models", get(models::list))
-        .route("/v1/models/{id}", get(models::one))
+        .route("/v1/models/{*id}", get(models::one))
         .route("/v1/completions", post(completions::complete))
         .route("/v1/chat/completions", post(chat::complete))
         .route("/v1/embeddings", post(embeddings::embed))

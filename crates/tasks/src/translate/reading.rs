@@ -1,6 +1,7 @@
 //! What a model is used to read: sentences or paragraphs, and of which language. Its folder tells.
 
 use crate::error::Error;
+use crate::name::model_name;
 use attentive_model::families::Family;
 use attentive_model::families::transformer::multi_sentence_share;
 use serde_json::Value;
@@ -33,10 +34,7 @@ impl Reading {
 
 /// The language that a folder's model reads, if the tokenizer's configuration or the folder's name tells it.
 pub fn source_language(folder: &Path) -> Option<String> {
-    let named = || {
-        let whole = folder.canonicalize().ok()?;
-        Some(languages_of_name(whole.file_name()?.to_str()?)?.0.to_owned())
-    };
+    let named = || Some(languages_of_name(&model_name(folder)?)?.0.to_owned());
     tokenizer_languages(folder).0.or_else(named)
 }
 
