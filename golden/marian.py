@@ -1,6 +1,7 @@
 """Makes small Marian folders as others write them, and what transformers answers with them.
 
-    python golden/marian.py            golden/marian/, golden/marian.safetensors and golden/torch.bin
+    python golden/marian.py            golden/marian/, golden/marian.safetensors, golden/torch.bin
+                                       and golden/torch_before_zip.bin
     python golden/marian.py SHARED     and the first logits of the reference checkpoint in the folder SHARED
 
 Each folder has something that folders in the wild have: separate or untied tables, a bias of the logits, swish,
@@ -143,6 +144,9 @@ def torch_file():
         "number": 3,
     }
     torch.save(tensors, GOLDEN / "torch.bin")
+    # What files were before PyTorch 1.6, without the tensor that is refused.
+    del tensors["spread"]
+    torch.save(tensors, GOLDEN / "torch_before_zip.bin", _use_new_zipfile_serialization=False)
 
 
 def main():

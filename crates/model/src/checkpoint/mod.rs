@@ -11,6 +11,7 @@ mod header;
 mod pickle;
 mod stored;
 mod torch;
+mod torch_before_zip;
 mod write;
 mod zip;
 

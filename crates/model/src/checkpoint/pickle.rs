@@ -33,8 +33,11 @@ pub(super) struct Tensor<'a> {
     pub strides: Vec<u64>,
 }
 
-/// The tensors of a pickled state dict by name. What has a name and is no tensor is left out.
-pub(super) fn tensors(pickle: &[u8]) -> Result<Vec<(&str, Tensor<'_>)>, String> {
+/// Tensors by name.
+pub(super) type Named<'a> = Vec<(&'a str, Tensor<'a>)>;
+
+/// The tensors of a pickled state dict by name, and the length of the pickle. What has a name and is no tensor is left out.
+pub(super) fn tensors(pickle: &[u8]) -> Result<(Named<'_>, usize), String> {
     let mut machine = Machine::new(pickle);
     let top = machine.run()?;
     let Value::Dict(entries) = &machine.values[top] else {
@@ -52,20 +55,45 @@ pub(super) fn tensors(pickle: &[u8]) -> Result<Vec<(&str, Tensor<'_>)>, String> 
             "its state dict has no tensors at the top level: save only `model.state_dict()`".to_owned()
         );
     }
-    Ok(tensors)
+    Ok((tensors, machine.input.at()))
+}
+
+/// The texts of a pickled list, and the length of the pickle.
+pub(super) fn texts(pickle: &[u8]) -> Result<(Vec<&str>, usize), String> {
+    let mut machine = Machine::new(pickle);
+    let top = machine.run()?;
+    let texts = match &machine.values[top] {
+        Value::List(items) => items.iter().map(|&item| machine.text(item)).collect::<Option<Vec<_>>>(),
+        _ => None,
+    };
+    Ok((texts.ok_or("its list of storages is damaged")?, machine.input.at()))
+}
+
+/// Whether `name` is true in a pickled dict, if it is there, and the length of the pickle.
+pub(super) fn flag(pickle: &[u8], name: &str) -> Result<(Option<bool>, usize), String> {
+    let mut machine = Machine::new(pickle);
+    let top = machine.run()?;
+    let Value::Dict(entries) = &machine.values[top] else {
+        return Err("its description of the machine is damaged".to_owned());
+    };
+    let found = entries.iter().find_map(|&(key, value)| match machine.values[value] {
+        Value::Bool(flag) if machine.text(key) == Some(name) => Some(flag),
+        _ => None,
+    });
+    Ok((found, machine.input.at()))
 }
 
 /// A value; others are known by their numbers in the machine's list.
 #[derive(Debug)]
 enum Value<'a> {
     None,
-    Bool,
+    Bool(bool),
     /// What only stands beside tensors.
     Float,
     Int(i64),
     Text(&'a str),
     Tuple(Vec<usize>),
-    List,
+    List(Vec<usize>),
     Dict(Vec<(usize, usize)>),
     Object(Object),
     Storage {
@@ -162,7 +190,7 @@ impl<'a> Machine<'a> {
             0x95 => drop(self.input.u64()?),
             // Constants.
             b'N' => self.push(Value::None),
-            0x88 | 0x89 => self.push(Value::Bool),
+            0x88 | 0x89 => self.push(Value::Bool(opcode == 0x88)),
             b'K' => self.int(1)?,
             b'M' => self.int(2)?,
             b'J' => {
@@ -196,7 +224,7 @@ impl<'a> Machine<'a> {
                 let start = self.marks.pop()?;
                 self.tuple(start)?;
             }
-            b']' => self.push(Value::List),
+            b']' => self.push(Value::List(Vec::new())),
             b'}' => self.push(Value::Dict(Vec::new())),
             b'a' => self.append(self.stack.len().checked_sub(1)?)?,
             b'e' => {
@@ -287,10 +315,12 @@ impl<'a> Machine<'a> {
         Some(())
     }
 
-    /// Puts values into the list below them; nobody asks for them again.
+    /// Puts values into the list below them.
     fn append(&mut self, start: usize) -> Option<()> {
-        self.take(start)?;
-        matches!(self.values[*self.stack.last()?], Value::List).then_some(())
+        let items = self.take(start)?;
+        let Value::List(list) = &mut self.values[*self.stack.last()?] else { return None };
+        list.extend(items);
+        Some(())
     }
 
     /// Puts keys and values into the dict below them.
@@ -326,10 +356,17 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// A storage by its description: `("storage", type, key, device, numbers)`.
+    /// A storage by its description: `("storage", type, key, device, numbers)`, behind which files before PyTorch 1.6 have the part of
+    /// another storage that it is, or none.
     fn storage(&mut self) -> Option<()> {
         let description = self.pop()?;
-        let &[word, dtype, key, _, numbers] = self.items(description)? else { return None };
+        let &[word, dtype, key, _, numbers, ref part @ ..] = self.items(description)? else { return None };
+        let is_whole = match part {
+            [] => true,
+            [part] => matches!(self.values[*part], Value::None),
+            _ => false,
+        };
+        is_whole.then_some(())?;
         (self.text(word)? == "storage").then_some(())?;
         let Value::Object(Object::Storage(dtype)) = self.values[dtype] else { return None };
         let (key, numbers) = (self.text(key)?, self.size(numbers)?);
@@ -416,8 +453,8 @@ K\x00K\x02\x85K\x01\x85\x89NtRu.";
             shape: vec![2],
             strides: vec![1],
         };
-        assert_eq!(tensors(OLD), Ok(vec![("w", w.clone())]));
-        assert_eq!(tensors(NEW), Ok(vec![("w", w)]));
+        assert_eq!(tensors(OLD), Ok((vec![("w", w.clone())], OLD.len())));
+        assert_eq!(tensors(NEW), Ok((vec![("w", w)], NEW.len())));
     }
 
     #[test]

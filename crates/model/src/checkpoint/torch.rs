@@ -1,20 +1,19 @@
 //! `pytorch_model.bin`: a ZIP archive with a pickled state dict and the storages that its tensors lie in.
 //!
 //! `<name>/data.pkl` says which tensors there are, `<name>/data/<key>` has the numbers of a storage, raw.
-//! Before any of them is read, the checksums of all of them are held against their bytes.
+//! Before any of them is read, the checksums of all of them are held against their bytes. Before PyTorch 1.6 it was no
+//! archive: [`before_zip`](super::torch_before_zip).
 
 use super::entry::Entry;
 use super::pickle::{self, Tensor};
-use super::zip;
+use super::{torch_before_zip, zip};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io::{Read, Seek, SeekFrom};
 
 /// The tensors of an archive by name.
 pub(super) fn entries(file: &mut (impl Read + Seek)) -> Result<BTreeMap<String, Entry>, String> {
-    if is_old(file) {
-        return Err("this is PyTorch's format from before version 1.6, which is not supported: use the \
-                    model.safetensors of the same model, or load the file with torch.load and save it with torch.save"
-            .to_owned());
+    if torch_before_zip::is_it(file) {
+        return torch_before_zip::entries(file);
     }
     let archive = zip::entries(file)
         .map_err(|problem| format!("not a complete PyTorch file (a ZIP archive): {problem}"))?;
@@ -29,23 +28,18 @@ pub(super) fn entries(file: &mut (impl Read + Seek)) -> Result<BTreeMap<String, 
     let pickle = zip::read(file, pickle.start, pickle.length)?;
     let mut entries = BTreeMap::new();
     let mut checked = BTreeSet::new();
-    for (name, tensor) in pickle::tensors(&pickle)? {
+    for (name, tensor) in pickle::tensors(&pickle)?.0 {
         let storage = archive.get(&format!("{folder}data/{}", tensor.storage));
         let storage = storage.ok_or_else(|| format!("the storage of `{name}` is missing"))?;
         if checked.insert(storage.start) {
             check(file, storage)
                 .map_err(|problem| format!("the numbers of `{name}` are damaged: {problem}"))?;
         }
-        let entry = place(&tensor, storage).map_err(|problem| format!("`{name}` {problem}"))?;
+        let entry =
+            place(&tensor, storage.start, storage.length).map_err(|problem| format!("`{name}` {problem}"))?;
         entries.insert(name.to_owned(), entry);
     }
     Ok(entries)
-}
-
-/// Whether a file begins with the number that the old format begins with.
-fn is_old(file: &mut (impl Read + Seek)) -> bool {
-    const MAGIC: &[u8] = b"\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.";
-    zip::read(file, 2, MAGIC.len() as u64).is_ok_and(|start| start == MAGIC)
 }
 
 fn big_endian_is_refused(
@@ -77,13 +71,13 @@ fn check(file: &mut (impl Read + Seek), storage: &zip::Entry) -> Result<(), Stri
     }
 }
 
-/// Where the numbers of a tensor lie in the file.
-fn place(tensor: &Tensor, storage: &zip::Entry) -> Result<Entry, String> {
+/// Where the numbers of a tensor lie in the file, whose storage has `length` bytes from `start` on.
+pub(super) fn place(tensor: &Tensor, start: u64, length: u64) -> Result<Entry, String> {
     let size = tensor.dtype.bitsize() as u64 / 8;
-    if tensor.numbers.checked_mul(size) != Some(storage.length) {
+    if tensor.numbers.checked_mul(size) != Some(length) {
         return Err(format!(
-            "has a storage of {} bytes, which should have {} numbers of {size} bytes",
-            storage.length, tensor.numbers
+            "has a storage of {length} bytes, which should have {} numbers of {size} bytes",
+            tensor.numbers
         ));
     }
     let shape = || format!("has shape {:?}", tensor.shape);
@@ -115,7 +109,7 @@ fn place(tensor: &Tensor, storage: &zip::Entry) -> Result<Entry, String> {
         file: 0,
         dtype: tensor.dtype,
         shape: tensor.shape.iter().map(whole).collect::<Result<_, _>>()?,
-        start: storage.start + tensor.offset * size,
+        start: start + tensor.offset * size,
         length: whole(&(reach * size))?,
         strides: (!in_order).then_some(strides),
     })
