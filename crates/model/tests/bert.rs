@@ -353,13 +353,13 @@ fn a_broken_config_is_told_with_its_file_and_field() {
         (
             "model_type",
             json!("llama"),
-            "the model type `llama` is not supported, only `marian`, `attentive-transformer`, `bert`, `roberta`, \
+            "the model type `llama` is not supported, only `marian`, `attentive-transformer`, `bart`, `mbart`, `m2m_100`, `bert`, `roberta`, \
              `xlm-roberta`, `gpt2`, `t5` and `mt5`",
         ),
         (
             "model_type",
             json!("marian"),
-            "this is a model of type `marian`, but `bert` or `roberta` or `xlm-roberta` is needed here",
+            "this is a model of type `marian`, but `bert`, `roberta` or `xlm-roberta` is needed here",
         ),
     ] {
         let mut config = good.clone();
@@ -387,7 +387,7 @@ fn the_registry_tells_families_apart() {
     let error = Transformer::load(&backend(), &folder("masked")).unwrap_err().to_string();
     assert!(
         error.ends_with(
-            "config.json: this is a model of type `bert`, but `marian` or `attentive-transformer` is needed here"
+            "config.json: this is a model of type `bert`, but `marian`, `attentive-transformer`, `bart`, `mbart` or `m2m_100` is needed here"
         ),
         "{error}"
     );

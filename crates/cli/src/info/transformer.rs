@@ -81,7 +81,12 @@ impl Report {
             Err(error) => return Err(error.into()),
         };
         Ok(Report {
-            family: "the original Transformer",
+            family: match config.model_type() {
+                "bart" => "BART",
+                "mbart" => "mBART",
+                "m2m_100" => "M2M-100",
+                _ => "the original Transformer",
+            },
             parameters: model.parameter_count(),
             weights: Transformer::weights(folder)?.map(|weights| weights.stored_in()),
             precision: if Transformer::is_stored_in_int8(folder)? { "int8" } else { "f32" },

@@ -23,6 +23,9 @@ const NO_CONFIG: &str =
 pub(crate) const MARIAN: &str = "marian";
 /// A Transformer that Marian's code cannot compute.
 pub(crate) const ATTENTIVE: &str = "attentive-transformer";
+pub(crate) const BART: &str = "bart";
+pub(crate) const MBART: &str = "mbart";
+pub(crate) const M2M100: &str = "m2m_100";
 pub(crate) const BERT: &str = "bert";
 pub(crate) const ROBERTA: &str = "roberta";
 pub(crate) const XLM_ROBERTA: &str = "xlm-roberta";
@@ -33,7 +36,7 @@ pub(crate) const MT5: &str = "mt5";
 /// The families of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
-    /// The original Transformer: [`transformer::Transformer`].
+    /// The original Transformer, and BART, mBART and M2M-100: [`transformer::Transformer`].
     Transformer,
     /// An encoder with heads, BERT or one of its [relatives](bert::Relative): [`bert::Bert`].
     Bert,
@@ -45,7 +48,7 @@ pub enum Family {
 
 /// Each family, with the `model_type`s and the beginnings of the `architectures` that it reads.
 const FAMILIES: [(Family, &[&str], &[&str]); 4] = [
-    (Family::Transformer, &[MARIAN, ATTENTIVE], &["Marian"]),
+    (Family::Transformer, &[MARIAN, ATTENTIVE, BART, MBART, M2M100], &["Marian", "Bart", "MBart", "M2M100"]),
     (Family::Bert, &[BERT, ROBERTA, XLM_ROBERTA], &["Bert", "Roberta", "XLMRoberta"]),
     (Family::Gpt2, &[GPT2], &["GPT2"]),
     (Family::T5, &[T5, MT5], &["T5", "MT5"]),
@@ -195,6 +198,8 @@ mod tests {
             ("GPT2Model", Some(Family::Gpt2)),
             ("GPT2LMHeadModel", Some(Family::Gpt2)),
             ("GPT2ForSequenceClassification", Some(Family::Gpt2)),
+            ("BartForConditionalGeneration", Some(Family::Transformer)),
+            ("M2M100ForConditionalGeneration", Some(Family::Transformer)),
             ("T5ForConditionalGeneration", Some(Family::T5)),
             ("MT5ForConditionalGeneration", Some(Family::T5)),
             ("RobertaForMaskedLM", Some(Family::Bert)),

@@ -14,6 +14,8 @@ pub enum PositionKind {
     /// Sines in the first and cosines in the second half, as Marian stores it: the same but for the order of the
     /// dimensions.
     Halves,
+    /// Halves with the wavelengths of tensor2tensor's code, which grow to 10000 exactly. M2M-100 has them.
+    Tensor2Tensor,
     /// A vector for each position, learned like an embedding.
     Learned,
 }
@@ -40,10 +42,27 @@ pub fn sinusoid(positions: usize, d_model: usize, halves: bool) -> Vec<f32> {
     table
 }
 
+/// Like [`sinusoid`] in halves, but with wavelengths `10000^(i / (d_model/2 - 1))`. Angles are rounded to f32, since it is so in the code
+/// that models were trained with. An odd width ends with zeros.
+fn tensor2tensor(positions: usize, d_model: usize) -> Vec<f32> {
+    let sines = d_model / 2;
+    let step = 10_000f64.ln() / (sines as f64 - 1.0).max(1.0);
+    let frequencies: Vec<f32> = (0..sines).map(|i| (i as f32 * -step as f32).exp()).collect();
+    let mut table = vec![0.0; positions * d_model];
+    for (position, row) in table.chunks_exact_mut(d_model.max(1)).enumerate() {
+        for (i, frequency) in frequencies.iter().enumerate() {
+            (row[i], row[sines + i]) = (position as f32 * frequency).sin_cos();
+        }
+    }
+    table
+}
+
 /// A table of positions.
 #[derive(Debug, Clone)]
 pub struct Positions {
     count: usize,
+    /// How many rows of the table stand before that of the first position.
+    offset: usize,
     table: Table,
 }
 
@@ -58,7 +77,7 @@ enum Table {
 struct Sinusoids {
     count: usize,
     d_model: usize,
-    halves: bool,
+    kind: PositionKind,
     made: Mutex<Option<Tensor>>,
 }
 
@@ -71,7 +90,10 @@ impl Sinusoids {
             return table.clone();
         }
         let rows = length.next_power_of_two().max(64).min(self.count);
-        let table = sinusoid(rows, self.d_model, self.halves);
+        let table = match self.kind {
+            PositionKind::Tensor2Tensor => tensor2tensor(rows, self.d_model),
+            kind => sinusoid(rows, self.d_model, kind == PositionKind::Halves),
+        };
         made.insert(backend.upload_f32(&table, [rows, self.d_model])).clone()
     }
 }
@@ -84,17 +106,26 @@ impl Positions {
         count: usize,
         d_model: usize,
     ) -> Result<Positions, Error> {
-        let fixed =
-            |halves| Table::Fixed(Arc::new(Sinusoids { count, d_model, halves, made: Mutex::new(None) }));
+        Positions::with_offset(builder, kind, count, 0, d_model)
+    }
+
+    /// The same in a table with so many rows before the first position, as fairseq's models have.
+    pub fn with_offset(
+        builder: &Builder,
+        kind: PositionKind,
+        count: usize,
+        offset: usize,
+        d_model: usize,
+    ) -> Result<Positions, Error> {
+        let rows = count + offset;
         let table = match kind {
-            PositionKind::Interleaved => fixed(false),
-            PositionKind::Halves => fixed(true),
             PositionKind::Learned => {
                 let init = Init::Normal((d_model as f32).powf(-0.5));
-                Table::Learned(builder.parameter("weight", [count, d_model], init)?)
+                Table::Learned(builder.parameter("weight", [rows, d_model], init)?)
             }
+            kind => Table::Fixed(Arc::new(Sinusoids { count: rows, d_model, kind, made: Mutex::new(None) })),
         };
-        Ok(Positions { count, table })
+        Ok(Positions { count, offset, table })
     }
 
     /// `x` plus the vectors of its tokens' positions, one for each row.
@@ -105,10 +136,13 @@ impl Positions {
         let (length, count) = (positions.iter().max().map_or(0, |last| *last as usize + 1), self.count);
         assert!(length <= count, "a sequence of {length} tokens, but the model has {count} positions");
         let table = match &self.table {
-            Table::Fixed(sinusoids) => tape.constant(sinusoids.up_to(length, &**tape.backend())),
+            Table::Fixed(sinusoids) => {
+                tape.constant(sinusoids.up_to(length + self.offset, &**tape.backend()))
+            }
             Table::Learned(table) => tape.parameter(table),
         };
-        tape.add(x, &tape.embedding(&table, &tape.backend().upload_i32(positions), 1.0, None))
+        let rows: Vec<i32> = positions.iter().map(|position| position + self.offset as i32).collect();
+        tape.add(x, &tape.embedding(&table, &tape.backend().upload_i32(&rows), 1.0, None))
     }
 }
 

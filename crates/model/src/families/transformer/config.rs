@@ -3,7 +3,9 @@
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::families::encoder_decoder::Outline;
-use crate::layers::{EmbeddingConfig, MultiHeadConfig, NormPlacement, PositionKind, Positions, StackConfig};
+use crate::layers::{
+    EPSILON, EmbeddingConfig, LayerNorm, MultiHeadConfig, NormPlacement, PositionKind, Positions, StackConfig,
+};
 use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
 use attentive_tensor::Activation;
 
@@ -52,8 +54,14 @@ pub struct TransformerConfig {
     pub positions: PositionKind,
     /// The longest sequence there are positions for.
     pub max_positions: usize,
+    /// How many rows of the table of positions stand before that of the first one.
+    pub position_offset: usize,
+    /// Whether embedded tokens with their positions are normed before the first layer.
+    pub embedding_norm: bool,
     /// The token of padding, if there is one; where it is the last of the vocabulary, it is no class either.
     pub pad: Option<usize>,
+    /// Whether padding is a token that can be written like others.
+    pub writes_padding: bool,
     /// The token that ends a sequence.
     pub eos: usize,
     /// The token that the decoder is shown first.
@@ -104,7 +112,10 @@ impl TransformerConfig {
             // The paper interleaves. Halves are the same model with its width in another order, and what Marian reads.
             positions: PositionKind::Halves,
             max_positions: 512,
+            position_offset: 0,
+            embedding_norm: false,
             pad: Some(pad),
+            writes_padding: false,
             eos: 0,
             start: pad,
         })
@@ -126,6 +137,7 @@ impl TransformerConfig {
             ("encoder_layers", self.encoder_layers, MOST_LAYERS),
             ("decoder_layers", self.decoder_layers, MOST_LAYERS),
             ("max_positions", self.max_positions, MOST_POSITIONS),
+            ("position_offset", self.position_offset + 1, MOST_TOKENS),
         ];
         sizes.into_iter().try_for_each(|(field, size, most)| limits::check_size(field, size, most))?;
         limits::check_dropout("dropout", self.dropout)?;
@@ -181,7 +193,7 @@ impl TransformerConfig {
             target_vocabulary: self.target_vocabulary(),
             start: self.start,
             eos: self.eos,
-            never: self.pad,
+            never: self.pad.filter(|_| !self.writes_padding),
             // The start token has the first position, the last token that is written none.
             max_positions: self.max_positions,
             d_model: self.d_model,
@@ -249,6 +261,14 @@ impl TransformerConfig {
 
     /// The positions of the encoder or the decoder that `builder` is inside of.
     pub(super) fn positions(&self, builder: &Builder) -> Result<Positions, Error> {
-        Positions::new(&builder.at("embed_positions"), self.positions, self.max_positions, self.d_model)
+        let &TransformerConfig { positions, max_positions, position_offset, d_model, .. } = self;
+        let builder = builder.at("embed_positions");
+        Positions::with_offset(&builder, positions, max_positions, position_offset, d_model)
+    }
+
+    /// The norm of the embedded tokens of the encoder or the decoder that `builder` is inside of, if they have one.
+    pub(super) fn embedding_norm(&self, builder: &Builder) -> Result<Option<LayerNorm>, Error> {
+        let norm = || LayerNorm::new(&builder.at("layernorm_embedding"), self.d_model, EPSILON);
+        self.embedding_norm.then(norm).transpose()
     }
 }

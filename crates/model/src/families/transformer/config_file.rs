@@ -1,12 +1,13 @@
 //! `config.json` of a Transformer, in Marian's words.
 
+use super::dialect::{Choices, Dialect};
 use super::{Transformer, TransformerConfig};
 use crate::checkpoint::CONFIG;
 use crate::checkpoint::{Staged, StoredType};
 use crate::error::Error;
-use crate::families::{ATTENTIVE, ConfigFile, Family, MARIAN};
+use crate::families::{ConfigFile, Family};
 use crate::layers::{NormPlacement, PositionKind, activation_named, name_of_activation};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use std::path::Path;
 
 /// `config.json`. Fields that Marian does not have are left out where Marian needs none. What is missing is
@@ -48,6 +49,12 @@ pub(super) struct Config {
     static_position_embeddings: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     positions: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    position_offset: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    embedding_norm: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    writes_padding: Option<bool>,
     max_position_embeddings: usize,
     #[serde(default)]
     scale_embedding: bool,
@@ -60,8 +67,10 @@ pub(super) struct Config {
     // Without this a missing field would be no padding.
     #[serde(deserialize_with = "Option::deserialize")]
     pad_token_id: Option<usize>,
+    #[serde(deserialize_with = "first_token")]
     eos_token_id: usize,
-    decoder_start_token_id: usize,
+    #[serde(default)]
+    decoder_start_token_id: Option<usize>,
     #[serde(skip_deserializing)]
     forced_eos_token_id: Option<usize>,
     #[serde(skip_deserializing)]
@@ -89,14 +98,31 @@ fn yes() -> bool {
     true
 }
 
+/// The token, or the first of several that end a sequence; search reads all of them by itself.
+fn first_token<'de, D: Deserializer<'de>>(file: D) -> Result<usize, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(usize),
+        Many(Vec<usize>),
+    }
+    let first = match OneOrMany::deserialize(file) {
+        Ok(OneOrMany::One(one)) => Some(one),
+        Ok(OneOrMany::Many(many)) => many.first().copied(),
+        Err(_) => None,
+    };
+    first.ok_or_else(|| serde::de::Error::custom("eos_token_id: a token or a list of tokens is needed"))
+}
+
 fn a_tenth() -> f32 {
     0.1
 }
 
-const POSITIONS: [(&str, PositionKind); 3] = [
+const POSITIONS: [(&str, PositionKind); 4] = [
     ("halves", PositionKind::Halves),
     ("interleaved", PositionKind::Interleaved),
     ("learned", PositionKind::Learned),
+    ("tensor2tensor", PositionKind::Tensor2Tensor),
 ];
 
 fn names<T>(list: &[(&str, T)]) -> String {
@@ -153,6 +179,13 @@ pub(super) fn not_marian(config: &TransformerConfig) -> Option<&'static str> {
             "the width of its embeddings is not d_model, as Marian needs",
         ),
         (config.pad.is_none(), "it has no padding token, which Marian needs"),
+        (config.position_offset > 0, "its positions are not counted from zero, as Marian's are"),
+        (
+            config.positions == PositionKind::Tensor2Tensor,
+            "its sinusoids have other wavelengths than Marian's",
+        ),
+        (config.embedding_norm, "it norms embedded tokens, and Marian does not"),
+        (config.writes_padding, "it can write padding, which Marian cannot"),
     ];
     reasons.into_iter().find(|(differs, _)| *differs).map(|(_, reason)| reason)
 }
@@ -160,13 +193,14 @@ pub(super) fn not_marian(config: &TransformerConfig) -> Option<&'static str> {
 impl Config {
     /// The file of a model whose weights are stored like that.
     pub(super) fn of(config: &TransformerConfig, stored: StoredType) -> Config {
-        // Everything else must not be mistaken for what Marian's code can compute.
-        let plain = not_marian(config).is_none() && config.positions == PositionKind::Halves;
-        let own = |value| if plain { None } else { value };
+        let dialect = Dialect::of(config);
+        // Everything else must not be mistaken for what the code of others can compute.
+        let is_own = dialect == Dialect::Attentive;
+        let own = |value| if is_own { value } else { None };
         let int8 = Quantization { quant_method: INT8.to_owned(), version: Some(INT8_VERSION) };
         Config {
-            model_type: if plain { MARIAN } else { ATTENTIVE }.to_owned(),
-            architectures: if plain { vec!["MarianMTModel".to_owned()] } else { Vec::new() },
+            model_type: dialect.name().to_owned(),
+            architectures: dialect.architecture().map(str::to_owned).into_iter().collect(),
             vocab_size: config.vocab_size,
             decoder_vocab_size: Some(config.target_vocabulary()),
             d_model: config.d_model,
@@ -186,7 +220,10 @@ impl Config {
             normalize_embedding: false,
             add_final_layer_norm: false,
             static_position_embeddings: true,
-            positions: (!plain).then(|| name_of(&POSITIONS, config.positions)),
+            positions: is_own.then(|| name_of(&POSITIONS, config.positions)),
+            position_offset: own(Some(config.position_offset).filter(|&offset| offset > 0)),
+            embedding_norm: (is_own && config.embedding_norm).then_some(true),
+            writes_padding: (is_own && config.writes_padding).then_some(true),
             max_position_embeddings: config.max_positions,
             scale_embedding: config.scaled_embeddings,
             share_encoder_decoder_embeddings: config.shared_embeddings,
@@ -194,7 +231,7 @@ impl Config {
             is_encoder_decoder: true,
             pad_token_id: config.pad,
             eos_token_id: config.eos,
-            decoder_start_token_id: config.start,
+            decoder_start_token_id: Some(config.start),
             forced_eos_token_id: Some(config.eos),
             dtype: Some(if stored == StoredType::Bf16 { "bfloat16" } else { "float32" }),
             quantization_config: (stored == StoredType::Int8).then_some(int8),
@@ -215,7 +252,22 @@ impl Config {
     /// What the file asks for, or the first thing in it that cannot be had.
     fn read(&self) -> Result<TransformerConfig, Error> {
         self.refuse()?;
-        let positions = self.positions.as_deref().unwrap_or("halves");
+        let dialect = Dialect::named(&self.model_type);
+        let choices = match dialect.choices() {
+            Some(choices) => choices,
+            None => Choices {
+                norm: if self.normalize_before { NormPlacement::Pre } else { NormPlacement::Post },
+                embedding_norm: self.embedding_norm.unwrap_or(false),
+                positions: look_up(&POSITIONS, "positions", self.positions.as_deref().unwrap_or("halves"))?,
+                position_offset: self.position_offset.unwrap_or(0),
+            },
+        };
+        let missing = || Error::config("decoder_start_token_id", "it is missing");
+        let start = match (self.decoder_start_token_id, dialect) {
+            (Some(start), _) => start,
+            (None, Dialect::Marian | Dialect::Attentive) => return Err(missing()),
+            (None, _) => self.eos_token_id,
+        };
         let config = TransformerConfig {
             vocab_size: self.vocab_size,
             target_vocab_size: self.decoder_vocab_size.filter(|&size| size != self.vocab_size),
@@ -235,12 +287,15 @@ impl Config {
             dropout: self.dropout,
             attention_dropout: self.attention_dropout,
             activation: activation_named("activation_function", &self.activation_function)?,
-            norm: if self.normalize_before { NormPlacement::Pre } else { NormPlacement::Post },
-            positions: look_up(&POSITIONS, "positions", positions)?,
+            norm: choices.norm,
+            positions: choices.positions,
+            position_offset: choices.position_offset,
+            embedding_norm: choices.embedding_norm,
             max_positions: self.max_position_embeddings,
             pad: self.pad_token_id,
+            writes_padding: dialect.choices().is_some() || self.writes_padding.unwrap_or(false),
             eos: self.eos_token_id,
-            start: self.decoder_start_token_id,
+            start,
         };
         config.check().map_err(in_marians_words)?;
         Ok(config)
@@ -248,7 +303,10 @@ impl Config {
 
     /// Names what the file asks for and we do not have.
     fn refuse(&self) -> Result<(), Error> {
-        let marian = self.model_type == MARIAN;
+        let dialect = Dialect::named(&self.model_type);
+        let marian = dialect == Dialect::Marian;
+        // The other fields are left over in the files of fairseq's models, and no code reads them.
+        let count = if dialect.choices().is_some() { 1 } else { 5 };
         let flags = [
             ("is_encoder_decoder", self.is_encoder_decoder, true),
             // Left over from the first converted models, and read by no version of Marian's code since.
@@ -257,7 +315,7 @@ impl Config {
             ("add_final_layer_norm", self.add_final_layer_norm, false),
             ("static_position_embeddings", self.static_position_embeddings, true),
         ];
-        for (field, found, supported) in flags {
+        for (field, found, supported) in flags.into_iter().take(count) {
             if found != supported {
                 let problem = format!("{found} is not supported for this model type, only {supported}");
                 return Err(Error::config(field, problem));
@@ -296,6 +354,11 @@ impl TransformerConfig {
         config.read().map_err(|error| Error::Format { path: folder.join(CONFIG), problem: error.to_string() })
     }
 
+    /// The `model_type` of its folder: whose code computes it, too.
+    pub fn model_type(&self) -> &'static str {
+        Dialect::of(self).name()
+    }
+
     /// Writes the `config.json` of a folder, of a model in f32, beside the old one.
     pub fn stage(&self, folder: &Path) -> Result<Staged, Error> {
         Config::of(self, StoredType::F32).stage(folder)
@@ -308,7 +371,10 @@ impl TransformerConfig {
     }
 }
 
-/// The share of the training lines of a folder's model that had several sentences, if its training wrote it.
+/// The share of the training lines of a folder's model that had several sentences, if its training wrote it. BART has learned from
+/// documents.
 pub fn multi_sentence_share(folder: &Path) -> Result<Option<f64>, Error> {
-    Ok(Config::load(folder)?.attentive_multi_sentence_share)
+    let config = Config::load(folder)?;
+    let documents = Dialect::named(&config.model_type) == Dialect::Bart;
+    Ok(config.attentive_multi_sentence_share.or(documents.then_some(1.0)))
 }

@@ -1,6 +1,7 @@
 //! A Transformer as a folder: `config.json` in Marian's words, weights with Marian's names in
 //! `model.safetensors` or, as others wrote them, in `pytorch_model.bin`.
 
+use super::dialect::Dialect;
 use super::names::{LOGITS_BIAS, POSITIONS, SOURCE, TARGET, names};
 use super::{Transformer, TransformerConfig};
 use crate::builder::Builder;
@@ -39,7 +40,7 @@ impl Folder {
         let names = names(&config);
         let read = names.read(checkpoint)?;
         names.check_tied(&read.checkpoint, TIED)?;
-        if config.positions != PositionKind::Learned {
+        if matches!(config.positions, PositionKind::Halves | PositionKind::Interleaved) {
             for name in POSITIONS {
                 must_be_sinusoids(&read.checkpoint, name, &config)?;
             }
@@ -61,9 +62,10 @@ impl Folder {
         let bias = self.logits_bias()?;
         let mut model = Transformer::new(builder, &self.config)?;
         model.unused = self.names.unused(&self.read, model.parameters(), &[LOGITS_BIAS]);
+        let never = self.config.outline().never;
         // Padding is never produced, whatever its bias: nothing is to be added where all others are zero.
         let is_added = |bias: &Vec<f32>| {
-            bias.iter().enumerate().any(|(token, &bias)| bias != 0.0 && Some(token) != self.config.pad)
+            bias.iter().enumerate().any(|(token, &bias)| bias != 0.0 && Some(token) != never)
         };
         if let Some(bias) = bias.filter(is_added) {
             model.head = model.head.with_bias(builder.backend().upload_f32(&bias, [bias.len()]));
@@ -150,10 +152,13 @@ impl Transformer {
 
     /// Writes the weights as a folder's `model.safetensors` has them, to a file of any name.
     pub fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {
+        if !Dialect::of(self.config()).has_logits_bias() {
+            return checkpoint::stage(path, backend, self.parameters(), &[]);
+        }
         let vocab_size = self.config().target_vocabulary();
         let mut bias = self.head.bias().map_or(vec![0.0; vocab_size], |bias| backend.download_f32(&bias));
-        if let Some(pad) = self.config().pad {
-            bias[pad] = NEVER;
+        if let Some(never) = self.config().outline().never {
+            bias[never] = NEVER;
         }
         let bias = (LOGITS_BIAS, bias, Shape::from([1, vocab_size]));
         checkpoint::stage(path, backend, self.parameters(), &[bias])

@@ -2,11 +2,13 @@
 //! output, or tables of their own.
 //!
 //! On disk it is a folder with `config.json` and `model.safetensors`, with the names that Hugging Face gives Marian
-//! models: whatever Marian can express *is* a `MarianMTModel` folder.
+//! models: whatever Marian can express *is* a `MarianMTModel` folder. BART, mBART and M2M-100 are the same model with other choices
+//! ([`TransformerConfig`]) and nearly the same names, so that their folders are read and written too.
 
 mod config;
 mod config_file;
 mod convert;
+mod dialect;
 mod folder;
 mod names;
 
@@ -18,7 +20,7 @@ pub use convert::{Conversion, Layout, convert};
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::families::encoder_decoder::{EncoderDecoder, Outline};
-use crate::layers::{Branch, Cache, Decoder, Embedding, Encoder, Head, Norm, Positions};
+use crate::layers::{Branch, Cache, Decoder, Embedding, Encoder, Head, LayerNorm, Norm, Positions};
 use crate::names::Unused;
 use crate::sequences::Sequences;
 use attentive_tensor::{Parameter, Tape, Tensor, Var};
@@ -30,10 +32,14 @@ pub struct Transformer {
     source: Embedding,
     target: Embedding,
     source_positions: Positions,
+    /// Of embedded source tokens, if the model has such a norm.
+    source_norm: Option<LayerNorm>,
     encoder: Encoder,
     /// Behind the encoder, if its layers have pre-norm.
     encoder_norm: Option<Norm>,
     target_positions: Positions,
+    /// Of embedded target tokens.
+    target_norm: Option<LayerNorm>,
     decoder: Decoder,
     /// Behind the decoder, if its layers have pre-norm.
     decoder_norm: Option<Norm>,
@@ -61,9 +67,11 @@ impl Transformer {
         Ok(Transformer {
             config: config.clone(),
             source_positions: config.positions(&encoder)?,
+            source_norm: config.embedding_norm(&encoder)?,
             encoder: Encoder::new(&encoder, &encoder_stack)?,
             encoder_norm: encoder_stack.final_norm(&encoder)?,
             target_positions: config.positions(&decoder)?,
+            target_norm: config.embedding_norm(&decoder)?,
             decoder: Decoder::new(&decoder, &decoder_stack)?,
             decoder_norm: decoder_stack.final_norm(&decoder)?,
             head: if config.tied_output {
@@ -88,10 +96,22 @@ impl Transformer {
         &self.unused
     }
 
-    /// Embedded tokens with their positions, through dropout.
-    fn place(&self, tape: &Tape, x: &Var, table: &Positions, positions: &[i32]) -> Var {
-        tape.dropout(&table.forward(tape, x, positions), self.config.dropout)
+    /// Source tokens with their positions, through dropout.
+    fn embed_source(&self, tape: &Tape, ids: &Tensor, positions: &[i32]) -> Var {
+        let x = self.source_positions.forward(tape, &self.source.forward(tape, ids), positions);
+        tape.dropout(&normed(tape, x, self.source_norm.as_ref()), self.config.dropout)
     }
+
+    /// The same of the target.
+    fn embed_target(&self, tape: &Tape, ids: &Tensor, positions: &[i32]) -> Var {
+        let x = self.target_positions.forward(tape, &self.target.forward(tape, ids), positions);
+        tape.dropout(&normed(tape, x, self.target_norm.as_ref()), self.config.dropout)
+    }
+}
+
+/// Embedded tokens, through their norm if there is one.
+fn normed(tape: &Tape, x: Var, norm: Option<&LayerNorm>) -> Var {
+    norm.map_or(x.clone(), |norm| norm.forward(tape, &x))
 }
 
 impl EncoderDecoder for Transformer {
@@ -108,9 +128,8 @@ impl EncoderDecoder for Transformer {
     }
 
     fn encode(&self, tape: &Tape, ids: &Tensor, sequences: &Sequences) -> Var {
-        let x = self.source.forward(tape, ids);
+        let x = self.embed_source(tape, ids, &sequences.positions());
         sequences.check("encoder", &x);
-        let x = self.place(tape, &x, &self.source_positions, &sequences.positions());
         let x = self.encoder.forward(tape, &x, &sequences.attending(&**tape.backend(), sequences), None);
         leave(tape, x, self.encoder_norm.as_ref())
     }
@@ -123,12 +142,11 @@ impl EncoderDecoder for Transformer {
         memory: &Var,
         memory_sequences: &Sequences,
     ) -> Var {
-        let x = self.target.forward(tape, ids);
+        let x = self.embed_target(tape, ids, &sequences.positions());
         sequences.check("decoder", &x);
         memory_sequences.check("memory of the decoder", memory);
         let [own, cross] =
             [sequences, memory_sequences].map(|keys| sequences.attending(&**tape.backend(), keys));
-        let x = self.place(tape, &x, &self.target_positions, &sequences.positions());
         let x = self.decoder.forward(tape, &x, &own, None, Some((memory, &cross)));
         leave(tape, x, self.decoder_norm.as_ref())
     }
@@ -140,8 +158,7 @@ impl EncoderDecoder for Transformer {
 
     fn step(&self, tape: &Tape, ids: &Tensor, branches: &[Branch], cache: &mut Cache) -> Var {
         let step = self.decoder.begin(tape, branches, cache);
-        let x = self.target.forward(tape, ids);
-        let x = self.place(tape, &x, &self.target_positions, step.positions());
+        let x = self.embed_target(tape, ids, step.positions());
         let x = self.decoder.step(tape, &x, &step, None, cache);
         leave(tape, x, self.decoder_norm.as_ref())
     }

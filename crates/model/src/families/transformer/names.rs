@@ -30,6 +30,7 @@ const APART: Names = Names {
         same("model.head.{}.{}"),
         same("lm_head.dense.{}"),
         same("model.{}.embed_positions.weight"),
+        same("model.{}.layernorm_embedding.{}"),
         same("model.{}.layer_norm.{}"),
         same("model.{}.layers.{}.{}.{}"),
         same("model.{}.layers.{}.{}.{}.{}"),
@@ -37,7 +38,7 @@ const APART: Names = Names {
     prefix: "",
     old_endings: &[],
     buffers: &POSITIONS,
-    heads: &[],
+    heads: &["classification_head.", "qa_outputs."],
     tied: &[],
 };
 

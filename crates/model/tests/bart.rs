@@ -1,0 +1,161 @@
+//! Folders of BART, mBART and M2M-100 as transformers saves them: logits, attention, gradients, decoding with the cache, saving.
+
+mod common;
+
+use attentive_model::Sequences;
+use attentive_model::checkpoint::Checkpoint;
+use attentive_model::families::Family;
+use attentive_model::families::encoder_decoder::EncoderDecoder;
+use attentive_model::families::transformer::{Batch, Transformer};
+use attentive_model::layers::{Branch, Cache};
+use attentive_tensor::{Backend, Gradients, Precision, Tape};
+use common::{
+    Golden, Scratch, assert_gradient_near, assert_near, backends, backends_in, bits, golden, gradients_of,
+    relative,
+};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const LIMIT: f64 = 1e-5;
+const CASES: [&str; 3] = ["bart", "mbart", "m2m"];
+
+fn folder(name: &str) -> PathBuf {
+    golden("bart").join(name)
+}
+
+fn load(backend: &Arc<dyn Backend>, folder: &Path) -> Transformer {
+    Transformer::load(backend, folder).unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// Sources and targets of the golden file.
+fn pairs(answers: &Golden) -> Vec<(Vec<i32>, Vec<i32>)> {
+    let side = |name: &str| answers.sentences(&format!("{name}.ids"), &format!("{name}.lengths"));
+    side("source").into_iter().zip(side("target")).collect()
+}
+
+fn batch(backend: &dyn Backend, model: &Transformer, pairs: &[(Vec<i32>, Vec<i32>)]) -> Batch {
+    Batch::new(backend, pairs, model.config().start as i32)
+}
+
+/// The logits of all target tokens.
+fn logits(tape: &Tape, model: &Transformer, batch: &Batch) -> Vec<f32> {
+    let memory = model.encode(tape, &batch.source, &batch.source_sequences);
+    let hidden = model.decode(tape, &batch.input, &batch.target_sequences, &memory, &batch.source_sequences);
+    tape.backend().download_f32(model.logits(tape, &hidden).value())
+}
+
+#[test]
+fn logits_and_attention_are_those_of_transformers() {
+    let answers = Golden::open("bart");
+    let pairs = pairs(&answers);
+    for backend in backends() {
+        for case in CASES {
+            let model = load(&backend, &folder(case));
+            assert_eq!(model.unused().unknown, [""; 0]);
+            let expected = |what: &str| answers.numbers(&format!("{case}.{what}"));
+            let found = logits(&Tape::inference(&backend), &model, &batch(&*backend, &model, &pairs));
+            assert_near(&format!("{case} logits"), &found, &expected("logits"), LIMIT);
+            let tape = Tape::inference(&backend).watching();
+            logits(&tape, &model, &batch(&*backend, &model, &pairs[2..3]));
+            let watched = tape.watched();
+            let cross = watched.last().unwrap();
+            let heads = (0..model.config().h).map(|head| cross.matrix(&*backend, 0, head));
+            let found: Vec<f32> = heads.flat_map(|matrix| backend.download_f32(&matrix)).collect();
+            assert_near(&format!("{case} attention"), &found, &expected("cross_attentions"), LIMIT);
+        }
+    }
+}
+
+#[test]
+fn gradients_of_one_step_are_those_of_transformers() {
+    let answers = Golden::open("bart");
+    let pairs = pairs(&answers);
+    for backend in backends() {
+        for case in CASES {
+            let model = Transformer::load_to_learn(&backend, &folder(case), Some(0.0), Some(0.0)).unwrap();
+            let tape = Tape::training(&backend, 0);
+            let loss = model.loss(&tape, &batch(&*backend, &model, &pairs), 0.0);
+            let expected = answers.numbers(&format!("{case}.loss"));
+            assert_near("loss", &backend.download_f32(loss.value()), &expected, LIMIT);
+            let mut gradients = Gradients::default();
+            tape.backward(&loss, &mut gradients);
+            let found = gradients_of(&*backend, &gradients, model.parameters());
+            for (parameter, gradient) in model.parameters().iter().zip(found) {
+                let name = parameter.name();
+                let expected = answers.numbers(&format!("{case}.grad.{name}"));
+                assert_gradient_near(name, &gradient, &expected, 1e-4);
+            }
+        }
+    }
+}
+
+/// In any batch, token by token or all at once, in f32 and bf16.
+#[test]
+fn the_cache_gives_the_bits_of_the_whole() {
+    let answers = Golden::open("bart");
+    let pairs = pairs(&answers);
+    for precision in [Precision::F32, Precision::Bf16] {
+        for backend in backends_in(precision) {
+            for case in CASES {
+                let model = Transformer::load_packed(&backend, &folder(case)).unwrap();
+                let name = format!("{case} {} {precision}", backend.name());
+                let vocabulary = model.config().vocab_size;
+                let tape = Tape::inference(&backend);
+                let whole = logits(&tape, &model, &batch(&*backend, &model, &pairs));
+                let mut cache = Cache::default();
+                let (source, target) = &pairs[2];
+                let sequences = Sequences::new([source.len()]);
+                model.admit(&tape, &backend.upload_i32(source), &sequences, &[0], &mut cache);
+                let first: usize = pairs[..2].iter().map(|(_, target)| target.len()).sum();
+                let mut last = model.config().start as i32;
+                for (position, &token) in target.iter().enumerate() {
+                    let branch = Branch::token(0, (position > 0).then_some(0));
+                    let hidden = model.step(&tape, &backend.upload_i32(&[last]), &[branch], &mut cache);
+                    let found = backend.download_f32(model.logits(&tape, &hidden).value());
+                    let expected = &whole[(first + position) * vocabulary..][..vocabulary];
+                    assert_eq!(bits(&found), bits(expected), "{name} {position}");
+                    last = token;
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn int8_is_near_to_f32() {
+    let (answers, backend) = (Golden::open("bart"), backends().last().expect("an instruction set"));
+    for case in CASES {
+        let model = Transformer::load_in_int8(&backend, &folder(case)).unwrap();
+        let found = logits(&Tape::inference(&backend), &model, &batch(&*backend, &model, &pairs(&answers)));
+        let error = relative(&found, &answers.numbers(&format!("{case}.logits")));
+        assert!(error < 0.05, "{case}: {error}");
+    }
+}
+
+#[test]
+fn what_is_saved_has_the_names_numbers_and_choices_of_transformers() {
+    let backend = backends().last().expect("an instruction set");
+    for case in CASES {
+        let model = load(&backend, &folder(case));
+        let scratch = Scratch::new(&format!("bart-saved-{case}"));
+        model.save(&*backend, scratch.path()).unwrap();
+        let [written, theirs] =
+            [scratch.path(), &folder(case)].map(|f| Checkpoint::open(f.join("model.safetensors")).unwrap());
+        let mut names = written.names();
+        names.retain(|name| name != "final_logits_bias" || theirs.has(name));
+        assert_eq!(names, theirs.names());
+        for name in theirs.names() {
+            assert!(written.get(&name).unwrap() == theirs.get(&name).unwrap(), "{name}");
+        }
+        let config = |folder: &Path| -> Value {
+            serde_json::from_slice(&std::fs::read(folder.join("config.json")).unwrap()).unwrap()
+        };
+        let [written, theirs] = [scratch.path(), &folder(case)].map(config);
+        for field in ["model_type", "architectures", "scale_embedding", "max_position_embeddings"] {
+            assert_eq!(written[field], theirs[field], "{case} {field}");
+        }
+        assert_eq!(load(&backend, scratch.path()).config(), model.config());
+        assert_eq!(Family::of(scratch.path()).unwrap(), Family::Transformer);
+    }
+}
