@@ -48,7 +48,7 @@ CASES = {
 LENGTHS = [7, 1, 12, 4]
 
 # All gradients of `masked`, and of the others those that the head, the pooler and the first layer have.
-SOME_GRADIENTS = ("classifier", "pooler", "embeddings", "layer.0.attention")
+SOME_GRADIENTS = ("classifier", "pooler", "embeddings", "layer.0.attention", "conv", "encoder.LayerNorm")
 
 SENTENCES = [
     "The Transformer reads a whole sentence at once.",

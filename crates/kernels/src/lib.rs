@@ -28,6 +28,7 @@ mod pass;
 pub mod projection;
 mod random;
 pub mod rectangle;
+pub mod relative;
 mod scratch;
 mod simd;
 #[cfg(test)]

@@ -315,7 +315,11 @@ fn a_broken_folder_is_told_with_its_file_and_field() {
             json!(true),
             "add_cross_attention: true is not supported for this model type, only false",
         ),
-        ("model_type", json!("bert"), "this is a model of type `bert`, but `gpt2` is needed here"),
+        (
+            "model_type",
+            json!("bert"),
+            "this is a model of type `bert`, but `gpt2` or `openai-gpt` is needed here",
+        ),
     ] {
         let mut config = good.clone();
         config[field] = value;

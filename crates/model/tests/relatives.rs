@@ -14,13 +14,21 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The golden file, the folder in its directory, and what it is.
-const CASES: [(&str, &str, Relative, Task); 6] = [
+const CASES: [(&str, &str, Relative, Task); 14] = [
     ("roberta", "hidden", Relative::Roberta, Task::Hidden),
     ("roberta", "masked", Relative::Roberta, Task::MaskedLm),
     ("roberta", "sequence", Relative::Roberta, Task::SequenceClassification),
     ("roberta", "token", Relative::Roberta, Task::TokenClassification),
     ("roberta", "answer", Relative::Roberta, Task::QuestionAnswering),
     ("roberta", "multilingual", Relative::XlmRoberta, Task::MaskedLm),
+    ("deberta", "hidden", Relative::DebertaV2, Task::Hidden),
+    ("deberta", "masked", Relative::DebertaV2, Task::MaskedLm),
+    ("deberta", "convolved", Relative::DebertaV2, Task::MaskedLm),
+    ("deberta", "sequence", Relative::DebertaV2, Task::SequenceClassification),
+    ("deberta", "token", Relative::DebertaV2, Task::TokenClassification),
+    ("deberta", "answer", Relative::DebertaV2, Task::QuestionAnswering),
+    ("deberta", "first", Relative::Deberta, Task::MaskedLm),
+    ("deberta", "first_sequence", Relative::Deberta, Task::SequenceClassification),
 ];
 
 fn folder(file: &str, case: &str) -> PathBuf {
@@ -97,6 +105,27 @@ fn gradients_of_one_step_are_those_of_transformers() {
             assert_gradients(&backend, &model, &batch(&*backend, &answers), &answers, case);
         }
     }
+}
+
+#[test]
+fn a_deberta_whose_head_has_new_names_answers_as_transformers_does() {
+    let (backend, answers) = (backend(), Golden::open("deberta"));
+    let model = load(&backend, &folder("deberta", "modern"), Task::MaskedLm);
+    assert!(model.unused().unknown.is_empty(), "{:?}", model.unused());
+    let tape = Tape::inference(&backend);
+    let batch = batch(&*backend, &answers);
+    let hidden = model.encode(&tape, &batch);
+    let logits = model.logits(&tape, &hidden, &batch.sequences).unwrap();
+    assert_near(
+        "modern.logits",
+        &backend.download_f32(logits.value()),
+        &answers.numbers("modern.logits"),
+        LIMIT,
+    );
+    let scratch = Scratch::new("deberta-modern");
+    model.save(&*backend, scratch.path()).unwrap();
+    let again = load(&backend, scratch.path(), Task::MaskedLm);
+    assert!(weights(&*backend, again.parameters()) == weights(&*backend, model.parameters()));
 }
 
 #[test]

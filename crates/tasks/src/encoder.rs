@@ -192,7 +192,8 @@ impl Encoder {
 
     fn with_known_types(&self, encoding: Encoding) -> Result<Encoding, Error> {
         let types = self.model.config().token_types;
-        if encoding.types.iter().any(|&kind| kind as usize >= types) {
+        // A model without types reads pairs all the same.
+        if types > 0 && encoding.types.iter().any(|&kind| kind as usize >= types) {
             return Err(Error::TokenTypes { path: self.folder.clone(), types });
         }
         Ok(encoding)

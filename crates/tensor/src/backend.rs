@@ -18,6 +18,7 @@ use attentive_kernels::attention::{Attention, KeyLists, Span};
 use attentive_kernels::norm::NormKind;
 use attentive_kernels::optimizer::Adam;
 use attentive_kernels::rectangle::Rectangle;
+use attentive_kernels::relative::Side;
 use attentive_kernels::top::{Found, TokenLists, Wanted};
 use attentive_kernels::{Dropout, Random};
 use std::fmt::Debug;
@@ -296,6 +297,22 @@ pub trait AttentionOps {
         y_lse: (&Tensor, &Tensor),
         dy: &Tensor,
     ) -> [Tensor; 3];
+    /// A dense bias for the pairs of a layout: the sum of what `scores` say of each pair. Scores are numbers for each head, each query or
+    /// key, and each place, `[heads, rows, places]`; the place of a pair is the bucket of the distance `key - query`, as in
+    /// [`Bias::Relative`].
+    ///
+    /// # Panics
+    /// Without scores: they say how many heads there are.
+    fn relative_bias(&self, layout: &Layout, buckets: &Tensor, scores: &[(Side, &Tensor)]) -> Tensor;
+    /// The gradient of scores of the shape and type of `like` in a [`AttentionOps::relative_bias`].
+    fn relative_bias_backward(
+        &self,
+        layout: &Layout,
+        buckets: &Tensor,
+        side: Side,
+        like: (Shape, DType),
+        dbias: &Tensor,
+    ) -> Tensor;
     /// The softmax weights of some heads, from what [`AttentionOps::attention`] gave: for each sequence and each of `heads` a
     /// matrix `[queries, keys]`, one after the other.
     fn attention_weights(

@@ -45,6 +45,7 @@ pub use attentive_kernels::gemm::quantise;
 pub use attentive_kernels::norm::NormKind;
 pub use attentive_kernels::optimizer::Adam as AdamRule;
 pub use attentive_kernels::rectangle::Rectangle;
+pub use attentive_kernels::relative::Side as RelativeSide;
 pub use attentive_kernels::top::{Best, Found, TokenLists, Wanted, top_of_row_without};
 pub use attentive_kernels::{Cpu, Dropout, Isa, IsaError, Random, Threads};
 pub use backend::{

@@ -17,6 +17,7 @@ use crate::tensor::{Buffer, DType, Host, HostVec, Tensor};
 use attentive_kernels::activation::Activation;
 use attentive_kernels::attention::{Attention, KeyLists, Span};
 use attentive_kernels::optimizer::Adam;
+use attentive_kernels::relative::Side;
 use attentive_kernels::top::{Found, TokenLists, Wanted};
 use attentive_kernels::{Dropout, Random};
 use std::sync::Arc;
@@ -279,6 +280,22 @@ impl AttentionOps for SealedBackend {
             None => inner(None),
         }
         .map(seal)
+    }
+    fn relative_bias(&self, layout: &Layout, buckets: &Tensor, scores: &[(Side, &Tensor)]) -> Tensor {
+        let opened: Vec<(Side, Tensor)> = scores.iter().map(|(side, x)| (*side, open(x))).collect();
+        let scores: Vec<(Side, &Tensor)> = opened.iter().map(|(side, x)| (*side, x)).collect();
+        seal(self.inner.relative_bias(open_layout(layout), &open(buckets), &scores))
+    }
+    fn relative_bias_backward(
+        &self,
+        layout: &Layout,
+        buckets: &Tensor,
+        side: Side,
+        like: (Shape, DType),
+        dbias: &Tensor,
+    ) -> Tensor {
+        let (layout, buckets, dbias) = (open_layout(layout), open(buckets), open(dbias));
+        seal(self.inner.relative_bias_backward(layout, &buckets, side, like, &dbias))
     }
     fn attention_weights(
         &self,

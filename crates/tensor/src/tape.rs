@@ -3,7 +3,7 @@
 use crate::backend::Backend;
 use crate::parameter::{Gradients, Parameter};
 use crate::shape::Shape;
-use crate::tensor::{DType, Tensor};
+use crate::tensor::{Buffer, DType, Tensor};
 use crate::watched::AttentionWeights;
 use attentive_kernels::{Dropout, Random};
 use std::cell::{Cell, RefCell};
@@ -36,6 +36,12 @@ impl Var {
     /// Their shape.
     pub fn shape(&self) -> Shape {
         self.value.shape()
+    }
+
+    /// The same variable without its numbers, for operations whose gradient needs none of them.
+    pub(crate) fn without_numbers(&self) -> Var {
+        let value = Tensor::new(Buffer::new(()), self.value.shape(), self.value.dtype());
+        Var { value, node: self.node }
     }
 
     /// Whether a gradient is to reach it.

@@ -3,7 +3,7 @@
 use super::left::Left;
 use crate::error::Error;
 use crate::words;
-use attentive_model::families::gpt2::Gpt2;
+use attentive_model::families::gpt2::{Gpt2, Version};
 use attentive_tensor::CpuBackend;
 use attentive_text::tokenizer::Error::{Incomplete, NoTokenizer};
 use attentive_text::tokenizer::Tokenizer;
@@ -40,7 +40,10 @@ impl Report {
             Err(error) => return Err(error.into()),
         };
         Ok(Report {
-            family: "GPT-2",
+            family: match config.version {
+                Version::Gpt1 => "GPT-1",
+                Version::Gpt2 => "GPT-2",
+            },
             command: "generate",
             parameters: model.parameter_count(),
             d_model: config.d_model,

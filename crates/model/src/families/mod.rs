@@ -3,7 +3,9 @@
 //! This is the registry: `config.json` of a folder says which family reads it.
 
 pub mod bert;
+mod deberta;
 pub mod encoder_decoder;
+mod gpt1;
 pub mod gpt2;
 mod roberta;
 pub mod t5;
@@ -29,6 +31,9 @@ pub(crate) const M2M100: &str = "m2m_100";
 pub(crate) const BERT: &str = "bert";
 pub(crate) const ROBERTA: &str = "roberta";
 pub(crate) const XLM_ROBERTA: &str = "xlm-roberta";
+pub(crate) const DEBERTA: &str = "deberta";
+pub(crate) const DEBERTA_V2: &str = "deberta-v2";
+pub(crate) const GPT1: &str = "openai-gpt";
 pub(crate) const GPT2: &str = "gpt2";
 pub(crate) const T5: &str = "t5";
 pub(crate) const MT5: &str = "mt5";
@@ -40,7 +45,7 @@ pub enum Family {
     Transformer,
     /// An encoder with heads, BERT or one of its [relatives](bert::Relative): [`bert::Bert`].
     Bert,
-    /// A decoder alone: [`gpt2::Gpt2`].
+    /// A decoder alone, GPT-2 or GPT-1: [`gpt2::Gpt2`].
     Gpt2,
     /// An encoder and a decoder from text to text: [`t5::T5`].
     T5,
@@ -49,8 +54,12 @@ pub enum Family {
 /// Each family, with the `model_type`s and the beginnings of the `architectures` that it reads.
 const FAMILIES: [(Family, &[&str], &[&str]); 4] = [
     (Family::Transformer, &[MARIAN, ATTENTIVE, BART, MBART, M2M100], &["Marian", "Bart", "MBart", "M2M100"]),
-    (Family::Bert, &[BERT, ROBERTA, XLM_ROBERTA], &["Bert", "Roberta", "XLMRoberta"]),
-    (Family::Gpt2, &[GPT2], &["GPT2"]),
+    (
+        Family::Bert,
+        &[BERT, ROBERTA, XLM_ROBERTA, DEBERTA, DEBERTA_V2],
+        &["Bert", "Roberta", "XLMRoberta", "Deberta", "DebertaV2"],
+    ),
+    (Family::Gpt2, &[GPT2, GPT1], &["GPT2", "OpenAIGPT"]),
     (Family::T5, &[T5, MT5], &["T5", "MT5"]),
 ];
 
@@ -196,6 +205,7 @@ mod tests {
             ("BertModel", Some(Family::Bert)),
             ("BertForMaskedLM", Some(Family::Bert)),
             ("GPT2Model", Some(Family::Gpt2)),
+            ("OpenAIGPTLMHeadModel", Some(Family::Gpt2)),
             ("GPT2LMHeadModel", Some(Family::Gpt2)),
             ("GPT2ForSequenceClassification", Some(Family::Gpt2)),
             ("BartForConditionalGeneration", Some(Family::Transformer)),
@@ -204,6 +214,7 @@ mod tests {
             ("MT5ForConditionalGeneration", Some(Family::T5)),
             ("RobertaForMaskedLM", Some(Family::Bert)),
             ("XLMRobertaModel", Some(Family::Bert)),
+            ("DebertaV2ForMaskedLM", Some(Family::Bert)),
             ("LlamaForCausalLM", None),
             ("Model", None),
             ("", None),

@@ -71,10 +71,10 @@ impl StackConfig {
     }
 }
 
-/// Self-attention, then feed-forward, each inside a residual connection.
+/// Self-attention, then feed-forward, each inside a residual connection. The attention may be of a family's own.
 #[derive(Debug, Clone)]
-pub struct EncoderLayer {
-    attention: MultiHeadAttention,
+pub struct EncoderLayer<A = MultiHeadAttention> {
+    attention: A,
     attention_residual: Residual,
     feed_forward: FeedForwardNetwork,
     feed_forward_residual: Residual,
@@ -83,18 +83,30 @@ pub struct EncoderLayer {
 impl EncoderLayer {
     /// One layer of the stack.
     pub fn new(builder: &Builder, config: &StackConfig) -> Result<EncoderLayer, Error> {
+        let attention = MultiHeadAttention::new(&builder.at("self_attn"), &config.attention)?;
+        EncoderLayer::with_attention(builder, config, attention)
+    }
+
+    /// `[tokens, d_model]` to `[tokens, d_model]`; `layout` says what attends to what, and a bias is added to its scores.
+    pub fn forward(&self, tape: &Tape, x: &Var, layout: &Layout, bias: Option<&Bias<Var>>) -> Var {
+        self.forward_with(tape, x, |attention, x| attention.forward(tape, x, x, layout, bias))
+    }
+}
+
+impl<A> EncoderLayer<A> {
+    /// One layer of the stack with this attention.
+    pub fn with_attention(builder: &Builder, config: &StackConfig, attention: A) -> Result<Self, Error> {
         Ok(EncoderLayer {
-            attention: MultiHeadAttention::new(&builder.at("self_attn"), &config.attention)?,
+            attention,
             attention_residual: config.residual(&builder.at("self_attn_layer_norm"))?,
             feed_forward: config.network(builder)?,
             feed_forward_residual: config.residual(&builder.at("final_layer_norm"))?,
         })
     }
 
-    /// `[tokens, d_model]` to `[tokens, d_model]`; `layout` says what attends to what, and a bias is added to its scores.
-    pub fn forward(&self, tape: &Tape, x: &Var, layout: &Layout, bias: Option<&Bias<Var>>) -> Var {
-        let attend = |x: &Var| self.attention.forward(tape, x, x, layout, bias);
-        let x = self.attention_residual.forward(tape, x, attend);
+    /// [`EncoderLayer::forward`] with what `attend` makes of the attention and what it reads.
+    pub fn forward_with(&self, tape: &Tape, x: &Var, attend: impl FnOnce(&A, &Var) -> Var) -> Var {
+        let x = self.attention_residual.forward(tape, x, |x| attend(&self.attention, x));
         self.feed_forward_residual.forward(tape, &x, |x| self.feed_forward.forward(tape, x))
     }
 }

@@ -12,6 +12,7 @@ use crate::layout::{Layout, Seen};
 use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Tensor};
 use attentive_kernels::attention::{self, Attention, KeyLists, Span};
+use attentive_kernels::relative::{self, Relative, Side};
 
 impl AttentionOps for CpuBackend {
     fn layout(&self, spans: &[Span]) -> Layout {
@@ -89,6 +90,40 @@ impl AttentionOps for CpuBackend {
         })
     }
 
+    fn relative_bias(&self, layout: &Layout, buckets: &Tensor, scores: &[(Side, &Tensor)]) -> Tensor {
+        let spans = layout.spans();
+        let pairs: usize = spans.iter().map(|span| span.queries as usize * span.keys as usize).sum();
+        let (_, first) = scores.first().expect("relative_bias: no scores");
+        self.profile.time(Share::Attention, || {
+            self.build([first.shape()[0] * pairs], |bias: &mut [f32]| {
+                bias.fill(0.0);
+                for (side, x) in scores {
+                    let rule = relative_rule(x.shape(), *side, buckets);
+                    by_type!(x, T => relative::relative(&self.cpu, rule, spans, data::<T>(x), bias));
+                }
+            })
+        })
+    }
+
+    fn relative_bias_backward(
+        &self,
+        layout: &Layout,
+        buckets: &Tensor,
+        side: Side,
+        (shape, dtype): (Shape, DType),
+        dbias: &Tensor,
+    ) -> Tensor {
+        let rule = relative_rule(shape, side, buckets);
+        self.profile.time(Share::Attention, || {
+            let mut dx = self.unwritten(shape, dtype);
+            by_type!(dx, T => {
+                let dx = data_mut::<T>(&mut dx);
+                relative::relative_backward(&self.cpu, rule, layout.spans(), f32s(dbias), dx);
+            });
+            dx
+        })
+    }
+
     fn attention_weights(
         &self,
         rule: &Attention,
@@ -113,6 +148,14 @@ impl AttentionOps for CpuBackend {
             })
         })
     }
+}
+
+/// What scores of this shape are scores of.
+fn relative_rule<'a>(shape: Shape, side: Side, buckets: &'a Tensor) -> Relative<'a> {
+    let &[heads, rows, places] = &shape[..] else {
+        panic!("relative_bias: {shape} is not [heads, rows, places]");
+    };
+    Relative { heads, rows, places, side, buckets: i32s(buckets) }
 }
 
 impl CpuBackend {

@@ -10,3 +10,4 @@ pub(crate) mod loss;
 pub(crate) mod matmul;
 pub(crate) mod mean;
 pub(crate) mod norm;
+pub(crate) mod relative;

@@ -31,9 +31,11 @@
 
 mod bert;
 mod bounds;
+mod deberta;
 mod encoding;
 mod error;
 mod files;
+mod gpt1;
 mod gpt2;
 mod guard;
 mod marian;

@@ -1,4 +1,4 @@
-//! Tokenizers of the `tokenizers` crate: `tokenizer.json`, `vocab.json` with `merges.txt` of GPT-2 and RoBERTa, BERT's
+//! Tokenizers of the `tokenizers` crate: `tokenizer.json`, `vocab.json` with `merges.txt` of GPT-2, RoBERTa and DeBERTa, BERT's
 //! `vocab.txt`.
 //!
 //! The older two are told to the crate as the `tokenizer.json` that they would be. Truncation and padding
@@ -9,9 +9,11 @@
 
 use super::bert;
 use super::bounds::refuse_bombs;
+use super::deberta;
 use super::encoding::{Encoding, Input, Source};
 use super::error::Error;
 use super::files;
+use super::gpt1;
 use super::gpt2;
 use super::guard::guarded;
 use super::marian;
@@ -45,7 +47,7 @@ impl Pipeline {
         Pipeline::new(&text, &Names::load(path)?).map_err(|problem| Error::format(path, problem))
     }
 
-    /// `vocab.json` and `merges.txt` of GPT-2 or RoBERTa: byte pairs of UTF-8 bytes.
+    /// `vocab.json` and `merges.txt`: byte pairs of UTF-8 bytes as in GPT-2, RoBERTa and DeBERTa, or of characters as in GPT-1.
     pub(crate) fn load_byte_pairs(vocab: &Path, merges: &Path) -> Result<Pipeline, Error> {
         let names = Names::load(vocab)?;
         let vocabulary = files::read_json(vocab)?;
@@ -63,9 +65,14 @@ impl Pipeline {
             if pair.len() == 2 { Ok(json!(pair)) } else { Err(problem()) }
         });
         let pairs = pairs.collect::<Result<Vec<Value>, Error>>()?;
+        if let Some(json) = gpt1::pipeline(&vocabulary, &pairs, &names) {
+            return Pipeline::new(&json.to_string(), &names).map_err(|problem| Error::format(vocab, problem));
+        }
         let end = names.eos.as_deref().unwrap_or(gpt2::END);
         let mut json = gpt2::pipeline(&vocabulary, pairs, end, names.flag("add_prefix_space", false));
-        if let Some((added, post_processor)) = roberta::template(&vocabulary, &names) {
+        let template =
+            roberta::template(&vocabulary, &names).or_else(|| deberta::byte_pairs(&vocabulary, &names));
+        if let Some((added, post_processor)) = template {
             (json["added_tokens"], json["post_processor"]) = (added.into(), post_processor);
         }
         Pipeline::new(&json.to_string(), &names).map_err(|problem| Error::format(vocab, problem))
@@ -263,6 +270,13 @@ impl Pipeline {
     pub(crate) fn decode(&self, ids: &[u32]) -> Result<String, Error> {
         // A mask that is no special token to the crate is one all the same.
         let ids: Vec<u32> = ids.iter().copied().filter(|&id| Some(id) != self.mask).collect();
+        let is_text = |id: &u32| {
+            self.piece(*id).is_some_and(|piece| !self.tokens.get_added_vocabulary().is_special_token(&piece))
+        };
+        // A decoder of the crate fails where there is nothing to decode.
+        if !ids.iter().any(is_text) {
+            return Ok(String::new());
+        }
         self.call(|tokens| tokens.decode(&ids, true))
     }
 

@@ -2,10 +2,12 @@
 //! what stands around a text are those of the library that the model was trained with.
 //!
 //! ```text
-//! XLM-R       <s> a a a </s>       <s> a a a </s></s> b b </s>       ids of fairseq: one more than those of the file
+//! XLM-R       <s> a a a </s>         <s> a a a </s></s> b b </s>       ids of fairseq: one more than those of the file
+//! DeBERTa     [CLS] a a a [SEP]      [CLS] a a a [SEP] b b [SEP]       ids of the file (`deberta.rs`)
 //! ```
 
 use super::bert::added;
+use super::deberta;
 use super::names::Names;
 use super::sentencepiece::proto::{ModelProto, ModelType};
 use prost::Message;
@@ -19,6 +21,7 @@ pub(super) fn pipeline(name: &str, bytes: &[u8], names: &Names) -> Result<Option
         ("sentencepiece.bpe.model", "" | "XLMRobertaTokenizer") => {
             xlm_roberta(&read(bytes)?, names).map(Some)
         }
+        ("spm.model", "" | "DebertaV2Tokenizer") => deberta::sentencepiece(&read(bytes)?, names).map(Some),
         _ => Ok(None),
     }
 }
@@ -33,7 +36,7 @@ fn read(bytes: &[u8]) -> Result<ModelProto, String> {
 }
 
 /// Pieces with their scores, from the one with this number on.
-fn pieces(proto: &ModelProto, first: usize) -> impl Iterator<Item = Value> {
+pub(super) fn pieces(proto: &ModelProto, first: usize) -> impl Iterator<Item = Value> {
     proto.pieces.iter().skip(first).map(|piece| json!([piece.piece(), piece.score()]))
 }
 
@@ -57,27 +60,42 @@ fn xlm_roberta(proto: &ModelProto, names: &Names) -> Result<Value, String> {
     let charsmap = proto.normalizer_spec.as_ref().map(|spec| spec.precompiled_charsmap()).unwrap_or_default();
     let normalizer = json!({"type": "Precompiled", "precompiled_charsmap": base64(charsmap)});
     let spaces = json!({"type": "Metaspace", "replacement": "▁", "prepend_scheme": "always", "split": true});
-    let token = |token: &str| json!({"SpecialToken": {"id": token, "type_id": 0}});
-    let text = |text: &str| json!({"Sequence": {"id": text, "type_id": 0}});
-    let known = |token: &str, id: u32| json!({"id": token, "ids": [id], "tokens": [token]});
     Ok(json!({
         "version": "1.0",
         "added_tokens": tokens,
         "normalizer": if charsmap.is_empty() { Value::Null } else { normalizer },
         "pre_tokenizer": {"type": "Sequence", "pretokenizers": [{"type": "WhitespaceSplit"}, spaces]},
-        "post_processor": {
-            "type": "TemplateProcessing",
-            "single": [token(&cls), text("A"), token(&sep)],
-            "pair": [token(&cls), text("A"), token(&sep), token(&sep), text("B"), token(&sep)],
-            "special_tokens": {&cls: known(&cls, 0), &sep: known(&sep, 2)},
-        },
+        "post_processor": template(
+            [(&cls, 0), (&sep, 2)],
+            &[(&cls, 0), ("A", 0), (&sep, 0)],
+            &[(&sep, 0), ("B", 0), (&sep, 0)],
+        ),
         "decoder": spaces,
         "model": {"type": "Unigram", "unk_id": 3, "vocab": vocabulary, "byte_fallback": false},
     }))
 }
 
+/// What stands around texts: special tokens with their ids, the first text `A` among them, and what follows for a second text `B`. Each
+/// comes with its type.
+pub(super) fn template(ids: [(&str, u64); 2], single: &[(&str, u32)], further: &[(&str, u32)]) -> Value {
+    let item = |&(name, kind): &(&str, u32)| {
+        let place = if name == "A" || name == "B" { "Sequence" } else { "SpecialToken" };
+        json!({place: {"id": name, "type_id": kind}})
+    };
+    let known: Value = ids
+        .into_iter()
+        .map(|(token, id)| (token.to_owned(), json!({"id": token, "ids": [id], "tokens": [token]})))
+        .collect();
+    json!({
+        "type": "TemplateProcessing",
+        "single": single.iter().map(item).collect::<Vec<_>>(),
+        "pair": single.iter().chain(further).map(item).collect::<Vec<_>>(),
+        "special_tokens": known,
+    })
+}
+
 /// Bytes as `tokenizer.json` has them.
-fn base64(bytes: &[u8]) -> String {
+pub(super) fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for group in bytes.chunks(3) {

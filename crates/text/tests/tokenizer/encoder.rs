@@ -8,8 +8,9 @@ use std::path::Path;
 
 const FOLDERS: [&str; 8] = ["uncased", "cased", "accents", "stripped", "renamed", "added", "left", "json"];
 
-/// Those of RoBERTa and XLM-R, which `golden/roberta_text.py` made.
-const ROBERTA: [&str; 2] = ["roberta_text/byte_pairs", "roberta_text/sentencepiece"];
+/// Those of RoBERTa, XLM-R and DeBERTa, which `golden/roberta_text.py` and `golden/deberta_text.py` made.
+const ROBERTA: [&str; 4] =
+    ["roberta_text/byte_pairs", "roberta_text/sentencepiece", "deberta_text/first", "deberta_text/later"];
 
 fn golden(name: &str) -> Tokenizer {
     Tokenizer::load(repository(&format!("golden/bert_text/{name}"))).unwrap()
@@ -110,6 +111,18 @@ fn tokens_types_words_and_spans_are_those_of_transformers() {
 }
 
 #[test]
+fn words_of_gpt1_are_those_of_transformers() {
+    let tokenizer = Tokenizer::load(repository("golden/gpt1")).unwrap();
+    let answers = std::fs::read_to_string(repository("golden/gpt1.jsonl")).unwrap();
+    for (line, answer) in nasty().iter().zip(answers.strip_suffix('\n').unwrap().split('\n')) {
+        let answer: Value = serde_json::from_str(answer).unwrap();
+        let ids = tokenizer.encode(line, Side::Source).unwrap();
+        assert_eq!(json!(ids), answer["ids"], "{line:?}");
+        assert_eq!(tokenizer.decode(&ids).unwrap(), answer["text"].as_str().unwrap(), "{line:?}");
+    }
+}
+
+#[test]
 fn a_tokenizer_of_a_relative_is_saved_as_it_was() {
     for name in ROBERTA {
         let tokenizer = Tokenizer::load(repository(&format!("golden/{name}"))).unwrap();
@@ -120,7 +133,8 @@ fn a_tokenizer_of_a_relative_is_saved_as_it_was() {
             tokenizer.special_tokens_but_mask_as_text().unwrap(),
             again.special_tokens_but_mask_as_text().unwrap(),
         );
-        let text = "a <mask> dog</s> runs";
+        let mask = masked.piece(masked.mask().unwrap(), Side::Source).unwrap();
+        let text = &format!("a {mask} dog</s>[SEP] runs");
         let ids = masked.encode(text, Side::Source).unwrap();
         assert_eq!(masked_again.encode(text, Side::Source).unwrap(), ids);
         // The mask takes the space before it, and what is written as `</s>` is text.

@@ -145,7 +145,7 @@ pub(super) fn limit(settings: &Settings, origin: Option<&BertConfig>) -> usize {
 /// Refuses a text with types of tokens that a model does not tell apart.
 pub(super) fn check_types(encoding: &Encoding, origin: Option<&BertConfig>) -> Result<(), Error> {
     let types = origin.map_or(2, |config| config.token_types);
-    if encoding.types.iter().all(|&kind| (kind as usize) < types) {
+    if types == 0 || encoding.types.iter().all(|&kind| (kind as usize) < types) {
         return Ok(());
     }
     let problem = format!("the model tells {types} type of tokens apart, and pairs of texts have two");

@@ -4,6 +4,7 @@ use super::{Relative, Task};
 use crate::checkpoint::CONFIG;
 use crate::checkpoint::Staged;
 use crate::error::Error;
+use crate::families::deberta::{Disentangled, Fields};
 use crate::families::{ConfigFile, Family};
 use crate::layers::{EmbeddingConfig, MultiHeadConfig, StackConfig, activation_named, name_of_activation};
 use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
@@ -33,7 +34,7 @@ pub struct BertConfig {
     pub epsilon: f32,
     /// The longest sequence there are positions for.
     pub max_positions: usize,
-    /// How many kinds of tokens there are: those of the first text, those of the second.
+    /// How many kinds of tokens there are: those of the first text, those of the second. Some DeBERTas have none.
     pub token_types: usize,
     /// Dropout of the embedded input and of each sublayer's output.
     pub dropout: f32,
@@ -51,6 +52,8 @@ pub struct BertConfig {
     pub labels: Vec<String>,
     /// What the classes of a text are, where the configuration says so.
     pub problem: Option<Problem>,
+    /// How a DeBERTa attends.
+    pub disentangled: Option<Disentangled>,
 }
 
 /// What the classes of a text are.
@@ -88,12 +91,12 @@ struct Config {
     #[serde(default)]
     classifier_dropout: Option<f32>,
     max_position_embeddings: usize,
-    #[serde(default = "two")]
-    type_vocab_size: usize,
+    #[serde(default)]
+    type_vocab_size: Option<usize>,
     #[serde(default = "deviation")]
     initializer_range: f32,
-    #[serde(default = "epsilon")]
-    layer_norm_eps: f32,
+    #[serde(default)]
+    layer_norm_eps: Option<f32>,
     /// None if the file says nothing of it, which is not the same as saying that there is none.
     #[serde(default, deserialize_with = "said")]
     pad_token_id: Option<Option<usize>>,
@@ -115,6 +118,9 @@ struct Config {
     problem_type: Option<Problem>,
     #[serde(skip_deserializing)]
     dtype: Option<&'static str>,
+    /// What only a DeBERTa has.
+    #[serde(flatten, skip_deserializing)]
+    deberta: Option<Fields>,
 }
 
 fn gelu() -> String {
@@ -123,10 +129,6 @@ fn gelu() -> String {
 
 fn a_tenth() -> f32 {
     0.1
-}
-
-fn two() -> usize {
-    2
 }
 
 fn said<'de, D: Deserializer<'de>>(value: D) -> Result<Option<Option<usize>>, D::Error> {
@@ -169,6 +171,10 @@ impl Config {
             let problem = format!("must be above {first}, where positions begin, not {rows}");
             return Err(Error::config("max_position_embeddings", problem));
         }
+        let sizes = [self.hidden_size, self.num_attention_heads, rows];
+        let deberta = self.deberta.as_ref();
+        let disentangled =
+            deberta.map(|fields| fields.read(relative == Relative::Deberta, sizes)).transpose()?;
         let config = BertConfig {
             relative,
             vocab_size: self.vocab_size,
@@ -177,17 +183,18 @@ impl Config {
             d_ff: self.intermediate_size,
             layers: self.num_hidden_layers,
             activation: activation_named("hidden_act", &self.hidden_act)?,
-            epsilon: self.layer_norm_eps,
+            epsilon: self.layer_norm_eps.unwrap_or(relative.particulars().epsilon),
             max_positions: rows - first,
-            token_types: self.type_vocab_size,
+            token_types: self.type_vocab_size.unwrap_or(relative.particulars().token_types),
             dropout: self.hidden_dropout_prob,
             attention_dropout: self.attention_probs_dropout_prob,
-            classifier_dropout: self.classifier_dropout,
+            classifier_dropout: deberta.map_or(self.classifier_dropout, |fields| fields.cls_dropout),
             deviation: self.initializer_range,
             pad,
             tied_output: self.tie_word_embeddings,
             labels: self.labels()?,
             problem: self.problem_type,
+            disentangled,
         };
         config.check().map_err(in_their_words)?;
         Ok(config)
@@ -226,11 +233,11 @@ impl Config {
             hidden_act: name_of_activation(config.activation).to_owned(),
             hidden_dropout_prob: config.dropout,
             attention_probs_dropout_prob: config.attention_dropout,
-            classifier_dropout: config.classifier_dropout,
+            classifier_dropout: config.classifier_dropout.filter(|_| config.disentangled.is_none()),
             max_position_embeddings: config.first_position() + config.max_positions,
-            type_vocab_size: config.token_types,
+            type_vocab_size: Some(config.token_types),
             initializer_range: config.deviation,
-            layer_norm_eps: config.epsilon,
+            layer_norm_eps: Some(config.epsilon),
             pad_token_id: Some(config.pad),
             position_embedding_type: Some("absolute".to_owned()),
             is_decoder: false,
@@ -242,6 +249,7 @@ impl Config {
             label2id: labels.map(|labels| labels.iter().cloned().zip(0..).collect()),
             problem_type: config.problem.filter(|_| labels.is_some()),
             dtype: Some("float32"),
+            deberta: config.disentangled.as_ref().map(|own| Fields::of(own, config)),
         }
     }
 }
@@ -289,6 +297,7 @@ impl BertConfig {
             tied_output: true,
             labels: default_labels(2),
             problem: None,
+            disentangled: None,
         }
     }
 
@@ -307,7 +316,11 @@ impl BertConfig {
 
     /// Reads the `config.json` of a folder.
     pub fn load(folder: &Path) -> Result<BertConfig, Error> {
-        let file: Config = ConfigFile::open(folder)?.read_as(Family::Bert)?;
+        let read = ConfigFile::open(folder)?;
+        let mut file: Config = read.read_as(Family::Bert)?;
+        if matches!(Relative::of(folder)?, Relative::Deberta | Relative::DebertaV2) {
+            file.deberta = Some(read.read_as(Family::Bert)?);
+        }
         file.read().map_err(|error| Error::Format { path: folder.join(CONFIG), problem: error.to_string() })
     }
 
@@ -326,7 +339,8 @@ impl BertConfig {
             ("d_ff", self.d_ff, WIDEST),
             ("layers", self.layers, MOST_LAYERS),
             ("max_positions", self.max_positions, MOST_TOKENS),
-            ("token_types", self.token_types, WIDEST),
+            // A DeBERTa may have none.
+            ("token_types", self.token_types.max(usize::from(self.disentangled.is_some())), WIDEST),
             ("labels", self.labels.len(), WIDEST),
         ];
         sizes.into_iter().try_for_each(|(field, size, most)| limits::check_size(field, size, most))?;
@@ -356,6 +370,15 @@ impl BertConfig {
     /// The row of the table of positions that the first token of a text has.
     pub(super) fn first_position(&self) -> usize {
         self.relative.first_position(self.pad)
+    }
+
+    /// Dropout of the first token before the dense layer of a text's class.
+    pub(super) fn first_dropout(&self) -> f32 {
+        match (&self.disentangled, self.relative) {
+            (Some(own), _) => own.pooler.0,
+            (None, Relative::Bert) => 0.0,
+            (None, _) => self.head_dropout(),
+        }
     }
 
     /// Dropout before a classifier.

@@ -17,6 +17,7 @@ mod names;
 mod relatives;
 mod task;
 
+pub use super::deberta::Disentangled;
 pub use batch::Batch;
 pub use config::{BertConfig, Problem};
 pub use convert::convert;
@@ -26,10 +27,11 @@ pub use task::Task;
 
 use crate::builder::Builder;
 use crate::error::Error;
+use crate::families::deberta;
 use crate::layers::{Embedding, EmbeddingConfig, Encoder, LayerNorm, Linear, PositionKind, Positions};
 use crate::names::Unused;
 use crate::sequences::Sequences;
-use attentive_tensor::{Activation, Parameter, Tape, Var};
+use attentive_tensor::{Activation, Layout, Parameter, Tape, Var};
 use heads::Output;
 
 /// The model.
@@ -38,14 +40,43 @@ pub struct Bert {
     config: BertConfig,
     task: Task,
     tokens: Embedding,
-    types: Embedding,
-    positions: Positions,
+    types: Option<Embedding>,
+    positions: Option<Positions>,
     norm: LayerNorm,
-    encoder: Encoder,
+    encoder: Stack,
     pooler: Option<Linear>,
     output: Output,
     parameters: Vec<Parameter>,
     unused: Unused,
+}
+
+/// The layers.
+#[derive(Debug, Clone)]
+enum Stack {
+    Plain(Encoder),
+    Disentangled(deberta::Encoder),
+}
+
+impl Stack {
+    fn new(builder: &Builder, config: &BertConfig) -> Result<Stack, Error> {
+        Ok(match config.disentangled {
+            None => Stack::Plain(Encoder::new(builder, &config.stack()?)?),
+            Some(own) => Stack::Disentangled(deberta::Encoder::new(builder, &config.stack()?, own)?),
+        })
+    }
+
+    /// Hidden states to hidden states; `see` is shown those behind each layer.
+    fn forward(&self, tape: &Tape, x: &Var, sequences: &Sequences, mut see: impl FnMut(&Var)) -> Var {
+        let layout: Layout = sequences.attending(&**tape.backend(), sequences);
+        match self {
+            Stack::Plain(encoder) => encoder.layers().iter().fold(x.clone(), |x, layer| {
+                let x = layer.forward(tape, &x, &layout, None);
+                see(&x);
+                x
+            }),
+            Stack::Disentangled(encoder) => encoder.forward(tape, x, sequences, &layout, see),
+        }
+    }
 }
 
 impl Bert {
@@ -69,21 +100,22 @@ impl Bert {
         };
         let has_pooler = builder.has(&format!("{dense}.weight"));
         let pooler = match task {
-            Task::Hidden => has_pooler,
+            Task::Hidden => particulars.pools_hidden && has_pooler,
             Task::SequenceClassification => true,
             Task::MaskedLm | Task::TokenClassification | Task::QuestionAnswering => false,
         };
+        let positions = || {
+            let rows = config.first_position() + config.max_positions;
+            Positions::new(&builder.at("embed_positions"), PositionKind::Learned, rows, d)
+        };
+        let (has_types, has_positions) =
+            (config.token_types > 0, config.disentangled.is_none_or(|own| own.absolute));
         let of_pooler = if has_pooler { &builder } else { &head };
         Ok(Bert {
-            types: Embedding::new(&builder.at("embed_types"), &types)?,
-            positions: Positions::new(
-                &builder.at("embed_positions"),
-                PositionKind::Learned,
-                config.first_position() + config.max_positions,
-                d,
-            )?,
+            types: has_types.then(|| Embedding::new(&builder.at("embed_types"), &types)).transpose()?,
+            positions: has_positions.then(positions).transpose()?,
             norm: LayerNorm::new(&builder.at("embed_norm"), d, config.epsilon)?,
-            encoder: Encoder::new(&builder.at("encoder"), &config.stack()?)?,
+            encoder: Stack::new(&builder.at("encoder"), config)?,
             pooler: pooler.then(|| Linear::new(&of_pooler.at(dense), d, d)).transpose()?,
             output: Output::new(&head, config, task, &tokens)?,
             tokens,
@@ -122,17 +154,14 @@ impl Bert {
     /// The hidden states of all tokens behind the last layer, `[tokens, d_model]`.
     pub fn encode(&self, tape: &Tape, batch: &Batch) -> Var {
         let x = self.embed(tape, batch);
-        let layout = batch.sequences.attending(&**tape.backend(), &batch.sequences);
-        self.encoder.forward(tape, &x, &layout, None)
+        self.encoder.forward(tape, &x, &batch.sequences, |_| {})
     }
 
     /// The embedded tokens, and the hidden states behind each layer, `[tokens, d_model]` each.
     pub fn hidden_states(&self, tape: &Tape, batch: &Batch) -> Vec<Var> {
-        let layout = batch.sequences.attending(&**tape.backend(), &batch.sequences);
-        let mut states = vec![self.embed(tape, batch)];
-        for layer in self.encoder.layers() {
-            states.push(layer.forward(tape, &states[states.len() - 1], &layout, None));
-        }
+        let x = self.embed(tape, batch);
+        let mut states = vec![x.clone()];
+        self.encoder.forward(tape, &x, &batch.sequences, |state| states.push(state.clone()));
         states
     }
 
@@ -140,14 +169,16 @@ impl Bert {
     fn embed(&self, tape: &Tape, batch: &Batch) -> Var {
         let x = self.tokens.forward(tape, &batch.tokens);
         batch.sequences.check("bert", &x);
-        let x = tape.add(&x, &self.types.forward(tape, &batch.types));
+        let x =
+            self.types.as_ref().map_or(x.clone(), |types| tape.add(&x, &types.forward(tape, &batch.types)));
         let first = self.config.first_position() as i32;
-        let positions: Vec<i32> = batch.sequences.positions().iter().map(|place| first + place).collect();
-        let x = self.positions.forward(tape, &x, &positions);
+        let places: Vec<i32> = batch.sequences.positions().iter().map(|place| first + place).collect();
+        let x = self.positions.as_ref().map_or(x.clone(), |positions| positions.forward(tape, &x, &places));
         tape.dropout(&self.norm.forward(tape, &x), self.config.dropout)
     }
 
-    /// `tanh(W·x + b)` of the first token of each text, `[sequences, d_model]`; none if the model has no such layer.
+    /// `tanh(W·x + b)` of the first token of each text, `[sequences, d_model]`, or another function of a DeBERTa; none if the model has no
+    /// such layer.
     ///
     /// # Panics
     /// If a text has no tokens.
@@ -159,9 +190,10 @@ impl Bert {
         };
         let first: Vec<i32> = sequences.ranges().map(first).collect();
         let rows = tape.embedding(hidden, &tape.backend().upload_i32(&first), 1.0, None);
-        let dropout = self.config.relative.particulars().drops_first && self.task.has_labels();
-        let rows = if dropout { tape.dropout(&rows, self.config.head_dropout()) } else { rows };
-        Some(pooler.forward_with(tape, &rows, Some(Activation::Tanh)))
+        let classifies = self.task == Task::SequenceClassification;
+        let rows = if classifies { tape.dropout(&rows, self.config.first_dropout()) } else { rows };
+        let activation = self.config.disentangled.map_or(Activation::Tanh, |own| own.pooler.1);
+        Some(pooler.forward_with(tape, &rows, Some(activation)))
     }
 
     /// The mean of the hidden states of each text, `[sequences, d_model]`.

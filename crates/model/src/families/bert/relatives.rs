@@ -3,7 +3,7 @@
 use super::Task;
 use super::names::NAMES;
 use crate::error::Error;
-use crate::families::{BERT, ConfigFile, roberta};
+use crate::families::{BERT, ConfigFile, deberta, roberta};
 use crate::names::Names;
 use attentive_tensor::Activation;
 use std::path::Path;
@@ -17,6 +17,10 @@ pub enum Relative {
     Roberta,
     /// XLM-R: RoBERTa for many languages.
     XlmRoberta,
+    /// The first DeBERTa.
+    Deberta,
+    /// The second and third DeBERTa.
+    DebertaV2,
 }
 
 /// What a family says of itself in files.
@@ -38,8 +42,12 @@ pub(crate) struct Particulars {
     pub mask_activation: Option<Activation>,
     /// Our names of what makes the class of a text: the dense layer over its first token, and the output.
     pub text_class: [&'static str; 2],
-    /// Whether what the dense layer reads goes through dropout.
-    pub drops_first: bool,
+    /// How many types of tokens there are, where `config.json` says nothing of it.
+    pub token_types: usize,
+    /// What norms add to the variance, where it says nothing of that.
+    pub epsilon: f32,
+    /// Whether a model of hidden states alone has a dense layer over the first token, too.
+    pub pools_hidden: bool,
 }
 
 static PARTICULARS: Particulars = Particulars {
@@ -57,17 +65,22 @@ static PARTICULARS: Particulars = Particulars {
     positions_follow_pad: false,
     mask_activation: None,
     text_class: ["pooler", "classifier"],
-    drops_first: false,
+    token_types: 2,
+    epsilon: 1e-12,
+    pools_hidden: true,
 };
 
 impl Relative {
-    const ALL: [Relative; 3] = [Relative::Bert, Relative::Roberta, Relative::XlmRoberta];
+    const ALL: [Relative; 5] =
+        [Relative::Bert, Relative::Roberta, Relative::XlmRoberta, Relative::Deberta, Relative::DebertaV2];
 
     pub(crate) fn particulars(self) -> &'static Particulars {
         match self {
             Relative::Bert => &PARTICULARS,
             Relative::Roberta => &roberta::ENGLISH,
             Relative::XlmRoberta => &roberta::MULTILINGUAL,
+            Relative::Deberta => &deberta::FIRST,
+            Relative::DebertaV2 => &deberta::LATER,
         }
     }
 

@@ -3,18 +3,40 @@
 use crate::checkpoint::CONFIG;
 use crate::checkpoint::Staged;
 use crate::error::Error;
-use crate::families::{ConfigFile, Family, GPT2};
+use crate::families::{ConfigFile, Family, GPT1, GPT2, gpt1};
 use crate::layers::{
     EmbeddingConfig, MultiHeadConfig, NormPlacement, StackConfig, activation_named, name_of_activation,
 };
 use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
+use crate::names::Names;
 use attentive_tensor::Activation;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
-/// What a GPT-2 is made of.
+/// The versions that share the decoder.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Version {
+    /// GPT-1: norms behind the sublayers.
+    Gpt1,
+    /// GPT-2: norms before the sublayers, and one behind the last layer.
+    Gpt2,
+}
+
+impl Version {
+    /// What its weights are called in files.
+    pub(super) fn names(self) -> &'static Names {
+        match self {
+            Version::Gpt1 => &gpt1::NAMES,
+            Version::Gpt2 => &super::names::NAMES,
+        }
+    }
+}
+
+/// What a GPT-2 is made of, or a GPT-1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gpt2Config {
+    /// Which of them it is.
+    pub version: Version,
     /// The number of tokens.
     pub vocab_size: usize,
     /// The width of the model.
@@ -130,6 +152,7 @@ impl Config {
             return Err(Error::config(field, "true is not supported for this model type, only false"));
         }
         let config = Gpt2Config {
+            version: Version::Gpt2,
             vocab_size: self.vocab_size,
             d_model: self.n_embd,
             h: self.n_head,
@@ -202,6 +225,7 @@ impl Gpt2Config {
     pub fn base(vocab_size: usize) -> Gpt2Config {
         let end = Some(vocab_size.saturating_sub(1));
         Gpt2Config {
+            version: Version::Gpt2,
             vocab_size,
             d_model: 768,
             h: 12,
@@ -236,13 +260,30 @@ impl Gpt2Config {
 
     /// Reads the `config.json` of a folder.
     pub fn load(folder: &Path) -> Result<Gpt2Config, Error> {
-        let file: Config = ConfigFile::open(folder)?.read_as(Family::Gpt2)?;
-        file.read().map_err(|error| Error::Format { path: folder.join(CONFIG), problem: error.to_string() })
+        let file = ConfigFile::open(folder)?;
+        let is_first = match file.model_type() {
+            Some(model_type) => model_type == GPT1,
+            None => file.architectures().first().is_some_and(|name| name.starts_with("OpenAIGPT")),
+        };
+        let config = if is_first {
+            gpt1::read(&file.read_as(Family::Gpt2)?).and_then(|config| {
+                config.check().map_err(in_their_words)?;
+                Ok(config)
+            })
+        } else {
+            file.read_as::<Config>(Family::Gpt2)?.read()
+        };
+        config.map_err(|error| Error::Format { path: folder.join(CONFIG), problem: error.to_string() })
     }
 
     /// Writes the `config.json` of a folder beside the old one.
     pub fn stage(&self, folder: &Path) -> Result<Staged, Error> {
-        let text = serde_json::to_string_pretty(&Config::of(self)).expect("a plain structure") + "\n";
+        let text = match self.version {
+            Version::Gpt1 => gpt1::text(self),
+            Version::Gpt2 => {
+                serde_json::to_string_pretty(&Config::of(self)).expect("a plain structure") + "\n"
+            }
+        };
         Staged::new(&folder.join(CONFIG), text.as_bytes())
     }
 
@@ -296,7 +337,10 @@ impl Gpt2Config {
         };
         Ok(StackConfig {
             activation: self.activation,
-            norm: NormPlacement::Pre,
+            norm: match self.version {
+                Version::Gpt1 => NormPlacement::Post,
+                Version::Gpt2 => NormPlacement::Pre,
+            },
             epsilon: self.epsilon,
             dropout: self.dropout,
             ..StackConfig::new(self.layers, attention, self.d_ff)

@@ -1,7 +1,6 @@
 //! From one folder of a GPT-2 to another: weights in another type, in one file, under the names of today.
 
 use super::folder::Folder;
-use super::names::NAMES;
 use crate::builder::Builder;
 use crate::checkpoint::StoredType;
 use crate::convert::{Converted, Plain, must_be_free};
@@ -22,5 +21,6 @@ pub fn convert(
     must_be_free(to)?;
     let folder = Folder::open(from)?;
     let model = folder.load(&Builder::shapes_of(backend, &folder.read.checkpoint))?;
-    plain.write([from, to], NAMES.in_files(&folder.read, model.parameters(), true))
+    let names = model.config().version.names();
+    plain.write([from, to], names.in_files(&folder.read, model.parameters(), true))
 }

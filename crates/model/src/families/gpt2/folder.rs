@@ -1,6 +1,5 @@
-//! A GPT-2 as a folder, as transformers reads and writes it.
+//! A GPT-2 or GPT-1 as a folder, as transformers reads and writes it.
 
-use super::names::NAMES;
 use super::{Gpt2, Gpt2Config};
 use crate::builder::Builder;
 use crate::checkpoint::{Checkpoint, Staged, WEIGHTS};
@@ -19,9 +18,10 @@ pub(super) struct Folder {
 impl Folder {
     pub fn open(folder: &Path) -> Result<Folder, Error> {
         let config = Gpt2Config::load(folder)?;
-        let read = NAMES.read(Checkpoint::of_folder(folder)?)?;
+        let names = config.version.names();
+        let read = names.read(Checkpoint::of_folder(folder)?)?;
         if config.tied_output {
-            NAMES.check_tied(
+            names.check_tied(
                 &read.checkpoint,
                 "config.json ties them: set tie_word_embeddings to false there",
             )?;
@@ -32,7 +32,7 @@ impl Folder {
     /// The model with the parameters that `builder` gives it, together with what it left of the folder.
     pub fn load(&self, builder: &Builder) -> Result<Gpt2, Error> {
         let model = Gpt2::new(builder, &self.config)?;
-        Ok(Gpt2 { unused: NAMES.unused(&self.read, model.parameters(), &[]), ..model })
+        Ok(Gpt2 { unused: self.config.version.names().unused(&self.read, model.parameters(), &[]), ..model })
     }
 }
 
@@ -74,12 +74,12 @@ impl Gpt2 {
 
     /// Writes the weights to a file as a folder has them, beside the old one.
     pub fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {
-        NAMES.stage(path, backend, self.parameters(), true)
+        self.config().version.names().stage(path, backend, self.parameters(), true)
     }
 
     /// The weights in a file that [`Gpt2::stage_weights`] wrote, in the order of the parameters.
     pub fn read_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Vec<Tensor>, Error> {
-        let file = NAMES.read(Checkpoint::open(path)?)?.checkpoint;
+        let file = self.config().version.names().read(Checkpoint::open(path)?)?.checkpoint;
         let parameters = self.parameters().iter();
         parameters
             .map(|parameter| file.tensor(backend, parameter.name(), parameter.value().shape()))

@@ -4,6 +4,8 @@
 //! sublayer, and one more stands behind the last layer. The table of the embeddings is the output, too, unless the configuration
 //! says otherwise.
 //!
+//! GPT-1 is the same with norms behind each sublayer; `families/gpt1` has its names.
+//!
 //! On disk it is a folder as transformers writes a `GPT2LMHeadModel`, or as the Hub has the first ones: without the prefix
 //! `transformer.`, and with the causal mask as a buffer.
 
@@ -14,7 +16,7 @@ mod folder;
 mod names;
 
 pub use batch::Batch;
-pub use config::Gpt2Config;
+pub use config::{Gpt2Config, Version};
 pub use convert::convert;
 
 use crate::builder::Builder;
@@ -34,7 +36,7 @@ pub struct Gpt2 {
     tokens: Embedding,
     positions: Positions,
     decoder: Decoder,
-    norm: Norm,
+    norm: Option<Norm>,
     head: Head,
     parameters: Vec<Parameter>,
     unused: Unused,
@@ -54,7 +56,7 @@ impl Gpt2 {
         Ok(Gpt2 {
             positions: Positions::new(&positions, PositionKind::Learned, config.max_positions, d)?,
             decoder: Decoder::without_memory(&decoder, &stack)?,
-            norm: stack.final_norm(&decoder)?.expect("norms come first"),
+            norm: stack.final_norm(&decoder)?,
             head: if config.tied_output {
                 Head::tied(&builder.at("head"), &tokens, &embedding)?
             } else {
@@ -87,7 +89,7 @@ impl Gpt2 {
         &self.unused
     }
 
-    /// Texts, all of their tokens at once, to hidden states behind the last norm, `[tokens, d_model]`.
+    /// Texts, all of their tokens at once, to hidden states behind the last layer and norm, `[tokens, d_model]`.
     ///
     /// # Panics
     /// If a text has more tokens than there are positions.
@@ -95,7 +97,7 @@ impl Gpt2 {
         let x = self.embed(tape, ids, &sequences.positions());
         sequences.check("gpt2", &x);
         let layout = sequences.attending(&**tape.backend(), sequences);
-        self.norm.forward(tape, &self.decoder.forward(tape, &x, &layout, None, None))
+        self.normed(tape, self.decoder.forward(tape, &x, &layout, None, None))
     }
 
     /// The hidden states of the new tokens of each of `branches`, which go on from those of the last step: a whole prompt or one
@@ -103,7 +105,12 @@ impl Gpt2 {
     pub fn step(&self, tape: &Tape, ids: &Tensor, branches: &[Branch], cache: &mut Cache) -> Var {
         let step = self.decoder.begin(tape, branches, cache);
         let x = self.embed(tape, ids, step.positions());
-        self.norm.forward(tape, &self.decoder.step(tape, &x, &step, None, cache))
+        self.normed(tape, self.decoder.step(tape, &x, &step, None, cache))
+    }
+
+    /// Hidden states through the norm behind the last layer, if there is one.
+    fn normed(&self, tape: &Tape, x: Var) -> Var {
+        self.norm.as_ref().map_or(x.clone(), |norm| norm.forward(tape, &x))
     }
 
     /// Tokens with their positions, through dropout.

@@ -28,7 +28,9 @@ pub(super) static ENGLISH: Particulars = Particulars {
     positions_follow_pad: true,
     mask_activation: Some(Activation::Gelu),
     text_class: ["classifier.dense", "classifier.out_proj"],
-    drops_first: true,
+    token_types: 2,
+    epsilon: 1e-12,
+    pools_hidden: true,
 };
 
 /// XLM-R.

@@ -1,0 +1,102 @@
+//! A GPT-1 folder as transformers writes it, held against its answers (`golden/gpt1.py`).
+
+mod common;
+
+use attentive_model::Sequences;
+use attentive_model::checkpoint::Checkpoint;
+use attentive_model::families::Family;
+use attentive_model::families::gpt2::{Batch, Gpt2, Version};
+use attentive_model::layers::{Branch, Cache};
+use attentive_tensor::{Backend, Gradients, Tape};
+use common::{Golden, Scratch, assert_near, backends, bits, golden, gradients_of, weights};
+use std::sync::Arc;
+
+const LIMIT: f64 = 1e-5;
+
+fn load(backend: &Arc<dyn Backend>) -> Gpt2 {
+    Gpt2::load(backend, &golden("gpt1")).unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn logits_loss_and_gradients_are_those_of_transformers() {
+    assert_eq!(Family::of(&golden("gpt1")).unwrap(), Family::Gpt2);
+    let answers = Golden::open("gpt1");
+    let (ids, sequences) = (answers.ids("ids"), answers.sequences("lengths"));
+    for backend in backends() {
+        let model = load(&backend);
+        assert_eq!((model.config().version, &model.unused().unknown[..]), (Version::Gpt1, &[][..]));
+        let tape = Tape::inference(&backend);
+        let hidden = model.decode(&tape, &backend.upload_i32(&ids), &sequences);
+        let logits = backend.download_f32(model.logits(&tape, &hidden).value());
+        assert_near("logits", &logits, &answers.numbers("logits"), LIMIT);
+
+        let tape = Tape::training(&backend, 0);
+        let texts = answers.sentences("ids", "lengths");
+        let loss = model.loss(&tape, &Batch::new(&*backend, &texts), 0.0);
+        assert_near("loss", &backend.download_f32(loss.value()), &answers.numbers("loss"), LIMIT);
+        let mut gradients = Gradients::default();
+        tape.backward(&loss, &mut gradients);
+        // The gradients take the places of the weights, and saving brings them into the order of transformers.
+        let found = gradients_of(&*backend, &gradients, model.parameters());
+        for (parameter, gradient) in model.parameters().iter().zip(found) {
+            let shape = parameter.value().shape();
+            parameter.update(|_| backend.upload_f32(&gradient, shape));
+        }
+        let scratch = Scratch::new("gpt1-gradients");
+        let path = scratch.path().join("gradients.safetensors");
+        model.stage_weights(&*backend, &path).unwrap().commit().unwrap();
+        let file = Checkpoint::open(&path).unwrap();
+        let expected: Vec<String> = answers
+            .0
+            .names()
+            .iter()
+            .filter_map(|name| Some(name.strip_prefix("grad.")?.to_owned()))
+            .collect();
+        assert_eq!(expected, file.names());
+        for name in file.names() {
+            let (found, expected) =
+                (file.get(&name).unwrap().unwrap().0, answers.numbers(&format!("grad.{name}")));
+            // That of a bias of keys is zero, and a third of the fused one: the other two thirds tell.
+            assert_near(&name, &found, &expected, LIMIT);
+        }
+    }
+}
+
+#[test]
+fn what_is_written_is_what_transformers_writes_with_the_cache_too() {
+    let answers = Golden::open("gpt1");
+    let prompt = answers.sentences("ids", "lengths").remove(0);
+    for backend in backends() {
+        let model = load(&backend);
+        let tape = Tape::inference(&backend);
+        let (mut text, mut cache) = (prompt.clone(), Cache::default());
+        let mut new = prompt.clone();
+        for wanted in answers.ids("written") {
+            let branch =
+                Branch { slot: 0, parent: (text.len() > prompt.len()).then_some(0), tokens: new.len() };
+            let step = model.step(&tape, &backend.upload_i32(&new), &[branch], &mut cache);
+            let whole = model.decode(&tape, &backend.upload_i32(&text), &Sequences::new([text.len()]));
+            let [step_bits, whole_bits] = [&step, &whole].map(|x| bits(&backend.download_f32(x.value())));
+            assert_eq!(step_bits[..], whole_bits[whole_bits.len() - step_bits.len()..]);
+            let logits = backend.download_f32(model.logits(&tape, &whole).value());
+            let last = &logits[logits.len() - model.config().vocab_size..];
+            let best = (0..last.len()).max_by(|&a, &b| last[a].total_cmp(&last[b])).unwrap() as i32;
+            assert_eq!(best, wanted);
+            text.push(best);
+            new = vec![best];
+        }
+    }
+}
+
+#[test]
+fn what_is_saved_comes_back() {
+    let backend = backends().last().expect("an instruction set");
+    let (model, scratch) = (load(&backend), Scratch::new("gpt1-saved"));
+    model.save(&*backend, scratch.path()).unwrap();
+    let again = Gpt2::load(&backend, scratch.path()).unwrap();
+    assert_eq!(again.config(), model.config());
+    assert!(weights(&*backend, again.parameters()) == weights(&*backend, model.parameters()));
+    let names =
+        |folder: &std::path::Path| Checkpoint::open(folder.join("model.safetensors")).unwrap().names();
+    assert_eq!(names(scratch.path()), names(&golden("gpt1")));
+}
