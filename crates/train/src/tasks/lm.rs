@@ -1,14 +1,14 @@
 //! Language modelling: each token of a text is predicted from those before it, by GPT-2.
 //!
-//! All texts are one row of tokens, which is cut into windows of the model's context. The lines of a file are one text; each line of a
-//! `.jsonl` file is a text of its own, with the end token behind it.
+//! All texts are one row of tokens, which is cut into windows of the model's context, at other places in each epoch. The lines of a
+//! file are one text; each line of a `.jsonl` file is a text of its own, with the end token behind it.
 
 use super::held::Held;
 use super::masked_lm::each_chunk;
 use super::{Judgement, Start, Task};
 use crate::Error;
 use crate::corpus::{
-    Corpus, CorpusFiles, CorpusSize, Example, ExampleBatch, Examples, InMemory, held_out, is_json,
+    Corpus, CorpusFiles, CorpusSize, Example, ExampleBatch, Examples, MovingWindows, held_out, is_json,
 };
 use crate::learner::seed_of_weights;
 use crate::settings::{Draft, Facts, Settings, TokenizerKind};
@@ -126,26 +126,31 @@ impl Texts {
         settings.longest.min(self.origin.as_ref().map_or(usize::MAX, |config| config.max_positions))
     }
 
-    /// The windows to learn from, and those that are held out.
-    fn windows(&self, settings: &Settings) -> Result<(Vec<Example>, Vec<Example>), Error> {
-        let context = self.context(settings);
-        let all = windows(&self.tokens().train, context);
-        if all.is_empty() {
+    /// How many slots for windows the texts have, and the numbers of those that are held out.
+    fn slots(&self, settings: &Settings) -> Result<(usize, Vec<u32>), Error> {
+        let all = self.tokens().train.len().saturating_sub(1).div_ceil(self.context(settings));
+        if all == 0 {
             return Err(Error::setting("source", "the texts have fewer than two tokens"));
         }
-        match (&self.tokens().held, settings.hold_out) {
-            (Some(held), _) => Ok((all, windows(held, context))),
-            (None, 0) => Ok((all, Vec::new())),
-            (None, count) => {
-                settings.check_hold_out(all.len(), "windows")?;
-                let numbers = held_out(all.len(), count, settings.seed);
-                let (held, kept): (Vec<_>, Vec<_>) =
-                    all.into_iter().zip(0..).partition(|(_, number)| numbers.binary_search(number).is_ok());
-                let examples =
-                    |numbered: Vec<(Example, u32)>| numbered.into_iter().map(|(one, _)| one).collect();
-                Ok((examples(kept), examples(held)))
-            }
+        if self.held.is_some() || settings.hold_out == 0 {
+            return Ok((all, Vec::new()));
         }
+        settings.check_hold_out(all, "windows")?;
+        Ok((all, held_out(all, settings.hold_out, settings.seed)))
+    }
+
+    /// The windows that are held out, which stay where they are.
+    fn held_windows(&self, settings: &Settings) -> Result<Vec<Example>, Error> {
+        let context = self.context(settings);
+        let Some(held) = &self.tokens().held else {
+            let (_, held) = self.slots(settings)?;
+            let windows = windows(&self.tokens().train, context).zip(0u32..);
+            return Ok(windows
+                .filter(|(_, slot)| held.binary_search(slot).is_ok())
+                .map(|(one, _)| one)
+                .collect());
+        };
+        Ok(windows(held, context).collect())
     }
 
     fn model(
@@ -239,9 +244,10 @@ impl super::Material for Texts {
     }
 
     fn examples(&self, settings: &Settings) -> Result<(Arc<dyn Examples>, Vec<String>), Error> {
-        let (examples, _) = self.windows(settings)?;
-        let size = CorpusSize { pairs: examples.len() as u64, ..self.corpus.size() };
-        Ok((Arc::new(InMemory { examples, size }), Vec::new()))
+        let (train, context) = (&self.tokens().train, self.context(settings));
+        let (all, held) = self.slots(settings)?;
+        let size = CorpusSize { pairs: (all - held.len()) as u64, ..self.corpus.size() };
+        Ok((Arc::new(MovingWindows::new(train.clone(), context, &held, size)), Vec::new()))
     }
 
     fn task(
@@ -254,7 +260,7 @@ impl super::Material for Texts {
         if let Start::First(folder) = start {
             model.config().stage(folder)?.commit()?;
         }
-        let (_, held) = self.windows(settings)?;
+        let held = self.held_windows(settings)?;
         let held = (!held.is_empty() && !matches!(start, Start::Trial))
             .then(|| Held::new(held, settings.batch_tokens));
         Ok(Box::new(LearningGpt2 { model, held }))
@@ -293,9 +299,9 @@ fn encode(tokenizer: &Tokenizer, corpus: &Corpus) -> Result<Vec<i32>, Error> {
 }
 
 /// Windows of at most `context` tokens, each with the token that follows.
-fn windows(tokens: &[i32], context: usize) -> Vec<Example> {
+fn windows(tokens: &[i32], context: usize) -> impl Iterator<Item = Example> + '_ {
     let ends = tokens.len().saturating_sub(1);
-    let window = |begin: usize| {
+    let window = move |begin: usize| {
         let end = ends.min(begin + context);
         Example {
             source: tokens[begin..end].to_vec(),
@@ -303,5 +309,5 @@ fn windows(tokens: &[i32], context: usize) -> Vec<Example> {
             ..Example::default()
         }
     };
-    (0..ends).step_by(context.max(1)).map(window).collect()
+    (0..ends).step_by(context.max(1)).map(window)
 }
