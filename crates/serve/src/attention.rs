@@ -35,7 +35,6 @@ pub enum Kind {
     /// From each step to the source.
     Cross,
     /// From each token of a text to itself and to those before it, in a decoder alone.
-    #[serde(skip_deserializing)]
     Causal,
 }
 

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::chosen::Chosen;
 use crate::encode::Asked;
-use crate::model::{LanguageModel, Model, TranslationModel};
+use crate::model::{LanguageModel, Model, TextModel, TranslationModel};
 use crate::refusal::Refusal;
 use attentive_tasks::Kind;
 use std::sync::Arc;
@@ -82,6 +82,27 @@ impl App {
                 Err(Refusal::field(field, format!("{asked:?} is not supported; see /languages")))
             }
         }
+    }
+
+    /// The language model of a name; the first if none is given.
+    pub fn language(&self, name: Option<&str>) -> Result<(usize, Arc<LanguageModel>), Refusal> {
+        find(self.models()?, name, "continues prompts", |model| model.language().cloned())
+    }
+
+    /// The model of a name, if it is one that does not translate; the first of all if no name is given and none translates.
+    pub fn text_model(&self, name: Option<&str>) -> Result<Option<(usize, TextModel)>, Refusal> {
+        let models = self.models()?;
+        let place = match name {
+            Some(name) => models.iter().position(|model| model.name() == name),
+            None if models.iter().any(|model| model.translation().is_some()) => None,
+            None => Some(0),
+        };
+        let text_model = |place: usize| match models.get(place)? {
+            Model::Translation(_) => None,
+            Model::Language(model) => Some((place, TextModel::Language(Arc::clone(model)))),
+            Model::Encoder(model) => Some((place, TextModel::Encoder(Arc::clone(model)))),
+        };
+        Ok(place.and_then(text_model))
     }
 
     /// The encoder of a name, if it is of this kind; the first of this kind if no name is given.

@@ -3,7 +3,7 @@
 use crate::app::App;
 use crate::aside::aside;
 use crate::draft::Writing;
-use crate::job::{Decode, Decoded, Draft, Inspect, Inspected, Job, Sentence};
+use crate::job::{Decode, Decoded, Draft, Inspect, Inspected, Job, Sentence, Subject};
 use crate::order::{Done, Order};
 use crate::refusal::Refusal;
 use attentive_generate::{Alternatives, Hypothesis, Look, Options, Request};
@@ -156,18 +156,18 @@ impl App {
         Ok(found.into_iter().map(|found| found.into_iter().map(|one| one.hypothesis).collect()).collect())
     }
 
-    /// Looks into a sentence and its translation.
+    /// Looks into a sentence and its translation, or into a text.
     pub async fn inspect(
         &self,
         model: usize,
-        [source, target]: [Vec<u32>; 2],
+        subject: Subject,
         looks: Vec<Look>,
         vectors: Option<Look>,
         until: Instant,
     ) -> Result<Inspected, Refusal> {
         let places = self.queue.enter("text", 1)?;
         let (reply, receiver) = oneshot::channel();
-        self.queue.push(Job::Inspect(Inspect { model, source, target, looks, vectors, reply, places }))?;
+        self.queue.push(Job::Inspect(Inspect { model, subject, looks, vectors, reply, places }))?;
         self.answer(receiver, until, ADVICE).await
     }
 }

@@ -63,11 +63,18 @@ pub(crate) struct Draft {
     pub finished: bool,
 }
 
-/// A look into a sentence.
+/// What is looked into.
+pub(crate) enum Subject {
+    /// A source, and what was written for it.
+    Tokens([Vec<u32>; 2]),
+    /// A text that an encoder reads.
+    Text(Encoding),
+}
+
+/// A look into a sentence or a text.
 pub(crate) struct Inspect {
     pub model: usize,
-    pub source: Vec<u32>,
-    pub target: Vec<u32>,
+    pub subject: Subject,
     pub looks: Vec<Look>,
     pub vectors: Option<Look>,
     pub reply: oneshot::Sender<Result<Inspected, Refusal>>,

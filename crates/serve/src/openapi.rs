@@ -13,7 +13,7 @@ const DESCRIPTION: &str = include_str!("openapi.json");
 type Place = (&'static str, fn(&Limits) -> usize);
 
 /// Where the limits stand in it.
-const LIMITS: [Place; 19] = [
+const LIMITS: [Place; 20] = [
     ("/components/schemas/Text/maxLength", |limits| limits.characters),
     ("/components/schemas/Texts/maxItems", |limits| limits.texts),
     ("/components/schemas/TranslateRequest/properties/beam/maximum", |limits| limits.beam),
@@ -26,6 +26,7 @@ const LIMITS: [Place; 19] = [
     ("/components/schemas/CompletionRequest/properties/n/maximum", |limits| limits.results),
     ("/components/schemas/CompletionRequest/properties/best_of/maximum", |limits| limits.results),
     ("/components/schemas/Prompt/anyOf/2/maxItems", |limits| limits.texts),
+    ("/components/schemas/NextRequest/properties/text/maxLength", |limits| limits.characters),
     ("/components/schemas/ChatRequest/properties/n/maximum", |limits| limits.results),
     ("/components/schemas/ChatMessage/properties/content/anyOf/0/maxLength", |limits| limits.characters),
     ("/components/schemas/AttentionRequest/properties/translation/maxLength", |limits| limits.characters),

@@ -22,7 +22,7 @@ macro_rules! files {
 }
 
 /// All files of the page; the first is the page itself.
-pub static FILES: [File; 28] = files![
+pub static FILES: [File; 30] = files![
     "index.html",
     "style.css",
     "parts.css",
@@ -43,6 +43,7 @@ pub static FILES: [File; 28] = files![
     "lines.js",
     "numbers.js",
     "positions.js",
+    "read.js",
     "save.js",
     "schedule.js",
     "stages.js",
@@ -51,6 +52,7 @@ pub static FILES: [File; 28] = files![
     "theme.js",
     "tokens.js",
     "translate.js",
+    "write.js",
 ];
 
 /// Nothing comes from anywhere else, and nothing is run that is not a file of the page. Styles of single elements are how

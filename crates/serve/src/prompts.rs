@@ -27,6 +27,8 @@ pub(crate) struct PromptOrder {
     pub top: usize,
     /// Whether the model is to tell what it thinks of the tokens of the prompts, too.
     pub judges: bool,
+    /// What prompts are called in the request.
+    pub field: &'static str,
 }
 
 /// A prompt as the model reads it.
@@ -73,7 +75,7 @@ impl PromptOrder {
 
     /// A prompt that leaves room for what is to be written.
     fn read(&self, number: usize, source: Source) -> Result<Prompt, Refusal> {
-        let (codec, refuse) = (&self.model.codec, |problem: String| Refusal::field("prompt", problem));
+        let (codec, refuse) = (&self.model.codec, |problem: String| Refusal::field(self.field, problem));
         let prompt = match source {
             Source::Tokens(tokens) => {
                 let known = codec.spec().source_vocabulary;
@@ -112,10 +114,10 @@ impl App {
         sources: Vec<Source>,
     ) -> Result<Vec<Prompt>, Refusal> {
         if sources.is_empty() {
-            return Err(Refusal::field("prompt", "there is no prompt"));
+            return Err(Refusal::field(order.field, "there is no prompt"));
         }
-        self.check_count("prompt", sources.len())?;
-        sources.iter().try_for_each(|source| self.check_lengths("prompt", &source.texts()))?;
+        self.check_count(order.field, sources.len())?;
+        sources.iter().try_for_each(|source| self.check_lengths(order.field, &source.texts()))?;
         if self.settings.log_texts {
             tracing::info!(prompts = ?sources, "to be continued");
         }
@@ -132,7 +134,7 @@ impl App {
         watched: bool,
     ) -> Result<Continuing, Refusal> {
         let jobs = usize::from(order.writes()) + usize::from(order.judges);
-        let mut places = self.queue.enter("prompt", prompts.len() * jobs)?;
+        let mut places = self.queue.enter(order.field, prompts.len() * jobs)?;
         let mut own = || places.split(prompts.len()).ok_or_else(Refusal::fault);
         let until = self.until();
         let judged = match order.judges {

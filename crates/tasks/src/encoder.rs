@@ -2,6 +2,7 @@
 
 use crate::batches::batches;
 use crate::error::Error;
+use attentive_generate::Inspection;
 use attentive_model::families::bert::{Batch, Bert, Relative, Task};
 use attentive_tensor::{AttentionWeights, Backend, Form, Tape, Var};
 use attentive_text::tokenizer::{Encoding, Input, Side, Tokenizer};
@@ -218,8 +219,13 @@ impl Encoder {
         Ok(answers.into_iter().flatten().collect())
     }
 
+    /// All attentions of a text, to be looked into.
+    pub fn inspect(&self, encoding: &Encoding) -> Inspection {
+        Inspection::new(&self.backend, self.watch(encoding), self.model.config().layers)
+    }
+
     /// What each layer looked at when it read a text, layer by layer.
-    pub fn watch(&self, encoding: &Encoding) -> Vec<AttentionWeights> {
+    fn watch(&self, encoding: &Encoding) -> Vec<AttentionWeights> {
         let tape = Tape::inference(&self.backend).watching();
         let texts = Texts { encodings: vec![encoding.clone()] };
         self.model.encode(&tape, &self.batch(&texts, &[0]));

@@ -9,7 +9,7 @@ use crate::model::Model;
 use crate::options::Compute;
 use crate::output;
 use crate::precision::DecodingPrecision;
-use attentive_generate::{AttentionKind, Generator, Inspection, Look, Options, Request};
+use attentive_generate::{AttentionKind, Generator, Look, Options, Request};
 use attentive_model::families::Family;
 use attentive_model::families::bert::Task;
 use attentive_serve::attention::Attention;
@@ -164,7 +164,7 @@ impl Inspect {
         let texts = encoder.read(&[Input::Text(text)])?;
         let encoding = &texts.encodings[0];
         let config = encoder.model().config();
-        let inspection = Inspection::new(&backend, encoder.watch(encoding), config.layers);
+        let inspection = encoder.inspect(encoding);
         let looks = self.looks(&[AttentionKind::Encoder], |_| (config.layers, config.h))?;
         let seen = looks.into_iter().map(|look| Ok((look, inspection.weights(look)?)));
         let seen = seen.collect::<Result<Vec<_>, attentive_generate::Error>>()?;

@@ -116,6 +116,13 @@ pub(crate) enum Model {
     Encoder(Arc<EncoderModel>),
 }
 
+/// A model that reads texts and does not translate them.
+#[derive(Debug, Clone)]
+pub(crate) enum TextModel {
+    Language(Arc<LanguageModel>),
+    Encoder(Arc<EncoderModel>),
+}
+
 /// A model together with what computes it.
 pub(crate) enum Loaded {
     Translation(Arc<TranslationModel>, Copies),
@@ -192,12 +199,12 @@ impl Model {
             Model::Translation(_) => {
                 &["/translate", "/v1/translate", "/v1/completions", "/v1/chat/completions", "/v1/attention"]
             }
-            Model::Language(_) => &["/v1/completions"],
+            Model::Language(_) => &["/v1/completions", "/v1/next", "/v1/attention"],
             Model::Encoder(model) => match model.task {
-                Task::Embed(_) => &["/v1/embeddings", "/embed"],
-                Task::Classify(_) => &["/predict"],
-                Task::Rerank(_) => &["/v1/rerank", "/rerank"],
-                Task::Tag(_) => &["/v1/tag"],
+                Task::Embed(_) => &["/v1/embeddings", "/embed", "/v1/attention"],
+                Task::Classify(_) => &["/predict", "/v1/attention"],
+                Task::Rerank(_) => &["/v1/rerank", "/rerank", "/v1/attention"],
+                Task::Tag(_) => &["/v1/tag", "/v1/attention"],
             },
         }
     }

@@ -42,6 +42,20 @@ export const translate = async (request, signal) => (await ask("v1/translate", r
 /** `POST /v1/attention` */
 export const attention = async (request, signal) => (await ask("v1/attention", request, signal)).json();
 
+/** `POST /v1/next` */
+export const next = async (request, signal) => (await ask("v1/next", request, signal)).json();
+
+/** `POST /v1/completions` as a stream: `ontext` hears each piece of the continuation. */
+export async function complete(request, ontext, signal) {
+  const response = await ask("v1/completions", { ...request, stream: true }, signal);
+  for await (const { data } of events(response.body)) {
+    if (data === END) return;
+    if (data.error) throw new Refused(data.error.message, 0);
+    data.choices.forEach(({ text }) => text && ontext(text));
+  }
+  throw new Refused("The server ended the connection before its answer was complete.", 0);
+}
+
 /** `POST /v1/translate` as a stream: `onwritten` hears what has been written so far; the result is the whole answer. */
 export async function stream(request, onwritten, signal) {
   const response = await ask("v1/translate", { ...request, stream: true }, signal);
@@ -52,6 +66,9 @@ export async function stream(request, onwritten, signal) {
   }
   throw new Refused("The server ended the connection before its answer was complete.", 0);
 }
+
+/** What ends OpenAI's streams, and is no JSON. */
+const END = "[DONE]";
 
 /** The server-sent events of a body. */
 async function* events(body) {
@@ -66,7 +83,7 @@ async function* events(body) {
       buffer = buffer.slice(end + 2);
       const field = (name) => lines.filter((line) => line.startsWith(name)).map((line) => line.slice(name.length));
       const data = field("data: ").join("\n");
-      if (data) yield { event: field("event: ")[0] ?? "message", data: JSON.parse(data) };
+      if (data) yield { event: field("event: ")[0] ?? "message", data: data === END ? END : JSON.parse(data) };
     }
   }
 }

@@ -50,7 +50,12 @@ export function start(fetch, ontrouble) {
     input.addEventListener("change", () => choose({ ...state.look, kind: input.value })));
   document.querySelectorAll("input[name=view]").forEach((input) => input.addEventListener("change", draw));
   // The last layer has the words behind it, and mostly the clearest pictures.
-  on("model", () => (state.look = { kind: "cross", layer: state.model.details.decoder_layers - 1, head: null }));
+  on("model", () => {
+    const { task, encoder_layers, decoder_layers } = state.model.details;
+    const kinds = kindsOf(task);
+    offer(kinds);
+    state.look = { kind: kinds.at(-1), layer: (decoder_layers ?? encoder_layers) - 1, head: null };
+  });
   on("translation", refetch);
   on("look", draw);
   on("theme", draw);
@@ -59,7 +64,19 @@ export function start(fetch, ontrouble) {
     () => `${state.look.kind} ${nameOf(state.look)}`.replaceAll(/\W+/g, "-")));
 }
 
-/** The attention of a kind for the translation there is, fetched once. */
+/** The kinds of attention that models for a task have. */
+export const kindsOf = (task) => ({ translate: ["encoder", "decoder", "cross"], generate: ["causal"] })[task] ?? ["encoder"];
+
+/** Lets the reader choose among some kinds; the last is chosen. */
+export function offer(kinds) {
+  document.querySelectorAll("input[name=kind]").forEach((input) => {
+    input.disabled = !kinds.includes(input.value);
+    input.closest("label").hidden = input.disabled;
+    input.checked = input.value === kinds.at(-1);
+  });
+}
+
+/** The attention of a kind for what is looked at, fetched once. */
 export async function attentionOf(kind) {
   return (fetched[kind] ??= fetchAttention(kind));
 }

@@ -11,11 +11,7 @@ const kinds = [...new Set(data.attention.map(({ kind }) => kind))];
 /** The part of the data that has one kind of attention. */
 const fetchAttention = async (kind) => ({ ...data, attention: data.attention.filter((matrix) => matrix.kind === kind) });
 
-document.querySelectorAll("input[name=kind]").forEach((input) => {
-  input.disabled = !kinds.includes(input.value);
-  input.closest("label").hidden = input.disabled;
-  input.checked = input.value === kinds.at(-1);
-});
+attention.offer(kinds);
 theme.start();
 attention.start(fetchAttention, (error) => {
   byId("trouble").textContent = error.message;

@@ -5,7 +5,7 @@ export const state = {
   /** The models of the server, and the one that is chosen. */
   models: [],
   model: null,
-  /** What was translated: `{ model, target, text, source, hypothesis, parts }`. */
+  /** What is looked at: a translation, `{ model, target, text, source, hypothesis, parts }`, or a text, `{ model, text }`. */
   translation: null,
   /** Which attention is looked at: `{ kind, layer, head }`, head null for the mean. */
   look: { kind: "cross", layer: 0, head: null },
@@ -25,6 +25,11 @@ export function change(topic, value) {
   state[topic] = value;
   tell(topic);
 }
+
+let looked = 0;
+
+/** Looks at a translation or a text; its number is that of no other. */
+export const lookAt = (subject) => change("translation", { ...subject, number: ++looked });
 
 /** Tells who listens. */
 export const tell = (topic) => (listeners.get(topic) ?? []).forEach((listener) => listener());

@@ -1,7 +1,7 @@
 // A head of the model, step by step, with its real numbers.
 
 import { attend } from "./arithmetic.js";
-import { attentionOf, axesOf } from "./attention.js";
+import { attentionOf, axesOf, kindsOf } from "./attention.js";
 import * as dictionary from "./dictionary.js";
 import { busyWith, byId, chosen, html } from "./dom.js";
 import { fixed } from "./numbers.js";
@@ -98,11 +98,11 @@ function show(look, axes, vectors) {
 }
 
 function fillSelects(look, axes, row) {
-  const { encoder_layers, decoder_layers, h } = state.model.details;
+  const { task, encoder_layers, decoder_layers, h } = state.model.details;
   const count = (n, chosen) => Array.from({ length: n }, (_, i) => html("option", { value: i, selected: i === chosen }, String(i + 1)));
-  const kinds = { encoder: "encoder self", decoder: "decoder self", cross: "cross" };
-  byId("head-kind").replaceChildren(...Object.entries(kinds).map(([value, name]) =>
-    html("option", { value, selected: value === look.kind }, name)));
+  const names = { encoder: "encoder self", decoder: "decoder self", cross: "cross", causal: "causal self" };
+  byId("head-kind").replaceChildren(...kindsOf(task).map((value) =>
+    html("option", { value, selected: value === look.kind }, names[value])));
   byId("head-layer").replaceChildren(...count(look.kind === "encoder" ? encoder_layers : decoder_layers, look.layer));
   byId("head-head").replaceChildren(...count(h, look.head));
   byId("head-query").replaceChildren(...axes.rows.tokens.map((token, i) =>

@@ -5,7 +5,7 @@ import * as api from "./api.js";
 import { byId, chosen, html } from "./dom.js";
 import * as examples from "./examples.js";
 import { markPiece, writeBest, writeDraft, writeTranslation } from "./hypotheses.js";
-import { change, on, state } from "./state.js";
+import { lookAt, on, state } from "./state.js";
 
 let trouble;
 /** Ends what is under way when something else is asked for. */
@@ -13,7 +13,6 @@ let underWay = null;
 /** What was asked, and the hypotheses there are for it. */
 let asked = null;
 let found = [];
-let number = 0;
 
 /** Begins to translate. `ontrouble(error)` hears what went wrong, or null when all is well. */
 export function start(ontrouble) {
@@ -48,6 +47,9 @@ function showOptions() {
 }
 
 function showModel() {
+  underWay?.abort();
+  byId("answer").hidden = true;
+  if (state.model.details.task !== "translate") return;
   const { targets, beam } = state.model.details;
   byId("target").replaceChildren(...targets.map(({ code, name }) => html("option", { value: code }, name)));
   byId("target-field").hidden = targets.length < 2;
@@ -119,7 +121,7 @@ function choose(rank) {
   writeBest(found, rank, target, choose);
   // Only what the model read at once can be looked into and gone on with.
   byId("translation-hint").hidden = parts > 1;
-  change("translation", { number: ++number, model, target, text, parts, hypothesis: found[rank] });
+  lookAt({ model, target, text, parts, hypothesis: found[rank] });
 }
 
 const showAlternatives = (place) => instead(async (signal) => {

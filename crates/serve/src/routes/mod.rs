@@ -9,6 +9,7 @@ mod languages;
 mod libretranslate;
 mod logprobs;
 mod models;
+mod next;
 mod openai;
 mod rerank;
 mod tag;
@@ -36,6 +37,7 @@ pub(crate) fn router(app: &Arc<App>, origins: Origins, hosts: Hosts) -> Router {
         .route("/v1/models/{*id}", get(models::one))
         .route("/v1/completions", post(completions::complete))
         .route("/v1/chat/completions", post(chat::complete))
+        .route("/v1/next", post(next::next))
         .route("/v1/embeddings", post(embeddings::embed))
         .route("/v1/tag", post(tag::tag))
         .route("/v1/translate", post(translate::translate))

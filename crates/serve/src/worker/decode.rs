@@ -1,7 +1,8 @@
 //! What a model that writes has to do: sentences and prompts of all clients are rows of the same step.
 
+use super::inspect::tell;
 use crate::error::Error;
-use crate::job::{Decode, Decoded, Draft, Found, Inspect, Inspected, Judge, Sentence};
+use crate::job::{Decode, Decoded, Draft, Found, Inspect, Judge, Sentence, Subject};
 use crate::model::Copies;
 use crate::refusal::Refusal;
 use attentive_generate::{AttentionMatrix, Generator, Hypothesis, Judged, Look, Options, Seq2Seq};
@@ -78,18 +79,14 @@ impl Desk {
         self.jobs.insert(first, Open { job, results });
     }
 
-    /// Looks into a sentence. The weights are computed here, not where they are waited for, because the backend computes them, and
-    /// only one thread computes.
-    pub fn inspect(&self, Inspect { source, target, looks, vectors, reply, places, .. }: Inspect) {
-        if reply.is_closed() {
-            return;
+    /// Looks into a sentence.
+    pub fn inspect(&self, job: Inspect) {
+        if let Subject::Tokens([source, target]) = &job.subject
+            && !job.reply.is_closed()
+        {
+            let inspection = self.generator.model().inspect(source, target);
+            tell(job, &inspection);
         }
-        let inspection = self.generator.model().inspect(&source, &target);
-        let weights = looks.into_iter().map(|look| inspection.weights(look)).collect::<Result<Vec<_>, _>>();
-        let vectors = vectors.map(|look| inspection.vectors(look)).transpose();
-        let seen = weights.and_then(|weights| Ok(Inspected { weights, vectors: vectors? }));
-        drop(places);
-        let _ = reply.send(seen.map_err(Refusal::from));
     }
 
     /// Takes texts that are to be judged.

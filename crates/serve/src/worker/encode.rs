@@ -1,6 +1,7 @@
 //! What an encoder has to do: texts of all clients share its batches.
 
-use crate::job::Encode;
+use super::inspect::tell;
+use crate::job::{Encode, Inspect, Subject};
 use crate::model::EncoderModel;
 use crate::refusal::Refusal;
 use attentive_tasks::Texts;
@@ -49,6 +50,16 @@ impl Desk {
         self.jobs.insert(self.next, Open { job, taken: 0, results });
         self.turns.push_back(self.next);
         self.next += 1;
+    }
+
+    /// Looks into a text.
+    pub fn inspect(&self, job: Inspect) {
+        if let Subject::Text(text) = &job.subject
+            && !job.reply.is_closed()
+        {
+            let inspection = self.model.encoder().inspect(text);
+            tell(job, &inspection);
+        }
     }
 
     /// Gives up what nobody waits for any more.

@@ -6,6 +6,7 @@
 
 mod decode;
 mod encode;
+mod inspect;
 mod rate;
 
 use crate::app::App;
@@ -73,6 +74,7 @@ fn accept(desks: &mut [Desk], job: Job) -> bool {
         (Some(Desk::Decode(desk)), Job::Decode(decode)) => desk.decode(decode),
         (Some(Desk::Decode(desk)), Job::Inspect(inspect)) => desk.inspect(inspect),
         (Some(Desk::Decode(desk)), Job::Judge(judge)) => desk.judge(judge),
+        (Some(Desk::Encode(desk)), Job::Inspect(inspect)) => desk.inspect(inspect),
         (Some(Desk::Encode(desk)), Job::Encode(encode)) => desk.encode(encode),
         _ => tracing::error!(model, "a job was handed to a model that cannot do it"),
     }

@@ -1,10 +1,11 @@
-// A server whose only model is an encoder: the page says so, and the rest of it works.
+// A server whose only model is an encoder: the page says what it does, and shows its attention.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { test } from "node:test";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { Key } from "selenium-webdriver";
 import { startServer } from "./browser.mjs";
 
 const GOLDEN = new URL("../../../../golden/", import.meta.url).pathname;
@@ -19,17 +20,34 @@ function folder() {
 }
 
 export function encoder(its) {
-  test("without a translation model it says what the models do", async () => {
+  test("without a translation model it says what the models do, and shows what an encoder attends to", async () => {
     const { page } = its;
     const model = folder();
     const server = await startServer("--model", `words=${model}`);
     try {
       await page.be({ width: 1280, theme: "light" });
       await page.driver.get(server.address);
-      await page.until("it is told", async () => (await page.text("#no-translator")).includes("words makes embeddings"));
-      assert.match(await page.text("#no-translator"), /POST \/v1\/embeddings/);
-      assert.equal(await page.run(`return document.querySelector("#question").hidden`), true);
+      await page.until("it is told", async () => (await page.text("#does")).includes("words makes embeddings"));
+      assert.match(await page.text("#does"), /POST \/v1\/embeddings/);
+      assert.equal(await page.run(`return document.querySelector("#translate").hidden`), true);
       assert.equal(await page.run(`return document.querySelector("#trouble").hidden`), true);
+      const text = "a dog and a cat";
+      await (await page.find("#passage")).sendKeys(text);
+      await page.click("#read-look");
+      await page.until("it is drawn", async () => (await page.text("#chosen")).startsWith("encoder"));
+      const { data: [{ details }] } = await (await fetch(`${server.address}/v1/models`)).json();
+      assert.equal((await page.all("#grid .map")).length, details.encoder_layers * (details.h + 1));
+      const answer = await server.post("/v1/attention", { text });
+      await page.click("#grid .map:nth-of-type(2)");
+      await page.until("the second head is chosen", async () => (await page.text("#chosen")).endsWith("layer 1, head 2"));
+      const [matrix] = answer.attention.filter(({ layer, head }) => layer === 0 && head === 1);
+      await page.run(`document.querySelector("#picture svg").focus()`);
+      await (await page.find("#picture svg")).sendKeys(Key.ARROW_DOWN, Key.ARROW_DOWN, Key.ARROW_RIGHT);
+      const value = (await page.text("#read-out")).split(": ").at(-1);
+      assert.equal(Number(value).toFixed(4), matrix.weights[1][1].toFixed(4));
+      await page.choose("scene", "head");
+      await page.until("it is followed step by step", async () => (await page.all("#head-picture svg")).length > 0);
+      assert.deepEqual(await page.texts("#head-kind option"), ["encoder self"]);
       await page.shoot("encoder", 1280);
       assert.deepEqual(await page.axe(), []);
       assert.deepEqual(await page.complaints(), []);

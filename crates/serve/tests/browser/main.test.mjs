@@ -9,6 +9,7 @@ import { figures } from "./figures.mjs";
 import { inspect } from "./inspect.mjs";
 import { steps } from "./steps.mjs";
 import { translate } from "./translate.mjs";
+import { write } from "./write.mjs";
 
 describe("the page", () => {
   const its = {};
@@ -20,5 +21,5 @@ describe("the page", () => {
     await its.page?.driver.quit();
     await its.server?.stop();
   });
-  for (const part of [translate, attention, steps, figures, everybody, inspect, encoder]) part(its);
+  for (const part of [translate, attention, steps, figures, everybody, inspect, encoder, write]) part(its);
 });

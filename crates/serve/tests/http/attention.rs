@@ -1,8 +1,10 @@
 //! Our own way to look inside.
 
 use super::Running;
-use attentive_serve::{Limits, Settings};
+use super::encoder::Folder;
+use attentive_serve::{Limits, ModelPlace, Settings};
 use serde_json::{Value, json};
+use std::path::Path;
 
 fn numbers(value: &Value) -> Vec<f64> {
     value.as_array().unwrap().iter().map(|number| number.as_f64().unwrap()).collect()
@@ -49,22 +51,72 @@ fn weights_are_the_softmax_of_the_vectors() {
             "text": "twenty-one", "translation": "einundzwanzig", "kinds": [kind], "layers": [1], "heads": [2],
             "vectors": {"kind": kind, "layer": 1, "head": 2},
         });
-        let answer = server.post("/v1/attention", &ask).ok();
-        let [matrix] = &answer["attention"].as_array().unwrap()[..] else { panic!("{answer}") };
-        let vectors = &answer["vectors"];
-        let rows = |name: &str| vectors[name].as_array().unwrap().iter().map(numbers).collect::<Vec<_>>();
-        let (queries, keys) = (rows("queries"), rows("keys"));
-        let scale = vectors["scale"].as_f64().unwrap();
-        assert!((scale - 1.0 / (queries[0].len() as f64).sqrt()).abs() < 1e-6);
-        for (row, query) in queries.iter().enumerate() {
-            let seen = if vectors["causal"] == true { row + 1 } else { keys.len() };
-            let dot = |key: &Vec<f64>| scale * query.iter().zip(key).map(|(q, k)| q * k).sum::<f64>();
-            let powers: Vec<f64> = keys[..seen].iter().map(|key| dot(key).exp()).collect();
-            for (power, weight) in powers.iter().zip(numbers(&matrix["weights"][row])) {
-                assert!((power / powers.iter().sum::<f64>() - weight).abs() < 1e-4);
-            }
+        explained(&server.post("/v1/attention", &ask).ok());
+    }
+}
+
+/// Checks that the weights of the only head in an answer are the softmax of its vectors.
+#[track_caller]
+fn explained(answer: &Value) {
+    let [matrix] = &answer["attention"].as_array().unwrap()[..] else { panic!("{answer}") };
+    let vectors = &answer["vectors"];
+    let rows = |name: &str| vectors[name].as_array().unwrap().iter().map(numbers).collect::<Vec<_>>();
+    let (queries, keys) = (rows("queries"), rows("keys"));
+    let scale = vectors["scale"].as_f64().unwrap();
+    assert!((scale - 1.0 / (queries[0].len() as f64).sqrt()).abs() < 1e-6);
+    for (row, query) in queries.iter().enumerate() {
+        let seen = if vectors["causal"] == true { row + 1 } else { keys.len() };
+        let dot = |key: &Vec<f64>| scale * query.iter().zip(key).map(|(q, k)| q * k).sum::<f64>();
+        let powers: Vec<f64> = keys[..seen].iter().map(|key| dot(key).exp()).collect();
+        let weights = numbers(&matrix["weights"][row]);
+        assert!(weights.len() == keys.len() && weights[seen..].iter().all(|weight| *weight == 0.0));
+        for (power, weight) in powers.iter().zip(weights) {
+            assert!((power / powers.iter().sum::<f64>() - weight).abs() < 1e-4);
         }
     }
+}
+
+#[test]
+fn an_encoder_and_a_language_model_show_what_each_token_of_a_text_looks_at() {
+    let small = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/gpt2/saved");
+    let words = Folder::new("hidden");
+    let models = vec![words.named("words"), ModelPlace::named("small", small)];
+    let server = Running::start_with(Settings::default(), models);
+    for (model, kind, other, layers) in
+        [("words", "encoder", "causal", "encoder_layers"), ("small", "causal", "encoder", "decoder_layers")]
+    {
+        let details = server.get(&format!("/v1/models/{model}")).ok()["details"].clone();
+        let [layers, h] = [layers, "h"].map(|name| details[name].as_u64().unwrap());
+        let ask = |more: Value| {
+            let mut ask = json!({"model": model, "text": "a dog and a cat"});
+            ask.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            server.post("/v1/attention", &ask)
+        };
+        let whole = ask(json!({})).ok();
+        let matrices = whole["attention"].as_array().unwrap();
+        assert_eq!(matrices.len() as u64, layers * (h + 1));
+        let tokens = whole["source"].as_array().unwrap().len();
+        for matrix in matrices {
+            let expected = (&json!(kind), &json!(tokens), &json!(kind == "causal"));
+            assert_eq!((&matrix["kind"], &matrix["rows"], &matrix["causal"]), expected);
+        }
+        let head = json!({"layers": [1], "heads": [1], "vectors": {"kind": kind, "layer": 1, "head": 1}});
+        explained(&ask(head).ok());
+        for (field, more) in [
+            ("kinds", json!({"kinds": [other]})),
+            ("layers", json!({"layers": [9]})),
+            ("heads", json!({"heads": [h]})),
+            ("vectors.layer", json!({"vectors": {"kind": other, "layer": 0, "head": 0}})),
+            ("target", json!({"target": "de"})),
+            ("translation", json!({"translation": "ein Hund"})),
+            ("text", json!({"text": ""})),
+            ("text", json!({"text": "a dog and a cat ".repeat(20)})),
+        ] {
+            ask(more).refused(400, Some(field));
+        }
+    }
+    // Where no model translates and none is named, the first is looked into.
+    assert_eq!(server.post("/v1/attention", &json!({"text": "a dog"})).ok()["model"], "words");
 }
 
 #[test]

@@ -283,6 +283,38 @@ fn what_a_language_model_cannot_do_is_refused_by_name() {
 }
 
 #[test]
+fn the_next_tokens_are_those_that_a_continuation_chooses_from() {
+    let server = start();
+    let next = |ask: Value| server.post("/v1/next", &ask).ok();
+    let text = "A batch is packed";
+    let answer = next(json!({"model": "small", "text": text, "count": 100}));
+    let tokens = answer["next"].as_array().unwrap();
+    let scores: Vec<f64> = tokens.iter().map(|token| token["logprob"].as_f64().unwrap()).collect();
+    assert!(tokens.len() == 100 && scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+    assert!(scores.iter().map(|score| score.exp()).sum::<f64>() < 1.0001);
+    let ask = json!({"prompt": text, "temperature": 0, "max_tokens": 1, "logprobs": 5});
+    let completion = server.post(PATH, &ask).ok();
+    assert_eq!(answer["tokens"], completion["usage"]["prompt_tokens"]);
+    let choice = &completion["choices"][0];
+    assert_eq!(tokens[0]["text"], choice["text"]);
+    let score = choice["logprobs"]["token_logprobs"][0].as_f64().unwrap();
+    assert!((scores[0] - score).abs() < 1e-5, "{} {score}", scores[0]);
+    // Behind any text, also behind none, each token has a name, and one of them ends the text.
+    let all = next(json!({"text": "", "count": 100}))["next"].clone();
+    assert!(all.as_array().unwrap().iter().all(|token| token["piece"] != ""), "{all}");
+    assert_eq!(next(json!({"text": "The"}))["next"].as_array().unwrap().len(), 10);
+    for (field, ask) in [
+        ("count", json!({"text": "The", "count": 0})),
+        ("count", json!({"text": "The", "count": 101})),
+        ("text", json!({"text": "x y z ".repeat(20)})),
+        ("model", json!({"text": "The", "model": "small:de"})),
+    ] {
+        let status = if field == "model" { 404 } else { 400 };
+        server.post("/v1/next", &ask).refused(status, Some(field));
+    }
+}
+
+#[test]
 fn each_model_is_asked_where_it_answers() {
     let server = start();
     let messages = json!([{"role": "user", "content": "Hello"}]);

@@ -116,7 +116,6 @@ fn a_translator_is_asked_elsewhere() {
         ("/v1/translate", json!({"text": "one"})),
         ("/v1/completions", json!({"prompt": "one"})),
         ("/v1/chat/completions", json!({"messages": [{"role": "user", "content": "one"}]})),
-        ("/v1/attention", json!({"text": "one"})),
     ];
     for (path, mut ask) in asks {
         let message = server.post(path, &ask).refused(400, Some("model"));
@@ -144,7 +143,7 @@ fn models_say_what_they_do() {
     assert_eq!(["numbers", "words", "moods"].map(task), ["translate", "embed", "classify"]);
     let moods = server.get("/v1/models/moods").ok()["details"].clone();
     assert_eq!((&moods["labels"], &moods["max_source"]), (&json!(["bad", "fair", "good"]), &json!(16)));
-    assert_eq!((&moods["d_model"], &moods["routes"]), (&json!(32), &json!(["/predict"])));
+    assert_eq!((&moods["d_model"], &moods["routes"]), (&json!(32), &json!(["/predict", "/v1/attention"])));
 }
 
 #[test]

@@ -36,6 +36,6 @@ fn words_have_the_tags_of_transformers() {
     let message = server.post("/v1/embeddings", &json!({"input": "a"})).refused(400, Some("model"));
     assert!(message.contains("`names` tags words at /v1/tag"), "{message}");
     let details = &server.get("/v1/models/names").ok()["details"];
-    assert_eq!((&details["task"], &details["routes"]), (&json!("tag"), &json!(["/v1/tag"])));
+    assert_eq!((&details["task"], &details["routes"]), (&json!("tag"), &json!(["/v1/tag", "/v1/attention"])));
     assert!(!details["labels"].as_array().unwrap().is_empty());
 }

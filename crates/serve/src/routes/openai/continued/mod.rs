@@ -40,7 +40,8 @@ pub(in crate::routes) async fn continued<S: Style>(
     let (options, n) = ask.continuing(&model.options, &app.settings.limits)?;
     let (stops, echo, logprobs) = (ask.stops()?, ask.echo == Some(true), top.is_some());
     let frame = Frame::new::<S>(&app, ask, &model.name);
-    let order = PromptOrder { place, model, options, stops, top: top.unwrap_or(0), judges: echo && logprobs };
+    let (top, judges, field) = (top.unwrap_or(0), echo && logprobs, "prompt");
+    let order = PromptOrder { place, model, options, stops, top, judges, field };
     let prompts = app.read_prompts(&order, sources).await?;
     let streams = ask.stream == Some(true);
     let continuing = app.begin_prompts(&order, &prompts, streams)?;

@@ -1,13 +1,16 @@
 //! Our own `POST /v1/attention`: who looks at whom, and with which queries, keys and values.
 
+mod text;
+
 use crate::app::App;
 use crate::aside;
 use crate::attention::{Attention, Kind};
 use crate::body::json;
 use crate::chosen::Chosen;
+use crate::job::Subject;
 use crate::order::Order;
 use crate::refusal::Refusal;
-use attentive_generate::{AttentionKind, Look, Options, Sizes};
+use attentive_generate::{AttentionKind, HeadVectors, Look, Options, Sizes};
 use attentive_tasks::Split;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -43,39 +46,71 @@ struct VectorsAsk {
 /// Weights that one answer may have: as many as a hundred tokens in all heads of a large model.
 const MOST: usize = 4_000_000;
 
-pub(super) async fn attention(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
-    let ask: Ask = json(&app, request).await?;
-    let chosen = app.model(ask.model.as_deref(), ask.target.as_deref())?;
-    let wanted = looks(&ask, &chosen.model.sizes)?;
-    let vectors = ask.vectors.map(|of| look(of.kind, of.layer, Some(of.head)));
-    if let Some(asked) = vectors {
-        check(asked, &chosen.model.sizes, "vectors")?;
+/// What is to be looked at.
+#[derive(Debug)]
+struct Wanted {
+    looks: Vec<Look>,
+    /// The head whose vectors are wanted.
+    vectors: Option<Look>,
+}
+
+impl Wanted {
+    /// What a request asks of a model of these sizes.
+    fn new(ask: &Ask, sizes: &Sizes) -> Result<Wanted, Refusal> {
+        let vectors = ask.vectors.map(|of| look(of.kind, of.layer, Some(of.head)));
+        vectors.map_or(Ok(()), |asked| check(asked, sizes, "vectors"))?;
+        Ok(Wanted { looks: looks(ask, sizes)?, vectors })
     }
-    let source = source(&app, &chosen, &ask.text).await?;
-    let until = app.until();
-    let target = target(&app, &chosen, &ask).await?;
-    let weights = |look: &Look| match look.kind {
-        AttentionKind::Encoder | AttentionKind::Causal => source.len() * source.len(),
-        AttentionKind::Decoder => target.len() * target.len(),
-        AttentionKind::Cross => target.len() * source.len(),
-    };
-    let weights: usize = wanted.iter().map(weights).sum();
-    if weights > MOST {
-        let problem = format!(
-            "the answer would have {weights} weights, but the maximum is {MOST}: request fewer layers or heads"
-        );
-        return Err(Refusal::too_large("text", problem));
+
+    /// Refuses what would be too much for an answer, by the numbers of tokens.
+    fn check(&self, source: usize, target: usize) -> Result<(), Refusal> {
+        let weights = |look: &Look| match look.kind {
+            AttentionKind::Encoder | AttentionKind::Causal => source * source,
+            AttentionKind::Decoder => target * target,
+            AttentionKind::Cross => target * source,
+        };
+        let weights: usize = self.looks.iter().map(weights).sum();
+        if weights > MOST {
+            let problem = format!(
+                "the answer would have {weights} weights, but the maximum is {MOST}: request fewer layers or heads"
+            );
+            return Err(Refusal::too_large("text", problem));
+        }
+        Ok(())
     }
-    let tokens = [source.clone(), target.clone()];
-    let seen = app.inspect(chosen.place, tokens, wanted.clone(), vectors, until).await?;
-    aside::json(move || {
-        let model = &chosen.model;
-        let weights = wanted.into_iter().zip(seen.weights);
-        let attention = Attention::new(&model.name, &model.codec, [&source, &target], weights);
-        match vectors.zip(seen.vectors) {
+
+    /// An attention that was seen, with the vectors that were.
+    fn with_vectors(&self, attention: Attention, vectors: Option<HeadVectors>) -> Attention {
+        match self.vectors.zip(vectors) {
             Some((look, vectors)) => attention.with_vectors(look, vectors),
             None => attention,
         }
+    }
+}
+
+pub(super) async fn attention(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
+    let ask: Ask = json(&app, request).await?;
+    match app.text_model(ask.model.as_deref())? {
+        Some((place, model)) => text::attention(&app, &ask, place, model).await,
+        None => of_translation(&app, &ask).await,
+    }
+}
+
+/// Between a text and its translation.
+async fn of_translation(app: &Arc<App>, ask: &Ask) -> Result<Response, Refusal> {
+    let chosen = app.model(ask.model.as_deref(), ask.target.as_deref())?;
+    let wanted = Wanted::new(ask, &chosen.model.sizes)?;
+    let source = source(app, &chosen, &ask.text).await?;
+    let until = app.until();
+    let target = target(app, &chosen, ask).await?;
+    wanted.check(source.len(), target.len())?;
+    let subject = Subject::Tokens([source.clone(), target.clone()]);
+    let seen = app.inspect(chosen.place, subject, wanted.looks.clone(), wanted.vectors, until).await?;
+    aside::json(move || {
+        let model = &chosen.model;
+        let weights = wanted.looks.iter().copied().zip(seen.weights);
+        let attention = Attention::new(&model.name, &model.codec, [&source, &target], weights);
+        wanted.with_vectors(attention, seen.vectors)
     })
     .await
 }
@@ -135,13 +170,18 @@ async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, 
 
 /// The attentions that are asked for, layer by layer; in each the heads, and then their mean.
 fn looks(ask: &Ask, sizes: &Sizes) -> Result<Vec<Look>, Refusal> {
-    let kinds = ask.kinds.clone().unwrap_or_else(|| vec![Kind::Encoder, Kind::Decoder, Kind::Cross]);
+    let all = [Kind::Encoder, Kind::Decoder, Kind::Cross, Kind::Causal];
+    let there = || all.into_iter().filter(|&kind| sizes.layers(kind.into()) > 0).collect();
+    let kinds = ask.kinds.clone().unwrap_or_else(there);
     let mut looks = Vec::new();
     for (place, &kind) in kinds.iter().enumerate() {
         if kinds[..place].contains(&kind) {
             return Err(Refusal::field("kinds", "a kind can be requested only once"));
         }
         let (layers_there, count) = (sizes.layers(kind.into()), sizes.heads(kind.into()));
+        if layers_there == 0 {
+            return Err(Refusal::field("kinds", "the model has no attention of this kind"));
+        }
         let heads = ask.heads.clone().unwrap_or_else(|| (0..count).map(Some).chain([None]).collect());
         let layers = ask.layers.clone().unwrap_or_else(|| (0..layers_there).collect());
         if layers.len() > layers_there || heads.len() > count + 1 {
