@@ -22,8 +22,8 @@ NUMBERS = Path(__file__).absolute().parents[2] / "crates/serve/model"
 
 
 def main(program, schemathesis):
-    with encoder("hidden") as words, encoder("sequence") as moods, encoder("token") as names:
-        models = [f"numbers={NUMBERS}", f"words={words}", f"moods={moods}", f"names={names}"]
+    with encoder("hidden") as words, encoder("sequence") as moods, encoder("token") as names, encoder("masked") as masked:
+        models = [f"numbers={NUMBERS}", f"words={words}", f"moods={moods}", f"names={names}", f"masked={masked}"]
         code = ask(server(program, *models), schemathesis)
     # Without a name, the first model that completes prompts answers.
     small = f"small={GOLDEN / 'gpt2' / 'saved'}"

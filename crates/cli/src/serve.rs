@@ -23,8 +23,8 @@ use tracing_subscriber::filter::LevelFilter;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
     /// Model folder to serve, under the name of the folder or NAME, or a model of the Hugging Face Hub by its name: a translation
-    /// model, a GPT-2 model, or a BERT model that embeds, classifies or tags texts; repeat for several models [default: the
-    /// built-in model of `attentive demo`]
+    /// model, a GPT-2 model, or a BERT model that embeds, classifies or tags texts or fills masks; repeat for several models
+    /// [default: the built-in model of `attentive demo`]
     #[arg(long, value_name = "[NAME=]DIR|HUB_NAME")]
     model: Vec<String>,
     /// Address to listen on; 0.0.0.0 accepts connections from other machines
@@ -154,6 +154,7 @@ fn tell(address: SocketAddr, decoders: &Decoders, models: &[Served]) {
             Does::Classify { labels, limit } => {
                 (format!("{} classes of texts", labels.len()), at_most(*limit))
             }
+            Does::FillMask { limit } => ("words for masks and embeddings".to_owned(), at_most(*limit)),
             Does::Rerank { limit } => ("ranks of texts".to_owned(), at_most(*limit)),
             Does::Tag { labels, limit } => (format!("{} labels of words", labels.len()), at_most(*limit)),
         };

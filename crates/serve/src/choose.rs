@@ -107,9 +107,9 @@ impl App {
 
     /// The encoder of a name, if it is of this kind; the first of this kind if no name is given.
     pub fn encoder(&self, name: Option<&str>, kind: Kind) -> Result<Asked, Refusal> {
-        let own = |model: &Model| model.encoder().filter(|model| model.kind() == kind).cloned();
+        let own = |model: &Model| model.encoder().filter(|model| model.can(kind)).cloned();
         let (place, model) = find(self.models()?, name, does(kind), own)?;
-        Ok(Asked { place, model })
+        Ok(Asked { place, model, kind })
     }
 }
 

@@ -6,7 +6,7 @@ use crate::job::{Encode, Job};
 use crate::model::EncoderModel;
 use crate::refusal::Refusal;
 use crate::texts::Source;
-use attentive_tasks::Error;
+use attentive_tasks::{Error, Kind};
 use attentive_text::tokenizer::{Encoding, Input};
 use std::sync::Arc;
 use tokio::sync::oneshot;
@@ -17,6 +17,8 @@ pub(crate) struct Asked {
     /// Its place among all models.
     pub place: usize,
     pub model: Arc<EncoderModel>,
+    /// What it is to do.
+    pub kind: Kind,
 }
 
 /// Texts that were read, and what an encoder made of them.
@@ -47,6 +49,18 @@ impl App {
         sources: Vec<Source>,
         truncate: bool,
     ) -> Result<Encoded, Refusal> {
+        self.encode_checked(asked, field, sources, truncate, |_| Ok(())).await
+    }
+
+    /// What [`App::encode`] does, of texts that pass a check once they are read.
+    pub async fn encode_checked(
+        &self,
+        asked: &Asked,
+        field: &'static str,
+        sources: Vec<Source>,
+        truncate: bool,
+        check: impl FnOnce(&[Encoding]) -> Result<(), Refusal>,
+    ) -> Result<Encoded, Refusal> {
         self.check_sources(field, &sources)?;
         if self.settings.log_texts {
             tracing::info!(texts = ?sources, "to be encoded");
@@ -57,8 +71,9 @@ impl App {
         let places = self.queue.enter(field, count)?;
         let until = self.until();
         let texts: Arc<[Encoding]> = aside(move || read(&model, field, &sources, truncate)).await?.into();
+        check(&texts)?;
         let (reply, receiver) = oneshot::channel();
-        let job = Encode { model: asked.place, texts: Arc::clone(&texts), reply, places };
+        let job = Encode { model: asked.place, kind: asked.kind, texts: Arc::clone(&texts), reply, places };
         self.queue.push(Job::Encode(job))?;
         let encoded = Encoded { texts, numbers: self.answer(receiver, until, ADVICE).await? };
         self.metrics.encoded(count, encoded.tokens());

@@ -4,6 +4,7 @@ use crate::refusal::Refusal;
 use attentive_generate::{
     AttentionMatrix, HeadVectors, Hypothesis, Judged, Link, Look, Options, Request, Stop,
 };
+use attentive_tasks::Kind;
 use attentive_tensor::Best;
 use attentive_text::tokenizer::Encoding;
 use std::sync::Arc;
@@ -105,6 +106,8 @@ pub(crate) struct Judge {
 pub(crate) struct Encode {
     /// The place of the model among all.
     pub model: usize,
+    /// What is to be done.
+    pub kind: Kind,
     /// One at least.
     pub texts: Arc<[Encoding]>,
     /// The numbers of each text: its vector, or a logit for each class, or for each label of each word.

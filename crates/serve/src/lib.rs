@@ -1,8 +1,8 @@
 //! A server that clients can talk to as they are, and a page that shows what a model looks at.
 //!
-//! One thread computes: it drives translation models and encoders, and requests of different clients share its batches. All
-//! others read requests, cut texts into what a model reads at once, wait, and write answers. Between them is a queue that is
-//! full at some point, and whoever comes then is told so at once.
+//! One thread computes: it drives translation models, language models and encoders, and requests of different clients share its
+//! batches. All others read requests, cut texts into what a model reads at once, wait, and write answers. Between them is a queue
+//! that is full at some point, and whoever comes then is told so at once.
 //!
 //! ```no_run
 //! use attentive_serve::{Engine, ModelPlace, Server, Settings};

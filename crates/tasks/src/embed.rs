@@ -40,8 +40,12 @@ impl Vectors {
 impl Embedder {
     /// Reads the model of a folder, with pooling and limit as the folder says.
     pub fn open(backend: &Arc<dyn Backend>, folder: &Path, form: Form) -> Result<Embedder, Error> {
-        let pools = Pools::of(folder)?;
-        let encoder = Encoder::open(backend, folder, Task::Hidden, form)?;
+        Embedder::with(Encoder::open(backend, folder, Task::Hidden, form)?)
+    }
+
+    /// An encoder that is there already, also one with a head: vectors come from the layers below.
+    pub fn with(encoder: Encoder) -> Result<Embedder, Error> {
+        let pools = Pools::of(encoder.folder())?;
         Ok(Embedder { encoder, pools }.with_encoder(|encoder| match pools.limit {
             Some(limit) => encoder.with_limit(limit),
             None => encoder,

@@ -41,12 +41,12 @@ impl Texts {
 /// Tokens of a batch, unless it is told otherwise: enough for products to be fast, few enough for their results to stay in cache.
 const BATCH_TOKENS: usize = 2048;
 
-/// A model and its tokenizer.
-#[derive(Debug)]
+/// A model and its tokenizer. A copy shares both.
+#[derive(Debug, Clone)]
 pub struct Encoder {
     backend: Arc<dyn Backend>,
     model: Bert,
-    tokenizer: Tokenizer,
+    tokenizer: Arc<Tokenizer>,
     folder: PathBuf,
     limit: usize,
     too_long: TooLong,
@@ -89,7 +89,7 @@ impl Encoder {
             backend: Arc::clone(backend),
             limit: model.config().max_positions,
             model,
-            tokenizer,
+            tokenizer: Arc::new(tokenizer),
             folder: folder.to_owned(),
             too_long: TooLong::Cut,
             batch_tokens: BATCH_TOKENS,

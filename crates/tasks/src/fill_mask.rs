@@ -3,9 +3,9 @@
 use crate::encoder::{Encoder, Texts};
 use crate::error::Error;
 use crate::probabilities::{greatest, softmax};
-use attentive_model::families::bert::Task;
-use attentive_tensor::{Backend, Form};
-use attentive_text::tokenizer::{Input, Side};
+use attentive_model::families::bert::{Batch, Task};
+use attentive_tensor::{Backend, Form, Tape, Var};
+use attentive_text::tokenizer::{Encoding, Input, Side};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -56,51 +56,81 @@ impl MaskFiller {
         self.encoder.tokenizer().piece(self.mask, Side::Source).unwrap_or_default()
     }
 
+    /// The places of the masks of a text. A text without any is refused; `number` is its number, counted from 0.
+    pub fn masks(&self, number: usize, text: &Encoding) -> Result<Vec<usize>, Error> {
+        let places = text.ids.iter().enumerate().filter(|(_, id)| **id == self.mask);
+        let places: Vec<usize> = places.map(|(place, _)| place).collect();
+        match places.is_empty() {
+            true => Err(Error::NoMask { text: number + 1, mask: self.mask() }),
+            false => Ok(places),
+        }
+    }
+
     /// The `count` best tokens for each mask of each text. Every mask is filled for itself, with the others still masked.
     pub fn fill(&self, texts: &[&str], count: usize) -> Result<(Texts, Vec<Filled>), Error> {
         let inputs: Vec<Input> = texts.iter().map(|text| Input::Text(text)).collect();
         let read = self.encoder.read(&inputs)?;
-        for (number, encoding) in read.encodings.iter().enumerate() {
-            if !encoding.ids.contains(&self.mask) {
-                return Err(Error::NoMask { text: number + 1, mask: self.mask() });
-            }
-        }
-        let tokenizer = self.encoder.tokenizer();
+        // What cannot be filled is told before anything is computed.
+        read.encodings
+            .iter()
+            .enumerate()
+            .try_for_each(|(number, text)| self.masks(number, text).map(drop))?;
         let filled = self.encoder.answer(&read, |tape, numbers, batch, hidden| {
-            let (mut rows, mut of) = (Vec::new(), Vec::new());
-            for (&number, range) in numbers.iter().zip(batch.sequences.ranges()) {
-                for (place, &id) in read.encodings[number].ids.iter().enumerate() {
-                    if id == self.mask {
-                        rows.push((range.start + place) as i32);
-                        of.push((number, place));
-                    }
-                }
-            }
-            let logits = self.encoder.model().logits_of_rows(tape, hidden, &rows)?;
-            let width = logits.shape().cols();
-            let logits = self.encoder.download(&logits);
-            let mut filled = vec![Filled::new(); numbers.len()];
-            for ((number, place), logits) in of.into_iter().zip(logits.chunks_exact(width)) {
-                let probabilities = softmax(logits);
-                let mut guesses = Vec::with_capacity(count);
-                // A table may have more rows than there are tokens: nothing stands for those.
-                let known = tokenizer.vocabulary_size(Side::Source).min(probabilities.len());
-                for token in greatest(&probabilities[..known], count) {
-                    let mut ids = read.encodings[number].ids.clone();
-                    ids[place] = token as u32;
-                    let token = token as u32;
-                    guesses.push(Guess {
-                        token,
-                        word: tokenizer.decode(&[token])?,
-                        score: probabilities[token as usize],
-                        sequence: tokenizer.decode(&ids)?,
-                    });
-                }
-                let at = numbers.iter().position(|&other| other == number).unwrap_or_default();
-                filled[at].push(guesses);
-            }
-            Ok(filled)
+            let logits = self.logits_of(&read, tape, numbers, batch, hidden)?.into_iter().zip(numbers);
+            logits.map(|(logits, &number)| self.guesses(&read.encodings[number], &logits, count)).collect()
         })?;
         Ok((read, filled))
+    }
+
+    /// The logits of all tokens for each mask of each text, one mask after the other.
+    pub fn logits(&self, texts: &Texts) -> Result<Vec<Vec<f32>>, Error> {
+        self.encoder
+            .answer(texts, |tape, numbers, batch, hidden| self.logits_of(texts, tape, numbers, batch, hidden))
+    }
+
+    fn logits_of(
+        &self,
+        texts: &Texts,
+        tape: &Tape,
+        numbers: &[usize],
+        batch: &Batch,
+        hidden: &Var,
+    ) -> Result<Vec<Vec<f32>>, Error> {
+        let masks = numbers.iter().map(|&number| self.masks(number, &texts.encodings[number]));
+        let masks = masks.collect::<Result<Vec<_>, _>>()?;
+        let places = masks.iter().zip(batch.sequences.ranges());
+        let rows =
+            places.flat_map(|(masks, range)| masks.iter().map(move |mask| (range.start + mask) as i32));
+        let logits = self.encoder.model().logits_of_rows(tape, hidden, &rows.collect::<Vec<_>>())?;
+        let width = logits.shape().cols();
+        let logits = self.encoder.download(&logits);
+        let mut rest = &logits[..];
+        let own = |masks: &Vec<usize>| {
+            let (own, others) = rest.split_at(masks.len() * width);
+            rest = others;
+            own.to_vec()
+        };
+        Ok(masks.iter().map(own).collect())
+    }
+
+    /// The `count` best tokens for each mask of a text, by its logits.
+    pub fn guesses(&self, text: &Encoding, logits: &[f32], count: usize) -> Result<Filled, Error> {
+        let tokenizer = self.encoder.tokenizer();
+        let masks = self.masks(0, text)?;
+        let width = logits.len() / masks.len();
+        let guess = |place: usize, token: usize, score: f32| -> Result<Guess, Error> {
+            let mut ids = text.ids.clone();
+            ids[place] = token as u32;
+            let (word, sequence) = (tokenizer.decode(&[token as u32])?, tokenizer.decode(&ids)?);
+            Ok(Guess { token: token as u32, word, score, sequence })
+        };
+        let of_mask = |(&place, logits): (&usize, &[f32])| -> Result<Vec<Guess>, Error> {
+            let probabilities = softmax(logits);
+            // A table may have more rows than there are tokens: nothing stands for those.
+            let known = tokenizer.vocabulary_size(Side::Source).min(probabilities.len());
+            let best = greatest(&probabilities[..known], count).into_iter();
+            best.map(|token| guess(place, token, probabilities[token])).collect()
+        };
+        masks.iter().zip(logits.chunks_exact(width)).map(of_mask).collect()
     }
 }

@@ -2,7 +2,9 @@
 
 use crate::engine::Engine;
 use crate::error::Error;
-use attentive_tasks::{Classifier, Embedder, Encoder, Kind, Reranker, Tagged, Tagger, Texts, Vectors};
+use attentive_tasks::{
+    Classifier, Embedder, Encoder, Kind, MaskFiller, Reranker, Tagged, Tagger, Texts, Vectors,
+};
 use attentive_tensor::{DType, Form};
 use attentive_text::tokenizer::Encoding;
 use std::path::Path;
@@ -21,6 +23,8 @@ pub(crate) struct EncoderModel {
 /// What it does.
 pub(crate) enum Task {
     Embed(Embedder),
+    /// The layers below the head make vectors, too; both share their weights.
+    FillMask(Box<MaskFiller>, Embedder),
     Classify(Classifier),
     Rerank(Reranker),
     Tag(Tagger),
@@ -38,9 +42,14 @@ impl EncoderModel {
         let int8 = engine.int8.unwrap_or(false);
         let form = if int8 { Form::Int8 } else { Form::Precise };
         let task = match kind {
-            // The layers below a head for masks or answers make vectors, too.
-            Kind::Embed | Kind::FillMask | Kind::Answer => {
+            // The layers below a head for answers make vectors, too.
+            Kind::Embed | Kind::Answer => {
                 Task::Embed(Embedder::open(&engine.encoder, folder, form).map_err(failed)?)
+            }
+            Kind::FillMask => {
+                let filler = MaskFiller::open(&engine.encoder, folder, form).map_err(failed)?;
+                let embedder = Embedder::with(filler.encoder().clone()).map_err(failed)?;
+                Task::FillMask(Box::new(filler), embedder)
             }
             Kind::Classify => {
                 Task::Classify(Classifier::open(&engine.encoder, folder, form).map_err(failed)?)
@@ -59,7 +68,7 @@ impl EncoderModel {
     /// The model and its tokenizer.
     pub fn encoder(&self) -> &Encoder {
         match &self.task {
-            Task::Embed(embedder) => embedder.encoder(),
+            Task::Embed(embedder) | Task::FillMask(_, embedder) => embedder.encoder(),
             Task::Classify(classifier) => classifier.encoder(),
             Task::Rerank(reranker) => reranker.encoder(),
             Task::Tag(tagger) => tagger.encoder(),
@@ -70,16 +79,38 @@ impl EncoderModel {
     pub fn kind(&self) -> Kind {
         match self.task {
             Task::Embed(_) => Kind::Embed,
+            Task::FillMask(..) => Kind::FillMask,
             Task::Classify(_) => Kind::Classify,
             Task::Rerank(_) => Kind::Rerank,
             Task::Tag(_) => Kind::Tag,
         }
     }
 
+    /// Whether it does this, also beside something else.
+    pub fn can(&self, kind: Kind) -> bool {
+        self.kind() == kind || kind == Kind::Embed && self.embedder().is_some()
+    }
+
+    /// What makes vectors, if it does.
+    pub fn embedder(&self) -> Option<&Embedder> {
+        match &self.task {
+            Task::Embed(embedder) | Task::FillMask(_, embedder) => Some(embedder),
+            Task::Classify(_) | Task::Rerank(_) | Task::Tag(_) => None,
+        }
+    }
+
+    /// What fills masks, if it does.
+    pub fn filler(&self) -> Option<&MaskFiller> {
+        match &self.task {
+            Task::FillMask(filler, _) => Some(filler.as_ref()),
+            Task::Embed(_) | Task::Classify(_) | Task::Rerank(_) | Task::Tag(_) => None,
+        }
+    }
+
     /// The names of its classes, or of the labels of words.
     pub fn labels(&self) -> Option<&[String]> {
         match &self.task {
-            Task::Embed(_) => None,
+            Task::Embed(_) | Task::FillMask(..) => None,
             Task::Rerank(reranker) => Some(&reranker.encoder().model().config().labels),
             Task::Classify(classifier) => Some(classifier.labels()),
             Task::Tag(tagger) => Some(tagger.labels()),
@@ -87,10 +118,14 @@ impl EncoderModel {
     }
 
     /// The numbers of each text: a vector that is not divided by its length, or a logit for each class, or for each label of each
-    /// word, or one for a query and a text.
-    pub fn compute(&self, texts: &Texts) -> Result<Vec<Vec<f32>>, attentive_tasks::Error> {
+    /// word, or one for a query and a text, or one for each token in the place of each mask. `kind` says which, of a model that can
+    /// do more than one thing.
+    pub fn compute(&self, kind: Kind, texts: &Texts) -> Result<Vec<Vec<f32>>, attentive_tasks::Error> {
         match &self.task {
-            Task::Embed(embedder) => Ok(embedder.pooled(texts)?.rows().map(<[f32]>::to_vec).collect()),
+            Task::FillMask(filler, _) if kind == Kind::FillMask => filler.logits(texts),
+            Task::Embed(embedder) | Task::FillMask(_, embedder) => {
+                Ok(embedder.pooled(texts)?.rows().map(<[f32]>::to_vec).collect())
+            }
             Task::Classify(classifier) => classifier.logits(texts),
             Task::Rerank(reranker) => reranker.logits(texts),
             Task::Tag(tagger) => tagger.logits(texts),
@@ -101,7 +136,7 @@ impl EncoderModel {
     /// folder of the model does.
     pub fn finished(&self, pooled: Vec<Vec<f32>>, normalise: Option<bool>) -> Vectors {
         let vectors = Vectors { width: self.encoder().model().config().d_model, numbers: pooled.concat() };
-        let own = matches!(&self.task, Task::Embed(embedder) if embedder.pools().normalised);
+        let own = self.embedder().is_some_and(|embedder| embedder.pools().normalised);
         if normalise.unwrap_or(own) { vectors.normalised() } else { vectors }
     }
 
@@ -110,7 +145,7 @@ impl EncoderModel {
         match &self.task {
             Task::Classify(classifier) if raw => classifier.ranked(logits).scores,
             Task::Classify(classifier) => classifier.ranked(&classifier.scores(logits)).scores,
-            Task::Embed(_) | Task::Rerank(_) | Task::Tag(_) => Vec::new(),
+            Task::Embed(_) | Task::FillMask(..) | Task::Rerank(_) | Task::Tag(_) => Vec::new(),
         }
     }
 
@@ -130,7 +165,7 @@ impl EncoderModel {
     pub fn tagged(&self, text: &Encoding, logits: &[f32]) -> Tagged {
         match &self.task {
             Task::Tag(tagger) => tagger.tagged(text, logits),
-            Task::Embed(_) | Task::Classify(_) | Task::Rerank(_) => Tagged::default(),
+            Task::Embed(_) | Task::FillMask(..) | Task::Classify(_) | Task::Rerank(_) => Tagged::default(),
         }
     }
 }

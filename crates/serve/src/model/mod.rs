@@ -87,6 +87,11 @@ pub enum Does {
         /// The most tokens of a text.
         limit: usize,
     },
+    /// It finds words for masks, and makes vectors.
+    FillMask {
+        /// The most tokens of a text.
+        limit: usize,
+    },
     /// It tells the class of a text.
     Classify {
         /// The names of the classes.
@@ -202,6 +207,7 @@ impl Model {
             Model::Language(_) => &["/v1/completions", "/v1/next", "/v1/attention"],
             Model::Encoder(model) => match model.task {
                 Task::Embed(_) => &["/v1/embeddings", "/embed", "/v1/attention"],
+                Task::FillMask(..) => &["/v1/fill-mask", "/v1/embeddings", "/embed", "/v1/attention"],
                 Task::Classify(_) => &["/predict", "/v1/attention"],
                 Task::Rerank(_) => &["/v1/rerank", "/rerank", "/v1/attention"],
                 Task::Tag(_) => &["/v1/tag", "/v1/attention"],
@@ -225,6 +231,7 @@ impl Model {
                         Does::Embed { width: embedder.encoder().model().config().d_model, limit }
                     }
                     Task::Classify(_) => Does::Classify { labels, limit },
+                    Task::FillMask(..) => Does::FillMask { limit },
                     Task::Rerank(_) => Does::Rerank { limit },
                     Task::Tag(_) => Does::Tag { labels, limit },
                 };

@@ -4,7 +4,7 @@ import { byId } from "./dom.js";
 import { lookAt, on, state } from "./state.js";
 
 /** What encoders do, in a few words. */
-const DOES = { embed: "makes embeddings", classify: "classifies texts", tag: "tags words", rerank: "ranks texts for a query" };
+const DOES = { embed: "makes embeddings", classify: "classifies texts", tag: "tags words", rerank: "ranks texts for a query", "fill-mask": "fills masks" };
 
 /** Begins to read. */
 export function start() {

@@ -4,6 +4,7 @@ mod attention;
 mod chat;
 mod completions;
 mod embeddings;
+mod fill_mask;
 mod health;
 mod languages;
 mod libretranslate;
@@ -40,6 +41,7 @@ pub(crate) fn router(app: &Arc<App>, origins: Origins, hosts: Hosts) -> Router {
         .route("/v1/next", post(next::next))
         .route("/v1/embeddings", post(embeddings::embed))
         .route("/v1/tag", post(tag::tag))
+        .route("/v1/fill-mask", post(fill_mask::fill))
         .route("/v1/translate", post(translate::translate))
         .route("/v1/attention", post(attention::attention))
         .route("/embed", post(tei::embed::embed))

@@ -35,6 +35,8 @@ enum Details {
     Generate(Language),
     Embed(Encoder),
     Classify(Encoder),
+    #[serde(rename = "fill-mask")]
+    FillMask(Encoder),
     Rerank(Encoder),
     Tag(Encoder),
 }
@@ -128,6 +130,7 @@ fn details(model: &Model) -> Details {
         Model::Encoder(own) => match &own.task {
             Task::Embed(_) => Details::Embed(encoder(own, model.routes())),
             Task::Classify(_) => Details::Classify(encoder(own, model.routes())),
+            Task::FillMask(..) => Details::FillMask(encoder(own, model.routes())),
             Task::Rerank(_) => Details::Rerank(encoder(own, model.routes())),
             Task::Tag(_) => Details::Tag(encoder(own, model.routes())),
         },

@@ -4,7 +4,7 @@ use super::inspect::tell;
 use crate::job::{Encode, Inspect, Subject};
 use crate::model::EncoderModel;
 use crate::refusal::Refusal;
-use attentive_tasks::Texts;
+use attentive_tasks::{Kind, Texts};
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
@@ -27,6 +27,15 @@ struct Open {
     taken: usize,
     /// What came of each text.
     results: Vec<Option<Vec<f32>>>,
+}
+
+/// Texts that are computed together.
+struct Batch {
+    /// What is to be done.
+    kind: Kind,
+    /// Which job each text is of, and which of its texts it is.
+    of: Vec<(u64, usize)>,
+    texts: Texts,
 }
 
 impl Desk {
@@ -69,11 +78,8 @@ impl Desk {
 
     /// Computes a batch; returns how many texts it had.
     pub fn step(&mut self) -> usize {
-        let (of, texts) = self.batch();
-        if of.is_empty() {
-            return 0;
-        }
-        match self.model.compute(&texts) {
+        let Some(Batch { kind, of, texts }) = self.batch() else { return 0 };
+        match self.model.compute(kind, &texts) {
             Ok(numbers) => {
                 for ((job, place), numbers) in of.iter().zip(numbers) {
                     if let Some(open) = self.jobs.get_mut(job) {
@@ -95,10 +101,11 @@ impl Desk {
         of.len()
     }
 
-    /// The texts of the next batch, and which job and which text of it each is.
-    fn batch(&mut self) -> (Vec<(u64, usize)>, Texts) {
+    /// The next batch, if there is anything to do.
+    fn batch(&mut self) -> Option<Batch> {
         let most = self.model.encoder().batch_tokens();
         let (mut of, mut texts, mut tokens) = (Vec::new(), Texts::default(), 0);
+        let mut kind = None;
         while let Some(&number) = self.turns.front() {
             let Some(Open { job, taken, .. }) = self.jobs.get_mut(&number) else {
                 // It was given up.
@@ -106,9 +113,11 @@ impl Desk {
                 continue;
             };
             tokens += job.texts[*taken].len();
-            if tokens > most && !of.is_empty() {
+            // A batch does one thing; what else there is waits for the next.
+            if !of.is_empty() && (tokens > most || kind != Some(job.kind)) {
                 break;
             }
+            kind = Some(job.kind);
             self.turns.pop_front();
             texts.encodings.push(job.texts[*taken].clone());
             of.push((number, *taken));
@@ -117,7 +126,7 @@ impl Desk {
                 self.turns.push_back(number);
             }
         }
-        (of, texts)
+        Some(Batch { kind: kind?, of, texts })
     }
 
     /// Answers the jobs of which all texts are there.
@@ -173,7 +182,7 @@ mod tests {
         let texts = desk.model.encoder().read(&inputs).unwrap().encodings.into();
         let (reply, receiver) = oneshot::channel();
         let places = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        desk.encode(Encode { model: 0, texts, reply, places });
+        desk.encode(Encode { model: 0, kind: Kind::Embed, texts, reply, places });
         receiver
     }
 

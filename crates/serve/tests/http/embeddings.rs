@@ -79,7 +79,7 @@ fn a_model_with_a_head_for_masks_makes_embeddings() {
     let server = Running::start_with(Settings::default(), vec![folder.named("words")]);
     let answer = embeddings(&server, &json!({"input": "A dog runs."}));
     assert_eq!(answer["data"][0]["embedding"].as_array().unwrap().len(), 32);
-    assert_eq!(server.get("/v1/models").ok()["data"][0]["details"]["task"], "embed");
+    assert_eq!(server.get("/v1/models").ok()["data"][0]["details"]["task"], "fill-mask");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod client;
 mod completions;
 mod embeddings;
 mod encoder;
+mod fill_mask;
 mod half_closed;
 mod leaving;
 mod libretranslate;

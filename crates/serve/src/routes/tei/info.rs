@@ -1,7 +1,7 @@
 //! `GET /info`: what the model is, and what requests may have.
 
 use crate::app::App;
-use crate::model::{EncoderModel, Task};
+use crate::model::EncoderModel;
 use crate::refusal::Refusal;
 use attentive_tasks::{Kind, Pooling};
 use axum::Json;
@@ -34,7 +34,7 @@ pub(in crate::routes) async fn info(State(app): State<Arc<App>>) -> Result<Json<
 }
 
 fn model_type(model: &EncoderModel) -> Value {
-    if let Task::Embed(embedder) = &model.task {
+    if let Some(embedder) = model.embedder() {
         let pooling = match embedder.pools().pooling {
             Pooling::Mean => "mean",
             Pooling::First => "cls",
