@@ -51,7 +51,7 @@ impl Compute {
     /// What an encoder computes on with all threads, and what its weights become.
     pub(crate) fn encoder(&self, precision: DecodingPrecision) -> Result<(Arc<dyn Backend>, Form), Error> {
         let cpu = self.cpu()?;
-        let (precision, int8) = precision.on(cpu.isa);
+        let (precision, int8) = precision.of_encoder(cpu.isa);
         let form = if int8 { Form::Int8 } else { Form::Precise };
         Ok((CpuBackend::new(cpu).with_precision(precision).shared(), form))
     }

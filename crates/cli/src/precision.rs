@@ -48,6 +48,13 @@ impl DecodingPrecision {
             DecodingPrecision::Auto => (Precision::F32, Precision::fastest(isa) == Precision::Bf16),
         }
     }
+
+    /// The same for an encoder. Beside int8 products its activations are in the fastest precision: attention over whole texts,
+    /// which is computed in the precision of activations, is a large part of its work.
+    pub(crate) fn of_encoder(self, isa: Isa) -> (Precision, bool) {
+        let (precision, int8) = self.on(isa);
+        (if int8 { Precision::fastest(isa) } else { precision }, int8)
+    }
 }
 
 /// Its name on the command line.

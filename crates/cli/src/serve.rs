@@ -174,7 +174,7 @@ impl Serve {
     /// What encoders compute on: one backend with all threads, in the precision that was asked for.
     fn encoder_backend(&self) -> Result<Arc<dyn Backend>, Error> {
         let cpu = self.compute.cpu()?;
-        let precision = self.precision.map_or(Precision::F32, |precision| precision.on(cpu.isa).0);
+        let precision = self.precision.map_or(Precision::F32, |precision| precision.of_encoder(cpu.isa).0);
         Ok(CpuBackend::new(cpu).with_precision(precision).shared())
     }
 

@@ -75,7 +75,7 @@ pub(crate) fn run(embed: &Embed) -> Result<(), Error> {
     let texts: Vec<String> = lines.chunks(embed.join).map(|lines| lines.join(" ")).collect();
     let inputs: Vec<Input> = texts.iter().map(|text| Input::Text(text)).collect();
     let cpu = embed.compute.cpu()?;
-    let (precision, int8) = embed.precision.on(cpu.isa);
+    let (precision, int8) = embed.precision.of_encoder(cpu.isa);
     let form = if int8 { Form::Int8 } else { Form::Precise };
     let peer = format!(
         "attentive {} {} {}",

@@ -1,4 +1,4 @@
-//! The way of sums to `C`: `sum · row scale · column scale + bias`, and the activation.
+//! The way of sums to `C`: `sum · row scale · column scale + (row centre · column total + bias)`, and the activation.
 
 use super::{Epilogue, Int8Weights};
 use crate::amx::{PANEL, sum_at};
@@ -9,8 +9,9 @@ use std::ops::Range;
 /// What every block of sums is finished with.
 #[derive(Clone, Copy)]
 pub(super) struct Finish<'a, T> {
-    /// The scale of each row.
+    /// The scale and the centre of each row.
     pub scales: &'a [f32],
+    pub centres: &'a [f32],
     pub w: &'a Int8Weights,
     /// The columns of `w` that `c` has.
     pub columns: &'a Range<usize>,
@@ -51,14 +52,16 @@ impl<T: Real> Finish<'_, T> {
         let first = self.first(row, panel);
         assert!(first + (rows - 1) * n + cols <= self.c.len());
         let c = self.c.at(first);
-        let row_scales = &self.scales[row..][..rows];
+        let of_rows = self.scales[row..][..rows].iter().zip(&self.centres[row..][..rows]);
         for at in (0..cols).step_by(S::LANES) {
             let lanes = S::LANES.min(cols - at);
             let scale = load(s, &self.w.scales, column + at, lanes);
+            let total = load(s, &self.w.totals, column + at, lanes);
             let bias = self.epilogue.bias.map_or(s.splat(0.0), |bias| load(s, bias, column + at, lanes));
-            for (i, &row_scale) in row_scales.iter().enumerate() {
+            for (i, (&row_scale, &centre)) in of_rows.clone().enumerate() {
                 // Safety: a row of a tile is as wide as the widest vectors.
                 let sum = s.whole(unsafe { s.load_u(sums.as_ptr().add(sum_at::<R>(i, at)).cast()) });
+                let bias = s.add(s.mul(s.splat(centre), total), bias);
                 let mut y = s.add(s.mul(s.mul(sum, s.splat(row_scale)), scale), bias);
                 if ACTIVATE && let Some(activation) = self.epilogue.activation {
                     y = activation.apply(s, y);
@@ -83,14 +86,16 @@ impl<T: Real> Finish<'_, T> {
     ) -> Option<InSteps<S, T>> {
         const { assert!(!S::BESIDE_TILES || PANEL == VECTORS * S::LANES) };
         let (n, column) = (self.columns.len(), panel * PANEL);
-        if row + R > self.scales.len() || column + PANEL > self.columns.end {
+        if row + R > self.scales.len().min(self.centres.len()) || column + PANEL > self.columns.end {
             return None;
         }
         let first = self.first(row, panel);
         assert!(first + (R - 1) * n + PANEL <= self.c.len());
-        let (mut scales, mut biases) = ([s.splat(0.0); VECTORS], [s.splat(0.0); VECTORS]);
+        let (mut scales, mut totals, mut biases) =
+            ([s.splat(0.0); VECTORS], [s.splat(0.0); VECTORS], [s.splat(0.0); VECTORS]);
         for v in 0..VECTORS {
             scales[v] = load(s, &self.w.scales, column + v * S::LANES, S::LANES);
+            totals[v] = load(s, &self.w.totals, column + v * S::LANES, S::LANES);
             if let Some(bias) = self.epilogue.bias {
                 biases[v] = load(s, bias, column + v * S::LANES, S::LANES);
             }
@@ -99,9 +104,11 @@ impl<T: Real> Finish<'_, T> {
             rows: R,
             sums,
             row_scale: self.scales[row..].as_ptr(),
+            centre: self.centres[row..].as_ptr(),
             c: self.c.at(first),
             n,
             scales,
+            totals,
             biases,
         })
     }
@@ -114,12 +121,14 @@ const VECTORS: usize = 2;
 pub(super) struct InSteps<S: Simd, T> {
     /// How many rows are left.
     rows: usize,
-    /// The next row of sums, its scale, and where it goes to.
+    /// The next row of sums, its scale, its centre, and where it goes to.
     sums: *const i32,
     row_scale: *const f32,
+    centre: *const f32,
     c: *mut T,
     n: usize,
     scales: [S::F; VECTORS],
+    totals: [S::F; VECTORS],
     biases: [S::F; VECTORS],
 }
 
@@ -132,12 +141,13 @@ impl<S: Simd, T: Real> InSteps<S, T> {
     pub unsafe fn step<const R: usize>(&mut self, s: S, most: usize, epilogue: &Epilogue) {
         for _ in 0..most.min(self.rows) {
             let mut y = [s.splat(0.0); VECTORS];
-            // Safety: inside of rows of tiles, of as many scales, and of `C`, as was checked when the block was made.
+            // Safety: inside of rows of tiles, of as many scales and centres, and of `C`, as was checked when the block was made.
             unsafe {
-                let row_scale = s.splat(*self.row_scale);
+                let (row_scale, centre) = (s.splat(*self.row_scale), s.splat(*self.centre));
                 for v in 0..VECTORS {
                     let sum = s.whole(s.load_u(self.sums.add(sum_at::<R>(0, v * S::LANES)).cast()));
-                    y[v] = s.add(s.mul(s.mul(sum, row_scale), self.scales[v]), self.biases[v]);
+                    let bias = s.add(s.mul(centre, self.totals[v]), self.biases[v]);
+                    y[v] = s.add(s.mul(s.mul(sum, row_scale), self.scales[v]), bias);
                 }
                 if let Some(activation) = epilogue.activation {
                     y = y.map(
@@ -150,6 +160,7 @@ impl<S: Simd, T: Real> InSteps<S, T> {
             self.rows -= 1;
             self.sums = self.sums.wrapping_add(sum_at::<R>(1, 0));
             self.row_scale = self.row_scale.wrapping_add(1);
+            self.centre = self.centre.wrapping_add(1);
             self.c = self.c.wrapping_add(self.n);
         }
     }

@@ -1,8 +1,12 @@
-//! Matrix products of int8 with sums in int32, for inference: weights have a scale for each output, activations one for
-//! each row, both so that the largest magnitude becomes 127.
+//! Matrix products of int8 with sums in int32, for inference. Weights have a scale for each output, so that the largest
+//! magnitude becomes 127. Activations have a scale and a centre for each row: its least number becomes -127, its greatest
+//! 127, and zero is always between them. What GELU or ReLU leave is nearly all on one side of zero, and would else waste
+//! half of the numbers.
 //!
-//! The sums are exact, so that every instruction set and every order gives the same ones; what is left to rounding is
-//! `sum · row scale · column scale + bias`, the same on all of them too.
+//! With `a = centre + row scale · qₐ` and `w = column scale · q`, a product is
+//! `(Σ qₐ·q) · row scale · column scale + (centre · total + bias)`, where `total = column scale · Σ q` belongs to the weights.
+//! The sums are exact, so that every instruction set and every order gives the same ones; the rest is rounded in the same
+//! order on all of them.
 
 mod block;
 mod finish;
@@ -45,6 +49,8 @@ const LARGEST: f32 = 127.0;
 pub struct Int8Weights {
     packed: Aligned<i8>,
     scales: Vec<f32>,
+    /// The sum of each output's weights.
+    totals: Vec<f32>,
     n: usize,
     k: usize,
 }
@@ -55,14 +61,16 @@ impl Int8Weights {
         assert_eq!(weights.len(), n * k, "int8: {} weights for [{n}, {k}]", weights.len());
         let length = k.next_multiple_of(STEP);
         let (mut packed, mut scales) = (Int8Weights::room(n, k), Vec::with_capacity(n));
+        let mut totals = Vec::with_capacity(n);
         // Some at a time, so that no large part of them is in memory twice.
         for first in (0..n).step_by(TOGETHER) {
             let count = TOGETHER.min(n - first);
-            let rows = Int8Rows::new(cpu, Matrix::new(&weights[first * k..][..count * k], count, k));
+            let rows = Int8Rows::of_weights(cpu, Matrix::new(&weights[first * k..][..count * k], count, k));
             scales.extend_from_slice(&rows.scales);
+            totals.extend((0..count).map(|i| total(&rows.rows[i * length..][..k], rows.scales[i])));
             pack(&rows.rows, length, count, k, &mut packed[first * length..]);
         }
-        Int8Weights { packed, scales, n, k }
+        Int8Weights { packed, scales, totals, n, k }
     }
 
     /// Weights `[n, k]` that were quantised before, each row with its scale.
@@ -70,7 +78,8 @@ impl Int8Weights {
         assert_eq!((rows.len(), scales.len()), (n * k, n), "int8: weights and scales for [{n}, {k}]");
         let mut packed = Int8Weights::room(n, k);
         pack(rows, k, n, k, &mut packed);
-        Int8Weights { packed, scales: scales.to_vec(), n, k }
+        let totals = (0..n).map(|i| total(&rows[i * k..][..k], scales[i])).collect();
+        Int8Weights { packed, scales: scales.to_vec(), totals, n, k }
     }
 
     /// Zeros in whole tiles.
@@ -87,6 +96,11 @@ impl Int8Weights {
         let size = PANEL * self.k.next_multiple_of(STEP);
         &self.packed[panel * size..][..size]
     }
+}
+
+/// The sum of quantised weights.
+fn total(row: &[i8], scale: f32) -> f32 {
+    row.iter().map(|&q| i32::from(q)).sum::<i32>() as f32 * scale
 }
 
 /// Packs `n` rows of `k`, which are `stride` apart, where there are zeros.
@@ -136,30 +150,44 @@ fn inverse(scale: f32) -> f32 {
     if scale >= f32::MIN_POSITIVE { 1.0 / scale } else { 0.0 }
 }
 
-/// Rows `[m, k]` of activations, or of weights that are packed next, each quantised with a scale of its own.
+/// Rows `[m, k]` of activations, or of weights that are packed next, each quantised with a scale and a centre of its own.
 #[derive(Debug)]
 pub struct Int8Rows {
     /// In whole tiles, of rows that are as long as whole tiles.
     rows: Scratch<i8>,
     scales: Scratch<f32>,
+    centres: Scratch<f32>,
     k: usize,
 }
 
 impl Int8Rows {
-    /// Quantises rows.
+    /// Quantises rows of activations.
     pub fn new<A: Real>(cpu: &Cpu, a: Matrix<A>) -> Int8Rows {
+        Int8Rows::quantise::<A, true>(cpu, a)
+    }
+
+    /// Quantises rows of weights, whose centre is zero, to the numbers of [`quantise`].
+    fn of_weights(cpu: &Cpu, a: Matrix<f32>) -> Int8Rows {
+        Int8Rows::quantise::<f32, false>(cpu, a)
+    }
+
+    fn quantise<A: Real, const CENTRED: bool>(cpu: &Cpu, a: Matrix<A>) -> Int8Rows {
         assert!(!a.transposed, "int8: only plain products of rows");
         let (m, length) = (a.rows, a.cols.next_multiple_of(STEP));
         let mut rows = Scratch::<i8>::take(m.next_multiple_of(TILE) * length);
         let mut scales = Scratch::<f32>::take(m);
-        let to = Shared::new(&mut rows);
+        let mut centres = Scratch::<f32>::take(m);
+        let (to, all_centres) = (Shared::new(&mut rows), Shared::new(&mut centres));
         cpu.threads.for_pieces(&mut scales, QUANTISED, |i, scales| {
             let first = i * QUANTISED;
             // Safety: the rows of this piece, which no other task has.
-            let to = unsafe { to.slice(first * length, scales.len().next_multiple_of(TILE) * length) };
-            cpu.isa.dispatch(Quantise { a, first, scales, to, length });
+            let (to, centres) = unsafe {
+                let to = to.slice(first * length, scales.len().next_multiple_of(TILE) * length);
+                (to, all_centres.slice(first, scales.len()))
+            };
+            cpu.isa.dispatch(Quantise::<_, CENTRED> { a, first, scales, centres, to, length });
         });
-        Int8Rows { rows, scales, k: a.cols }
+        Int8Rows { rows, scales, centres, k: a.cols }
     }
 
     /// How long they are.
@@ -191,7 +219,7 @@ pub fn gemm_int8_columns<C: Real>(
     c: &mut [C],
     epilogue: Epilogue,
 ) {
-    let Int8Rows { rows, scales, k } = a;
+    let Int8Rows { rows, scales, centres, k } = a;
     assert!(!epilogue.accumulate, "int8: only plain products of rows");
     assert!(
         columns.start.is_multiple_of(PANEL) && columns.end <= w.n,
@@ -200,7 +228,7 @@ pub fn gemm_int8_columns<C: Real>(
     );
     super::check((scales.len(), *k), (w.k, w.n), scales.len() * w.n, epilogue);
     assert_eq!(c.len(), scales.len() * columns.len(), "int8: {} numbers for {columns:?}", c.len());
-    let finish = Finish { scales, w, columns: &columns, c: Shared::new(c), epilogue };
+    let finish = Finish { scales, centres, w, columns: &columns, c: Shared::new(c), epilogue };
     let (isa, left, length) = (cpu.isa, &rows[..], k.next_multiple_of(STEP));
     let panels = columns.start / PANEL..columns.end.div_ceil(PANEL);
     let few = |rows: Range<usize>, panels| {
@@ -239,73 +267,101 @@ pub fn gemm_int8_columns<C: Real>(
 }
 
 /// Quantises some rows; missing rows and columns are zero.
-struct Quantise<'a, T> {
+struct Quantise<'a, T, const CENTRED: bool> {
     a: Matrix<'a, T>,
     first: usize,
     scales: &'a mut [f32],
+    centres: &'a mut [f32],
     to: &'a mut [i8],
     length: usize,
 }
 
-impl<T: Real> Kernel for Quantise<'_, T> {
+impl<T: Real, const CENTRED: bool> Kernel for Quantise<'_, T, CENTRED> {
     type Output = ();
     const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let k = self.a.cols;
         self.scales.fill(0.0);
+        self.centres.fill(0.0);
         for (i, to) in self.to.chunks_exact_mut(self.length.max(1)).enumerate() {
-            let Some(scale) = self.scales.get_mut(i) else {
+            if i >= self.scales.len() {
                 to.fill(0);
                 continue;
-            };
-            *scale = quantise_row(s, &self.a.data[(self.first + i) * k..][..k], to);
+            }
+            let row = &self.a.data[(self.first + i) * k..][..k];
+            if CENTRED {
+                (self.scales[i], self.centres[i]) = quantise_centred(s, row, to);
+            } else {
+                self.scales[i] = quantise_row(s, row, to);
+            }
             to[k..].fill(0);
         }
     }
 }
 
-/// [`quantise`] in vectors: whole ones, of which the last has zeros behind the end of the row, so that there must be room for it.
+/// [`quantise`] in vectors.
 #[inline(always)]
 pub(crate) fn quantise_row<S: Simd, T: Real>(s: S, row: &[T], to: &mut [i8]) -> f32 {
+    let (least, greatest) = range(s, row);
+    let scale = s.greatest(s.max(greatest, s.sub(s.splat(0.0), least))) / LARGEST;
+    write_row(s, row, to, 0.0, inverse(scale));
+    scale
+}
+
+/// Quantises a row so that its least number becomes -127 and its greatest 127, and returns its scale and its centre.
+#[inline(always)]
+fn quantise_centred<S: Simd, T: Real>(s: S, row: &[T], to: &mut [i8]) -> (f32, f32) {
+    let (least, greatest) = range(s, row);
+    let (least, greatest) = (-s.greatest(s.sub(s.splat(0.0), least)), s.greatest(greatest));
+    // Halves, whose sum and difference are finite.
+    let (least, greatest) = (0.5 * least, 0.5 * greatest);
+    let (scale, centre) = ((greatest - least) / LARGEST, greatest + least);
+    write_row(s, row, to, centre, inverse(scale));
+    (scale, centre)
+}
+
+/// Writes the whole numbers of a row in whole vectors, of which the last has what zeros become behind the end of the row, so that
+/// there must be room for it.
+#[inline(always)]
+fn write_row<S: Simd, T: Real>(s: S, row: &[T], to: &mut [i8], centre: f32, inverse: f32) {
     let k = row.len();
-    let scale = s.greatest(greatest_magnitude(s, row)) / LARGEST;
-    let inverse = s.splat(inverse(scale));
+    let (centre, inverse) = (s.splat(centre), s.splat(inverse));
     assert!(to.len() >= k.next_multiple_of(S::LANES));
     let whole = k - k % S::LANES;
     // Safety: whole vectors inside the row, and a place for each, as just checked.
     unsafe {
         for at in (0..whole).step_by(S::LANES) {
             let x = T::load(s, row.as_ptr().add(at));
-            s.store_i8(to.as_mut_ptr().add(at), s.mul(x, inverse));
+            s.store_i8(to.as_mut_ptr().add(at), s.mul(s.sub(x, centre), inverse));
         }
         if whole < k {
             let x = T::load_first(s, row.as_ptr().add(whole), k - whole);
-            s.store_i8(to.as_mut_ptr().add(whole), s.mul(x, inverse));
+            s.store_i8(to.as_mut_ptr().add(whole), s.mul(s.sub(x, centre), inverse));
         }
     }
-    scale
 }
 
-/// The greatest magnitudes of a row, lane by lane.
+/// The least and the greatest numbers of a row and zero, lane by lane.
 #[inline(always)]
-fn greatest_magnitude<S: Simd, T: Real>(s: S, row: &[T]) -> S::F {
-    // Four of them, since each takes some time to answer.
-    let mut most = [s.splat(0.0); 4];
-    let magnitude = |x| s.max(x, s.sub(s.splat(0.0), x));
+fn range<S: Simd, T: Real>(s: S, row: &[T]) -> (S::F, S::F) {
+    // Two of each, since each takes some time to answer.
+    let (mut least, mut greatest) = ([s.splat(0.0); 2], [s.splat(0.0); 2]);
     let mut at = 0;
-    while at + 4 * S::LANES <= row.len() {
-        for i in 0..4 {
-            // Safety: four vectors inside the row.
+    while at + 2 * S::LANES <= row.len() {
+        for i in 0..2 {
+            // Safety: two vectors inside the row.
             let x = unsafe { T::load(s, row.as_ptr().add(at + i * S::LANES)) };
-            most[i] = s.max(most[i], magnitude(x));
+            least[i] = s.min(least[i], x);
+            greatest[i] = s.max(greatest[i], x);
         }
-        at += 4 * S::LANES;
+        at += 2 * S::LANES;
     }
     while at < row.len() {
         let x = load(s, row, at, S::LANES.min(row.len() - at));
-        most[0] = s.max(most[0], magnitude(x));
+        least[0] = s.min(least[0], x);
+        greatest[0] = s.max(greatest[0], x);
         at += S::LANES;
     }
-    s.max(s.max(most[0], most[1]), s.max(most[2], most[3]))
+    (s.min(least[0], least[1]), s.max(greatest[0], greatest[1]))
 }

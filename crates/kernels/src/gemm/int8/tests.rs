@@ -9,13 +9,22 @@ fn quantised(row: &[f32]) -> (Vec<i32>, f32) {
     (row.iter().map(|x| (x * inverse).round_ties_even() as i32).collect(), scale)
 }
 
+fn centred(row: &[f32]) -> (Vec<i32>, f32, f32) {
+    let least = row.iter().fold(0f32, |least, &x| least.min(x));
+    let greatest = row.iter().fold(0f32, |most, &x| most.max(x));
+    let (scale, centre) = ((0.5 * greatest - 0.5 * least) / LARGEST, 0.5 * greatest + 0.5 * least);
+    let inverse = if scale > 0.0 { 1.0 / scale } else { 0.0 };
+    (row.iter().map(|x| ((x - centre) * inverse).round_ties_even() as i32).collect(), scale, centre)
+}
+
 /// The product of the quantised numbers by its definition.
 fn reference(a: &[f32], w: &[f32], [m, k, n]: [usize; 3], bias: &[f32]) -> Vec<f32> {
-    let rows: Vec<_> = (0..m).map(|i| quantised(&a[i * k..][..k])).collect();
+    let rows: Vec<_> = (0..m).map(|i| centred(&a[i * k..][..k])).collect();
     let columns: Vec<_> = (0..n).map(|j| quantised(&w[j * k..][..k])).collect();
     let element = |i: usize, j: usize| {
         let sum: i32 = rows[i].0.iter().zip(&columns[j].0).map(|(a, b)| a * b).sum();
-        (sum as f32 * rows[i].1 * columns[j].1 + bias[j]).max(0.0)
+        let total = columns[j].0.iter().sum::<i32>() as f32 * columns[j].1;
+        (sum as f32 * rows[i].1 * columns[j].1 + (rows[i].2 * total + bias[j])).max(0.0)
     };
     (0..m * n).map(|at| element(at / n, at % n)).collect()
 }
@@ -38,7 +47,11 @@ const SIZES: [[usize; 3]; 12] = [
 #[test]
 fn products_are_those_of_the_quantised_numbers_to_the_bit_on_every_instruction_set_and_number_of_threads() {
     for [m, k, n] in SIZES {
-        let (a, w, bias) = (normal(1, m * k), normal(2, n * k), normal(3, n));
+        let (mut a, w, bias) = (normal(1, m * k), normal(2, n * k), normal(3, n));
+        // Rows on one side of zero, on the other, and of a single number.
+        a.iter_mut().take(k).for_each(|x| *x = x.abs());
+        a.iter_mut().skip(k).take(k).for_each(|x| *x -= 5.0);
+        a.iter_mut().skip(2 * k).take(k).for_each(|x| *x = 0.25);
         let expected = reference(&a, &w, [m, k, n], &bias);
         let epilogue =
             Epilogue { bias: Some(&bias), activation: Some(Activation::Relu), ..Epilogue::default() };
@@ -90,7 +103,7 @@ fn rows_are_quantised_to_the_same_numbers_on_every_instruction_set_and_one_by_on
     }
     for isa in Isa::present() {
         let cpu = Cpu { isa, threads: Threads::new(2) };
-        let quantised = Int8Rows::new(&cpu, Matrix::new(&a[..], m, k));
+        let quantised = Int8Rows::of_weights(&cpu, Matrix::new(&a[..], m, k));
         assert_eq!(scales, quantised.scales[..], "{isa}");
         for (i, row) in rows.chunks(k).enumerate() {
             assert_eq!(row, &quantised.rows[i * k.next_multiple_of(STEP)..][..k], "{isa}, row {i}");
