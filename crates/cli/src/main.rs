@@ -138,6 +138,7 @@ Exit codes: 0 success, 1 failure, 2 wrong usage, 130 interrupted with Ctrl-C.";
 
 fn main() -> ExitCode {
     set_hook(Box::new(report_panic));
+    attentive_kernels::allocator::keep_large_blocks_apart();
     let command = Command::parse_from(dashes::marked(&Command::command(), std::env::args_os()));
     interrupt::listen();
     // The hook has spoken already; what is left of a panic is that it was a failure.

@@ -11,6 +11,7 @@
 
 pub mod activation;
 mod aligned;
+pub mod allocator;
 mod amx;
 pub mod attention;
 pub mod elementwise;
