@@ -304,7 +304,7 @@ fn a_broken_config_is_told_with_its_file_and_field() {
         (
             "positions",
             json!("rotary"),
-            "positions: `rotary` is not supported; supported are halves, interleaved, learned",
+            "positions: `rotary` is not supported; supported are halves, interleaved, learned, tensor2tensor",
         ),
         (
             "decoder_attention_heads",
