@@ -63,12 +63,7 @@ struct Scene(Corpus);
 impl Scene {
     fn new(name: &str) -> Scene {
         let scene = Scene(Corpus::new(name));
-        let library = Command::new("cc")
-            .args(["-shared", "-fPIC", "-O1", "-o"])
-            .arg(scene.0.path("faults.so"))
-            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/program/faults.c"))
-            .status();
-        assert!(library.expect("there is a C compiler").success());
+        make_library(&scene.0.path("faults.so"));
         let packed = Command::new("gzip").arg("--keep").arg(scene.0.path("valid.a")).status();
         assert!(packed.expect("there is gzip").success());
         scene.0.trained("tokenizer", "--steps 1 --quiet");
@@ -158,6 +153,16 @@ impl Scene {
             }
         }
     }
+}
+
+/// Makes the library that lets calls fail.
+pub(crate) fn make_library(path: &Path) {
+    let library = Command::new("cc")
+        .args(["-shared", "-fPIC", "-O1", "-o"])
+        .arg(path)
+        .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/program/faults.c"))
+        .status();
+    assert!(library.expect("there is a C compiler").success());
 }
 
 /// The numbers, from 1 on, of the calls of a kind that are tried: the first and the last of those that follow each other to one

@@ -7,7 +7,7 @@ use super::{Outcome, finish, program};
 use serde_json::Value;
 use server::Server;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 const MODEL: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../serve/model");
@@ -193,4 +193,67 @@ fn ctrl_c_leaves_what_has_come_and_the_next_pull_goes_on() {
     let ranges: Vec<_> = scene.server.requests().into_iter().filter_map(|request| request.range).collect();
     assert!(ranges.contains(&"bytes=50000-".to_owned()), "{ranges:?}");
     assert_eq!(scene.offline(&format!("translate --model {NAME} --to de two")).stdout, "zwei\n");
+}
+
+/// Calls of the system that fail while a model is pulled: each ends in one sentence or does no harm, no file stands under a name that it
+/// should not have, and the next pull gets the model.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_or_broken_disk_leaves_nothing_half_written() {
+    let scene = Scene::new("faults");
+    fs::create_dir_all(&scene.home).unwrap();
+    let (library, log) = (scene.home.join("faults.so"), scene.home.join("calls.log"));
+    super::faults::make_library(&library);
+    let cache = scene.home.join("hub");
+    let pull = |fault: Option<(&str, usize, &str)>| {
+        let mut program = scene.program(&format!("pull {NAME}"));
+        program.env("LD_PRELOAD", &library).env("FAULTS_BENEATH", &cache).env("FAULTS_LOG", &log);
+        if let Some((kind, at, how)) = fault {
+            program.env("FAULTS_CALL", kind).env("FAULTS_AT", at.to_string()).env("FAULTS_HOW", how);
+        }
+        let outcome = finish(program);
+        let calls = fs::read_to_string(&log).unwrap_or_default();
+        let _ = fs::remove_file(&log);
+        (outcome, calls)
+    };
+    let (outcome, calls) = pull(None);
+    assert_eq!(outcome.code, Some(0), "{}", outcome.stderr);
+    let count = |kind: &str| calls.lines().filter(|line| line.starts_with(&format!("{kind} "))).count();
+    assert!(count("write") > 5 && count("rename") > 5 && count("sync") > 5, "{calls}");
+    for kind in ["write", "create", "mkdir", "rename", "sync", "stat", "open", "read"] {
+        let all = count(kind);
+        // Some of each kind, the first and the last among them.
+        for at in (1..=all).step_by(all.div_ceil(4).max(1)).chain([all]) {
+            for how in ["enospc", "eio", "short"] {
+                fs::remove_dir_all(&cache).unwrap();
+                let (outcome, calls) = pull(Some((kind, at, how)));
+                let fault = format!("{kind} {at} {how}: {calls}{}", outcome.stderr);
+                let is_sentence =
+                    || outcome.stderr.lines().last().is_some_and(|line| line.contains("(os error "));
+                assert!(outcome.code == Some(0) || (outcome.code == Some(1) && is_sentence()), "{fault}");
+                must_be_sound(&cache, &fault);
+                let again = scene.run(&format!("pull {NAME}"));
+                assert_eq!(again.code, Some(0), "{fault}, then {}", again.stderr);
+                must_be_sound(&cache, &fault);
+            }
+        }
+    }
+    assert_eq!(scene.offline(&format!("translate --model {NAME} --to de two")).stdout, "zwei\n");
+}
+
+/// Each blob has the hash that is its name, and each file of a snapshot has a blob.
+fn must_be_sound(cache: &Path, when: &str) {
+    let place = cache.join("models--ada--numbers-en-de");
+    for blob in fs::read_dir(place.join("blobs")).into_iter().flatten().flatten() {
+        let name = blob.file_name().into_string().unwrap();
+        assert!(
+            name.ends_with(".incomplete") || server::hash(&fs::read(blob.path()).unwrap()) == name,
+            "{when}: {name}"
+        );
+    }
+    for file in fs::read_dir(place.join("snapshots").join("a".repeat(40))).into_iter().flatten().flatten() {
+        assert!(file.path().exists(), "{when}: {}", file.path().display());
+    }
+    let main = fs::read_to_string(place.join("refs/main"));
+    assert!(main.is_err() || main.is_ok_and(|commit| commit == "a".repeat(40)), "{when}");
 }
