@@ -8,6 +8,8 @@ RUN cargo install --locked --path crates/cli --root /usr/local
 
 FROM debian:bookworm-slim
 COPY --from=build /usr/local/bin/attentive /usr/local/bin/attentive
+# The certificates of the authorities, for models of the Hugging Face Hub: docker run attentive serve --host 0.0.0.0 --model OWNER/NAME
+RUN apt-get update && apt-get install -y --no-install-recommends ca-certificates && rm -rf /var/lib/apt/lists/*
 RUN useradd --create-home attentive
 USER attentive
 WORKDIR /home/attentive

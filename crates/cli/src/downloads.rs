@@ -15,8 +15,9 @@ pub(crate) struct Downloads {
 
 impl Downloads {
     pub(crate) fn new() -> Downloads {
-        let style =
-            ProgressStyle::with_template("{msg} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta} left");
+        let style = ProgressStyle::with_template(
+            "{msg} {bar:30} {decimal_bytes}/{decimal_total_bytes} {decimal_bytes_per_sec} {eta} left",
+        );
         let bar = ProgressBar::no_length().with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         Downloads { bar }
     }

@@ -12,7 +12,7 @@ pub(crate) const CONFIG: &str = "config.json";
 pub(crate) const MODULES: &str = "modules.json";
 
 /// Files of tokenizers.
-pub(crate) const TOKENIZER: [&str; 14] = [
+pub(crate) const TOKENIZER: [&str; 15] = [
     "tokenizer.json",
     "tokenizer_config.json",
     "special_tokens_map.json",
@@ -24,6 +24,7 @@ pub(crate) const TOKENIZER: [&str; 14] = [
     "source.spm",
     "target.spm",
     "spiece.model",
+    "spm.model",
     "tokenizer.model",
     "sentencepiece.model",
     "sentencepiece.bpe.model",

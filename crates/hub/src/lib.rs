@@ -1,8 +1,8 @@
 //! Models by name: the Hugging Face Hub, and the cache that its Python tools use.
 //!
 //! [`Hub::find`] gives the folder of a model: from the cache if all of it is there, else downloaded. [`Hub::pull`] asks the Hub for
-//! what it has now. Only files that a model is read from are downloaded ([`choose`]). Each file is checked against the hash that
-//! the Hub names ([`digest`]), and stands under its name only when it is whole ([`download`]).
+//! what it has now. Only files that a model is read from are downloaded (`choose`). Each file is checked against the hash that
+//! the Hub names (`digest`), and stands under its name only when it is whole (`download`).
 //!
 //! ```no_run
 //! use attentive_hub::{Error, Hub, Need, Silent};
