@@ -7,7 +7,7 @@ use crate::precision::DecodingPrecision;
 use crate::search::{self, Search};
 use crate::words;
 use attentive_generate::{MaxLength, Options};
-use attentive_tasks::{ModelFolder, TargetLanguages, Translator};
+use attentive_tasks::{ModelFolder, SpokenLanguages, TargetLanguages, Translator};
 use attentive_text::tokenizer::Tokenizer;
 use clap::Args;
 use std::io::{Write, stderr};
@@ -23,9 +23,12 @@ pub(crate) struct Decoding {
     /// Precision to compute in [default: int8 if the model is stored in int8, else f32]
     #[arg(long, value_name = "PRECISION")]
     precision: Option<DecodingPrecision>,
-    /// Target language, such as de, if the model has several: adds its token (>>de<<) to lines without one
+    /// Target language, such as de, if the model has several; lines that begin with a token such as >>de<< keep theirs
     #[arg(long, value_name = "LANG", visible_alias = "target-lang")]
     to: Option<String>,
+    /// Source language, if the model reads several [default: the model's, else en]
+    #[arg(long, value_name = "LANG", visible_alias = "source-lang")]
+    from: Option<String>,
     /// Print the model, precision, instruction set, threads and search options to stderr
     #[arg(long, short)]
     verbose: bool,
@@ -59,7 +62,7 @@ impl Decoding {
     /// Reads the model, to be decoded with on each thread, with the options of the flags.
     pub(crate) fn open(&self, n_best: Option<usize>, scores: bool) -> Result<ModelFolder, Error> {
         let decoders = self.compute.decoders(self.precision)?;
-        let mut folder = decoders.open(&self.model.folder()?)?;
+        let mut folder = self.speaking(decoders.open(&self.model.folder()?)?)?;
         folder.options = self.options(folder.options, n_best, scores);
         if self.verbose {
             let computed = decoders.description(folder.int8);
@@ -74,10 +77,26 @@ impl Decoding {
         Ok(folder)
     }
 
+    /// A model that reads and writes the languages that are asked for, if its tokens say which these are.
+    fn speaking(&self, folder: ModelFolder) -> Result<ModelFolder, Error> {
+        let unknown =
+            |option| move |error: attentive_tasks::Error| Error::Flag { option, problem: error.to_string() };
+        let folder = folder.speaking(self.from.as_deref(), None).map_err(unknown("from"))?;
+        if folder.codec.spoken().is_empty() {
+            return Ok(folder);
+        }
+        let folder = folder.speaking(None, self.to.as_deref()).map_err(unknown("to"))?;
+        match folder.options.forced_bos {
+            Some(_) => Ok(folder),
+            None => Err(unknown("to")(folder.codec.spoken().none_wanted())),
+        }
+    }
+
     /// The languages of a model, with the one that is asked for.
     pub(crate) fn languages(&self, tokenizer: &Tokenizer) -> Result<TargetLanguages, Error> {
         let languages = TargetLanguages::of(tokenizer);
-        let Some(code) = &self.to else { return Ok(languages) };
+        let is_spoken = || !SpokenLanguages::of(tokenizer).is_empty();
+        let Some(code) = self.to.as_ref().filter(|_| !is_spoken()) else { return Ok(languages) };
         let unknown =
             |error: attentive_tasks::Error| Error::Flag { option: "to", problem: error.to_string() };
         languages.with_target(code).map_err(unknown)

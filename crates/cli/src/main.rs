@@ -35,6 +35,7 @@ mod score;
 mod search;
 mod serve;
 mod split;
+mod summarize;
 mod tag;
 mod terminal;
 mod texts;
@@ -63,6 +64,8 @@ enum Command {
     Translate(Box<translate::Translate>),
     /// Continue texts with a language model, or turn them into others with T5
     Generate(Box<generate::Generate>),
+    /// Make long texts short
+    Summarize(Box<summarize::Summarize>),
     /// Turn texts into vectors, or rank texts by their similarity to one
     Embed(Box<embed::Embed>),
     /// Find words for the masks of a text
@@ -106,6 +109,7 @@ Examples:
   attentive train --source train.en --target train.de --out en-de --minutes 60
   attentive translate --model en-de < text.en
   attentive generate --model gpt2 \"Once upon a time\"
+  attentive summarize --model bart-large-cnn --input article.txt
   attentive embed --model all-MiniLM-L6-v2 --input texts.txt --similar \"a running dog\"
   attentive fill-mask --model bert-base-uncased \"The capital of France is [MASK].\"
   attentive classify --model sentiment \"A wonderful film.\"
@@ -167,6 +171,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Convert(command) => convert::run(command),
         Command::Score(score) => score::run(score),
         Command::Train(train) => train::run(train),
+        Command::Summarize(summarize) => summarize::run(summarize),
         Command::Pull(pull) => pull::run(pull),
         Command::Models(models) => models::run(models),
         Command::Info(info) => info::run(info),

@@ -15,7 +15,9 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 use std::path::Path;
 
-const FILES: [&str; 2] = ["generation_config.json", "config.json"];
+const CONFIG: &str = "config.json";
+const FILES: [&str; 2] = ["generation_config.json", CONFIG];
+const PARAMETERS: &str = "task_specific_params";
 
 /// The words that are understood. How many results there are is for those to say who want them: a file in which each line has
 /// become several is of no use to anybody else.
@@ -103,14 +105,24 @@ const REFUSED: [(&str, &[f64]); 18] = [
 impl Options {
     /// The options that a model's folder asks for, or else the default ones.
     pub fn load(folder: &Path, spec: &Spec) -> Result<Options, Error> {
+        Options::load_for(folder, spec, None)
+    }
+
+    /// The same for a task, of which `config.json` may say more under `task_specific_params`.
+    pub fn load_for(folder: &Path, spec: &Spec, task: Option<&str>) -> Result<Options, Error> {
         let Some(path) = FILES.map(|name| folder.join(name)).into_iter().find(|path| path.exists()) else {
             return Ok(Options::usual(spec));
         };
+        let mut object = read(&path)?;
+        let config = folder.join(CONFIG);
+        if let Some(task) = task
+            && config.exists()
+            && let Some(Value::Object(more)) =
+                read(&config)?.get(PARAMETERS).and_then(|tasks| tasks.get(task))
+        {
+            object.extend(more.clone());
+        }
         let wrong = |problem: String| Error::Format { path: path.clone(), problem };
-        let text = std::fs::read_to_string(&path)
-            .map_err(|source| attentive_model::Error::File { path: path.clone(), source })?;
-        let object: Map<String, Value> =
-            serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))?;
         Options::from_json(object, spec).map_err(wrong)
     }
 
@@ -147,6 +159,13 @@ impl Options {
         }
         Ok(options)
     }
+}
+
+fn read(path: &Path) -> Result<Map<String, Value>, Error> {
+    let text = std::fs::read_to_string(path)
+        .map_err(|source| attentive_model::Error::File { path: path.to_owned(), source })?;
+    serde_json::from_str(&text)
+        .map_err(|error| Error::Format { path: path.to_owned(), problem: error.to_string() })
 }
 
 /// Whether probabilities no longer add up to one after filters: not if all that is forbidden is what is never written, which

@@ -40,6 +40,23 @@ pub enum Error {
         /// Those that there are.
         known: String,
     },
+    /// A language that a model with tokens for languages does not have.
+    #[error("the model has no language `{code}`; the nearest are {known}")]
+    SpokenLanguage {
+        /// The language.
+        code: String,
+        /// Those that are called nearly like it.
+        known: String,
+    },
+    /// A model that writes several languages, and was not told which.
+    #[error("the model has several target languages: choose one; its languages are {known}")]
+    NoSpokenLanguage {
+        /// Some of them.
+        known: String,
+    },
+    /// A source language for a model that has no tokens for languages.
+    #[error("the model has no tokens for source languages: it reads the one that it was trained for")]
+    NoSourceLanguages,
     /// A file of the folder is not what it should be.
     #[error("{}: {problem}", path.display())]
     Format {

@@ -7,6 +7,7 @@
 //! |---|---|---|
 //! | [`Translator`] | a text | its translation |
 //! | [`Writer`] | a prompt | its continuation, or the answer of a model from text to text |
+//! | [`Summarizer`] | a text | a shorter one |
 //! | [`Embedder`] | a text | a vector |
 //! | [`MaskFiller`] | a text with masks | words for each mask |
 //! | [`Classifier`] | a text or two | a label |
@@ -32,6 +33,7 @@ mod probabilities;
 mod prompt;
 mod rerank;
 mod stop;
+mod summarize;
 mod tag;
 mod tokenizer;
 mod translate;
@@ -50,10 +52,11 @@ pub use pooling::{Pooling, Pools};
 pub use prompt::{Continuation, Finish, PromptCodec};
 pub use rerank::Reranker;
 pub use stop::StopStrings;
+pub use summarize::{Summarizer, Summary, SummaryModel};
 pub use tag::{Entity, Tagged, TaggedWord, Tagger};
 pub use tokenizer::tokenizer_of;
 pub use translate::{
-    Codec, Cut, ModelFolder, Part, Reading, Split, TargetLanguages, Translated, TranslatedHtml, Translation,
-    Translator, UnknownWord, WrittenPart, languages_of_name, named_language, source_language,
-    tokenizer_languages,
+    Codec, Cut, ModelFolder, Part, Reading, Split, SpokenLanguages, TargetLanguages, Translated,
+    TranslatedHtml, Translation, Translator, UnknownWord, WrittenPart, languages_of_name, named_language,
+    source_language, tokenizer_languages,
 };

@@ -2,6 +2,7 @@
 
 use super::cut::{Cut, Part, Words};
 use super::languages::{TargetLanguages, split_language};
+use super::spoken::SpokenLanguages;
 use super::unknown::{self, Copied, UnknownWord};
 use super::{Reading, Split, Translated};
 use crate::error::Error;
@@ -22,6 +23,9 @@ pub struct Codec {
     ends: Vec<u32>,
     /// The token of a source that stands for what has no piece.
     unk: Option<u32>,
+    /// The languages that have tokens, and the one that sources are in.
+    spoken: SpokenLanguages,
+    source_language: Option<u32>,
 }
 
 /// What was written for a part of a text.
@@ -44,12 +48,24 @@ impl Codec {
             }
         }
         let unk = tokenizer.special(Side::Source).unk;
-        Ok(Codec { tokenizer, spec, reading: Reading::default(), ends: vec![spec.eos], unk })
+        let spoken = SpokenLanguages::of(&tokenizer);
+        let (reading, ends) = (Reading::default(), vec![spec.eos]);
+        Ok(Codec { tokenizer, spec, reading, ends, unk, spoken, source_language: None })
     }
 
     /// The same for a model that is used to read this.
     pub fn with_reading(self, reading: Reading) -> Codec {
         Codec { reading, ..self }
+    }
+
+    /// The languages that have tokens.
+    pub fn spoken(&self) -> &SpokenLanguages {
+        &self.spoken
+    }
+
+    /// The same for sources in the language of this token.
+    pub fn with_source_language(self, language: u32) -> Codec {
+        Codec { source_language: Some(language), ..self }
     }
 
     /// The same for a model whose targets end as these options say.
@@ -165,7 +181,7 @@ impl Codec {
             cut.push_part(piece, self.part(piece, source));
             return Ok(());
         }
-        let Some(middle) = middle(piece) else {
+        let Some(middle) = sentences::middle(piece) else {
             let most = self.spec.max_source;
             return Err(generate::Error::LongSource { tokens: source.len(), most }.into());
         };
@@ -189,7 +205,7 @@ impl Codec {
     /// The words of a text that have an unknown token among their tokens.
     fn unknown(&self, text: &str, tokens: &[u32]) -> Vec<UnknownWord> {
         match self.unk.filter(|unk| tokens.contains(unk)) {
-            Some(unk) => unknown::find(&self.tokenizer, text, tokens, unk),
+            Some(unk) => unknown::find(&self.tokenizer, text, self.behind_language(tokens), unk),
             None => Vec::new(),
         }
     }
@@ -262,7 +278,13 @@ impl Codec {
 
     /// The tokens of a text, with the end token.
     fn encode(&self, text: &str) -> Result<Vec<u32>, Error> {
-        let mut source = self.tokenizer.encode(text, Side::Source)?;
+        let mut source = match self.source_language {
+            Some(language) => {
+                let text = self.tokenizer.encode_plain(text, Side::Source)?;
+                [language].into_iter().chain(text).collect()
+            }
+            None => self.tokenizer.encode(text, Side::Source)?,
+        };
         if source.last() != Some(&self.spec.eos) {
             source.push(self.spec.eos);
         }
@@ -281,22 +303,24 @@ impl Codec {
 
     /// Which word comes from which, by the cross attention of a source and what was written for it.
     pub fn align(&self, attention: &AttentionMatrix, source: &[u32], target: &[u32]) -> Vec<Link> {
-        let words = |tokens, side| self.tokenizer.words(tokens, side);
+        let words = |tokens, side| {
+            let text = self.behind_language(tokens);
+            let language = std::iter::repeat_n(None, tokens.len() - text.len());
+            language.chain(self.tokenizer.words(text, side)).collect::<Vec<_>>()
+        };
         align(attention, &words(source, Side::Source), &words(target, Side::Target))
+    }
+
+    /// Tokens without the language that they begin with.
+    fn behind_language<'a>(&self, tokens: &'a [u32]) -> &'a [u32] {
+        match tokens {
+            [first, text @ ..] if self.spoken.has(*first) => text,
+            _ => tokens,
+        }
     }
 
     /// The languages that a model for several of them can be asked for: `de` of the token `>>de<<`.
     pub fn target_languages(&self) -> Vec<String> {
         TargetLanguages::of(&self.tokenizer).codes().to_vec()
     }
-}
-
-/// Where a text without white space around it is cut in two: at the white space nearest to its middle, else between the characters
-/// there. None if there is but one character.
-fn middle(text: &str) -> Option<usize> {
-    let half = text.len() / 2;
-    let distance = |at: &usize| at.abs_diff(half);
-    let spaces = text.match_indices(char::is_whitespace).map(|(at, _)| at);
-    let characters = || text.char_indices().map(|(at, _)| at).filter(|at| *at > 0).min_by_key(distance);
-    spaces.min_by_key(distance).or_else(characters)
 }

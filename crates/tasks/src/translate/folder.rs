@@ -7,6 +7,7 @@ use crate::tokenizer::tokenizer_of;
 use attentive_generate::{Options, Seq2Seq};
 use attentive_tensor::Backend;
 use attentive_text::tokenizer::Tokenizer;
+use serde_json::Value;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -48,6 +49,37 @@ impl ModelFolder {
         let options = Options::load(folder, &copies[0].spec())?;
         let codec = Codec::new(Arc::new(tokenizer), copies[0].spec(), folder)?;
         let codec = codec.with_reading(Reading::of(folder)?).with_ends_of(&options);
-        Ok(ModelFolder { copies, codec, options, int8 })
+        let opened = ModelFolder { copies, codec, options, int8 };
+        if opened.codec.spoken().is_empty() {
+            return Ok(opened);
+        }
+        let (source, target) = usual_languages(folder);
+        let is_there = |language: &&str| opened.codec.spoken().find(language).is_ok();
+        let source = source.as_deref().into_iter().chain(["en"]).find(is_there);
+        let target = target.as_deref().filter(is_there);
+        opened.speaking(source, target)
     }
+
+    /// The same for sources in one language and targets in another, of a model of which tokens say which ones these are.
+    pub fn speaking(mut self, source: Option<&str>, target: Option<&str>) -> Result<ModelFolder, Error> {
+        if self.codec.spoken().is_empty() {
+            return if source.is_some() { Err(Error::NoSourceLanguages) } else { Ok(self) };
+        }
+        if let Some(source) = source {
+            let token = self.codec.spoken().find(source)?;
+            self.codec = self.codec.with_source_language(token);
+        }
+        if let Some(target) = target {
+            self.options.forced_bos = Some(self.codec.spoken().find(target)?);
+        }
+        Ok(self)
+    }
+}
+
+/// The languages that the configuration of a tokenizer names.
+fn usual_languages(folder: &Path) -> (Option<String>, Option<String>) {
+    let text = std::fs::read_to_string(folder.join("tokenizer_config.json")).unwrap_or_default();
+    let config: Value = serde_json::from_str(&text).unwrap_or_default();
+    let word = |name: &str| config[name].as_str().map(str::to_owned);
+    (word("src_lang"), word("tgt_lang"))
 }

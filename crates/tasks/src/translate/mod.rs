@@ -11,6 +11,7 @@ mod html;
 mod languages;
 mod reading;
 mod split;
+mod spoken;
 mod unknown;
 
 pub use codec::{Codec, WrittenPart};
@@ -20,6 +21,7 @@ pub use html::TranslatedHtml;
 pub use languages::{TargetLanguages, named_language};
 pub use reading::{Reading, languages_of_name, source_language, tokenizer_languages};
 pub use split::Split;
+pub use spoken::SpokenLanguages;
 pub use unknown::UnknownWord;
 
 use crate::error::Error;

@@ -45,6 +45,16 @@ pub fn split_at_stops(text: &str) -> Vec<Range<usize>> {
     })
 }
 
+/// Where a text without white space around it is cut in two: at the white space nearest to its middle, else between the characters
+/// there. None if there is but one character.
+pub fn middle(text: &str) -> Option<usize> {
+    let half = text.len() / 2;
+    let distance = |at: &usize| at.abs_diff(half);
+    let spaces = text.match_indices(char::is_whitespace).map(|(at, _)| at);
+    let characters = || text.char_indices().map(|(at, _)| at).filter(|at| *at > 0).min_by_key(distance);
+    spaces.min_by_key(distance).or_else(characters)
+}
+
 /// Cuts a text behind the stops that end a piece, given where the piece begins.
 fn pieces(text: &str, ends: impl Fn(usize, &Stop) -> bool) -> Vec<Range<usize>> {
     let mut pieces = Vec::new();

@@ -38,7 +38,7 @@ struct MarianSide {
 #[derive(Debug)]
 pub(crate) struct Vocabulary {
     tokens: Vec<String>,
-    ids: HashMap<String, u32, FixedState>,
+    ids: Ids,
     end: u32,
     unknown: u32,
     pad: Option<u32>,
@@ -237,29 +237,14 @@ pub(crate) fn language(text: &str) -> (Option<&str>, &str) {
 
 impl Vocabulary {
     fn load(path: &Path) -> Result<Vocabulary, Error> {
-        let json = files::read_json(path)?;
-        let wrong = |problem: &str| Error::format(path, problem);
-        let object = json
-            .as_object()
-            .ok_or_else(|| wrong("the file must be a JSON object that maps tokens to ids"))?;
-        let mut tokens = vec![None; object.len()];
-        for (token, id) in object {
-            let place = id.as_u64().and_then(|id| tokens.get_mut(usize::try_from(id).ok()?));
-            let place = place.ok_or_else(|| {
-                wrong(&format!("the id of `{token}` is not a number below the vocabulary size"))
-            })?;
-            if let Some(other) = place.replace(token.clone()) {
-                return Err(wrong(&format!("`{other}` and `{token}` have the same id")));
-            }
-        }
-        let tokens: Vec<String> = tokens.into_iter().flatten().collect();
-        Vocabulary::new(tokens).map_err(|missing| wrong(&format!("`{missing}` is missing")))
+        let (tokens, _) = tokens_of(path)?;
+        Vocabulary::new(tokens).map_err(|missing| Error::format(path, format!("`{missing}` is missing")))
     }
 
     /// The vocabulary of these tokens, in the order of their ids; a token that must be there and is not, if
     /// so.
     pub(crate) fn new(tokens: Vec<String>) -> Result<Vocabulary, &'static str> {
-        let ids: HashMap<String, u32, FixedState> = tokens.iter().cloned().zip(0..).collect();
+        let ids: Ids = tokens.iter().cloned().zip(0..).collect();
         let id = |token| ids.get(token).copied();
         let (end, unknown, pad) = (id(END).ok_or(END)?, id(UNKNOWN).ok_or(UNKNOWN)?, id(PAD));
         Ok(Vocabulary { tokens, ids, end, unknown, pad })
@@ -292,4 +277,28 @@ impl Vocabulary {
             self.tokens.iter().zip(0u32..).map(|(token, id)| (token.clone(), Value::from(id))).collect();
         format!("{tokens:#}\n").into_bytes()
     }
+}
+
+/// Ids by token.
+pub(crate) type Ids = HashMap<String, u32, FixedState>;
+
+/// The tokens of a `vocab.json` in the order of their ids, and the ids by token.
+pub(crate) fn tokens_of(path: &Path) -> Result<(Vec<String>, Ids), Error> {
+    let json = files::read_json(path)?;
+    let wrong = |problem: &str| Error::format(path, problem);
+    let object =
+        json.as_object().ok_or_else(|| wrong("the file must be a JSON object that maps tokens to ids"))?;
+    let mut tokens = vec![None; object.len()];
+    for (token, id) in object {
+        let place = id.as_u64().and_then(|id| tokens.get_mut(usize::try_from(id).ok()?));
+        let place = place.ok_or_else(|| {
+            wrong(&format!("the id of `{token}` is not a number below the vocabulary size"))
+        })?;
+        if let Some(other) = place.replace(token.clone()) {
+            return Err(wrong(&format!("`{other}` and `{token}` have the same id")));
+        }
+    }
+    let tokens: Vec<String> = tokens.into_iter().flatten().collect();
+    let ids = tokens.iter().cloned().zip(0..).collect();
+    Ok((tokens, ids))
 }

@@ -86,7 +86,7 @@ pub enum Side {
 }
 
 /// The names of all files that a tokenizer is saved in or that are read with it.
-pub const FILE_NAMES: [&str; 11] = [
+pub const FILE_NAMES: [&str; 12] = [
     "source.spm",
     "target.spm",
     "vocab.json",
@@ -94,6 +94,7 @@ pub const FILE_NAMES: [&str; 11] = [
     "tokenizer.json",
     "tokenizer.model",
     "spiece.model",
+    "sentencepiece.bpe.model",
     "merges.txt",
     "vocab.txt",
     "tokenizer_config.json",
@@ -107,7 +108,7 @@ impl Tokenizer {
     /// Loads a folder or a file.
     ///
     /// In a folder, the first of these that is there: `source.spm` with `target.spm` and `vocab.json`
-    /// (Marian); `tokenizer.json`; `spiece.model` of a T5; the only `.model` or `.spm` file (SentencePiece, XLM-R); `vocab.json` with
+    /// (Marian); `tokenizer.json`; the pieces of a T5, mBART-50, M2M-100 or NLLB; the only `.model` or `.spm` file (SentencePiece, XLM-R); `vocab.json` with
     /// `merges.txt` (GPT-2, RoBERTa); `vocab.txt` (BERT).
     pub fn load(path: impl AsRef<Path>) -> Result<Tokenizer, Error> {
         let path = path.as_ref();
@@ -316,6 +317,16 @@ impl Tokenizer {
         }
     }
 
+    /// The ids of all tokens that are not text, languages among them.
+    pub fn special_ids(&self) -> Vec<u32> {
+        let Special { bos, eos, pad, unk } = self.special(Side::Source);
+        match &self.kind {
+            Kind::SentencePiece(_) | Kind::Marian(_) => [bos, eos, pad, unk].into_iter().flatten().collect(),
+            Kind::Numbered(numbered) => numbered.special_ids(),
+            Kind::Pipeline(pipeline) => pipeline.special_ids(),
+        }
+    }
+
     /// The id of the mask, `[MASK]` for BERT, if there is one.
     pub fn mask(&self) -> Option<u32> {
         match &self.kind {
@@ -353,8 +364,8 @@ fn load_folder(folder: &Path) -> Result<Kind, Error> {
     if files::is_file(&json)? {
         return Pipeline::load(&json).map(Kind::Pipeline);
     }
-    if Numbered::is_t5(folder)? {
-        return Numbered::load_t5(folder).map(|model| Kind::Numbered(Box::new(model)));
+    if let Some(numbered) = Numbered::load(folder)? {
+        return Ok(Kind::Numbered(Box::new(numbered)));
     }
     if let [model] = &sentencepiece_files(folder)?[..] {
         return Ok(match Pipeline::load_sentencepiece(model)? {

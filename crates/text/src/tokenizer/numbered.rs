@@ -1,20 +1,24 @@
-//! A SentencePiece model as another library reads it, with tokens of that library among its pieces: T5's sentinels.
+//! A SentencePiece model as another library reads it, with tokens of that library among its pieces: T5's sentinels, the
+//! languages of mBART-50, M2M-100 and NLLB.
 //!
 //! Such a token stands in a text as it is. What is between two of them is cut into pieces as if it were a text of its own.
 
 use super::error::Error;
 use super::files;
+use super::marian;
 use super::names::Names;
 use super::sentencepiece::{SentencePiece, Skip};
 use super::special::Special;
+use serde_json::Value;
+use std::collections::HashSet;
 use std::path::Path;
 
 /// The tokenizer.
 #[derive(Debug)]
 pub(crate) struct Numbered {
     model: SentencePiece,
-    /// The name of the model's file.
-    file: &'static str,
+    /// The files of its folder.
+    files: Vec<(&'static str, Vec<u8>)>,
     /// The id of each piece of the model.
     ids: Vec<u32>,
     /// The token of each id.
@@ -38,27 +42,96 @@ struct Token {
     is_piece: bool,
 }
 
-/// The file in which T5 has its pieces.
-pub(crate) const T5_FILE: &str = "spiece.model";
+/// The file in which T5 has its pieces, and that in which fairseq's models have theirs.
+const T5_FILE: &str = "spiece.model";
+const FAIRSEQ_FILE: &str = "sentencepiece.bpe.model";
+const VOCABULARY: &str = "vocab.json";
 /// How many sentinels T5 has unless its configuration says otherwise, and the most that it may have.
 const SENTINELS: u64 = 100;
 const MOST_SENTINELS: u64 = 10_000;
 
 impl Numbered {
-    /// Whether the pieces in a folder belong to a T5: its configuration says so, or that of its tokenizer.
-    pub(crate) fn is_t5(folder: &Path) -> Result<bool, Error> {
-        if !files::is_file(&folder.join(T5_FILE))? {
-            return Ok(false);
+    /// The tokenizer of a folder, if the configuration of the tokenizer or of the model says that it is one of these.
+    pub(crate) fn load(folder: &Path) -> Result<Option<Numbered>, Error> {
+        let [t5, fairseq, vocabulary] =
+            [T5_FILE, FAIRSEQ_FILE, VOCABULARY].map(|name| files::is_file(&folder.join(name)));
+        let (t5, fairseq, vocabulary) = (t5?, fairseq?, vocabulary?);
+        if !t5 && !fairseq {
+            return Ok(None);
         }
         let names = Names::load(&folder.join(T5_FILE))?;
-        Ok(match names.config["tokenizer_class"].as_str() {
-            Some(class) => class.starts_with("T5") || class.starts_with("MT5"),
-            None => model_type(folder)?.is_some_and(|model| model == "t5" || model == "mt5"),
-        })
+        let class = names.config["tokenizer_class"].as_str().unwrap_or_default().trim_end_matches("Fast");
+        let model = model_type(folder)?.unwrap_or_default();
+        match (class, &model[..]) {
+            ("T5Tokenizer" | "MT5Tokenizer", _) | ("", "t5" | "mt5") if t5 => {
+                Numbered::load_t5(folder).map(Some)
+            }
+            ("M2M100Tokenizer", _) | ("", "m2m_100") if fairseq && vocabulary => {
+                Numbered::load_m2m100(folder).map(Some)
+            }
+            ("MBart50Tokenizer" | "NllbTokenizer", _) | ("", "mbart" | "m2m_100") if fairseq => {
+                Numbered::load_fairseq(folder).map(Some)
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// The tokenizer of mBART-50 and of NLLB: the special tokens of fairseq, the pieces, the languages and the mask.
+    fn load_fairseq(folder: &Path) -> Result<Numbered, Error> {
+        let model = SentencePiece::load(&folder.join(FAIRSEQ_FILE))?;
+        let special = ["<s>", "<pad>", "</s>", "<unk>"].map(str::to_owned).into_iter();
+        let pieces = (3..model.len() as u32).map(|id| model.piece(id).unwrap_or_default().to_owned());
+        let words: Vec<String> = special.chain(pieces).collect();
+        let known = words.len();
+        let mask = ["<mask>".to_owned()];
+        let tokens = words.into_iter().chain(languages(folder)?).chain(mask).collect();
+        // The file has `<unk>`, `<s>` and `</s>` before its pieces.
+        let id = |id: u32| [3, 0, 2].get(id as usize).copied().unwrap_or(id + 1);
+        let ids = (0..model.len() as u32).map(id).collect();
+        Ok(Numbered::fairseq(model, ids, tokens, known, Vec::new()))
+    }
+
+    /// The tokenizer of M2M-100: what `vocab.json` has, and the languages.
+    fn load_m2m100(folder: &Path) -> Result<Numbered, Error> {
+        let model = SentencePiece::load(&folder.join(FAIRSEQ_FILE))?;
+        let path = folder.join(VOCABULARY);
+        let (words, found) = marian::tokens_of(&path)?;
+        if words.get(..4).is_none_or(|first| first != ["<s>", "<pad>", "</s>", "<unk>"]) {
+            let problem = "the first tokens must be `<s>`, `<pad>`, `</s>` and `<unk>`";
+            return Err(Error::format(&path, problem));
+        }
+        let id = |id| model.piece(id).and_then(|piece| found.get(piece).copied()).unwrap_or(3);
+        let ids = (0..model.len() as u32).map(id).collect();
+        let known = words.len();
+        let tokens = words.into_iter().chain(languages(folder)?).collect();
+        let vocabulary = vec![(VOCABULARY, files::read(&path)?)];
+        Ok(Numbered::fairseq(model, ids, tokens, known, vocabulary))
+    }
+
+    /// A model whose special tokens have the ids that fairseq gives them; `known` tokens come before the languages.
+    fn fairseq(
+        model: SentencePiece,
+        ids: Vec<u32>,
+        tokens: Vec<String>,
+        known: usize,
+        beside: Vec<(&'static str, Vec<u8>)>,
+    ) -> Numbered {
+        let token = |(id, text)| Token { text, is_piece: id < known };
+        Numbered {
+            files: [(FAIRSEQ_FILE, model.bytes().to_vec())].into_iter().chain(beside).collect(),
+            ids,
+            tokens: tokens.into_iter().enumerate().map(token).collect(),
+            added: (0..4).collect(),
+            begins: vec![b'<'],
+            special: Special { bos: Some(0), pad: Some(1), eos: Some(2), unk: Some(3) },
+            after: vec![2],
+            added_is_text: false,
+            model,
+        }
     }
 
     /// The tokenizer of a T5: the pieces, and behind them the sentinels `<extra_id_0>`, `<extra_id_1>`, …, the last one first.
-    pub(crate) fn load_t5(folder: &Path) -> Result<Numbered, Error> {
+    fn load_t5(folder: &Path) -> Result<Numbered, Error> {
         let path = folder.join(T5_FILE);
         let (model, names) = (SentencePiece::load(&path)?, Names::load(&path)?);
         let has_own = || Ok::<_, Error>(model_type(folder)?.is_some_and(|model| model == "mt5"));
@@ -79,7 +152,7 @@ impl Numbered {
         let special = model.special();
         let own = [special.pad, special.eos, special.unk];
         Ok(Numbered {
-            file: T5_FILE,
+            files: vec![(T5_FILE, model.bytes().to_vec())],
             ids: (0..pieces).collect(),
             added: own.into_iter().flatten().chain(pieces..tokens.len() as u32).collect(),
             begins: vec![b'<'],
@@ -93,7 +166,7 @@ impl Numbered {
 
     /// The files of its folder.
     pub(crate) fn files(&self) -> Vec<(&'static str, Vec<u8>)> {
-        vec![(self.file, self.model.bytes().to_vec())]
+        self.files.clone()
     }
 
     /// Reads added tokens that are written in a text as text.
@@ -117,6 +190,11 @@ impl Numbered {
     /// The text of a token.
     pub(crate) fn piece(&self, id: u32) -> Option<&str> {
         self.tokens.get(id as usize).map(|token| token.text.as_str())
+    }
+
+    /// The ids of the tokens that are no text.
+    pub(crate) fn special_ids(&self) -> Vec<u32> {
+        (0..self.tokens.len() as u32).filter(|id| self.is_added(*id) || self.added.contains(id)).collect()
     }
 
     /// Whether a token is none of the model's pieces.
@@ -157,8 +235,9 @@ impl Numbered {
 
     /// The text of tokens; those that are no text are left out.
     pub(crate) fn decode<'a>(&'a self, tokens: impl IntoIterator<Item = &'a str>) -> String {
-        let is_added = |token: &&str| self.added.iter().any(|&id| self.tokens[id as usize].text == *token);
-        self.model.decode(tokens.into_iter().filter(|token| !is_added(token)))
+        let special: HashSet<&str> =
+            self.special_ids().into_iter().map(|id| &*self.tokens[id as usize].text).collect();
+        self.model.decode(tokens.into_iter().filter(|token| !special.contains(token)))
     }
 
     /// Cuts a text at added tokens, unless they are text; of two that begin at the same place, the longer one counts.
@@ -192,6 +271,26 @@ impl Numbered {
 enum Part<'a> {
     Added(u32),
     Text(&'a str),
+}
+
+/// The tokens of the languages, in the order of their ids.
+fn languages(folder: &Path) -> Result<Vec<String>, Error> {
+    let path = folder.join("special_tokens_map.json");
+    let of = |path: &Path| -> Result<Value, Error> {
+        if files::is_file(path)? { files::read_json(path) } else { Ok(Value::Null) }
+    };
+    let (map, config) = (of(&path)?, of(&folder.join("tokenizer_config.json"))?);
+    let lists = [
+        &map["additional_special_tokens"],
+        &config["additional_special_tokens"],
+        &config["extra_special_tokens"],
+    ];
+    let text = |value: &Value| value.as_str().or_else(|| value["content"].as_str()).map(str::to_owned);
+    let list = lists.iter().find_map(|list| list.as_array()).ok_or_else(|| {
+        Error::format(&path, "additional_special_tokens is missing: it names the languages of the model")
+    })?;
+    // Other tokens may be listed with them.
+    Ok(list.iter().filter_map(text).filter(|token| !token.starts_with('<')).collect())
 }
 
 /// The type of the model in a folder, if a file tells it.

@@ -175,6 +175,14 @@ impl Pipeline {
         self.special
     }
 
+    /// The ids of all special tokens, in order.
+    pub(crate) fn special_ids(&self) -> Vec<u32> {
+        let added = self.tokens.get_added_tokens_decoder();
+        let mut ids: Vec<u32> = added.iter().filter(|(_, token)| token.special).map(|(&id, _)| id).collect();
+        ids.sort_unstable();
+        ids
+    }
+
     pub(crate) fn mask(&self) -> Option<u32> {
         self.mask
     }

@@ -41,6 +41,8 @@ pub struct T5Config {
     pub buckets: usize,
     /// Positions at this distance and further away are all alike.
     pub max_distance: usize,
+    /// The length of the texts that it has learned from; it can read longer ones.
+    pub trained_length: usize,
     /// What norms add to the mean of the squares.
     pub epsilon: f32,
     /// Dropout of the embedded tokens, of each sublayer's output, of attention weights and behind the last norm.
@@ -76,6 +78,8 @@ struct Config {
     relative_attention_num_buckets: usize,
     #[serde(default = "furthest")]
     relative_attention_max_distance: usize,
+    #[serde(default = "usual_length")]
+    n_positions: usize,
     #[serde(default = "a_tenth")]
     dropout_rate: f32,
     #[serde(default = "epsilon")]
@@ -109,6 +113,10 @@ fn thirty_two() -> usize {
 
 fn furthest() -> usize {
     128
+}
+
+fn usual_length() -> usize {
+    512
 }
 
 fn a_tenth() -> f32 {
@@ -169,6 +177,7 @@ impl Config {
             activation,
             buckets: self.relative_attention_num_buckets,
             max_distance: self.relative_attention_max_distance,
+            trained_length: self.n_positions,
             epsilon: self.layer_norm_epsilon,
             dropout: self.dropout_rate,
             tied_output: self.tie_word_embeddings,
@@ -196,6 +205,7 @@ impl Config {
             num_heads: config.h,
             relative_attention_num_buckets: config.buckets,
             relative_attention_max_distance: config.max_distance,
+            n_positions: config.trained_length,
             dropout_rate: config.dropout,
             layer_norm_epsilon: config.epsilon,
             feed_forward_proj: name_of_feed_forward(config.feed_forward, config.activation),
@@ -213,12 +223,13 @@ impl Config {
 
 /// A mistake in a field of [`T5Config`], by the name that it has in the file.
 fn in_their_words(error: Error) -> Error {
-    const WORDS: [(&str, &str); 10] = [
+    const WORDS: [(&str, &str); 11] = [
         ("h", "num_heads"),
         ("encoder_layers", "num_layers"),
         ("decoder_layers", "num_decoder_layers"),
         ("buckets", "relative_attention_num_buckets"),
         ("max_distance", "relative_attention_max_distance"),
+        ("trained_length", "n_positions"),
         ("epsilon", "layer_norm_epsilon"),
         ("dropout", "dropout_rate"),
         ("pad", "pad_token_id"),
@@ -255,6 +266,7 @@ impl T5Config {
             activation: Activation::GeluTanh,
             buckets: thirty_two(),
             max_distance: furthest(),
+            trained_length: usual_length(),
             epsilon: epsilon(),
             dropout: a_tenth(),
             tied_output: false,
@@ -287,6 +299,7 @@ impl T5Config {
             ("d_ff", self.d_ff, WIDEST),
             ("encoder_layers", self.encoder_layers, MOST_LAYERS),
             ("decoder_layers", self.decoder_layers, MOST_LAYERS),
+            ("trained_length", self.trained_length, MOST_POSITIONS),
         ];
         sizes.into_iter().try_for_each(|(field, size, most)| limits::check_size(field, size, most))?;
         limits::check_dropout("dropout", self.dropout)?;
