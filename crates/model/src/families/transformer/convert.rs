@@ -63,8 +63,9 @@ pub fn convert(
     if checkpoint.has(LOGITS_BIAS) {
         tensors.push(old(LOGITS_BIAS, Shape::from([1, config.target_vocabulary()]), false));
     }
-    let change = |name: &str, numbers: Stored| match (&order, axis(name)) {
-        (Some(order), Some(axis)) => numbers.reorder(order, axis == Axis::Columns),
+    // Where the order stays, nobody need know where a parameter has the width.
+    let change = |name: &str, numbers: Stored| match order.as_ref().map(|order| (order, axis(name))) {
+        Some((order, Some(axis))) => numbers.reorder(order, axis == Axis::Columns),
         _ => numbers,
     };
     let work = Work { checkpoint, stored: conversion.stored, change: &change };
