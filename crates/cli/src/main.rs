@@ -86,7 +86,7 @@ enum Command {
     Evaluate(Box<evaluate::Evaluate>),
     /// Measure how well a language model predicts a text
     Perplexity(perplexity::Command),
-    /// Score translations against references: BLEU, chrF, chrF++ and TER
+    /// Score translations against references with BLEU, chrF, chrF++ and TER, or summaries with ROUGE
     Score(score::Score),
     /// Download models of the Hugging Face Hub
     Pull(pull::Pull),

@@ -3,7 +3,9 @@
 use crate::error::Error;
 use crate::output;
 use attentive_text::score::bootstrap::{Comparison, Comparisons, Estimate, compare};
-use attentive_text::score::{Counted, Lines, Options, Resampling, Scores, Segments, Signatures, Tokenize};
+use attentive_text::score::{
+    Counted, Lines, Options, Resampling, Rouge, RougeScores, Scores, Segments, Signatures, Tokenize, rouge,
+};
 use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
@@ -32,6 +34,9 @@ pub(crate) struct Score {
     /// Tokenization for BLEU
     #[arg(long, value_enum, default_value_t = TokenizeChoice(Tokenize::V13a))]
     tokenize: TokenizeChoice,
+    /// Score summaries: ROUGE-1, ROUGE-2 and ROUGE-L instead of the scores of translations
+    #[arg(long, conflicts_with_all = ["compare", "lowercase", "tokenize"])]
+    rouge: bool,
     /// Print one line of JSON, with unrounded scores, instead of a table
     #[arg(long)]
     json: bool,
@@ -42,10 +47,12 @@ Examples:
   attentive score --reference test.de --hypothesis out.de
   attentive score --reference a.de b.de --hypothesis - --json < out.de
   attentive score --reference test.de --hypothesis new.de --compare old.de
+  attentive score --rouge --reference summaries.txt --hypothesis out.txt
 
 The scores and their signatures are those of sacreBLEU 2.6.0. Higher is better for BLEU, chrF and \
 chrF++; lower is better for TER. --compare uses paired bootstrap resampling with 1,000 samples; a \
-p-value below 0.05 is commonly called significant.";
+p-value below 0.05 is commonly called significant. ROUGE is that of rouge-score without its stemmer: the mean over the \
+lines; of several references, the best one counts.";
 
 #[derive(Debug, Clone, Copy)]
 struct TokenizeChoice(Tokenize);
@@ -79,6 +86,10 @@ pub(crate) fn run(score: &Score) -> Result<(), Error> {
         references.iter().try_for_each(|reference| lines.belongs_to(reference))?;
     }
 
+    if score.rouge {
+        let references: Vec<_> = references.iter().map(Lines::segments).collect();
+        return print_rouge(&rouge(&system.segments(), &references)?, score.json);
+    }
     let counted = count(&system, &references, options)?;
     let comparisons = match &other {
         Some(other) => Some(compare(&counted, &count(other, &references, options)?, RESAMPLING)),
@@ -178,6 +189,20 @@ pub(crate) fn print(report: &Report) -> Result<(), Error> {
     };
     let rows = report.scores.named().into_iter().zip(report.signature.named()).map(row);
     output::table(&rows.collect::<Vec<_>>(), 3)
+}
+
+fn print_rouge(scores: &RougeScores, json: bool) -> Result<(), Error> {
+    if json {
+        return output::json(scores);
+    }
+    let row = |(name, score): (&str, Rouge)| {
+        let numbers = [score.f1, score.precision, score.recall].map(|number| format!("{number:.2}"));
+        let [f1, precision, recall] = numbers;
+        [name.to_owned(), f1, precision, recall]
+    };
+    let scores = [("ROUGE-1", scores.rouge1), ("ROUGE-2", scores.rouge2), ("ROUGE-L", scores.rouge_l)];
+    let header = ["score", "F1", "precision", "recall"].map(str::to_owned);
+    output::table(&std::iter::once(header).chain(scores.into_iter().map(row)).collect::<Vec<_>>(), 1)
 }
 
 fn print_comparison(signatures: &Each<String>, compare: &Each<Compared>) -> Result<(), Error> {

@@ -1,6 +1,6 @@
 //! Scores beside sacreBLEU's.
 
-use attentive_text::score::{Lines, Options, Scores, Segments, Signatures, Tokenize};
+use attentive_text::score::{Lines, Options, Rouge, Scores, Segments, Signatures, Tokenize, rouge};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -74,4 +74,26 @@ fn translations_of_multi30k_have_the_scores_of_sacrebleu() {
         let segments = Segments::new(&hypothesis.segments(), &[reference.segments()]).unwrap();
         close(segments.count(Options::default()).scores(), expected, name);
     }
+}
+
+#[test]
+fn summaries_have_the_scores_of_rouge_score() {
+    let golden = std::fs::read_to_string(repository().join("golden/rouge.json")).unwrap();
+    let golden: Value = serde_json::from_str(&golden).unwrap();
+    let summaries = strings(&golden["summaries"]);
+    let references: Vec<Vec<&str>> = golden["references"].as_array().unwrap().iter().map(strings).collect();
+    for (name, count) in [("one", 1), ("two", 2)] {
+        let scores = rouge(&summaries, &references[..count]).unwrap();
+        for (kind, Rouge { precision, recall, f1 }) in
+            [("rouge1", scores.rouge1), ("rouge2", scores.rouge2), ("rougeL", scores.rouge_l)]
+        {
+            for (found, expected) in
+                [precision, recall, f1].iter().zip(golden[name][kind].as_array().unwrap())
+            {
+                let expected = expected.as_f64().unwrap();
+                assert!((found - expected).abs() < 1e-9, "{name} {kind}: {found} {expected}");
+            }
+        }
+    }
+    assert!(rouge(&["a"], &[["a", "b"]]).is_err());
 }

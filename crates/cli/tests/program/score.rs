@@ -1,6 +1,6 @@
 //! `attentive score`: what it prints, and what it says about files that cannot be scored.
 
-use super::{Outcome, finish, program};
+use super::{Outcome, finish, program, run};
 use serde_json::json;
 use std::fs::File;
 use std::path::PathBuf;
@@ -140,4 +140,22 @@ fn both_texts_are_needed_and_only_known_tokenizers() {
     folder
         .run("score --reference ref --hypothesis hyp --tokenize zh")
         .refused(&["'zh'", "13a, intl, char, none"]);
+}
+
+#[test]
+fn summaries_are_scored_by_rouge() {
+    let folder = std::env::temp_dir().join(format!("attentive-rouge-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let [summary, reference] = ["summary", "reference"].map(|name| folder.join(name));
+    std::fs::write(&summary, "The cat sat on the mat.\n").unwrap();
+    std::fs::write(&reference, "A cat sat on a mat!\n").unwrap();
+    let line =
+        format!("score --rouge --reference {} --hypothesis {}", reference.display(), summary.display());
+    let scores = run(&format!("{line} --json")).json();
+    assert!((scores["rouge1"]["f1"].as_f64().unwrap() - 200.0 / 3.0).abs() < 1e-9, "{scores}");
+    assert_eq!(scores["rouge2"]["recall"], 40.0);
+    let table = run(&line).stdout;
+    assert!(table.contains("ROUGE-L") && table.contains("66.67"), "{table}");
+    run(&format!("{line} --lowercase")).refused(&["--rouge", "--lowercase"]);
+    std::fs::remove_dir_all(folder).unwrap();
 }

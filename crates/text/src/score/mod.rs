@@ -1,5 +1,6 @@
 //! How good an answer is. Translations: BLEU, chrF, chrF++ and TER, equal to sacreBLEU's. Classes: accuracy, precision, recall and F1
-//! ([`ClassScores`]), equal to scikit-learn's. Tags: the F1 of spans ([`SpanScores`]), equal to seqeval's.
+//! ([`ClassScores`]), equal to scikit-learn's. Tags: the F1 of spans ([`SpanScores`]), equal to seqeval's. Summaries: [`rouge`], equal
+//! to that of rouge-score.
 //!
 //! # Translations
 //!
@@ -25,6 +26,7 @@ mod classes;
 mod edit_distance;
 mod lines;
 mod ngrams;
+mod rouge;
 mod segments;
 mod signature;
 mod spans;
@@ -33,6 +35,7 @@ pub mod tokenize;
 
 pub use classes::{ClassScores, Measures, Tallies, Tally};
 pub use lines::Lines;
+pub use rouge::{Rouge, RougeScores, rouge};
 pub use segments::{Counted, Counts, Segments};
 pub use signature::{Resampling, Signatures};
 pub use spans::{Span, SpanScores, spans};
