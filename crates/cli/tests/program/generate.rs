@@ -147,7 +147,12 @@ fn info_describes_it_and_others_refuse_it() {
     let report = run(&format!("info --json {GOLDEN}/gpt2/saved")).json();
     assert_eq!((&report["family"], &report["layers"]), (&Value::from("GPT-2"), &Value::from(2)));
     run(&format!("generate --model {GOLDEN}/gpt2/hub A")).failed(&["no tokenizer"]);
-    run(&format!("generate --model {GOLDEN}/bert/masked A")).failed(&["`bert`", "`gpt2`, `t5`", "is needed"]);
+    run(&format!("generate --model {GOLDEN}/bert/masked A")).failed(&[
+        "`bert`",
+        "`gpt2`",
+        "`t5`",
+        "is needed",
+    ]);
     run(&format!("translate --model {GOLDEN}/gpt2/saved A")).failed(&["`gpt2`", "`marian`"]);
 }
 

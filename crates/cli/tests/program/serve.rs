@@ -128,7 +128,10 @@ fn encoders_are_served_with_the_vectors_of_the_command() {
     let (code, log) = server.end("-TERM");
     assert_eq!(code, Some(0));
     let line = |name: &str| log.lines().find(|line| line.contains(name)).unwrap_or_else(|| panic!("{log}"));
-    let expected = "1 thread; at most 16 tokens in a text; /v1/embeddings, /embed";
+    let expected = "1 thread; at most 16 tokens in a text; /v1/embeddings, /embed, /v1/attention";
     assert!(line("model words: embeddings of 32 numbers in f32 on ").ends_with(expected), "{log}");
-    assert!(line("model moods: 3 classes of texts in f32 on ").ends_with("; /predict"), "{log}");
+    assert!(
+        line("model moods: 3 classes of texts in f32 on ").ends_with("; /predict, /v1/attention"),
+        "{log}"
+    );
 }

@@ -22,7 +22,7 @@ pub enum Task {
 }
 
 impl Task {
-    /// All tasks, in the order of the classes of [`Particulars`](super::Particulars).
+    /// All tasks, in the order of the classes that each relative names.
     pub const ALL: [Task; 5] = [
         Task::Hidden,
         Task::MaskedLm,
