@@ -150,10 +150,10 @@ impl<S: Simd, T: Real> InSteps<S, T> {
                     y[v] = s.add(s.mul(s.mul(sum, row_scale), self.scales[v]), bias);
                 }
                 if let Some(activation) = epilogue.activation {
-                    y = y.map(
-                        #[inline(always)]
-                        |y| activation.apply(s, y),
-                    );
+                    // `map` of arrays would be compiled without the instructions of this set.
+                    for y in &mut y {
+                        *y = activation.apply(s, *y);
+                    }
                 }
                 T::store_row(s, self.c, y[0], y[1]);
             }
