@@ -50,11 +50,11 @@ impl Retry<'_> {
                 Ok(done) => return Ok(done),
                 Err(Failure::Final(error)) => return Err(*error),
                 Err(Failure::Again { error, wait, progress }) => {
-                    failed = if progress { 1 } else { failed + 1 };
+                    failed = if progress { 0 } else { failed + 1 };
                     (error, wait)
                 }
             };
-            let pause = wait.unwrap_or(self.pause * (1 << (failed - 1)));
+            let pause = wait.unwrap_or(self.pause * (1 << u32::saturating_sub(failed, 1)));
             if failed == ATTEMPTS || pause > LONGEST {
                 return Err(*error);
             }
@@ -98,8 +98,8 @@ mod tests {
             Err(again(count < 20, None))
         });
         assert!(ended.is_err());
-        // The last one with progress is the first of five.
-        assert_eq!(count, 19 + 4);
+        // Five behind the last one with progress.
+        assert_eq!(count, 19 + 5);
         assert_eq!(retry.run(|| Ok(1)).unwrap(), 1);
     }
 
