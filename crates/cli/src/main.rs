@@ -52,13 +52,13 @@ use std::io::{ErrorKind, Write};
 use std::panic::{PanicHookInfo, catch_unwind, set_hook};
 use std::process::ExitCode;
 
-/// Train Transformer translation models, translate with them, serve them and look inside
+/// Train Transformers, run them, serve them and look inside
 #[derive(Parser)]
 #[command(name = "attentive", version, arg_required_else_help = true, after_help = EXAMPLES)]
 enum Command {
     /// Watch a Transformer learn to translate numbers, in about a minute
     Demo(demo::Demo),
-    /// Train a Transformer on a text and its translation
+    /// Train a model on texts: to translate, classify, tag, fill masks or continue
     Train(Box<train::Train>),
     /// Translate text, line by line
     Translate(Box<translate::Translate>),
@@ -80,7 +80,7 @@ enum Command {
     Rerank(Box<rerank::Rerank>),
     /// Serve models over HTTP, with a web page that shows attention
     Serve(Box<serve::Serve>),
-    /// Draw the attention weights of a translation
+    /// Draw what a model attends to in a text
     Inspect(inspect::Inspect),
     /// Measure how well and how fast a model translates a file
     Evaluate(Box<evaluate::Evaluate>),
