@@ -1,0 +1,24 @@
+//! Pictures: files to pixels, and pixels to what a model reads.
+//!
+//! ```text
+//! file ──decode──► Picture ──Processor──► Pixels
+//!                     │
+//!                     └──encode──► PNG
+//! ```
+//!
+//! A [`Picture`] has three bytes for each pixel: red, green and blue. [`Picture::open`] reads PNG, JPEG and WebP. A [`Processor`] is
+//! what `preprocessor_config.json` of a model folder says: how pictures are resized, cropped and normalised.
+#![forbid(unsafe_code)]
+
+mod decode;
+mod encode;
+mod error;
+mod picture;
+mod processor;
+mod resize;
+
+pub use decode::MOST_PIXELS;
+pub use error::{Error, Problem};
+pub use picture::Picture;
+pub use processor::{Pixels, Processor, Size};
+pub use resize::{Filter, Part};

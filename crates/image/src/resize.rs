@@ -1,0 +1,258 @@
+//! Pictures in another size, with the filters of Pillow and its arithmetic, to the bit.
+//!
+//! A pixel of the result is a weighted mean of the pixels around its place: first along rows, then along columns. If the picture shrinks,
+//! the filter grows by the same factor, so that all pixels count. Weights are rounded to 22 bits behind the point, and what comes out of
+//! each pass to 8 bits: that is why no other library has the same pixels (those that were tried differ by up to 2 of 255 levels).
+
+use crate::decode::check_size;
+use crate::error::Problem;
+use crate::picture::Picture;
+use std::f64::consts::PI;
+
+/// How pixels are weighed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filter {
+    /// The nearest pixel alone.
+    Nearest,
+    /// A windowed sinc over three pixels on each side.
+    Lanczos,
+    /// A triangle.
+    Bilinear,
+    /// A cubic with a = -0.5.
+    Bicubic,
+    /// All pixels alike.
+    Box,
+    /// A windowed sinc over one pixel on each side.
+    Hamming,
+}
+
+/// Part of a picture: left and top edge, width and height, in pixels.
+pub type Part = [f64; 4];
+
+impl Filter {
+    /// The filter that Pillow numbers so, as `resample` does in the files of transformers.
+    pub fn numbered(number: u64) -> Option<Filter> {
+        let filters = [
+            Filter::Nearest,
+            Filter::Lanczos,
+            Filter::Bilinear,
+            Filter::Bicubic,
+            Filter::Box,
+            Filter::Hamming,
+        ];
+        usize::try_from(number).ok().and_then(|number| filters.get(number)).copied()
+    }
+
+    /// The number that Pillow has for it.
+    pub fn number(self) -> u64 {
+        self as u64
+    }
+
+    /// How far from the middle it reaches, in pixels.
+    fn support(self) -> f64 {
+        match self {
+            Filter::Nearest | Filter::Box => 0.5,
+            Filter::Bilinear | Filter::Hamming => 1.0,
+            Filter::Bicubic => 2.0,
+            Filter::Lanczos => 3.0,
+        }
+    }
+
+    /// The weight of a pixel that is `x` pixels from the middle.
+    fn weight(self, x: f64) -> f64 {
+        let far = x.abs();
+        match self {
+            Filter::Nearest | Filter::Box => f64::from(-0.5 < x && x <= 0.5),
+            Filter::Bilinear => (1.0 - far).max(0.0),
+            Filter::Hamming if far >= 1.0 => 0.0,
+            Filter::Hamming => sinc(x) * (0.54 + 0.46 * (PI * x).cos()),
+            Filter::Bicubic if far < 1.0 => (1.5 * far - 2.5) * far * far + 1.0,
+            Filter::Bicubic if far < 2.0 => (((far - 5.0) * far + 8.0) * far - 4.0) * -0.5,
+            Filter::Bicubic => 0.0,
+            Filter::Lanczos if (-3.0..3.0).contains(&x) => sinc(x) * sinc(x / 3.0),
+            Filter::Lanczos => 0.0,
+        }
+    }
+}
+
+fn sinc(x: f64) -> f64 {
+    if x == 0.0 { 1.0 } else { (PI * x).sin() / (PI * x) }
+}
+
+impl Picture {
+    /// The picture in another size. A size that no picture may have is refused.
+    pub fn resized(&self, width: usize, height: usize, filter: Filter) -> Result<Picture, Problem> {
+        self.part_resized([0.0, 0.0, self.width() as f64, self.height() as f64], width, height, filter)
+    }
+
+    /// A part of the picture in another size.
+    ///
+    /// # Panics
+    /// If the part is not inside of the picture.
+    pub fn part_resized(
+        &self,
+        part: Part,
+        width: usize,
+        height: usize,
+        filter: Filter,
+    ) -> Result<Picture, Problem> {
+        check_size(width, height)?;
+        let [left, top, part_width, part_height] = part;
+        let whole = [self.width() as f64, self.height() as f64];
+        assert!(
+            left >= 0.0 && top >= 0.0 && left + part_width <= whole[0] && top + part_height <= whole[1],
+            "{part:?} is not inside of {self:?}"
+        );
+        if filter == Filter::Nearest {
+            return Ok(self.nearest(part, width, height));
+        }
+        let is_whole = |from: f64, length: f64, old: usize, new: usize| {
+            from == 0.0 && length == old as f64 && old == new
+        };
+        let wide = if is_whole(left, part_width, self.width(), width) {
+            self.pixels().to_vec()
+        } else {
+            // Rows that nothing is made of need not be computed.
+            check_size(width, self.height())?;
+            along_rows(self, &Mean::of_line(self.width(), [left, part_width], width, filter))
+        };
+        if is_whole(top, part_height, self.height(), height) {
+            return Ok(Picture::new(width, height, wide));
+        }
+        let means = Mean::of_line(self.height(), [top, part_height], height, filter);
+        Ok(Picture::new(width, height, along_columns(&wide, 3 * width, &means)))
+    }
+
+    fn nearest(&self, [left, top, part_width, part_height]: Part, width: usize, height: usize) -> Picture {
+        // Steps are added up, as Pillow does it: a product would be rounded otherwise.
+        let places = |from: f64, step: f64, count: usize, most: usize| {
+            let place = move |place: &mut f64, _| {
+                let here = *place;
+                *place += step;
+                Some((here as usize).min(most))
+            };
+            (0..count).scan(from + step * 0.5, place).collect::<Vec<usize>>()
+        };
+        let columns = places(left, part_width / width as f64, width, self.width() - 1);
+        let rows = places(top, part_height / height as f64, height, self.height() - 1);
+        let pixels = rows.iter().flat_map(|&y| columns.iter().flat_map(move |&x| self.pixel(x, y)));
+        Picture::new(width, height, pixels.collect())
+    }
+}
+
+/// Bits of weights behind the point.
+const BITS: u32 = 22;
+
+/// What one pixel of a line is made of.
+struct Mean {
+    /// The first pixel that counts.
+    first: usize,
+    /// How much it and those behind it count, in parts of 2²².
+    weights: Vec<i32>,
+}
+
+impl Mean {
+    /// The means that `new` pixels are, of a part of a line of `old` pixels.
+    fn of_line(old: usize, [from, length]: [f64; 2], new: usize, filter: Filter) -> Vec<Mean> {
+        let scale = length / new as f64;
+        let grown = scale.max(1.0);
+        let reach = filter.support() * grown;
+        let mean = |i: usize| {
+            let centre = from + (i as f64 + 0.5) * scale;
+            let first = (centre - reach + 0.5).max(0.0) as usize;
+            let end = ((centre + reach + 0.5) as usize).min(old);
+            let weight = |place: usize| filter.weight((place as f64 - centre + 0.5) * (1.0 / grown));
+            let weights: Vec<f64> = (first..end).map(weight).collect();
+            let sum: f64 = weights.iter().sum();
+            let rounded = |weight: f64| {
+                let weight = if sum == 0.0 { weight } else { weight / sum };
+                (weight * f64::from(1 << BITS)).round() as i32
+            };
+            Mean { first, weights: weights.into_iter().map(rounded).collect() }
+        };
+        (0..new).map(mean).collect()
+    }
+}
+
+/// Half of what is cut off, so that sums are rounded.
+const HALF: i32 = 1 << (BITS - 1);
+
+fn level(sum: i32) -> u8 {
+    (sum >> BITS).clamp(0, 255) as u8
+}
+
+fn along_rows(picture: &Picture, means: &[Mean]) -> Vec<u8> {
+    let mut pixels = Vec::with_capacity(3 * means.len() * picture.height());
+    for row in picture.pixels().chunks_exact(3 * picture.width()) {
+        for Mean { first, weights } in means {
+            let mut sums = [HALF; 3];
+            for (pixel, weight) in row[3 * first..].chunks_exact(3).zip(weights) {
+                for (sum, level) in sums.iter_mut().zip(pixel) {
+                    *sum += i32::from(*level) * weight;
+                }
+            }
+            pixels.extend(sums.map(level));
+        }
+    }
+    pixels
+}
+
+/// Lines of `length` bytes, one below the other.
+fn along_columns(pixels: &[u8], length: usize, means: &[Mean]) -> Vec<u8> {
+    let mut lines = Vec::with_capacity(length * means.len());
+    let mut sums = vec![HALF; length];
+    for Mean { first, weights } in means {
+        sums.fill(HALF);
+        for (line, weight) in pixels[first * length..].chunks_exact(length).zip(weights) {
+            for (sum, level) in sums.iter_mut().zip(line) {
+                *sum += i32::from(*level) * weight;
+            }
+        }
+        lines.extend(sums.iter().map(|&sum| level(sum)));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_have_the_numbers_of_pillow() {
+        for number in 0..6 {
+            assert_eq!(Filter::numbered(number).map(Filter::number), Some(number));
+        }
+        assert_eq!(Filter::numbered(6), None);
+    }
+
+    #[test]
+    fn one_colour_stays_one_colour() {
+        let picture = Picture::filled(31, 17, [3, 250, 128]);
+        for number in 0..6 {
+            let filter = Filter::numbered(number).unwrap();
+            for [width, height] in [[5, 40], [40, 5], [31, 17], [1, 1]] {
+                let resized = picture.resized(width, height, filter).unwrap();
+                assert_eq!(resized, Picture::filled(width, height, [3, 250, 128]), "{filter:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_part_is_what_is_left_of_the_picture_without_the_rest() {
+        let pixels = (0..3 * 12 * 9).map(|i| (i * 53 % 256) as u8).collect();
+        let picture = Picture::new(12, 9, pixels);
+        for filter in [Filter::Nearest, Filter::Bicubic] {
+            let part = picture.part_resized([2.0, 3.0, 6.0, 4.0], 6, 4, filter).unwrap();
+            for (x, y) in [(0, 0), (5, 3), (2, 1)] {
+                assert_eq!(part.pixel(x, y), picture.pixel(x + 2, y + 3), "{filter:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_size_that_no_picture_has_is_refused() {
+        let picture = Picture::filled(3, 2, [0; 3]);
+        assert!(picture.resized(100_000, 100_000, Filter::Bilinear).is_err());
+        assert!(picture.resized(0, 5, Filter::Bilinear).is_err());
+    }
+}
