@@ -87,6 +87,10 @@ pub(crate) fn run(command: &Convert) -> Result<(), Error> {
             let problem = "the model type `t5` cannot be converted yet; commands compute it in any precision";
             Err(Error::Usage(problem.to_owned()))
         }
+        Family::Detr => {
+            let problem = "the model type `detr` cannot be converted yet; `attentive detect` computes it in any precision";
+            Err(Error::Usage(problem.to_owned()))
+        }
         family @ (Family::Bert | Family::Gpt2) => {
             if command.layout.is_some() {
                 let problem = "only translation models have a layout: remove the option".to_owned();

@@ -155,6 +155,7 @@ fn tasks(folder: &Path) -> Vec<&'static str> {
         (Ok(Some(Kind::Answer)), _) => vec!["answer"],
         (Ok(None), Ok(Family::Gpt2)) => vec!["generate", "perplexity"],
         (Ok(None), Ok(Family::T5)) => vec!["translate", "generate"],
+        (Ok(None), Ok(Family::Detr)) => vec!["detect"],
         _ => Vec::new(),
     }
 }

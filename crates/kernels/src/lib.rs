@@ -36,6 +36,7 @@ mod simd;
 mod testing;
 mod threads;
 pub mod top;
+pub mod window;
 
 pub use aligned::{ALIGNMENT, Aligned, Element};
 pub use isa::{Isa, IsaError};

@@ -35,7 +35,8 @@ pub fn mean_rows_backward<T: Real>(cpu: &Cpu, dy: &[T], d: usize, offsets: &[i32
 }
 
 /// Refuses offsets that do not lead through all rows.
-fn assert_offsets(op: &str, offsets: &[i32], rows: usize, sequences: usize) {
+#[track_caller]
+pub(crate) fn assert_offsets(op: &str, offsets: &[i32], rows: usize, sequences: usize) {
     let whole = offsets.first() == Some(&0) && offsets.last().is_some_and(|&end| end as usize == rows);
     assert!(
         offsets.len() == sequences + 1 && whole && offsets.is_sorted(),

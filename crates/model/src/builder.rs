@@ -103,6 +103,11 @@ impl<'a> Builder<'a> {
         Builder { form: Some(Form::Int8), ..self }
     }
 
+    /// The same builder with the weights of products as they are.
+    pub(crate) fn unprepared(&self) -> Builder<'a> {
+        Builder { form: None, ..self.clone() }
+    }
+
     /// The same builder for weights whose products go to a cache.
     pub(crate) fn in_role(self, role: Role) -> Builder<'a> {
         Builder { role, ..self }
@@ -193,6 +198,24 @@ impl<'a> Builder<'a> {
         let stored = self.stored_int8(parameter.name(), value.shape())?;
         let prepare = || self.backend.prepare(Raw::Tensor(&value), form, self.role);
         Ok(Parameter::new(parameter.name(), stored.unwrap_or_else(prepare)))
+    }
+
+    /// Whether weights of products are prepared, so that `value` may stand for `parameter` in them: then it is prepared and takes its
+    /// place; else there is none.
+    pub(crate) fn prepared_as(
+        &self,
+        parameter: &Parameter,
+        value: impl FnOnce() -> Tensor,
+    ) -> Option<Parameter> {
+        let form = self.form.filter(|_| !matches!(self.source, Source::Shapes | Source::ShapesOf(_)))?;
+        let prepared = self.backend.prepare(Raw::Tensor(&value()), form, self.role);
+        let prepared = Parameter::new(parameter.name(), prepared);
+        let mut made = self.made.borrow_mut();
+        if let Some(old) = made.iter_mut().find(|made| made.name() == parameter.name()) {
+            // So that the weights before that are not kept.
+            *old = prepared.clone();
+        }
+        Some(prepared)
     }
 
     /// [`Builder::parameter`] for weights that nothing but products takes.

@@ -47,6 +47,8 @@ pub struct Rule {
 pub struct Form {
     /// A matrix is `[in, out]` where ours is `[out, in]`.
     pub transposed: bool,
+    /// Weights of a convolution are `[out, in, height, width]` where ours are `[out, height, width, in]`.
+    pub channels_first: bool,
     /// Ours is this part, counted from 0, of so many equal ones: rows of `[out, in]`.
     pub part: Option<(usize, usize)>,
 }
@@ -54,12 +56,17 @@ pub struct Form {
 impl Rule {
     /// A tensor that is stored as it is.
     pub const fn new(ours: &'static str, theirs: &'static str) -> Rule {
-        Rule { ours, theirs, form: Form { transposed: false, part: None } }
+        Rule { ours, theirs, form: Form { transposed: false, channels_first: false, part: None } }
     }
 
     /// The same, stored as the transpose if it is a matrix.
     pub const fn transposed(self) -> Rule {
         Rule { form: Form { transposed: true, ..self.form }, ..self }
+    }
+
+    /// The same, stored with its channels first if it has four dimensions, as the weights of a convolution are.
+    pub const fn channels_first(self) -> Rule {
+        Rule { form: Form { channels_first: true, ..self.form }, ..self }
     }
 
     /// The same, stored as part `index` of `of` equal ones: rows of a matrix `[out, in]`, or of a vector.
@@ -211,7 +218,7 @@ impl Names {
             let name = self.name_in_file(parameter.name(), prefixed);
             let place = *places.entry(name.clone()).or_insert(wholes.len());
             if place == wholes.len() {
-                wholes.push(Whole { name, transposed: form.transposed, parts: BTreeMap::new(), of: 1 });
+                wholes.push(Whole { name, form, parts: BTreeMap::new(), of: 1 });
             }
             let (index, of) = form.part.unwrap_or((0, 1));
             wholes[place].parts.insert(index, parameter);
@@ -279,7 +286,7 @@ impl StoredNames for StoredUnder {
 /// A tensor of a file, and the parameters that it is made of.
 struct Whole<'a> {
     name: String,
-    transposed: bool,
+    form: Form,
     parts: BTreeMap<usize, &'a Parameter>,
     of: usize,
 }
@@ -298,8 +305,11 @@ impl Whole<'_> {
 
     fn item(&self) -> Item {
         let mut sizes = self.shape().to_vec();
-        if self.transposed {
+        if self.form.transposed {
             sizes.reverse();
+        }
+        if let (true, &[outputs, height, width, inputs]) = (self.form.channels_first, &sizes[..]) {
+            sizes = vec![outputs, inputs, height, width];
         }
         Item { name: self.name.clone(), shape: Shape::from(&sizes[..]), stored: StoredType::F32 }
     }
@@ -307,8 +317,13 @@ impl Whole<'_> {
     fn bytes(&self, backend: &dyn Backend) -> Vec<u8> {
         let numbers = self.parts.values().flat_map(|part| backend.download_f32(&part.value()));
         let mut numbers: Vec<f32> = numbers.collect();
-        if let (true, &[rows, cols]) = (self.transposed, &self.shape()[..]) {
+        if let (true, &[rows, cols]) = (self.form.transposed, &self.shape()[..]) {
             numbers = (0..rows * cols).map(|i| numbers[i % rows * cols + i / rows]).collect();
+        }
+        if let (true, &[_, height, width, inputs]) = (self.form.channels_first, &self.shape()[..]) {
+            let (pixels, output) = (height * width, height * width * inputs);
+            let ours = |i: usize| i / output * output + i % pixels * inputs + i % output / pixels;
+            numbers = (0..numbers.len()).map(|i| numbers[ours(i)]).collect();
         }
         numbers.iter().flat_map(|x| x.to_le_bytes()).collect()
     }
@@ -321,6 +336,7 @@ fn as_ours(entry: &Entry, form: Form) -> Result<Entry, String> {
         return Err("is stored in int8 with a scale for each input, which is not supported".to_owned());
     }
     let whole = if form.transposed { entry.clone().transposed() } else { entry.clone() };
+    let whole = if form.channels_first { whole.channels_last() } else { whole };
     match form.part {
         None => Ok(whole),
         Some((index, of)) => whole.part(index, of).ok_or_else(|| {

@@ -20,6 +20,7 @@ use attentive_kernels::optimizer::Adam;
 use attentive_kernels::rectangle::Rectangle;
 use attentive_kernels::relative::Side;
 use attentive_kernels::top::{Found, TokenLists, Wanted};
+use attentive_kernels::window::Window;
 use attentive_kernels::{Dropout, Random};
 use std::fmt::Debug;
 use std::time::Duration;
@@ -168,6 +169,7 @@ pub trait Backend:
     + NormOps
     + AttentionOps
     + RowOps
+    + WindowOps
     + LossOps
     + OptimizerOps
     + Debug
@@ -265,6 +267,23 @@ pub trait NormOps {
         dy: &Tensor,
         into: (Option<Tensor>, Option<Tensor>),
     ) -> NormGradients;
+    /// The norm of each of `groups` groups of channels over all rows of a sequence; those of sequence `s` are
+    /// `offsets[s]..offsets[s + 1]`, of `i32`. The kind of the weights does not matter: `μ` is the mean. Statistics are
+    /// `[sequences, groups, 2]`.
+    ///
+    /// # Panics
+    /// Without a shift.
+    fn group_norm(&self, weights: &NormWeights, groups: usize, x: &Tensor, offsets: &Tensor) -> Norm;
+    /// The gradients of a [`NormOps::group_norm`]; `into` as in [`NormOps::norm_backward`].
+    fn group_norm_backward(
+        &self,
+        weights: &NormWeights,
+        groups: usize,
+        offsets: &Tensor,
+        norm: &Norm,
+        dy: &Tensor,
+        into: (Option<Tensor>, Option<Tensor>),
+    ) -> NormGradients;
 }
 
 /// Attention over packed sequences, and caches.
@@ -355,6 +374,20 @@ pub trait RowOps {
     /// # Panics
     /// Without parts: they say the type of the result.
     fn assemble(&self, shape: Shape, parts: &[Part], into: Option<Tensor>) -> Tensor;
+}
+
+/// Windows that move over packed pictures, `[pixels, channels]`, whose heights and widths are `sizes`. A convolution is a product
+/// with unfolded pixels.
+pub trait WindowOps {
+    /// The pixels of each place of the window, one after the other, zeros beyond the edges: `[places, kernel · channels]`.
+    fn unfold(&self, window: &Window, sizes: &[[usize; 2]], x: &Tensor) -> Tensor;
+    /// The gradient of [`WindowOps::unfold`], `[pixels, channels]`.
+    fn fold(&self, window: &Window, sizes: &[[usize; 2]], dy: &Tensor) -> Tensor;
+    /// The maximum of each channel at each place, `[places, channels]`, and the pixels that they come from, which are of the
+    /// backend's own type.
+    fn max_pool(&self, window: &Window, sizes: &[[usize; 2]], x: &Tensor) -> (Tensor, Tensor);
+    /// The gradient of [`WindowOps::max_pool`], `[pixels, channels]`.
+    fn max_pool_backward(&self, window: &Window, sizes: &[[usize; 2]], from: &Tensor, dy: &Tensor) -> Tensor;
 }
 
 /// The end of a model: the best logits, and the loss.

@@ -47,17 +47,19 @@ pub use attentive_kernels::optimizer::Adam as AdamRule;
 pub use attentive_kernels::rectangle::Rectangle;
 pub use attentive_kernels::relative::Side as RelativeSide;
 pub use attentive_kernels::top::{Best, Found, TokenLists, Wanted, top_of_row_without};
+pub use attentive_kernels::window::Window;
 pub use attentive_kernels::{Cpu, Dropout, Isa, IsaError, Random, Threads};
 pub use backend::{
     AttentionOps, Backend, Binary, Distribution, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm,
     NormGradients, NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss, ProjectionTarget,
-    Raw, ReduceOps, Role, RowOps,
+    Raw, ReduceOps, Role, RowOps, WindowOps,
 };
 pub use bias::Bias;
 pub use cache::KeyValueCache;
 pub use cpu::{CpuBackend, Precision};
 pub use layout::{Layout, Seen};
 pub use ops::norm::NormVars;
+pub use ops::window::Pictures;
 pub use optimizer::Adam;
 pub use parameter::{Gradients, Parameter};
 pub use shape::Shape;

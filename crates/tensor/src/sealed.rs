@@ -7,7 +7,7 @@
 use crate::backend::{
     AttentionOps, Backend, Binary, Distribution, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm,
     NormGradients, NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss, ProjectionTarget,
-    Raw, ReduceOps, Role, RowOps,
+    Raw, ReduceOps, Role, RowOps, WindowOps,
 };
 use crate::bias::Bias;
 use crate::cache::KeyValueCache;
@@ -19,6 +19,7 @@ use attentive_kernels::attention::{Attention, KeyLists, Span};
 use attentive_kernels::optimizer::Adam;
 use attentive_kernels::relative::Side;
 use attentive_kernels::top::{Found, TokenLists, Wanted};
+use attentive_kernels::window::Window;
 use attentive_kernels::{Dropout, Random};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -105,6 +106,10 @@ fn open_norm(norm: &Norm) -> Norm {
 
 fn seal_norm(norm: Norm) -> Norm {
     Norm { y: seal(norm.y), z: seal(norm.z), stats: seal(norm.stats) }
+}
+
+fn seal_gradients(g: NormGradients) -> NormGradients {
+    NormGradients { dz: seal(g.dz), dr: seal(g.dr), dgamma: seal(g.dgamma), dbeta: g.dbeta.map(seal) }
 }
 
 /// Calls `f` with the weights inside.
@@ -233,7 +238,25 @@ impl NormOps for SealedBackend {
         let (norm, into) = (open_norm(norm), (dgamma.map(take), dbeta.map(take)));
         let g =
             with_open(weights, |weights| self.inner.norm_backward(weights, &norm, dropout, &open(dy), into));
-        NormGradients { dz: seal(g.dz), dr: seal(g.dr), dgamma: seal(g.dgamma), dbeta: g.dbeta.map(seal) }
+        seal_gradients(g)
+    }
+    fn group_norm(&self, weights: &NormWeights, groups: usize, x: &Tensor, offsets: &Tensor) -> Norm {
+        let (x, offsets) = (open(x), open(offsets));
+        with_open(weights, |weights| seal_norm(self.inner.group_norm(weights, groups, &x, &offsets)))
+    }
+    fn group_norm_backward(
+        &self,
+        weights: &NormWeights,
+        groups: usize,
+        offsets: &Tensor,
+        norm: &Norm,
+        dy: &Tensor,
+        (dgamma, dbeta): (Option<Tensor>, Option<Tensor>),
+    ) -> NormGradients {
+        let (norm, offsets, into) = (open_norm(norm), open(offsets), (dgamma.map(take), dbeta.map(take)));
+        seal_gradients(with_open(weights, |weights| {
+            self.inner.group_norm_backward(weights, groups, &offsets, &norm, &open(dy), into)
+        }))
     }
 }
 
@@ -331,6 +354,22 @@ impl RowOps for SealedBackend {
         let opened: Vec<Tensor> = parts.iter().map(|part| open(part.x)).collect();
         let parts: Vec<Part> = opened.iter().zip(parts).map(|(x, part)| Part { x, ..*part }).collect();
         seal(self.inner.assemble(shape, &parts, into.map(take)))
+    }
+}
+
+impl WindowOps for SealedBackend {
+    fn unfold(&self, window: &Window, sizes: &[[usize; 2]], x: &Tensor) -> Tensor {
+        seal(self.inner.unfold(window, sizes, &open(x)))
+    }
+    fn fold(&self, window: &Window, sizes: &[[usize; 2]], dy: &Tensor) -> Tensor {
+        seal(self.inner.fold(window, sizes, &open(dy)))
+    }
+    fn max_pool(&self, window: &Window, sizes: &[[usize; 2]], x: &Tensor) -> (Tensor, Tensor) {
+        let (y, from) = self.inner.max_pool(window, sizes, &open(x));
+        (seal(y), seal(from))
+    }
+    fn max_pool_backward(&self, window: &Window, sizes: &[[usize; 2]], from: &Tensor, dy: &Tensor) -> Tensor {
+        seal(self.inner.max_pool_backward(window, sizes, &open(from), &open(dy)))
     }
 }
 

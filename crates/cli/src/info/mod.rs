@@ -1,6 +1,7 @@
 //! `attentive info`: what a model is, and how it came about; a file for each kind of model.
 
 mod bert;
+mod detr;
 mod gpt2;
 mod left;
 mod t5;
@@ -48,6 +49,10 @@ pub(crate) fn run(info: &Info) -> Result<(), Error> {
         }
         Family::Gpt2 => {
             let report = gpt2::Report::read(&folder)?;
+            if info.json { output::json(&report) } else { output::table(&report.rows(), 2) }
+        }
+        Family::Detr => {
+            let report = detr::Report::read(&folder)?;
             if info.json { output::json(&report) } else { output::table(&report.rows(), 2) }
         }
         Family::T5 => {

@@ -107,6 +107,10 @@ impl Inspect {
             Family::Transformer | Family::T5 => self.look_into_translation(&folder),
             Family::Bert => self.look_into_text(&folder),
             Family::Gpt2 => self.look_into_prompt(&folder),
+            Family::Detr => {
+                let problem = "a model that reads pictures; `attentive detect` shows what it finds";
+                Err(Error::Inspect(format!("{}: {problem}", folder.display())))
+            }
         }
     }
 

@@ -17,6 +17,10 @@
 //! computed from `z` as it is stored, so that the way back sees the same `z`; likewise `dr` from `dz` as it
 //! is stored.
 
+mod group;
+
+pub use group::{Groups, group_norm, group_norm_backward};
+
 use crate::elementwise::{AddDropout, Drop};
 use crate::isa::Kernel;
 use crate::pass::{COLUMNS, add_rows, assert_same_length, map_vectors, rows_of, rows_per_piece, sum_of};

@@ -27,6 +27,16 @@ impl Entry {
         self
     }
 
+    /// The same tensor `[out, in, height, width]` as `[out, height, width, in]`; one of another number of dimensions stays as it is.
+    pub fn channels_last(mut self) -> Entry {
+        if let &[outputs, inputs, height, width] = &self.shape[..] {
+            let strides = self.strides.unwrap_or_else(|| dense(&self.shape));
+            self.shape = vec![outputs, height, width, inputs];
+            self.strides = Some(vec![strides[0], strides[2], strides[3], strides[1]]);
+        }
+        self
+    }
+
     /// Part `index` of `of` equal ones along the first dimension; none if it cannot be divided so.
     pub fn part(mut self, index: usize, of: usize) -> Option<Entry> {
         let first = *self.shape.first().filter(|size| of > 0 && index < of && size.is_multiple_of(of))?;
@@ -103,6 +113,14 @@ mod tests {
         let part = entry().part(1, 2).unwrap();
         assert_eq!((&part.shape[..], read(&part)), (&[1, 6][..], (6..12).collect()));
         assert_eq!((entry().part(0, 3), turned.part(3, 3)), (None, None));
+    }
+
+    #[test]
+    fn channels_of_a_convolution_come_last() {
+        let convolution = Entry { shape: vec![2, 3, 1, 2], ..entry() }.channels_last();
+        assert_eq!(convolution.shape, [2, 1, 2, 3]);
+        assert_eq!(read(&convolution), [0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11]);
+        assert_eq!(entry().channels_last(), entry());
     }
 
     #[test]

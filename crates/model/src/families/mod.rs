@@ -4,6 +4,7 @@
 
 pub mod bert;
 mod deberta;
+pub mod detr;
 pub mod encoder_decoder;
 mod gpt1;
 pub mod gpt2;
@@ -37,6 +38,9 @@ pub(crate) const GPT1: &str = "openai-gpt";
 pub(crate) const GPT2: &str = "gpt2";
 pub(crate) const T5: &str = "t5";
 pub(crate) const MT5: &str = "mt5";
+pub(crate) const DETR: &str = "detr";
+/// A DETR whose norms transformers does not have.
+pub(crate) const ATTENTIVE_DETR: &str = "attentive-detr";
 
 /// The families of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,10 +53,12 @@ pub enum Family {
     Gpt2,
     /// An encoder and a decoder from text to text: [`t5::T5`].
     T5,
+    /// From a picture to a set of boxes: [`detr::Detr`].
+    Detr,
 }
 
 /// Each family, with the `model_type`s and the beginnings of the `architectures` that it reads.
-const FAMILIES: [(Family, &[&str], &[&str]); 4] = [
+const FAMILIES: [(Family, &[&str], &[&str]); 5] = [
     (Family::Transformer, &[MARIAN, ATTENTIVE, BART, MBART, M2M100], &["Marian", "Bart", "MBart", "M2M100"]),
     (
         Family::Bert,
@@ -61,6 +67,7 @@ const FAMILIES: [(Family, &[&str], &[&str]); 4] = [
     ),
     (Family::Gpt2, &[GPT2, GPT1], &["GPT2", "OpenAIGPT"]),
     (Family::T5, &[T5, MT5], &["T5", "MT5"]),
+    (Family::Detr, &[DETR, ATTENTIVE_DETR], &["Detr"]),
 ];
 
 impl Family {
@@ -211,6 +218,7 @@ mod tests {
             ("BartForConditionalGeneration", Some(Family::Transformer)),
             ("M2M100ForConditionalGeneration", Some(Family::Transformer)),
             ("T5ForConditionalGeneration", Some(Family::T5)),
+            ("DetrForObjectDetection", Some(Family::Detr)),
             ("MT5ForConditionalGeneration", Some(Family::T5)),
             ("RobertaForMaskedLM", Some(Family::Bert)),
             ("XLMRobertaModel", Some(Family::Bert)),

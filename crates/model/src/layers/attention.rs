@@ -184,8 +184,24 @@ impl MultiHeadAttention {
         layout: &Layout,
         bias: Option<&Bias<Var>>,
     ) -> Var {
-        let [keys, values] = [&self.key, &self.value].map(|projection| projection.forward(tape, memory));
-        let queries = self.query.forward(tape, x);
+        self.forward_apart(tape, [x, memory, memory], layout, bias)
+    }
+
+    /// The same where queries, keys and values are made of different inputs: those of DETR's queries and keys have positions, and
+    /// those of its values have none.
+    ///
+    /// # Shapes
+    /// `[queries, d_model]`, `[keys, d_model]` and `[keys, d_model]` to `[queries, d_model]`.
+    pub fn forward_apart(
+        &self,
+        tape: &Tape,
+        [queries, keys, values]: [&Var; 3],
+        layout: &Layout,
+        bias: Option<&Bias<Var>>,
+    ) -> Var {
+        let keys = self.key.forward(tape, keys);
+        let values = self.value.forward(tape, values);
+        let queries = self.query.forward(tape, queries);
         let heads = tape.attention(&self.rule, self.dropout, layout, bias, [&queries, &keys, &values]);
         self.output.forward(tape, &heads)
     }

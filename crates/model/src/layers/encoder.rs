@@ -55,11 +55,11 @@ impl StackConfig {
         Norm::new(builder, self.norm_kind, self.attention.d_model, self.epsilon)
     }
 
-    pub(super) fn residual(&self, builder: &Builder) -> Result<Residual, Error> {
+    pub(crate) fn residual(&self, builder: &Builder) -> Result<Residual, Error> {
         Ok(Residual::new(self.layer_norm(builder)?, self.norm, self.dropout))
     }
 
-    pub(super) fn network(&self, builder: &Builder) -> Result<FeedForwardNetwork, Error> {
+    pub(crate) fn network(&self, builder: &Builder) -> Result<FeedForwardNetwork, Error> {
         let widths = [self.attention.d_model, self.d_ff];
         FeedForwardNetwork::new(builder, self.feed_forward, widths, self.activation, self.feed_forward_bias)
     }

@@ -7,6 +7,7 @@ mod activation;
 mod additive;
 mod attention;
 mod cache;
+mod convolution;
 mod decoder;
 mod embedding;
 mod encoder;
@@ -25,6 +26,8 @@ pub use attention::{
     MultiHeadAttention, MultiHeadConfig, dot_product_attention, scaled_dot_product_attention,
 };
 pub use cache::{Branch, Cache, Step};
+pub use convolution::Convolution;
+pub(crate) use convolution::as_matrix;
 pub use decoder::{Decoder, DecoderLayer};
 pub use embedding::{Embedding, EmbeddingConfig};
 pub use encoder::{Encoder, EncoderLayer, StackConfig};

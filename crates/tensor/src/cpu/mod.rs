@@ -4,6 +4,7 @@ mod attention;
 mod cache;
 mod elementwise;
 mod embedding;
+mod group_norm;
 mod linear;
 mod loss;
 mod memory;
@@ -18,6 +19,7 @@ mod seen;
 #[cfg(test)]
 mod tests;
 mod view;
+mod window;
 
 pub use precision::Precision;
 

@@ -57,4 +57,20 @@ impl NormOps for CpuBackend {
             NormGradients { dz, dr, dgamma, dbeta }
         })
     }
+
+    fn group_norm(&self, weights: &NormWeights, groups: usize, x: &Tensor, offsets: &Tensor) -> Norm {
+        self.norm_of_groups(weights, groups, x, offsets)
+    }
+
+    fn group_norm_backward(
+        &self,
+        weights: &NormWeights,
+        groups: usize,
+        offsets: &Tensor,
+        norm: &Norm,
+        dy: &Tensor,
+        into: (Option<Tensor>, Option<Tensor>),
+    ) -> NormGradients {
+        self.norm_of_groups_backward(weights, groups, offsets, norm, dy, into)
+    }
 }

@@ -14,6 +14,8 @@ pub(super) enum Share {
     Norm,
     /// Rows of tables: embeddings, positions, caches.
     Embedding,
+    /// Windows over pictures.
+    Window,
     /// The output projection with its loss.
     Loss,
     /// Everything that goes over its operands once.
@@ -23,11 +25,12 @@ pub(super) enum Share {
 }
 
 impl Share {
-    const ALL: [(Share, &'static str); 7] = [
+    const ALL: [(Share, &'static str); 8] = [
         (Share::Product, "product"),
         (Share::Attention, "attention"),
         (Share::Norm, "norm"),
         (Share::Embedding, "embedding"),
+        (Share::Window, "window"),
         (Share::Loss, "loss"),
         (Share::Elementwise, "elementwise"),
         (Share::Optimizer, "optimizer"),

@@ -3,6 +3,7 @@
 use crate::backend::Binary;
 use crate::shape::Shape;
 use crate::tape::{Tape, Var};
+use crate::tensor::DType;
 
 impl Tape {
     /// `a + b`; `b` may be one row that is added to each of `a`.
@@ -78,6 +79,19 @@ impl Tape {
             let dropped = dropout.map_or_else(|| dy.clone(), |dropout| back.backend.dropout(&dy, dropout));
             back.add(&dr, dropped);
             back.add(&dx, dy);
+        })
+    }
+
+    /// The same numbers in f32 or bf16, rounded to the nearest; the gradient of an activation has its type.
+    pub fn cast(&self, x: &Var, to: DType) -> Var {
+        if x.value().dtype() == to {
+            return x.clone();
+        }
+        let y = self.backend().cast(x.value(), to);
+        let dx = x.without_numbers();
+        self.record(y, &[x], move |back, dy| {
+            let narrow = back.backend.cast(&dy, dx.value().dtype());
+            back.add(&dx, narrow);
         })
     }
 

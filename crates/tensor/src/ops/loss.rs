@@ -5,7 +5,9 @@
 //! vocabulary never exists.
 
 use crate::backend::{Binary, Learned, ProjectionTarget};
-use crate::tape::{Tape, Var};
+use crate::shape::Shape;
+use crate::tape::{Backward, Tape, Var};
+use crate::tensor::Tensor;
 
 impl Tape {
     /// The label-smoothed cross-entropy of `hidden · tableᵀ + bias`, a scalar: `hidden: [tokens, d]`, `table: [vocabulary, d]`,
@@ -29,13 +31,25 @@ impl Tape {
         let Some((dhidden, dtable)) = result.gradients else { return self.constant(result.loss) };
         let computed = [(hidden.clone(), dhidden), (table.clone(), dtable)];
         let computed: Vec<_> = computed.into_iter().chain(bias.cloned().zip(result.dbias)).collect();
-        self.record(result.loss, &inputs, move |back, dy| {
-            let one = back.is_one(&dy);
-            for (var, gradient) in computed {
-                let gradient = if one { gradient } else { back.backend.binary(Binary::Mul, &gradient, &dy) };
-                back.add(&var, gradient);
-            }
-        })
+        self.record(result.loss, &inputs, move |back, dy| hand_on(back, computed, &dy))
+    }
+
+    /// A scalar that was computed elsewhere, together with its gradients: for losses that need decisions of the host, such as which
+    /// box is meant by which. Each gradient has the shape and the type of its variable.
+    pub fn given_loss(&self, loss: f32, gradients: Vec<(Var, Tensor)>) -> Var {
+        let loss = self.backend().upload_f32(&[loss], Shape::SCALAR);
+        let inputs: Vec<Var> = gradients.iter().map(|(var, _)| var.clone()).collect();
+        let inputs: Vec<&Var> = inputs.iter().collect();
+        self.record(loss, &inputs, move |back, dy| hand_on(back, gradients, &dy))
+    }
+}
+
+/// Adds gradients of a scalar, times its own gradient, to those of the variables.
+fn hand_on(back: &mut Backward, gradients: Vec<(Var, Tensor)>, dy: &Tensor) {
+    let one = back.is_one(dy);
+    for (var, gradient) in gradients {
+        let gradient = if one { gradient } else { back.backend.binary(Binary::Mul, &gradient, dy) };
+        back.add(&var, gradient);
     }
 }
 
@@ -74,5 +88,15 @@ mod tests {
         let target = ProjectionTarget { tokens: &tokens, classes: 10, smoothing: 0.1, scale: 0.25 };
         let loss = backend.download_f32(tape.projection_loss(&hidden, &table, None, &target).value())[0];
         assert!((loss - 10f32.ln()).abs() < 1e-6, "{loss}");
+    }
+
+    #[test]
+    fn a_given_loss_hands_its_gradients_on() {
+        check_gradients("a given loss", &[&[3, 2]], |tape, v| {
+            let x = tape.backend().download_f32(v[0].value());
+            let slope: Vec<f32> = x.iter().map(|x| 2.0 * x).collect();
+            let gradient = tape.backend().upload_f32(&slope, [3, 2]);
+            tape.given_loss(x.iter().map(|x| x * x).sum(), vec![(v[0].clone(), gradient)])
+        });
     }
 }

@@ -20,14 +20,14 @@ pub struct NormVars {
 }
 
 impl NormVars {
-    fn values(&self) -> NormWeights<'_> {
+    pub(super) fn values(&self) -> NormWeights<'_> {
         let NormVars { kind, gamma, beta, epsilon } = self;
         let beta = beta.as_ref().map(Var::value);
         NormWeights { kind: *kind, gamma: gamma.value(), beta, epsilon: *epsilon }
     }
 
     /// The inputs of a norm: these and the weights.
-    fn with<'a>(&'a self, inputs: &[&'a Var]) -> Vec<&'a Var> {
+    pub(super) fn with<'a>(&'a self, inputs: &[&'a Var]) -> Vec<&'a Var> {
         inputs.iter().copied().chain([&self.gamma]).chain(&self.beta).collect()
     }
 }

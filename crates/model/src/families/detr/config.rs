@@ -1,0 +1,544 @@
+//! The sizes of a DETR, and its `config.json`.
+
+use crate::checkpoint::{CONFIG, Staged};
+use crate::error::Error;
+use crate::families::{ATTENTIVE_DETR, ConfigFile, DETR, Family};
+use crate::layers::{MultiHeadConfig, StackConfig, activation_named, name_of_activation};
+use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
+use attentive_tensor::Activation;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// What a DETR is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DetrConfig {
+    /// The backbone.
+    pub backbone: BackboneConfig,
+    /// The width of the Transformer.
+    pub d_model: usize,
+    /// N of the encoder.
+    pub encoder_layers: usize,
+    /// N of the decoder.
+    pub decoder_layers: usize,
+    /// The number of heads of the encoder's and of the decoder's attentions.
+    pub h: [usize; 2],
+    /// The width between the two products of the encoder's and of the decoder's feed-forward networks.
+    pub d_ff: [usize; 2],
+    /// The function in the feed-forward networks.
+    pub activation: Activation,
+    /// How many things can be found in a picture.
+    pub queries: usize,
+    /// Dropout of each sublayer's output.
+    pub dropout: f32,
+    /// Dropout of attention weights.
+    pub attention_dropout: f32,
+    /// The names of the classes, in order; that there is nothing is one more.
+    pub labels: Vec<String>,
+    /// What matches and losses count.
+    pub loss: LossWeights,
+    /// Whether hidden states are normed on their way to the next layer of the decoder, and those of the last layer twice. DETR does
+    /// not do that; transformers does if `auxiliary_loss` is set.
+    pub normed_between: bool,
+}
+
+/// What the backbone is made of.
+#[derive(Debug, Clone, PartialEq)]
+pub struct BackboneConfig {
+    /// Whose names it has in a folder.
+    pub names: BackboneNames,
+    /// What its blocks are.
+    pub block: BlockKind,
+    /// How many blocks each stage has.
+    pub depths: Vec<usize>,
+    /// The width of each stage.
+    pub widths: Vec<usize>,
+    /// The width of the stem.
+    pub stem_width: usize,
+    /// How many numbers a pixel has.
+    pub channels: usize,
+    /// Whether bottlenecks halve a picture in their first convolution, and not in the second.
+    pub early_stride: bool,
+    /// Which norm stands behind each convolution.
+    pub norm: PictureNorm,
+}
+
+/// Whose names a backbone has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BackboneNames {
+    /// timm's.
+    Timm,
+    /// Those of transformers' ResNet.
+    ResNet,
+}
+
+/// What a block of a ResNet is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BlockKind {
+    /// Two convolutions of 3 × 3.
+    Basic,
+    /// 1 × 1 to a quarter of the width, 3 × 3, and 1 × 1 back.
+    Bottleneck,
+}
+
+/// Which norm stands behind a convolution.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PictureNorm {
+    /// A batch norm that keeps the statistics it was trained with.
+    Frozen,
+    /// A norm over so many groups of channels of each picture: what is learned from scratch needs no large batches with it.
+    Group(usize),
+}
+
+/// What matches and losses count.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct LossWeights {
+    /// The probability of the class, in a match.
+    pub class_cost: f64,
+    /// The distance of the boxes.
+    pub box_cost: f64,
+    /// Their GIoU.
+    pub giou_cost: f64,
+    /// The distance of the boxes, in the loss.
+    pub box_loss: f64,
+    /// Their GIoU.
+    pub giou_loss: f64,
+    /// That a query should say that there is nothing; that it should name a class counts 1.
+    pub nothing: f64,
+}
+
+impl Default for LossWeights {
+    /// Those of the paper.
+    fn default() -> LossWeights {
+        LossWeights {
+            class_cost: 1.0,
+            box_cost: 5.0,
+            giou_cost: 2.0,
+            box_loss: 5.0,
+            giou_loss: 2.0,
+            nothing: 0.1,
+        }
+    }
+}
+
+impl BackboneConfig {
+    /// The ResNet that timm calls so.
+    fn named(name: &str) -> Option<BackboneConfig> {
+        let (block, depths) = match name {
+            "resnet18" => (BlockKind::Basic, [2, 2, 2, 2]),
+            "resnet34" => (BlockKind::Basic, [3, 4, 6, 3]),
+            "resnet50" => (BlockKind::Bottleneck, [3, 4, 6, 3]),
+            "resnet101" => (BlockKind::Bottleneck, [3, 4, 23, 3]),
+            _ => return None,
+        };
+        let factor = if block == BlockKind::Basic { 1 } else { 4 };
+        Some(BackboneConfig {
+            names: BackboneNames::Timm,
+            block,
+            depths: depths.to_vec(),
+            widths: [64, 128, 256, 512].map(|width| factor * width).to_vec(),
+            stem_width: 64,
+            channels: 3,
+            early_stride: false,
+            norm: PictureNorm::Frozen,
+        })
+    }
+}
+
+/// `config.json`. What is missing is what transformers' `DetrConfig` takes for it.
+#[derive(Debug, Deserialize)]
+#[serde(default)]
+struct Config {
+    d_model: usize,
+    encoder_layers: usize,
+    decoder_layers: usize,
+    encoder_attention_heads: usize,
+    decoder_attention_heads: usize,
+    encoder_ffn_dim: usize,
+    decoder_ffn_dim: usize,
+    activation_function: String,
+    num_queries: usize,
+    num_channels: usize,
+    dropout: f32,
+    attention_dropout: f32,
+    activation_dropout: f32,
+    position_embedding_type: String,
+    dilation: bool,
+    auxiliary_loss: bool,
+    class_cost: f64,
+    bbox_cost: f64,
+    giou_cost: f64,
+    bbox_loss_coefficient: f64,
+    giou_loss_coefficient: f64,
+    eos_coefficient: f64,
+    num_labels: Option<usize>,
+    id2label: Option<BTreeMap<usize, String>>,
+    use_timm_backbone: Option<bool>,
+    backbone: Option<String>,
+    backbone_config: Option<ResNet>,
+    /// Of a folder of our own: how many groups its norms have.
+    backbone_groups: Option<usize>,
+}
+
+impl Default for Config {
+    fn default() -> Config {
+        Config {
+            d_model: 256,
+            encoder_layers: 6,
+            decoder_layers: 6,
+            encoder_attention_heads: 8,
+            decoder_attention_heads: 8,
+            encoder_ffn_dim: 2048,
+            decoder_ffn_dim: 2048,
+            activation_function: "relu".to_owned(),
+            num_queries: 100,
+            num_channels: 3,
+            dropout: 0.1,
+            attention_dropout: 0.0,
+            activation_dropout: 0.0,
+            position_embedding_type: "sine".to_owned(),
+            dilation: false,
+            auxiliary_loss: false,
+            class_cost: 1.0,
+            bbox_cost: 5.0,
+            giou_cost: 2.0,
+            bbox_loss_coefficient: 5.0,
+            giou_loss_coefficient: 2.0,
+            eos_coefficient: 0.1,
+            num_labels: None,
+            id2label: None,
+            use_timm_backbone: None,
+            backbone: None,
+            backbone_config: None,
+            backbone_groups: None,
+        }
+    }
+}
+
+/// What a file says of its backbone: a ResNet of transformers, or the name of one of timm's.
+#[derive(Debug, Deserialize)]
+#[serde(default)]
+struct ResNet {
+    model_type: String,
+    backbone: Option<String>,
+    num_channels: usize,
+    embedding_size: usize,
+    hidden_sizes: Vec<usize>,
+    depths: Vec<usize>,
+    layer_type: String,
+    hidden_act: String,
+    downsample_in_first_stage: bool,
+    downsample_in_bottleneck: bool,
+    out_features: Option<Vec<String>>,
+    output_stride: Option<usize>,
+}
+
+impl Default for ResNet {
+    fn default() -> ResNet {
+        ResNet {
+            model_type: "resnet".to_owned(),
+            backbone: None,
+            num_channels: 3,
+            embedding_size: 64,
+            hidden_sizes: vec![256, 512, 1024, 2048],
+            depths: vec![3, 4, 6, 3],
+            layer_type: "bottleneck".to_owned(),
+            hidden_act: "relu".to_owned(),
+            downsample_in_first_stage: false,
+            downsample_in_bottleneck: false,
+            out_features: None,
+            output_stride: None,
+        }
+    }
+}
+
+impl ResNet {
+    fn read(&self, norm: PictureNorm) -> Result<BackboneConfig, Error> {
+        let refused = |problem: String| Err(Error::config("backbone_config", problem));
+        if self.model_type == "timm_backbone" {
+            if self.output_stride.is_some_and(|stride| stride != 32) {
+                return refused("an output_stride other than 32 (dilation) is not supported".to_owned());
+            }
+            return timm(self.backbone.as_deref().unwrap_or("resnet50"), self.num_channels);
+        }
+        if self.model_type != "resnet" {
+            let kind = &self.model_type;
+            return refused(format!("the backbone `{kind}` is not supported, only resnet and timm_backbone"));
+        }
+        if self.hidden_act != "relu" || self.downsample_in_first_stage {
+            return refused("only relu, and no downsample_in_first_stage, are supported".to_owned());
+        }
+        let last = format!("stage{}", self.depths.len());
+        if self.out_features.as_ref().is_some_and(|features| features.last() != Some(&last)) {
+            return refused(format!("out_features must end with {last}"));
+        }
+        let block = match self.layer_type.as_str() {
+            "basic" => BlockKind::Basic,
+            "bottleneck" => BlockKind::Bottleneck,
+            other => return refused(format!("layer_type `{other}` is not basic or bottleneck")),
+        };
+        Ok(BackboneConfig {
+            names: BackboneNames::ResNet,
+            block,
+            depths: self.depths.clone(),
+            widths: self.hidden_sizes.clone(),
+            stem_width: self.embedding_size,
+            channels: self.num_channels,
+            early_stride: self.downsample_in_bottleneck,
+            norm,
+        })
+    }
+}
+
+fn timm(name: &str, channels: usize) -> Result<BackboneConfig, Error> {
+    let found = BackboneConfig::named(name.split('.').next().unwrap_or(name));
+    let config = found.ok_or_else(|| {
+        let problem = format!("`{name}` is not supported, only resnet18, resnet34, resnet50 and resnet101");
+        Error::config("backbone", problem)
+    })?;
+    Ok(BackboneConfig { channels, ..config })
+}
+
+impl Config {
+    fn read(&self) -> Result<DetrConfig, Error> {
+        if self.position_embedding_type != "sine" {
+            let problem = format!("`{}` is not supported, only sine", self.position_embedding_type);
+            return Err(Error::config("position_embedding_type", problem));
+        }
+        if self.dilation {
+            return Err(Error::config("dilation", "true is not supported, only false"));
+        }
+        if self.activation_dropout != 0.0 {
+            return Err(Error::config("activation_dropout", "is not supported, only 0"));
+        }
+        let norm = self.backbone_groups.map_or(PictureNorm::Frozen, PictureNorm::Group);
+        let backbone = match &self.backbone_config {
+            Some(config) if self.use_timm_backbone != Some(true) => config.read(norm)?,
+            _ if self.use_timm_backbone == Some(false) => ResNet::default().read(norm)?,
+            _ => timm(self.backbone.as_deref().unwrap_or("resnet50"), self.num_channels)?,
+        };
+        let config = DetrConfig {
+            backbone,
+            d_model: self.d_model,
+            encoder_layers: self.encoder_layers,
+            decoder_layers: self.decoder_layers,
+            h: [self.encoder_attention_heads, self.decoder_attention_heads],
+            d_ff: [self.encoder_ffn_dim, self.decoder_ffn_dim],
+            activation: activation_named("activation_function", &self.activation_function)?,
+            queries: self.num_queries,
+            dropout: self.dropout,
+            attention_dropout: self.attention_dropout,
+            labels: self.labels()?,
+            loss: LossWeights {
+                class_cost: self.class_cost,
+                box_cost: self.bbox_cost,
+                giou_cost: self.giou_cost,
+                box_loss: self.bbox_loss_coefficient,
+                giou_loss: self.giou_loss_coefficient,
+                nothing: self.eos_coefficient,
+            },
+            normed_between: self.auxiliary_loss,
+        };
+        config.check().map_err(in_their_words)?;
+        Ok(config)
+    }
+
+    /// The names of the classes: two without a name where the file says nothing, as in transformers.
+    fn labels(&self) -> Result<Vec<String>, Error> {
+        let Some(names) = &self.id2label else {
+            let count = self.num_labels.unwrap_or(2);
+            limits::check_size("num_labels", count, WIDEST)?;
+            return Ok((0..count).map(|i| format!("LABEL_{i}")).collect());
+        };
+        if !names.keys().copied().eq(0..names.len()) {
+            let problem = "must have a name for each class, counted from 0 without gaps";
+            return Err(Error::config("id2label", problem));
+        }
+        Ok(names.values().cloned().collect())
+    }
+}
+
+/// A mistake in a field of [`DetrConfig`], by the name that it has in the file.
+fn in_their_words(error: Error) -> Error {
+    const WORDS: [(&str, &str); 6] = [
+        ("h", "encoder_attention_heads"),
+        ("d_ff", "encoder_ffn_dim"),
+        ("queries", "num_queries"),
+        ("labels", "id2label"),
+        ("depths", "backbone_config"),
+        ("widths", "backbone_config"),
+    ];
+    error.in_words(&WORDS)
+}
+
+impl DetrConfig {
+    /// A small one for pictures of some hundred pixels, to be learned from scratch.
+    pub fn small(labels: Vec<String>) -> DetrConfig {
+        DetrConfig {
+            backbone: BackboneConfig {
+                names: BackboneNames::ResNet,
+                block: BlockKind::Basic,
+                depths: vec![1, 1, 1],
+                widths: vec![32, 64, 128],
+                stem_width: 32,
+                channels: 3,
+                early_stride: false,
+                norm: PictureNorm::Group(8),
+            },
+            d_model: 128,
+            encoder_layers: 2,
+            decoder_layers: 3,
+            h: [4; 2],
+            d_ff: [256; 2],
+            activation: Activation::Relu,
+            queries: 20,
+            dropout: 0.0,
+            attention_dropout: 0.0,
+            labels,
+            loss: LossWeights::default(),
+            normed_between: false,
+        }
+    }
+
+    /// Reads the `config.json` of a folder.
+    pub fn load(folder: &Path) -> Result<DetrConfig, Error> {
+        let file: Config = ConfigFile::open(folder)?.read_as(Family::Detr)?;
+        file.read().map_err(|error| Error::Format { path: folder.join(CONFIG), problem: error.to_string() })
+    }
+
+    /// Writes the `config.json` of a folder beside the old one.
+    pub fn stage(&self, folder: &Path) -> Result<Staged, Error> {
+        let text = serde_json::to_string_pretty(&self.file()).expect("plain values") + "\n";
+        Staged::new(&folder.join(CONFIG), text.as_bytes())
+    }
+
+    fn file(&self) -> Value {
+        let (backbone, loss) = (&self.backbone, &self.loss);
+        let timm = backbone.names == BackboneNames::Timm;
+        let stages = backbone.depths.len();
+        let kind = if backbone.block == BlockKind::Basic { "basic" } else { "bottleneck" };
+        let name = match (backbone.block, &backbone.depths[..]) {
+            (BlockKind::Basic, [2, ..]) => "resnet18",
+            (BlockKind::Basic, _) => "resnet34",
+            (BlockKind::Bottleneck, [_, _, 23, _]) => "resnet101",
+            _ => "resnet50",
+        };
+        let resnet = json!({
+            "model_type": "resnet",
+            "num_channels": backbone.channels,
+            "embedding_size": backbone.stem_width,
+            "hidden_sizes": backbone.widths,
+            "depths": backbone.depths,
+            "layer_type": kind,
+            "hidden_act": "relu",
+            "downsample_in_bottleneck": backbone.early_stride,
+            "out_features": [format!("stage{stages}")],
+        });
+        let own = backbone.norm != PictureNorm::Frozen;
+        let names = self.labels.iter().enumerate();
+        let mut file = json!({
+            "model_type": if own { ATTENTIVE_DETR } else { DETR },
+            "architectures": ["DetrForObjectDetection"],
+            "d_model": self.d_model,
+            "encoder_layers": self.encoder_layers,
+            "decoder_layers": self.decoder_layers,
+            "encoder_attention_heads": self.h[0],
+            "decoder_attention_heads": self.h[1],
+            "encoder_ffn_dim": self.d_ff[0],
+            "decoder_ffn_dim": self.d_ff[1],
+            "activation_function": name_of_activation(self.activation),
+            "num_queries": self.queries,
+            "num_channels": backbone.channels,
+            "dropout": self.dropout,
+            "attention_dropout": self.attention_dropout,
+            "activation_dropout": 0.0,
+            "position_embedding_type": "sine",
+            "dilation": false,
+            // In transformers it changes what a model computes. Whether there are auxiliary losses is for those to say who train it.
+            "auxiliary_loss": self.normed_between,
+            "class_cost": whole(loss.class_cost),
+            "bbox_cost": whole(loss.box_cost),
+            "giou_cost": whole(loss.giou_cost),
+            "bbox_loss_coefficient": whole(loss.box_loss),
+            "giou_loss_coefficient": whole(loss.giou_loss),
+            "eos_coefficient": loss.nothing,
+            "id2label": names.clone().map(|(i, name)| (i.to_string(), name)).collect::<BTreeMap<_, _>>(),
+            "label2id": names.map(|(i, name)| (name, i)).collect::<BTreeMap<_, _>>(),
+            "use_timm_backbone": timm,
+            "backbone": timm.then_some(name),
+            "backbone_config": (!timm).then_some(resnet),
+            "dtype": "float32",
+        });
+        if let PictureNorm::Group(groups) = backbone.norm {
+            file["backbone_groups"] = groups.into();
+        }
+        file
+    }
+
+    /// Whether such a model can be.
+    pub fn check(&self) -> Result<(), Error> {
+        let backbone = &self.backbone;
+        let sizes = [
+            ("d_model", self.d_model, WIDEST),
+            ("encoder_layers", self.encoder_layers, MOST_LAYERS),
+            ("decoder_layers", self.decoder_layers, MOST_LAYERS),
+            ("h", self.h[0], WIDEST),
+            ("decoder_attention_heads", self.h[1], WIDEST),
+            ("d_ff", self.d_ff[0], WIDEST),
+            ("decoder_ffn_dim", self.d_ff[1], WIDEST),
+            ("queries", self.queries, MOST_TOKENS),
+            ("labels", self.labels.len(), WIDEST),
+            ("embedding_size", backbone.stem_width, WIDEST),
+            ("depths", backbone.depths.len(), 4),
+        ];
+        sizes.into_iter().try_for_each(|(field, size, most)| limits::check_size(field, size, most))?;
+        backbone.depths.iter().try_for_each(|&depth| limits::check_size("depths", depth, MOST_LAYERS))?;
+        backbone.widths.iter().try_for_each(|&width| limits::check_size("widths", width, WIDEST))?;
+        for (field, p) in [("dropout", self.dropout), ("attention_dropout", self.attention_dropout)] {
+            limits::check_dropout(field, p)?;
+        }
+        if backbone.depths.len() != backbone.widths.len() {
+            return Err(Error::config("widths", "must have a width for each stage"));
+        }
+        if backbone.channels != 3 {
+            return Err(Error::config("num_channels", format!("must be 3, not {}", backbone.channels)));
+        }
+        if !self.d_model.is_multiple_of(4) {
+            return Err(Error::config("d_model", format!("{} is not divisible by 4", self.d_model)));
+        }
+        let narrowest =
+            |width: usize| if backbone.block == BlockKind::Bottleneck { width / 4 } else { width };
+        if let PictureNorm::Group(groups) = backbone.norm {
+            let mut widths =
+                backbone.widths.iter().map(|&width| narrowest(width)).chain([backbone.stem_width]);
+            if groups == 0 || widths.any(|width| !width.is_multiple_of(groups)) {
+                let problem = format!("{groups} groups do not divide the widths of the backbone");
+                return Err(Error::config("backbone_groups", problem));
+            }
+        }
+        if backbone.block == BlockKind::Bottleneck && backbone.widths.iter().any(|width| width % 4 != 0) {
+            return Err(Error::config("widths", "those of bottlenecks must be divisible by 4"));
+        }
+        self.stacks().map(|_| ())
+    }
+
+    /// The layers of the encoder and of the decoder.
+    pub(super) fn stacks(&self) -> Result<(StackConfig, StackConfig), Error> {
+        let stack = |layers, i: usize| -> Result<StackConfig, Error> {
+            let attention = MultiHeadConfig::new(self.d_model, self.h[i])?;
+            let attention = MultiHeadConfig { dropout: self.attention_dropout, ..attention };
+            Ok(StackConfig {
+                activation: self.activation,
+                dropout: self.dropout,
+                ..StackConfig::new(layers, attention, self.d_ff[i])
+            })
+        };
+        Ok((stack(self.encoder_layers, 0)?, stack(self.decoder_layers, 1)?))
+    }
+}
+
+/// transformers wants these to be whole numbers where they are.
+fn whole(x: f64) -> Value {
+    if x.fract() == 0.0 && x.abs() < 1e9 { json!(x as i64) } else { json!(x) }
+}

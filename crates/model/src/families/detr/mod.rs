@@ -1,0 +1,229 @@
+//! DETR: a convolutional backbone, and a Transformer from a picture to a set of boxes.
+//!
+//! ```text
+//! pixels ─► backbone ─► projection ─► encoder ─► decoder ─► class, box
+//!           a ResNet     + positions              ▲          of each query
+//!                                          object queries
+//! ```
+//!
+//! Pictures of a batch are packed like the sequences of other families: each has its own size, and none is padded.
+
+mod backbone;
+mod boxes;
+mod config;
+mod decoder;
+mod folder;
+mod loss;
+mod matching;
+mod names;
+mod norm;
+mod position;
+
+pub use boxes::LocatedBox;
+pub use config::{BackboneConfig, BackboneNames, BlockKind, DetrConfig, LossWeights, PictureNorm};
+pub use loss::{MatchedLoss, Targets};
+pub use matching::assign;
+
+use crate::builder::{Builder, Init};
+use crate::error::Error;
+use crate::layers::{Convolution, EPSILON, EncoderLayer, LayerNorm, Linear};
+use crate::names::Unused;
+use crate::sequences::Sequences;
+use attentive_tensor::{Activation, Backend, DType, Parameter, Pictures, Tape, Tensor, Var, Window};
+use backbone::Backbone;
+use decoder::{DecoderLayer, Sight};
+
+/// Pictures as a DETR reads them.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// Normalised numbers, `[pixels, 3]`.
+    pixels: Tensor,
+    pictures: Pictures,
+}
+
+impl Batch {
+    /// Pictures of these heights and widths, each with red, green and blue of a pixel after those of the one before, row by row.
+    ///
+    /// # Panics
+    /// If there are not three numbers for each pixel.
+    pub fn new(backend: &dyn Backend, pictures: &[([usize; 2], &[f32])]) -> Batch {
+        let sizes = Pictures::new(pictures.iter().map(|(size, _)| *size));
+        let numbers: Vec<f32> = pictures.iter().flat_map(|(_, numbers)| *numbers).copied().collect();
+        let pixels = backend.upload_f32(&numbers, [sizes.lengths().sum(), 3]);
+        Batch { pixels: backend.cast(&pixels, backend.activations()), pictures: sizes }
+    }
+
+    /// How many pictures there are.
+    pub fn len(&self) -> usize {
+        self.pictures.sizes().len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What a DETR finds: a row for each query of each picture, in f32.
+#[derive(Debug, Clone)]
+pub struct Found {
+    /// The logits of the classes, the last of which is that there is nothing: `[pictures · queries, classes + 1]`.
+    pub classes: Var,
+    /// Centre, width and height before the sigmoid that makes them shares of the picture: `[pictures · queries, 4]`.
+    pub boxes: Var,
+}
+
+/// The hidden states of a DETR.
+#[derive(Debug, Clone)]
+pub struct States {
+    /// What goes into the encoder, and what comes out of each of its layers: `[places, d_model]`.
+    pub encoder: Vec<Var>,
+    /// What comes out of each layer of the decoder, normed: `[pictures · queries, d_model]`.
+    pub decoder: Vec<Var>,
+}
+
+/// A DETR.
+#[derive(Debug)]
+pub struct Detr {
+    config: DetrConfig,
+    backbone: Backbone,
+    projection: Convolution,
+    encoder: Vec<EncoderLayer>,
+    queries: Parameter,
+    decoder: Vec<DecoderLayer>,
+    norm: LayerNorm,
+    classes: Linear,
+    boxes: [Linear; 3],
+    parameters: Vec<Parameter>,
+    unused: Unused,
+}
+
+impl Detr {
+    /// A model with the parameters that `builder` gives it.
+    pub fn new(builder: &Builder, config: &DetrConfig) -> Result<Detr, Error> {
+        Detr::with_classes(builder, builder, config)
+    }
+
+    /// The same with another builder for the layer that tells classes.
+    fn with_classes(builder: &Builder, classes: &Builder, config: &DetrConfig) -> Result<Detr, Error> {
+        config.check()?;
+        let d = config.d_model;
+        let width = config.backbone.widths.last().copied().unwrap_or_default();
+        let (encoder, decoder) = config.stacks()?;
+        let layers = |count: usize, part: &str| {
+            (0..count).map(|n| builder.at(part).at("layers").at(n)).collect::<Vec<_>>()
+        };
+        let of_encoder = layers(encoder.layers, "encoder");
+        let of_decoder = layers(decoder.layers, "decoder");
+        // Heads read f32, whatever activations are: a coordinate of eight bits is not enough.
+        let boxes = builder.unprepared().at("boxes").at("layers");
+        let classes = classes.unprepared();
+        Ok(Detr {
+            config: config.clone(),
+            backbone: Backbone::new(&builder.at("backbone"), &config.backbone)?,
+            projection: Convolution::new(&builder.at("projection"), Window::square(1, 1), width, d, true)?,
+            encoder: of_encoder.iter().map(|at| EncoderLayer::new(at, &encoder)).collect::<Result<_, _>>()?,
+            queries: builder.at("queries").parameter("weight", [config.queries, d], Init::Normal(1.0))?,
+            decoder: of_decoder.iter().map(|at| DecoderLayer::new(at, &decoder)).collect::<Result<_, _>>()?,
+            norm: LayerNorm::new(&builder.at("decoder.layer_norm"), d, EPSILON)?,
+            classes: Linear::new(&classes.at("classes"), d, config.labels.len() + 1)?,
+            boxes: [
+                Linear::new(&boxes.at(0), d, d)?,
+                Linear::new(&boxes.at(1), d, d)?,
+                Linear::new(&boxes.at(2), d, 4)?,
+            ],
+            parameters: builder.parameters(),
+            unused: Unused::default(),
+        })
+    }
+
+    /// What it was made from.
+    pub fn config(&self) -> &DetrConfig {
+        &self.config
+    }
+
+    /// Everything that its folder has: what is learned, and the statistics of frozen norms.
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// How many numbers that is.
+    pub fn parameter_count(&self) -> usize {
+        self.parameters.iter().map(|parameter| parameter.value().shape().len()).sum()
+    }
+
+    /// The tensors of its folder that it did not take.
+    pub fn unused(&self) -> &Unused {
+        &self.unused
+    }
+
+    /// The hidden states behind each layer.
+    pub fn states(&self, tape: &Tape, batch: &Batch) -> States {
+        let backend = &**tape.backend();
+        let (features, places) =
+            self.backbone.forward(tape, &tape.constant(batch.pixels.clone()), &batch.pictures);
+        let (x, places) = self.projection.forward(tape, &features, &places);
+        let of_picture = Sequences::new(places.lengths());
+        let positions = backend.upload_f32(&position::positions(&places, self.config.d_model), x.shape());
+        let positions = tape.constant(backend.cast(&positions, x.value().dtype()));
+        let within = of_picture.attending(backend, &of_picture);
+        let mut encoder = vec![x];
+        for layer in &self.encoder {
+            let x = encoder.last().expect("the input is there");
+            let y = layer.forward_with(tape, x, |attention, x| {
+                let placed = tape.add(x, &positions);
+                attention.forward_apart(tape, [&placed, &placed, x], &within, None)
+            });
+            encoder.push(y);
+        }
+        let memory = encoder.last().expect("the input is there");
+        let queries = Sequences::new(std::iter::repeat_n(self.config.queries, batch.len()));
+        let sight = Sight {
+            memory: [&tape.add(memory, &positions), memory],
+            own: queries.attending(backend, &queries),
+            cross: queries.attending(backend, &of_picture),
+        };
+        let rows = backend.upload_i32(&queries.positions());
+        let of_queries = tape.embedding(&tape.parameter(&self.queries), &rows, 1.0, None);
+        let mut x = tape.constant(backend.zeros(of_queries.shape(), of_queries.value().dtype()));
+        let mut decoder = Vec::new();
+        for layer in &self.decoder {
+            x = layer.forward(tape, &x, &of_queries, &sight);
+            let normed = self.norm.forward(tape, &x);
+            if self.config.normed_between {
+                x = normed.clone();
+            }
+            decoder.push(normed);
+        }
+        if let Some(last) = decoder.last_mut().filter(|_| self.config.normed_between) {
+            *last = self.norm.forward(tape, last);
+        }
+        States { encoder, decoder }
+    }
+
+    /// What the heads say of normed hidden states of queries.
+    pub fn heads(&self, tape: &Tape, hidden: &Var) -> Found {
+        let hidden = tape.cast(hidden, DType::F32);
+        let classes = self.classes.forward(tape, &hidden);
+        let relu = Some(Activation::Relu);
+        let [first, second, third] = &self.boxes;
+        let inner = second.forward_with(tape, &first.forward_with(tape, &hidden, relu), relu);
+        Found { classes, boxes: third.forward(tape, &inner) }
+    }
+
+    /// What is found in pictures.
+    pub fn forward(&self, tape: &Tape, batch: &Batch) -> Found {
+        let states = self.states(tape, batch);
+        self.heads(tape, states.decoder.last().expect("a decoder has layers"))
+    }
+
+    /// The loss of a batch, and what it is made of. `boxes` is what it is divided by: how many boxes are to be found, at least one.
+    ///
+    /// # Panics
+    /// If there are not targets for each picture.
+    pub fn loss(&self, tape: &Tape, batch: &Batch, targets: &[Targets], boxes: f32) -> (Var, MatchedLoss) {
+        let states = self.states(tape, batch);
+        let found: Vec<Found> = states.decoder.iter().map(|x| self.heads(tape, x)).collect();
+        loss::matched(tape, &found, targets, &self.config.loss, boxes)
+    }
+}
