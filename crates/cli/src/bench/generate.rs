@@ -1,6 +1,7 @@
-//! `attentive bench generate`: how fast a language model reads and writes.
+//! `attentive bench generate`: how fast a model reads prompts and writes.
 //!
-//! Prompts are random tokens. Search is greedy, and no text ends before it has all of its new tokens. What one new token takes is the
+//! Prompts are random tokens. No text ends before it has all of its new tokens. A language model writes them behind the prompt; in a
+//! model with an encoder and a decoder the prompt is the source. What one new token takes is the
 //! time of reading the prompts; what all take beyond that is the time of writing. The middle one of several times counts.
 
 use super::median;
@@ -10,7 +11,7 @@ use crate::model::Model;
 use crate::options::{Compute, between};
 use crate::output;
 use crate::precision::DecodingPrecision;
-use attentive_generate::{Generator, Hypothesis, MaxLength, Options};
+use attentive_generate::{Generator, Hypothesis, MaxLength, Options, Spec};
 use attentive_tasks::LanguageModel;
 use attentive_tensor::Random;
 use clap::Args;
@@ -34,9 +35,12 @@ pub(crate) struct Generate {
     /// Number of tokens of each prompt
     #[arg(long, value_name = "N", default_value_t = 32, value_parser = between::<1, 1_000_000>)]
     prompt_tokens: usize,
-    /// Number of tokens to write behind each prompt
+    /// Number of tokens to write for each prompt
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = between::<2, 1_000_000>)]
     new_tokens: usize,
+    /// Beam width; 1 is greedy search
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = between::<1, 1024>)]
+    beam: usize,
     /// Number of measurements; the median time is printed
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = between::<1, 1000>)]
     repeat: usize,
@@ -63,26 +67,19 @@ struct Report {
 pub(crate) fn run(generate: &Generate) -> Result<(), Error> {
     let decoders = generate.compute.decoder(generate.precision)?;
     let int8 = decoders.int8.unwrap_or(false);
-    let LanguageModel { copies, .. } =
-        LanguageModel::open_on(&decoders.backends, int8, &generate.model.folder()?)?;
-    let (vocabulary, positions) = (copies[0].spec().vocabulary, copies[0].spec().max_target);
-    let length = generate.prompt_tokens.saturating_add(generate.new_tokens);
-    if length > positions {
-        let problem = format!(
-            "{} tokens behind {} are more than the {positions} positions of the model",
-            generate.new_tokens, generate.prompt_tokens
-        );
-        return Err(Error::Flag { option: "new-tokens", problem });
-    }
+    let model = LanguageModel::open_on(&decoders.backends, int8, &generate.model.folder()?)?;
+    check_positions(generate, &model.copies[0].spec())?;
+    let (vocabulary, lengths) = (model.copies[0].spec().source_vocabulary, model.length_of_new(1));
+    let continues = matches!(lengths, MaxLength::SourceAnd(_));
     let prompts: Vec<Vec<u32>> =
         (0..generate.prompts).map(|i| random_prompt(i, generate.prompt_tokens, vocabulary)).collect();
-    let mut generator =
-        Generator::with_copies(copies, Options { batch: generate.prompts, ..Options::greedy() })?;
+    let options = Options { beam: generate.beam, batch: generate.prompts, ..Options::greedy() };
+    let mut generator = Generator::with_copies(model.copies, options)?;
     let mut seconds = |new_tokens: usize, repeat: usize| -> Result<f64, Error> {
         let mut seconds = Vec::new();
         for _ in 0..repeat {
             let begin = Instant::now();
-            write(&mut generator, &prompts, new_tokens)?;
+            write(&mut generator, &prompts, new_tokens, continues)?;
             seconds.push(begin.elapsed().as_secs_f64());
         }
         Ok(median(&mut seconds))
@@ -101,16 +98,40 @@ pub(crate) fn run(generate: &Generate) -> Result<(), Error> {
     if generate.json { output::json(&report) } else { print(&report) }
 }
 
+/// Refuses lengths that the model has no positions for.
+fn check_positions(generate: &Generate, spec: &Spec) -> Result<(), Error> {
+    let (prompt, new) = (generate.prompt_tokens, generate.new_tokens);
+    let refuse = |option, problem| Err(Error::Flag { option, problem });
+    let most = spec.max_target;
+    if spec.continues && prompt.saturating_add(new) > most {
+        let problem = format!("{new} tokens behind {prompt} are more than the {most} positions of the model");
+        return refuse("new-tokens", problem);
+    }
+    if !spec.continues && new > most {
+        return refuse("new-tokens", format!("{new} are more than the {most} positions of the model"));
+    }
+    if !spec.continues && prompt > spec.max_source {
+        let problem = format!("{prompt} are more than the {} positions of the model", spec.max_source);
+        return refuse("prompt-tokens", problem);
+    }
+    Ok(())
+}
+
 fn random_prompt(number: usize, tokens: usize, vocabulary: usize) -> Vec<u32> {
     let random = Random::new(SEED).split(number as u64);
     (0..tokens as u32).map(|i| random.bits(i) % vocabulary as u32).collect()
 }
 
-/// Continues all prompts by exactly that many tokens.
-fn write(generator: &mut Generator, prompts: &[Vec<u32>], new_tokens: usize) -> Result<(), Error> {
+/// Writes exactly that many tokens for each prompt.
+fn write(
+    generator: &mut Generator,
+    prompts: &[Vec<u32>],
+    new_tokens: usize,
+    continues: bool,
+) -> Result<(), Error> {
     let options = Options {
         min_length: new_tokens,
-        max_length: MaxLength::SourceAnd(new_tokens),
+        max_length: if continues { MaxLength::SourceAnd(new_tokens) } else { MaxLength::Tokens(new_tokens) },
         ..generator.options().clone()
     };
     for prompt in prompts {
@@ -123,7 +144,7 @@ fn write(generator: &mut Generator, prompts: &[Vec<u32>], new_tokens: usize) -> 
             tokens += found.first().map_or(0, |best: &Hypothesis| best.tokens.len());
         }
     }
-    assert_eq!(tokens, prompts.len() * new_tokens, "every prompt is continued by all tokens");
+    assert_eq!(tokens, prompts.len() * new_tokens, "every prompt gets all of its new tokens");
     Ok(())
 }
 

@@ -273,13 +273,31 @@ fn convert_keeps_what_a_bert_answers() {
 }
 
 #[test]
-fn bench_train_takes_a_bert() {
-    let line = "bench train --family bert --preset tiny --batch 2 --tokens 8 --vocab 50 --steps 1 --json";
-    let json = run(line).json();
-    assert_eq!((json["family"].as_str(), json["preset"].as_str()), (Some("bert"), Some("tiny")));
-    assert!(json["step_ms"].as_f64().unwrap() > 0.0 && json["loss"].as_f64().unwrap().is_finite());
+fn bench_train_takes_models_of_two_classes() {
+    for family in ["bert", "roberta", "deberta"] {
+        let line = format!(
+            "bench train --family {family} --preset tiny --batch 2 --tokens 8 --vocab 50 --steps 1 --json"
+        );
+        let json = run(&line).json();
+        assert_eq!((json["family"].as_str(), json["preset"].as_str()), (Some(family), Some("tiny")));
+        let loss = json["loss"].as_f64().unwrap();
+        assert!(json["step_ms"].as_f64().unwrap() > 0.0 && (0.1..2.0).contains(&loss), "{loss}");
+    }
     run("bench train --family bert --target 3").misused(&["--target"]);
     run("bench train --family bert --vocab 4").misused(&["--vocab"]);
+}
+
+#[test]
+fn bench_train_takes_models_with_encoder_and_decoder() {
+    for family in ["bart", "t5"] {
+        let line = format!(
+            "bench train --family {family} --preset tiny --batch 2 --tokens 8 --target 6 --vocab 50 --steps 1 --json"
+        );
+        let json = run(&line).json();
+        assert_eq!((json["family"].as_str(), json["preset"].as_str()), (Some(family), Some("tiny")));
+        let loss = json["loss"].as_f64().unwrap();
+        assert!((1.0..60.0).contains(&loss), "{loss}");
+    }
 }
 
 #[test]

@@ -1,14 +1,12 @@
-//! A step of BERT: it learns to tell two classes of texts apart.
+//! A step of BERT, or of a family that shares its encoder: it learns to tell two classes of texts apart.
 
-use super::{Lesson, SEED, Sizes, Stack, Train, random_tokens};
+use super::{Family, Lesson, SEED, Sizes, Stack, Train, random_tokens};
 use crate::error::Error;
 use attentive_model::Builder;
-use attentive_model::families::bert::{Batch, Bert, BertConfig, Task};
+use attentive_model::families::bert::{Batch, Bert, BertConfig, Relative, Task};
 use attentive_tensor::{Backend, Parameter, Tape, Var};
 use std::sync::Arc;
 
-/// Tokens of BERT's own vocabulary.
-pub(super) const VOCABULARY: usize = 30_522;
 /// Positions that every model has, and more where texts are longer.
 const POSITIONS: usize = 512;
 /// The first token that is not special.
@@ -62,7 +60,12 @@ fn config(train: &Train, sizes: Sizes) -> Result<BertConfig, Error> {
         let problem = format!("must be above {FIRST}, not {vocab_size}");
         return Err(Error::Flag { option: "vocab", problem });
     }
-    let preset = BertConfig::preset(name, vocab_size)?;
+    let relative = match train.family {
+        Family::Roberta => Relative::Roberta,
+        Family::Deberta => Relative::DebertaV2,
+        _ => Relative::Bert,
+    };
+    let preset = BertConfig::preset_of(relative, name, vocab_size)?;
     let d_model = train.d_model.unwrap_or(preset.d_model);
     let config = BertConfig {
         d_model,

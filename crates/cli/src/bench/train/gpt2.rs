@@ -7,9 +7,6 @@ use attentive_model::families::gpt2::{Batch, Gpt2, Gpt2Config};
 use attentive_tensor::{Backend, Parameter, Tape, Var};
 use std::sync::Arc;
 
-/// Tokens of GPT-2's own vocabulary.
-pub(super) const VOCABULARY: usize = 50_257;
-
 /// A GPT-2 and texts of random tokens.
 pub(super) struct NextToken {
     model: Gpt2,

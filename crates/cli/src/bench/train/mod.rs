@@ -4,8 +4,8 @@
 //! random and every sequence has its full length, so that nothing but the sizes decides about the time.
 
 mod bert;
+mod encoder_decoder;
 mod gpt2;
-mod transformer;
 
 use super::{median, shares};
 use crate::error::Error;
@@ -15,6 +15,7 @@ use crate::output;
 use crate::precision::{self, PrecisionChoice};
 use attentive_tensor::{Adam, AdamRule, Backend, CpuBackend, Gradients, Parameter, Random, Tape, Var};
 use clap::{Args, ValueEnum};
+use encoder_decoder::Pairs;
 use serde::Serialize;
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,7 +31,8 @@ const MOST_TOKENS: usize = 1 << 20;
 #[derive(Args)]
 #[command(allow_negative_numbers = true)]
 pub(crate) struct Train {
-    /// Family of the model: transformer learns to translate, bert to classify, gpt2 to predict the next token
+    /// Family of the model: transformer, bart and t5 learn to write a target, bert, roberta and deberta (the third) to classify, gpt2
+    /// to predict the next token
     #[arg(long, value_enum, default_value_t = Family::Transformer)]
     family: Family,
     /// Size of the model and default size of the batch
@@ -42,7 +44,7 @@ pub(crate) struct Train {
     /// Length of a source, or of a text, in tokens [default: the preset's]
     #[arg(long, visible_alias = "tokens", value_name = "N", value_parser = between::<1, 65_536>)]
     source: Option<usize>,
-    /// Length of a target in tokens, for the family transformer [default: the preset's]
+    /// Length of a target in tokens, for transformer, bart and t5 [default: the preset's]
     #[arg(long, value_name = "N", value_parser = between::<1, 65_536>)]
     target: Option<usize>,
     /// Vocabulary size [default: the preset's]
@@ -80,8 +82,18 @@ pub(crate) struct Train {
 #[serde(rename_all = "lowercase")]
 enum Family {
     Transformer,
+    Bart,
+    T5,
     Bert,
+    Roberta,
+    Deberta,
     Gpt2,
+}
+
+impl Family {
+    fn has_target(self) -> bool {
+        matches!(self, Family::Transformer | Family::Bart | Family::T5)
+    }
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -101,7 +113,7 @@ struct Sizes {
 }
 
 impl Train {
-    /// The name of the preset, and the vocabulary and the batch that it has without a word.
+    /// The name of the preset, the vocabulary of the family's first model, and the batch that it has if no flag says otherwise.
     fn preset(&self) -> (&'static str, usize, Sizes) {
         let pairs = |batch, length| Sizes { batch, source: length, target: length };
         let texts = |batch, length| Sizes { batch, source: length, target: 0 };
@@ -115,8 +127,12 @@ impl Train {
             (Family::Transformer, Preset::Tiny | Preset::Small) => (8000, pairs(64, 24)),
             (Family::Transformer, Preset::Base) => (16_000, pairs(32, 32)),
             (Family::Transformer, Preset::Big) => (32_000, pairs(16, 32)),
-            (Family::Bert, _) => (bert::VOCABULARY, texts(16, 128)),
-            (Family::Gpt2, _) => (gpt2::VOCABULARY, texts(8, 512)),
+            (Family::Bart, _) => (50_265, pairs(16, 64)),
+            (Family::T5, _) => (32_128, pairs(16, 64)),
+            (Family::Bert, _) => (30_522, texts(16, 128)),
+            (Family::Roberta, _) => (50_265, texts(16, 128)),
+            (Family::Deberta, _) => (128_100, texts(16, 128)),
+            (Family::Gpt2, _) => (50_257, texts(8, 512)),
         };
         (name, vocabulary, sizes)
     }
@@ -173,8 +189,8 @@ trait Lesson {
 }
 
 pub(crate) fn run(train: &Train) -> Result<(), Error> {
-    if train.family != Family::Transformer && train.target.is_some() {
-        let problem = "only a transformer has a target: remove the option".to_owned();
+    if !train.family.has_target() && train.target.is_some() {
+        let problem = "only transformer, bart and t5 have a target: remove the option".to_owned();
         return Err(Error::Flag { option: "target", problem });
     }
     let sizes = train.sizes()?;
@@ -188,8 +204,12 @@ fn measure(train: &Train, sizes: Sizes) -> Result<Report, Error> {
     let precision = train.precision.on(cpu.isa);
     let backend = CpuBackend::new(cpu).with_precision(precision).shared();
     let lesson: Box<dyn Lesson> = match train.family {
-        Family::Transformer => Box::new(transformer::Translation::new(train, sizes, &backend)?),
-        Family::Bert => Box::new(bert::Classification::new(train, sizes, &backend)?),
+        Family::Transformer => Box::new(Pairs::transformer(train, sizes, &backend)?),
+        Family::Bart => Box::new(Pairs::bart(train, sizes, &backend)?),
+        Family::T5 => Box::new(Pairs::t5(train, sizes, &backend)?),
+        Family::Bert | Family::Roberta | Family::Deberta => {
+            Box::new(bert::Classification::new(train, sizes, &backend)?)
+        }
         Family::Gpt2 => Box::new(gpt2::NextToken::new(train, sizes, &backend)?),
     };
     let mut adam = Adam::new(&*backend, lesson.parameters());

@@ -303,6 +303,11 @@ impl BertConfig {
 
     /// The sizes that have a name: `tiny` and `small` as Google's small BERTs have them, `base`, and `big`, which is BERT large.
     pub fn preset(name: &str, vocab_size: usize) -> Result<BertConfig, Error> {
+        BertConfig::preset_of(Relative::Bert, name, vocab_size)
+    }
+
+    /// The same sizes of a family that shares the encoder. A later DeBERTa is the third.
+    pub fn preset_of(relative: Relative, name: &str, vocab_size: usize) -> Result<BertConfig, Error> {
         let (d_model, layers) = match name {
             "tiny" => (128, 2),
             "small" => (512, 4),
@@ -311,7 +316,16 @@ impl BertConfig {
             _ => return Err(Error::config("preset", format!("no `{name}`: use tiny, small, base or big"))),
         };
         let (h, d_ff) = (d_model / 64, 4 * d_model);
-        Ok(BertConfig { d_model, h, d_ff, layers, ..BertConfig::base(vocab_size) })
+        let base = BertConfig::base(vocab_size);
+        let own = relative.particulars();
+        let disentangled = match relative {
+            Relative::Bert | Relative::Roberta | Relative::XlmRoberta => None,
+            Relative::Deberta => Some(Disentangled::first(base.max_positions)),
+            Relative::DebertaV2 => Some(Disentangled::third(base.max_positions)),
+        };
+        let token_types = if disentangled.is_some() { 0 } else { own.token_types };
+        let (epsilon, pad) = (own.epsilon, Some(own.pad));
+        Ok(BertConfig { relative, d_model, h, d_ff, layers, token_types, epsilon, pad, disentangled, ..base })
     }
 
     /// Reads the `config.json` of a folder.

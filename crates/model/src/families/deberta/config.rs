@@ -35,6 +35,31 @@ pub struct Disentangled {
     pub pooler: (f32, Activation),
 }
 
+impl Disentangled {
+    /// Those of the first version.
+    pub fn first(max_distance: usize) -> Disentangled {
+        Disentangled {
+            fused: true,
+            relative: true,
+            max_distance,
+            buckets: None,
+            content_to_position: true,
+            position_to_content: true,
+            shared: false,
+            normed: false,
+            absolute: false,
+            convolution: None,
+            pooler: (0.0, Activation::Gelu),
+        }
+    }
+
+    /// Those of the third version.
+    pub fn third(max_distance: usize) -> Disentangled {
+        let first = Disentangled::first(max_distance);
+        Disentangled { fused: false, buckets: Some(256), shared: true, normed: true, ..first }
+    }
+}
+
 /// The fields of the file. What is missing is what transformers takes for it.
 #[derive(Debug, Serialize, Deserialize)]
 pub(in crate::families) struct Fields {

@@ -121,6 +121,37 @@ impl TransformerConfig {
         })
     }
 
+    /// BART's sizes: `base`, and `big`, which is BART large; `tiny` and `small` are ours. Tokens are laid out as fairseq does it: the
+    /// start token, padding, the end token.
+    pub fn bart(name: &str, vocab_size: usize) -> Result<TransformerConfig, Error> {
+        let (d_model, layers) = match name {
+            "tiny" => (128, 2),
+            "small" => (512, 4),
+            "base" => (768, 6),
+            "big" => (1024, 12),
+            _ => return Err(Error::config("preset", format!("no `{name}`: use tiny, small, base or big"))),
+        };
+        Ok(TransformerConfig {
+            d_model,
+            h: d_model / 64,
+            d_ff: 4 * d_model,
+            encoder_layers: layers,
+            decoder_layers: layers,
+            scaled_embeddings: false,
+            activation: Activation::Gelu,
+            positions: PositionKind::Learned,
+            max_positions: 1024,
+            position_offset: 2,
+            embedding_norm: true,
+            pad: Some(1),
+            writes_padding: true,
+            eos: 2,
+            start: 2,
+            dropout: 0.1,
+            ..TransformerConfig::preset("base", vocab_size)?
+        })
+    }
+
     /// Whether such a model can be.
     pub fn check(&self) -> Result<(), Error> {
         let sizes = [
