@@ -12,9 +12,11 @@ use crate::gemm::{BothWays, Epilogue, Matrix, Operand, Weights};
 use crate::loss::cross_entropy;
 use crate::scratch::Scratch;
 
-/// Logits that exist at a time: few enough for memory, enough that reading the table, and its gradient again in order to add to it,
-/// do not count.
-const SLICE: usize = 1 << 24;
+/// Bytes of the logits that exist at a time: few enough for memory, enough that reading the table, and its gradient again in order to
+/// add to it, do not count.
+const SLICE: usize = 1 << 27;
+/// The tokens of a slice are a multiple of this, a block of rows of a product.
+const ROWS: usize = 32;
 
 /// The sizes and the rule of a projection with loss.
 #[derive(Debug, Clone, Copy)]
@@ -54,8 +56,14 @@ pub fn projection_loss<T: Operand>(
     targets: &[i32],
     gradients: Option<Gradients<T>>,
 ) -> f32 {
-    let slice = (SLICE / rule.classes.max(1)).clamp(1, targets.len().max(1));
-    in_slices(cpu, rule, slice, hidden, (table, packed), targets, gradients)
+    in_slices(cpu, rule, slice::<T>(rule.classes, targets.len()), hidden, (table, packed), targets, gradients)
+}
+
+/// How many tokens a slice has: slices are as equal as blocks of rows allow.
+fn slice<T>(classes: usize, tokens: usize) -> usize {
+    let most = (SLICE / size_of::<T>() / classes.max(1)).max(1);
+    let slices = tokens.div_ceil(most).max(1);
+    tokens.div_ceil(slices).next_multiple_of(ROWS).min(tokens).max(1)
 }
 
 /// [`projection_loss`] with `slice` tokens at a time.
@@ -199,6 +207,15 @@ mod tests {
         }
         check::<f32>();
         check::<bf16>();
+    }
+
+    #[test]
+    fn slices_are_equal_and_few() {
+        assert_eq!(slice::<bf16>(8000, 1536), 1536);
+        assert_eq!(slice::<bf16>(50_265, 1024), 1024);
+        assert_eq!(slice::<bf16>(50_257, 4096), 1024);
+        assert_eq!(slice::<f32>(50_257, 4096), 608);
+        assert_eq!((slice::<f32>(usize::MAX, 70), slice::<f32>(5, 0), slice::<f32>(0, 3)), (32, 1, 3));
     }
 
     #[test]
