@@ -7,11 +7,16 @@
 //! The row is that of query `i` (its content against the position of the key) or that of key `j` (the other way round). `place` is the
 //! bucket of a distance. The bias is dense: for each span and head, one after the other, `[queries, keys]`. Every head of a span is a
 //! task, which adds pairs up in the order of the queries and then of the keys.
+//!
+//! Where the places of neighbouring distances follow one another, which most of them do, pairs of a query are vectors of its row.
 
 use crate::attention::Span;
+use crate::isa::Kernel;
 use crate::scratch::Scratch;
+use crate::simd::{Simd, for_vectors, load, store};
 use crate::threads::Shared;
 use crate::{Cpu, Real};
+use std::ops::Range;
 
 /// Whose rows a bias depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,13 +48,15 @@ pub struct Relative<'a> {
 /// If the bias does not have a number for each pair and head, or a place or a row is not there.
 pub fn relative<T: Real>(cpu: &Cpu, relative: Relative, spans: &[Span], x: &[T], bias: &mut [f32]) {
     let starts = relative.check(spans, x.len(), bias.len());
+    let distances = Distances::new(relative.buckets, spans);
     let shared = Shared::new(bias);
     cpu.threads.run(spans.len() * relative.heads, |task| {
         let (number, head) = (task / relative.heads, task % relative.heads);
         let (span, pairs) = (&spans[number], pairs(&spans[number]));
         // Safety: each head of each span has pairs of its own.
         let bias = unsafe { shared.slice(starts[number] + head * pairs, pairs) };
-        relative.each(span, head, |at, pair| bias[pair] += x[at].to_f32());
+        let pairs = Pairs { distances: &distances, span, side: relative.side, places: relative.places };
+        cpu.isa.dispatch(Forward { pairs, x: &x[relative.numbers_of(span, head)], bias });
     });
 }
 
@@ -65,26 +72,169 @@ pub fn relative_backward<T: Real>(
     dx: &mut [T],
 ) {
     let starts = relative.check(spans, dx.len(), dbias.len());
-    let (rows, places) = (relative.rows, relative.places);
-    dx.fill(T::from_f32(0.0));
+    let distances = Distances::new(relative.buckets, spans);
+    relative.clear_rows_without_span(spans, dx);
     let shared = Shared::new(dx);
     cpu.threads.run(spans.len() * relative.heads, |task| {
         let (number, head) = (task / relative.heads, task % relative.heads);
         let (span, pairs) = (&spans[number], pairs(&spans[number]));
         let dbias = &dbias[starts[number] + head * pairs..][..pairs];
-        let (first, count) = relative.rows_of(span);
-        let begin = (head * rows + first) * places;
-        let mut sums = Scratch::<f32>::take(count * places);
-        sums.fill(0.0);
-        relative.each(span, head, |at, pair| sums[at - begin] += dbias[pair]);
+        let numbers = relative.numbers_of(span, head);
         // Safety: each head of each span has rows of its own, which spans do not share.
-        let dx = unsafe { shared.slice(begin, count * places) };
-        dx.iter_mut().zip(sums.iter()).for_each(|(dx, &sum)| *dx = T::from_f32(sum));
+        let dx = unsafe { shared.slice(numbers.start, numbers.len()) };
+        let pairs = Pairs { distances: &distances, span, side: relative.side, places: relative.places };
+        cpu.isa.dispatch(Backward { pairs, dbias, dx });
     });
 }
 
 fn pairs(span: &Span) -> usize {
     span.queries as usize * span.keys as usize
+}
+
+/// The place of every distance that there is in some spans.
+struct Distances {
+    /// From `-zero` on; what is further away than the buckets know has the place at their end.
+    places: Vec<u32>,
+    /// How many places from each on are one more than the one before: one at least.
+    rising: Vec<u32>,
+    /// Where distance zero is.
+    zero: usize,
+}
+
+impl Distances {
+    fn new(buckets: &[i32], spans: &[Span]) -> Distances {
+        let before = spans.iter().map(|span| (span.offset + span.queries) as usize).max().unwrap_or(0);
+        let behind = spans.iter().map(|span| span.keys as usize).max().unwrap_or(0);
+        let far = buckets.len() / 2;
+        // Distance zero is in the middle.
+        let place = |i: usize| buckets[(far + i).saturating_sub(before).min(2 * far)] as u32;
+        let places: Vec<u32> = (0..before + behind).map(place).collect();
+        let mut rising = vec![1; places.len()];
+        for i in (1..places.len()).rev() {
+            if places[i] == places[i - 1] + 1 {
+                rising[i - 1] = rising[i] + 1;
+            }
+        }
+        Distances { places, rising, zero: before }
+    }
+}
+
+/// The pairs of a span and head.
+#[derive(Clone, Copy)]
+struct Pairs<'a> {
+    distances: &'a Distances,
+    span: &'a Span,
+    side: Side,
+    places: usize,
+}
+
+impl Pairs<'_> {
+    /// Where the distance of `key` from `query` stands in [`Distances::places`].
+    #[inline(always)]
+    fn at(&self, query: usize, key: usize) -> usize {
+        self.distances.zero + key - (self.span.offset as usize + query)
+    }
+
+    /// Calls `f` with each run of keys of a query whose places follow one another: the first key, its place, how many there are.
+    #[inline(always)]
+    fn runs(&self, query: usize, mut f: impl FnMut(usize, usize, usize)) {
+        let (keys, first) = (self.span.keys as usize, self.at(query, 0));
+        let mut key = 0;
+        while key < keys {
+            let run = (self.distances.rising[first + key] as usize).min(keys - key);
+            f(key, self.distances.places[first + key] as usize, run);
+            key += run;
+        }
+    }
+}
+
+/// [`relative`] for a span and head: `x: [rows, places]`, `bias: [queries, keys]`.
+struct Forward<'a, T> {
+    pairs: Pairs<'a>,
+    x: &'a [T],
+    bias: &'a mut [f32],
+}
+
+impl<T: Real> Kernel for Forward<'_, T> {
+    type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Forward { pairs, x, bias } = self;
+        let (keys, places) = (pairs.span.keys as usize, pairs.places);
+        for (query, bias) in bias.chunks_exact_mut(keys.max(1)).enumerate() {
+            match pairs.side {
+                Side::Queries => {
+                    let x = &x[query * places..][..places];
+                    pairs.runs(
+                        query,
+                        #[inline(always)]
+                        |key, place, run| add(s, &x[place..][..run], &mut bias[key..][..run]),
+                    );
+                }
+                Side::Keys => {
+                    let place = &pairs.distances.places[pairs.at(query, 0)..][..keys];
+                    for ((bias, &place), x) in bias.iter_mut().zip(place).zip(x.chunks_exact(places)) {
+                        *bias += x[place as usize].to_f32();
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// [`relative_backward`] for a span and head: `dbias: [queries, keys]`, `dx: [rows, places]`.
+struct Backward<'a, T> {
+    pairs: Pairs<'a>,
+    dbias: &'a [f32],
+    dx: &'a mut [T],
+}
+
+impl<T: Real> Kernel for Backward<'_, T> {
+    type Output = ();
+    const GAINS_FROM_AVX512: bool = false;
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Backward { pairs, dbias, dx } = self;
+        let (queries, keys) = (pairs.span.queries as usize, pairs.span.keys as usize);
+        let mut sums = Scratch::<f32>::take(pairs.places);
+        for (row, dx) in dx.chunks_exact_mut(pairs.places).enumerate() {
+            sums.fill(0.0);
+            match pairs.side {
+                Side::Queries => {
+                    let dbias = &dbias[row * keys..][..keys];
+                    pairs.runs(
+                        row,
+                        #[inline(always)]
+                        |key, place, run| add(s, &dbias[key..][..run], &mut sums[place..][..run]),
+                    );
+                }
+                Side::Keys => {
+                    for query in 0..queries {
+                        let place = pairs.distances.places[pairs.at(query, row)];
+                        sums[place as usize] += dbias[query * keys + row];
+                    }
+                }
+            }
+            for_vectors(
+                s,
+                dx.len(),
+                #[inline(always)]
+                |at, n| store(s, dx, at, n, load(s, &sums, at, n)),
+            );
+        }
+    }
+}
+
+/// `y += x`
+#[inline(always)]
+fn add<S: Simd, T: Real>(s: S, x: &[T], y: &mut [f32]) {
+    for_vectors(
+        s,
+        y.len(),
+        #[inline(always)]
+        |at, n| store(s, y, at, n, s.add(load(s, y, at, n), load(s, x, at, n))),
+    );
 }
 
 impl Relative<'_> {
@@ -126,20 +276,23 @@ impl Relative<'_> {
         starts
     }
 
-    /// Calls `f` for each pair of a span and head: with the place of its number, and with that of its bias.
-    #[inline(always)]
-    fn each(&self, span: &Span, head: usize, mut f: impl FnMut(usize, usize)) {
-        let far = self.buckets.len() / 2;
-        let (first, _) = self.rows_of(span);
-        let keys = span.keys as usize;
-        for query in 0..span.queries as usize {
-            let position = query + span.offset as usize;
-            for key in 0..keys {
-                // Distance zero is in the middle.
-                let place = self.buckets[(far + key).saturating_sub(position).min(2 * far)] as usize;
-                let row = first + if self.side == Side::Queries { query } else { key };
-                f((head * self.rows + row) * self.places + place, query * keys + key);
+    /// Where the numbers of a span and head are.
+    fn numbers_of(&self, span: &Span, head: usize) -> Range<usize> {
+        let (first, count) = self.rows_of(span);
+        let begin = (head * self.rows + first) * self.places;
+        begin..begin + count * self.places
+    }
+
+    /// Zeros in the rows that no span has.
+    fn clear_rows_without_span<T: Real>(&self, spans: &[Span], dx: &mut [T]) {
+        let mut taken = 0;
+        let ends = spans.iter().map(|span| self.rows_of(span)).chain([(self.rows, 0)]);
+        for (first, count) in ends {
+            for head in 0..self.heads {
+                let row = |row: usize| (head * self.rows + row) * self.places;
+                dx[row(taken)..row(first)].fill(T::from_f32(0.0));
             }
+            taken = first + count;
         }
     }
 }
@@ -161,7 +314,8 @@ mod tests {
     }
 
     fn of(side: Side) -> Relative<'static> {
-        let rows = if side == Side::Queries { 11 } else { 19 };
+        // One more than the spans have: its gradient is zero.
+        let rows = if side == Side::Queries { 12 } else { 20 };
         Relative { heads: 3, rows, places: 5, side, buckets: &BUCKETS }
     }
 

@@ -88,11 +88,11 @@ impl Table {
     fn distances(&self, tape: &Tape, sequences: &Sequences) -> Distances {
         let longest = sequences.ranges().map(|rows| rows.len()).max().unwrap_or(0);
         let far = longest.saturating_sub(1) as i64;
-        // The table counts from query to key, and the rows are in the order of distances.
+        // The table counts from query to key. Its rows are taken in the order of distances from key to query, so that the buckets rise.
         let rows: Vec<usize> = (-far..=far).map(|distance| self.config.row(-distance)).collect();
-        let first = rows[rows.len() - 1];
-        let ids: Vec<i32> = (first..=rows[0]).map(|row| row as i32).collect();
-        let buckets: Vec<i32> = rows.iter().map(|row| (row - first) as i32).collect();
+        let (first, last) = (rows[0], rows[rows.len() - 1]);
+        let ids: Vec<i32> = (last..=first).rev().map(|row| row as i32).collect();
+        let buckets: Vec<i32> = rows.iter().map(|row| (first - row) as i32).collect();
         let backend = tape.backend();
         let rows = tape.embedding(&tape.parameter(&self.rows), &backend.upload_i32(&ids), 1.0, None);
         Distances {
