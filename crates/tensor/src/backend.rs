@@ -191,6 +191,8 @@ pub trait MemoryOps {
     fn zeros(&self, shape: Shape, dtype: DType) -> Tensor;
     /// A tensor with the numbers of the host.
     fn upload(&self, data: Host, shape: Shape) -> Tensor;
+    /// A tensor in f32 whose numbers the host writes, all of them: where host and device share memory, with no copy in between.
+    fn written(&self, shape: Shape, write: &mut dyn FnMut(&mut [f32])) -> Tensor;
     /// The numbers of a tensor: the one place where the host waits for the device.
     fn download(&self, x: &Tensor) -> HostVec;
     /// A tensor with memory of its own.

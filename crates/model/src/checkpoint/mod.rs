@@ -181,7 +181,41 @@ impl Checkpoint {
 
     /// A tensor that must be there and have this shape, as `f32`.
     pub fn tensor(&self, backend: &dyn Backend, name: &str, expected: Shape) -> Result<Tensor, Error> {
-        Ok(backend.upload_f32(&self.stored_as(name, expected)?.into_f32(), expected))
+        self.check(name, expected)?;
+        let fits = |entry: &&Entry| entry.length == expected.len() * entry.dtype.bitsize() / 8;
+        let entry = self.entries.get(name).filter(|entry| entry.strides.is_none()).filter(fits);
+        let read = entry.map(|entry| match entry.dtype {
+            Dtype::F32 => self.read_to(backend, entry, expected, f32::from_le_bytes),
+            Dtype::BF16 => self.read_to(backend, entry, expected, |b| bf16::from_le_bytes(b).to_f32()),
+            Dtype::F16 => self.read_to(backend, entry, expected, |b| f16::from_le_bytes(b).to_f32()),
+            _ => Ok(None),
+        });
+        match read.transpose()?.flatten() {
+            Some(tensor) => Ok(tensor),
+            // Other types, and numbers that are not finite, of which the row is told.
+            None => Ok(backend.upload_f32(&self.stored_as(name, expected)?.into_f32(), expected)),
+        }
+    }
+
+    /// A tensor whose rows lie one after the other, read into the memory of the backend; none if a number is not finite.
+    fn read_to<const N: usize>(
+        &self,
+        backend: &dyn Backend,
+        entry: &Entry,
+        shape: Shape,
+        convert: impl Fn([u8; N]) -> f32,
+    ) -> Result<Option<Tensor>, Error> {
+        let (mut read, mut finite) = (Ok(()), true);
+        let tensor = backend.written(shape, &mut |numbers| {
+            let mut rest = numbers;
+            read = self.pieces(entry, |piece: &[[u8; N]]| {
+                let (numbers, behind) = std::mem::take(&mut rest).split_at_mut(piece.len());
+                numbers.iter_mut().zip(piece).for_each(|(number, &bytes)| *number = convert(bytes));
+                finite &= numbers.iter().fold(true, |all, number| all & number.is_finite());
+                rest = behind;
+            });
+        });
+        read.map(|()| finite.then_some(tensor))
     }
 
     /// A note that was written with the tensors.
@@ -230,8 +264,7 @@ impl Checkpoint {
         Ok(scales.into_f32())
     }
 
-    /// The numbers of a tensor in the order of its shape, from `N` bytes each. They are read a piece at a time, so that their
-    /// bytes never lie in memory as a whole, and looked through while a piece is in the cache.
+    /// The numbers of a tensor in the order of its shape, from `N` bytes each.
     fn each<T: Copy, const N: usize>(
         &self,
         entry: &Entry,
@@ -239,6 +272,18 @@ impl Checkpoint {
         is_finite: impl Fn(T) -> bool,
     ) -> Result<Numbers<T>, Error> {
         let (mut numbers, mut finite) = (Vec::with_capacity(entry.length / N), true);
+        self.pieces(entry, |piece: &[[u8; N]]| {
+            let before = numbers.len();
+            numbers.extend(piece.iter().map(|&bytes| convert(bytes)));
+            // Without a branch for each, which vectors do not have.
+            finite &= numbers[before..].iter().fold(true, |all, &number| all & is_finite(number));
+        })?;
+        Ok(Numbers { numbers: entry.in_order(numbers), finite })
+    }
+
+    /// The bytes of a tensor, `N` for each number, a piece at a time: so they never lie in memory as a whole, and are looked through
+    /// while a piece is in the cache.
+    fn pieces<const N: usize>(&self, entry: &Entry, mut take: impl FnMut(&[[u8; N]])) -> Result<(), Error> {
         let mut bytes = vec![0; entry.length.min(PIECE)];
         // A thread that panicked in between has left behind a position, and that is set anew.
         let Part { path, file } = &self.files[entry.file];
@@ -248,12 +293,9 @@ impl Checkpoint {
         for start in (0..entry.length).step_by(PIECE) {
             let bytes = &mut bytes[..PIECE.min(entry.length - start)];
             file.read_exact(bytes).map_err(failed)?;
-            let before = numbers.len();
-            numbers.extend(bytes.as_chunks().0.iter().map(|&chunk| convert(chunk)));
-            // Without a branch for each, which vectors do not have.
-            finite &= numbers[before..].iter().fold(true, |all, &number| all & is_finite(number));
+            take(bytes.as_chunks().0);
         }
-        Ok(Numbers { numbers: entry.in_order(numbers), finite })
+        Ok(())
     }
 
     /// The numbers of a tensor, or the row in which one is not finite.
