@@ -1,6 +1,6 @@
 //! The attentions of a sentence and its translation, as answers and pictures have them.
 
-use crate::token::{Token, tokens, tokens_of};
+use crate::token::{Token, finite, tokens, tokens_of};
 use attentive_generate::{AttentionKind, AttentionMatrix, HeadVectors, Look};
 use attentive_tasks::Codec;
 use attentive_text::tokenizer::{Encoding, Side, Tokenizer};
@@ -136,12 +136,15 @@ impl Attention {
 
     /// The same, with the vectors of a head.
     pub fn with_vectors(self, look: Look, vectors: HeadVectors) -> Attention {
-        let HeadVectors { queries, keys, values, scale, causal } = vectors;
-        let (kind, layer, head) = (look.kind.into(), look.layer, look.head.unwrap_or(0));
-        Attention {
-            vectors: Some(Vectors { kind, layer, head, scale, causal, queries, keys, values }),
-            ..self
+        Attention { vectors: Some(Vectors::new(look, vectors)), ..self }
+    }
+
+    /// The same, with the log of the probability of each token that was written.
+    pub fn with_scores(mut self, scores: &[f32]) -> Attention {
+        for (token, score) in self.target.iter_mut().zip(scores) {
+            token.logprob = Some(finite(*score));
         }
+        self
     }
 
     /// The tokens on both axes of an attention: who looks, and what is looked at.
@@ -151,6 +154,27 @@ impl Attention {
             Kind::Decoder => [&self.target, &self.shown],
             Kind::Cross => [&self.target, &self.source],
         }
+    }
+}
+
+impl Vectors {
+    /// The vectors of the head that `look` names.
+    pub fn new(look: Look, vectors: HeadVectors) -> Vectors {
+        let HeadVectors { queries, keys, values, scale, causal } = vectors;
+        let (kind, layer, head) = (look.kind.into(), look.layer, look.head.unwrap_or(0));
+        Vectors { kind, layer, head, scale, causal, queries, keys, values }
+    }
+
+    /// How many numbers they have together.
+    pub fn numbers(&self) -> usize {
+        [&self.queries, &self.keys, &self.values].into_iter().flatten().map(Vec::len).sum()
+    }
+
+    /// The same with enough digits for a page, and half the bytes.
+    pub fn rounded(mut self) -> Vectors {
+        let all = [&mut self.queries, &mut self.keys, &mut self.values].into_iter().flatten().flatten();
+        all.for_each(|number| *number = (*number * 1e4).round() / 1e4);
+        self
     }
 }
 

@@ -23,6 +23,9 @@ static FILES: [(&str, &[u8]); 7] = files![
     "vocab.json",
 ];
 
+/// What a person should know before trying it.
+pub(crate) const NOTE: &str = "It comes with the program and knows numbers only, written out as words.";
+
 /// Something to try a model with.
 #[derive(Debug, Clone, PartialEq, Eq, serde::Serialize)]
 pub(crate) struct Example {
@@ -67,9 +70,9 @@ pub(crate) fn examples() -> Vec<Example> {
     let example =
         |(text, target): (&str, &str)| Example { text: text.to_owned(), target: Some(target.to_owned()) };
     [
-        ("twenty-one", "de"),
-        ("ninety-seven", "fr"),
         ("four thousand three hundred and twenty-one", "de"),
+        ("ninety-seven", "fr"),
+        ("twenty-one", "de"),
         ("seventy-one thousand two hundred", "fr"),
         ("seven hundred and seventy-seven thousand seven hundred and seventy-seven", "de"),
     ]

@@ -1,16 +1,36 @@
 //! A page with the attention of one sentence, in one file that needs no server: the modules of the page are in it as they are.
 
 use crate::Token;
-use crate::attention::Attention;
+use crate::attention::{Attention, Vectors};
 use crate::page::FILES;
-use serde_json::{Map, Value};
+use attentive_generate::Sizes;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
 use std::fmt::Write;
 
 const TEMPLATE: &str = include_str!("page/inspect.html");
 const BEGIN: &str = include_str!("page/inspect.js");
 
-/// The page.
-pub fn standalone(attention: &Attention) -> String {
+/// What the page draws.
+#[derive(Serialize)]
+struct Data<'a> {
+    attention: &'a Attention,
+    details: Value,
+    vectors: &'a [Vectors],
+}
+
+/// The page of a model of these sizes. Heads are followed step by step where their `vectors` are there.
+pub fn standalone(attention: &Attention, sizes: &Sizes, vectors: &[Vectors]) -> String {
+    let details = json!({
+        "d_model": sizes.d_model,
+        "h": sizes.h,
+        "decoder_h": sizes.decoder_h,
+        "d_ff": sizes.d_ff,
+        "encoder_layers": sizes.encoder_layers,
+        "decoder_layers": sizes.decoder_layers,
+        "parameters": sizes.parameters,
+    });
+    let data = Data { attention, details, vectors };
     let [source, target] = [&attention.source, &attention.target].map(|tokens| words(tokens));
     let title = if target.is_empty() { source } else { format!("{source} → {target}") };
     let style: String =
@@ -25,10 +45,10 @@ pub fn standalone(attention: &Attention) -> String {
     let part = |name: &str| match name {
         "title" => escape(&title),
         "style" => style.clone(),
-        "modules" => serde_json::json!({ "imports": modules }).to_string(),
-        "section" => section().to_owned(),
+        "modules" => json!({ "imports": modules }).to_string(),
+        "whole" | "attention" | "steps" => section(name).to_owned(),
         // Whatever begins with it: nothing in a script can be taken for the end of one.
-        _ => serde_json::to_string(attention).unwrap_or_default().replace('<', "\\u003c"),
+        _ => serde_json::to_string(&data).unwrap_or_default().replace('<', "\\u003c"),
     };
     // In one pass, so that nothing that was put in is looked at again.
     let mut page = String::new();
@@ -58,10 +78,10 @@ fn words(tokens: &[Token]) -> String {
     text.trim().to_owned()
 }
 
-/// The part of the page that shows attention.
-fn section() -> &'static str {
+/// A part of the page.
+fn section(id: &str) -> &'static str {
     let page = FILES[0].text;
-    let begin = page.find("<section id=\"attention\"").unwrap_or(0);
+    let begin = page.find(&format!("<section id=\"{id}\"")).unwrap_or(0);
     let end = page[begin..].find("</section>").map_or(page.len(), |end| begin + end + "</section>".len());
     &page[begin..end]
 }
@@ -93,10 +113,22 @@ mod tests {
     fn a_page_of_its_own_has_everything_in_it_and_no_text_breaks_out() {
         let mut attention = small(Kind::Cross);
         attention.source[0].piece = "</script><b>{data}".to_owned();
-        let page = standalone(&attention);
+        let sizes = Sizes {
+            d_model: 4,
+            h: 1,
+            decoder_h: 1,
+            d_ff: 8,
+            encoder_layers: 1,
+            decoder_layers: 1,
+            parameters: 9,
+        };
+        let page = standalone(&attention, &sizes, &[]);
         assert_eq!(page.matches("</script>").count(), 3);
         assert!(page.contains("\\u003c/script>\\u003cb>{data}"));
         assert!(page.contains("id=\"grid\"") && page.contains("\"attention.js\":\"data:text/javascript"));
-        assert!(!page.contains("{section}") && !page.contains("src="));
+        assert!(!page.contains("{steps}") && !page.contains("src="));
+        assert!(
+            ["whole", "attention", "steps"].iter().all(|id| page.contains(&format!("<section id=\"{id}\"")))
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::batches::batches;
 use crate::error::Error;
-use attentive_generate::Inspection;
+use attentive_generate::{Inspection, Sizes};
 use attentive_model::families::bert::{Batch, Bert, Relative, Task};
 use attentive_tensor::{AttentionWeights, Backend, Form, Tape, Var};
 use attentive_text::tokenizer::{Encoding, Input, Side, Tokenizer};
@@ -217,6 +217,20 @@ impl Encoder {
             }
         }
         Ok(answers.into_iter().flatten().collect())
+    }
+
+    /// How large the model is. It has no decoder.
+    pub fn sizes(&self) -> Sizes {
+        let config = self.model.config();
+        Sizes {
+            d_model: config.d_model,
+            h: config.h,
+            decoder_h: config.h,
+            d_ff: config.d_ff,
+            encoder_layers: config.layers,
+            decoder_layers: 0,
+            parameters: self.model.parameter_count(),
+        }
     }
 
     /// All attentions of a text, to be looked into.

@@ -9,10 +9,12 @@ use crate::model::Model;
 use crate::options::Compute;
 use crate::output;
 use crate::precision::DecodingPrecision;
-use attentive_generate::{AttentionKind, Generator, Look, Options, Request};
+use attentive_generate::{
+    AttentionKind, AttentionMatrix, Generator, Inspection, Look, Options, Request, Sizes,
+};
 use attentive_model::families::Family;
 use attentive_model::families::bert::Task;
-use attentive_serve::attention::Attention;
+use attentive_serve::attention::{Attention, Vectors};
 use attentive_serve::{picture, standalone};
 use attentive_tasks::{Codec, Encoder, LanguageModel, ModelFolder, Split, TooLong};
 use attentive_text::tokenizer::{Input, Side};
@@ -87,11 +89,22 @@ enum Head {
     Number(usize),
 }
 
+/// What was seen of a model of these sizes.
+struct Seen {
+    attention: Attention,
+    sizes: Sizes,
+    /// Of heads, for a page.
+    vectors: Vec<Vectors>,
+}
+
+/// How many numbers the vectors of a page may have together: more would make the page slow.
+const MOST_NUMBERS: usize = 1_000_000;
+
 pub(crate) fn run(inspect: &Inspect) -> Result<(), Error> {
     let (path, format) = &inspect.out;
-    let attention = inspect.look()?;
+    let Seen { attention, sizes, vectors } = inspect.look()?;
     let contents = match format {
-        Format::Html => standalone(&attention).into_bytes(),
+        Format::Html => standalone(&attention, &sizes, &vectors).into_bytes(),
         Format::Svg => inspect.draw(&attention).into_bytes(),
         #[cfg(feature = "png")]
         Format::Png => png::from_svg(&inspect.draw(&attention))?,
@@ -101,7 +114,7 @@ pub(crate) fn run(inspect: &Inspect) -> Result<(), Error> {
 
 impl Inspect {
     /// Looks into the sentence as the family of the model does.
-    fn look(&self) -> Result<Attention, Error> {
+    fn look(&self) -> Result<Seen, Error> {
         let folder = self.model.folder()?;
         match Family::of(&folder)? {
             Family::Transformer | Family::T5 => self.look_into_translation(&folder),
@@ -136,7 +149,7 @@ impl Inspect {
     }
 
     /// Reads the text with a decoder alone.
-    fn look_into_prompt(&self, folder: &Path) -> Result<Attention, Error> {
+    fn look_into_prompt(&self, folder: &Path) -> Result<Seen, Error> {
         let text = self.text_alone(false)?;
         let decoders = self.compute.decoder(self.precision.unwrap_or(DecodingPrecision::F32))?;
         let int8 = decoders.int8.unwrap_or(false);
@@ -155,13 +168,13 @@ impl Inspect {
         let looks = self.looks(&[AttentionKind::Causal], |kind| (sizes.layers(kind), sizes.heads(kind)))?;
         // All tokens are read: the pass leaves out the last one of the target.
         let inspection = model.inspect(&tokens, &tokens[..1]);
-        let seen = looks.into_iter().map(|look| Ok((look, inspection.weights(look)?)));
-        let seen = seen.collect::<Result<Vec<_>, attentive_generate::Error>>()?;
-        Ok(Attention::of_tokens(&self.name(), &tokenizer, &tokens, seen))
+        let vectors = self.vectors(&inspection, &looks)?;
+        let attention = Attention::of_tokens(&self.name(), &tokenizer, &tokens, weights(&inspection, looks)?);
+        Ok(Seen { attention, sizes, vectors })
     }
 
     /// Reads the text with an encoder alone.
-    fn look_into_text(&self, folder: &Path) -> Result<Attention, Error> {
+    fn look_into_text(&self, folder: &Path) -> Result<Seen, Error> {
         let text = self.text_alone(true)?;
         let (backend, form) = self.compute.encoder(self.precision.unwrap_or(DecodingPrecision::F32))?;
         let encoder = Encoder::open(&backend, folder, Task::Hidden, form)?.with_too_long(TooLong::Refuse);
@@ -170,27 +183,28 @@ impl Inspect {
         let config = encoder.model().config();
         let inspection = encoder.inspect(encoding);
         let looks = self.looks(&[AttentionKind::Encoder], |_| (config.layers, config.h))?;
-        let seen = looks.into_iter().map(|look| Ok((look, inspection.weights(look)?)));
-        let seen = seen.collect::<Result<Vec<_>, attentive_generate::Error>>()?;
-        Ok(Attention::of_text(&self.name(), encoder.tokenizer(), encoding, seen))
+        let vectors = self.vectors(&inspection, &looks)?;
+        let seen = weights(&inspection, looks)?;
+        let attention = Attention::of_text(&self.name(), encoder.tokenizer(), encoding, seen);
+        Ok(Seen { attention, sizes: encoder.sizes(), vectors })
     }
 
     /// Translates the sentence if need be, and looks into it.
-    fn look_into_translation(&self, folder: &Path) -> Result<Attention, Error> {
+    fn look_into_translation(&self, folder: &Path) -> Result<Seen, Error> {
         let decoders = self.compute.decoders(self.precision)?;
         let ModelFolder { copies, codec, options, .. } = decoders.open(folder)?;
         let source = self.source(&codec)?;
         let mut generator = Generator::with_copies(copies, Options { n_best: 1, ..options })?;
-        let target = match &self.translation {
+        let (target, scores) = match &self.translation {
             Some(text) => {
                 let mut tokens = codec.prefix(text)?;
                 tokens.push(codec.spec().eos);
-                tokens
+                (tokens, Vec::new())
             }
             None => {
                 let request = Request { source: source.clone(), prefix: Vec::new() };
                 let best = generator.generate([request]).next().transpose()?.unwrap_or_default();
-                best.into_iter().next().map(|best| best.tokens).unwrap_or_default()
+                best.into_iter().next().map(|best| (best.tokens, best.token_scores)).unwrap_or_default()
             }
         };
         if target.len() > codec.spec().max_target {
@@ -209,9 +223,24 @@ impl Inspect {
             Some(Kind::Cross) => &[AttentionKind::Cross],
         };
         let looks = self.looks(kinds, |kind| (sizes.layers(kind), sizes.heads(kind)))?;
-        let seen = looks.into_iter().map(|look| Ok((look, inspection.weights(look)?)));
-        let seen = seen.collect::<Result<Vec<_>, attentive_generate::Error>>()?;
-        Ok(Attention::new(&self.name(), &codec, [&source, &target], seen))
+        let vectors = self.vectors(&inspection, &looks)?;
+        let seen = weights(&inspection, looks)?;
+        let attention = Attention::new(&self.name(), &codec, [&source, &target], seen).with_scores(&scores);
+        Ok(Seen { attention, sizes, vectors })
+    }
+
+    /// The vectors of heads for a page, from the last layer backwards, as many as it may have.
+    fn vectors(&self, inspection: &Inspection, looks: &[Look]) -> Result<Vec<Vectors>, Error> {
+        let mut found = Vec::new();
+        let mut left = MOST_NUMBERS;
+        let is_page = self.out.1 == Format::Html;
+        for &look in looks.iter().rev().filter(|look| is_page && look.head.is_some()) {
+            let vectors = Vectors::new(look, inspection.vectors(look)?).rounded();
+            let Some(rest) = left.checked_sub(vectors.numbers()) else { break };
+            left = rest;
+            found.push(vectors);
+        }
+        Ok(found)
     }
 
     /// The tokens of the sentence, which must be one that the model reads at once.
@@ -266,6 +295,12 @@ impl Inspect {
             _ => picture::grid(attention),
         }
     }
+}
+
+/// The weights of each of the looks.
+fn weights(inspection: &Inspection, looks: Vec<Look>) -> Result<Vec<(Look, AttentionMatrix)>, Error> {
+    let seen = looks.into_iter().map(|look| Ok((look, inspection.weights(look)?)));
+    Ok(seen.collect::<Result<Vec<_>, attentive_generate::Error>>()?)
 }
 
 /// The way out, for a program without the feature.

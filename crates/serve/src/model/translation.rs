@@ -20,6 +20,8 @@ pub(crate) struct TranslationModel {
     pub sizes: Sizes,
     pub languages: Languages,
     pub examples: Vec<Example>,
+    /// What a person should know before trying it.
+    pub note: Option<&'static str>,
 }
 
 /// What decodes.
@@ -32,6 +34,7 @@ impl TranslationModel {
         let (mut model, copies) = TranslationModel::open(engine, name, unpacked.path())?;
         model.languages.source = Some(Language::called("en"));
         model.examples = numbers::examples();
+        model.note = Some(numbers::NOTE);
         Ok((model, copies))
     }
 
@@ -49,7 +52,8 @@ impl TranslationModel {
         let reading = Reading { language: source.or(codec.reading().language.clone()), ..*codec.reading() };
         let codec = codec.with_reading(reading);
         let (name, sizes) = (name.to_owned(), copies[0].sizes());
-        Ok((TranslationModel { name, codec, options, int8, sizes, languages, examples: Vec::new() }, copies))
+        let (examples, note) = (Vec::new(), None);
+        Ok((TranslationModel { name, codec, options, int8, sizes, languages, examples, note }, copies))
     }
 
     /// What stands before a line that is to be translated into a language: nothing for most models.

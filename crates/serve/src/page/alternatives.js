@@ -1,5 +1,6 @@
 // What else could stand in one place of a translation.
 
+import { bar } from "./bar.js";
 import { byId, html } from "./dom.js";
 import { percent } from "./numbers.js";
 import { label } from "./tokens.js";
@@ -15,12 +16,11 @@ export function show(found, place, language, onchoose, onclose) {
       html("span", { class: "next", lang: language }, label(token)),
       html("span", { class: "text", lang: language }, hypothesis.text || "(empty)"),
       html("span", { class: "score" },
-        html("span", { class: "bar", "aria-hidden": "true" }, html("span", { style: `width:${100 * Math.exp(token.logprob)}%` })),
-        percent(Math.exp(token.logprob)))));
+        bar(Math.exp(token.logprob)), percent(Math.exp(token.logprob)))));
   };
   byId("alternatives").replaceChildren(
     html("div", { class: "row" },
-      html("h3", { id: "alternatives-title", tabindex: -1 }, before ? "Alternatives from here on" : "Alternatives from the beginning"),
+      html("h2", { id: "alternatives-title", class: "small" }, before ? "Alternatives from here on" : "Alternatives from the beginning"),
       html("button", { type: "button", class: "quiet", onclick: onclose }, "Close")),
     html("ol", { class: "best", "aria-labelledby": "alternatives-title" }, hypotheses.map(item)));
   byId("alternatives").hidden = false;

@@ -5,11 +5,12 @@ let key = null;
 /** Uses this API key from now on. */
 export const useKey = (text) => (key = text || null);
 
-/** An answer that is no result: the server's own sentence, and its status. */
+/** An answer that is no result: the server's own sentence, its status, and the field of the request that is wrong. */
 class Refused extends Error {
-  constructor(message, status) {
+  constructor(message, status, field) {
     super(message);
     this.status = status;
+    this.field = field;
   }
 }
 
@@ -20,17 +21,18 @@ async function ask(path, body, signal) {
     response = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refused("The server does not answer. Is it still running?", 0);
+    throw new Refused("", 0);
   }
   if (response.ok) return response;
   const text = await response.text();
-  let message = text;
   try {
-    message = JSON.parse(text).error.message;
-  } catch {
-    // Something between the server and us has spoken.
+    const { error } = JSON.parse(text);
+    throw new Refused(error.message ?? error, response.status, error.param);
+  } catch (error) {
+    if (error instanceof Refused) throw error;
+    // Something between the server and the page has answered.
+    throw new Refused("", response.status);
   }
-  throw new Refused(message || `The server answered with status ${response.status}.`, response.status);
 }
 
 /** The models, each with what is known of it. */
@@ -45,15 +47,30 @@ export const attention = async (request, signal) => (await ask("v1/attention", r
 /** `POST /v1/next` */
 export const next = async (request, signal) => (await ask("v1/next", request, signal)).json();
 
+/** `POST /predict` */
+export const predict = async (request, signal) => (await ask("predict", request, signal)).json();
+
+/** `POST /v1/tag` */
+export const tag = async (request, signal) => (await ask("v1/tag", request, signal)).json();
+
+/** `POST /v1/fill-mask` */
+export const fillMask = async (request, signal) => (await ask("v1/fill-mask", request, signal)).json();
+
+/** `POST /v1/embeddings` */
+export const embeddings = async (request, signal) => (await ask("v1/embeddings", request, signal)).json();
+
+/** `POST /v1/rerank` */
+export const rerank = async (request, signal) => (await ask("v1/rerank", request, signal)).json();
+
 /** `POST /v1/completions` as a stream: `ontext` hears each piece of the continuation. */
 export async function complete(request, ontext, signal) {
   const response = await ask("v1/completions", { ...request, stream: true }, signal);
   for await (const { data } of events(response.body)) {
     if (data === END) return;
-    if (data.error) throw new Refused(data.error.message, 0);
+    if (data.error) throw new Refused(data.error.message, 500, data.error.param);
     data.choices.forEach(({ text }) => text && ontext(text));
   }
-  throw new Refused("The server ended the connection before its answer was complete.", 0);
+  throw new Refused("", 0);
 }
 
 /** `POST /v1/translate` as a stream: `onwritten` hears what has been written so far; the result is the whole answer. */
@@ -62,9 +79,9 @@ export async function stream(request, onwritten, signal) {
   for await (const { event, data } of events(response.body)) {
     if (event === "written") onwritten(data);
     if (event === "done") return data;
-    if (event === "error") throw new Refused(data.error.message, 0);
+    if (event === "error") throw new Refused(data.error.message, 500, data.error.param);
   }
-  throw new Refused("The server ended the connection before its answer was complete.", 0);
+  throw new Refused("", 0);
 }
 
 /** What ends OpenAI's streams, and is no JSON. */

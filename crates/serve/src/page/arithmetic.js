@@ -15,10 +15,9 @@ function softmax(scores) {
 const weightedSum = (weights, vectors) =>
   vectors[0].map((_, i) => weights.reduce((sum, weight, j) => sum + weight * vectors[j][i], 0));
 
-/** One query against all keys: every step on the way. Keys from `visible` on are masked. */
-export function attend({ query, keys, values, divide, visible = keys.length }) {
+/** One query against all keys: every step on the way. Dot products are divided by `divisor`; keys from `visible` on are masked. */
+export function attend({ query, keys, values, divisor, visible = keys.length }) {
   const products = keys.map((key) => dot(query, key));
-  const divisor = divide ? Math.sqrt(query.length) : 1;
   const scores = products.map((product, key) => (key < visible ? product / divisor : -Infinity));
   const weights = softmax(scores);
   return { products, divisor, scores, weights, result: weightedSum(weights, values) };

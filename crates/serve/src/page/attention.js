@@ -1,71 +1,49 @@
-// The part of the page that shows what looks at what.
+// The part of the page that shows which token attends to which.
 
-import { busyWith, byId, chosen } from "./dom.js";
-import { grid, nameOf } from "./grid.js";
+import { busyWith, byId, chosen, html, onresize } from "./dom.js";
+import { grid } from "./grid.js";
+import { headChips } from "./heads.js";
 import { heatmap } from "./heatmap.js";
+import { axesOf, KINDS, kindsOf, placeName } from "./kinds.js";
 import { lines } from "./lines.js";
 import { fixed } from "./numbers.js";
 import { saveButtons } from "./save.js";
 import { change, on, state } from "./state.js";
 import { label } from "./tokens.js";
+import * as weights from "./weights.js";
 
-/** What each kind of attention is, for people. */
-const KINDS = {
-  encoder: {
-    name: "encoder self-attention",
-    hint: "Each source token (a row) attends to all source tokens (columns).",
-    rows: "source (queries)", columns: "source (keys)",
-  },
-  decoder: {
-    name: "decoder self-attention",
-    hint: "To predict a target token (a row), the decoder attends to the tokens before it (columns). "
-      + "Later tokens are masked.",
-    rows: "target (queries)", columns: "target so far (keys)",
-  },
-  cross: {
-    name: "cross attention",
-    hint: "To predict a target token (a row), the decoder attends to the source tokens (columns).",
-    rows: "target (queries)", columns: "source (keys)",
-  },
-  causal: {
-    name: "causal self-attention",
-    hint: "Each token (a row) attends to itself and to the tokens before it (columns). Later tokens are masked.",
-    rows: "text (queries)", columns: "text so far (keys)",
-  },
-};
-
-/** What a decoder is shown before it has written anything, whatever its own name is. */
-const START = { piece: "(start)", word: null };
-
-/** Asks for one kind of attention; set by whoever knows where it comes from. */
-let fetchAttention;
-/** What has been fetched of the translation that is looked at, by kind. */
-let fetched = {};
 let trouble;
+/** The heads of the chosen layer that are drawn as lines; null is the mean. */
+let lit = new Set();
+/** The large picture as it was drawn last, for files: at its full size, with all tokens. */
+let drawWhole = () => null;
 
-/** Begins to show attention. `fetch(kind)` gets it, `ontrouble(error)` hears what went wrong. */
-export function start(fetch, ontrouble) {
-  [fetchAttention, trouble] = [fetch, ontrouble];
+/** Begins to show attention. `ontrouble(error)` hears what went wrong. */
+export function start(ontrouble) {
+  trouble = ontrouble;
   document.querySelectorAll("input[name=kind]").forEach((input) =>
-    input.addEventListener("change", () => choose({ ...state.look, kind: input.value })));
+    input.addEventListener("change", () => change("look", { ...state.look, kind: input.value })));
   document.querySelectorAll("input[name=view]").forEach((input) => input.addEventListener("change", draw));
   // The last layer has the words behind it, and mostly the clearest pictures.
   on("model", () => {
-    const { task, encoder_layers, decoder_layers } = state.model.details;
-    const kinds = kindsOf(task);
+    const kinds = kindsOf(state.model.details);
     offer(kinds);
-    state.look = { kind: kinds.at(-1), layer: (decoder_layers ?? encoder_layers) - 1, head: null };
+    state.look = weights.nearest({ kind: kinds.at(-1), layer: Infinity, head: null });
+    lit = new Set([null]);
   });
-  on("translation", refetch);
-  on("look", draw);
+  on("subject", () => {
+    document.querySelector("#attention .empty").hidden = state.subject !== null;
+    document.querySelector("#attention .filled").hidden = state.subject === null;
+    draw();
+  });
+  on("look", () => {
+    lit = new Set([state.look.head]);
+    draw();
+  });
   on("theme", draw);
-  byId("picture-save").append(saveButtons(
-    () => byId("picture").querySelector("svg"),
-    () => `${state.look.kind} ${nameOf(state.look)}`.replaceAll(/\W+/g, "-")));
+  onresize(byId("picture"), draw);
+  byId("picture-save").append(saveButtons(() => drawWhole(), () => `${state.look.kind} ${placeName(state.look)}`.replaceAll(/\W+/g, "-")));
 }
-
-/** The kinds of attention that models for a task have. */
-export const kindsOf = (task) => ({ translate: ["encoder", "decoder", "cross"], generate: ["causal"] })[task] ?? ["encoder"];
 
 /** Lets the reader choose among some kinds; the last is chosen. */
 export function offer(kinds) {
@@ -74,92 +52,92 @@ export function offer(kinds) {
     input.closest("label").hidden = input.disabled;
     input.checked = input.value === kinds.at(-1);
   });
+  byId("kind").hidden = kinds.length < 2;
 }
 
-/** The attention of a kind for what is looked at, fetched once. */
-export async function attentionOf(kind) {
-  return (fetched[kind] ??= fetchAttention(kind));
-}
+const draw = () => state.subject && busyWith(byId("picture"), redraw);
 
-/** The tokens on both axes of a kind of attention. */
-export function axesOf(kind, answer) {
-  const tokens = {
-    encoder: [answer.source, answer.source],
-    decoder: [answer.target, [START, ...answer.shown.slice(1)]],
-    cross: [answer.target, answer.source],
-    causal: [answer.source, answer.source],
-  }[kind];
-  const { rows, columns } = KINDS[kind];
-  return { rows: { tokens: tokens[0], title: rows }, columns: { tokens: tokens[1], title: columns } };
-}
-
-function refetch() {
-  fetched = {};
-  document.querySelector("#attention .empty").hidden = state.translation !== null;
-  document.querySelector("#attention .filled").hidden = state.translation === null;
-  if (state.translation) draw();
-}
-
-/** Looks at another attention; one that this kind does not have becomes the nearest that it has. */
-function choose(look) {
-  change("look", look);
-}
-
-const draw = () => state.translation && busyWith(byId("picture"), redraw);
-
+/** Draws what is chosen as soon as it is there, and then the small pictures of all heads as they come. */
 async function redraw() {
-  const { look: { kind }, translation } = state;
-  let answer;
+  const { subject } = state;
+  const look = weights.nearest(state.look);
+  const isWanted = () => subject === state.subject && state.look === look;
+  state.look = look;
   try {
-    answer = await attentionOf(kind);
+    const { map, answer } = await weights.mapOf(look);
+    if (!isWanted()) return;
+    show(map, answer);
+    await weights.complete(look.kind, () => isWanted() && drawGrid(look), isWanted);
+    // Lines may want heads that were not there before.
+    if (isWanted() && chosen("view") === "lines") drawLarge(map, answer);
   } catch (error) {
-    fetched[kind] = undefined;
-    return trouble(error);
+    if (isWanted()) trouble(error);
   }
-  // Something else may be looked at by now.
-  if (kind !== state.look.kind || translation !== state.translation) return;
-  const maps = answer.attention;
-  const map = maps.find(({ layer, head }) => layer === state.look.layer && head === state.look.head) ?? maps[0];
-  if (map.layer !== state.look.layer || map.head !== state.look.head) {
-    return choose({ kind, layer: map.layer, head: map.head });
-  }
+}
+
+function show(map, answer) {
+  const { kind } = state.look;
   // Another part of the page may have chosen it.
   document.querySelector(`input[name=kind][value=${kind}]`).checked = true;
   byId("kind-hint").textContent = KINDS[kind].hint;
   // Many tokens want the whole width.
-  document.querySelector(".look").classList.toggle("wide", map.columns > 40);
-  byId("chosen").textContent = `${KINDS[kind].name}, ${nameOf(map)}`;
-  redrawGrid(maps, kind);
-  drawLarge(map, maps, answer, kind);
+  document.querySelector(".look").classList.toggle("wide", map.columns > 30);
+  byId("chosen").textContent = `${KINDS[kind].name}, ${placeName(map)}`;
+  drawGrid(state.look);
+  drawLarge(map, answer);
 }
 
-function redrawGrid(maps, kind) {
+function drawGrid(look) {
   const hadFocus = byId("grid").contains(document.activeElement);
-  grid(byId("grid"), maps, state.look, (map) => choose({ kind, layer: map.layer, head: map.head }));
+  const onchoose = ({ layer, head }) => change("look", { kind: look.kind, layer, head });
+  grid(byId("grid"), weights.mapsOf(look.kind), look, onchoose);
   if (hadFocus) byId("grid").querySelector("[tabindex='0']").focus();
 }
 
-function drawLarge(map, maps, answer, kind) {
+function drawLarge(map, answer) {
+  const { kind } = state.look;
   const axes = axesOf(kind, answer);
-  const title = `${KINDS[kind].name}, ${nameOf(map)}`;
-  const onchoose = (row) => change("query", row);
-  const name = (tokens, i) => `“${label(tokens[i])}”`;
-  if (chosen("view") === "heatmap") {
-    const onlook = (row, column, masked) => {
-      const weight = masked ? "masked" : fixed(map.weights[row][column], 4);
-      byId("read-out").textContent = `${name(axes.rows.tokens, row)} → ${name(axes.columns.tokens, column)}: ${weight}`;
-    };
-    byId("picture").replaceChildren(heatmap({ matrix: map, axes, title, onlook, onchoose }));
-  } else {
-    const onlook = (row) => {
-      const best = map.weights[row].map((weight, column) => [weight, column]).sort((a, b) => b[0] - a[0]).slice(0, 3);
-      const told = best.map(([weight, column]) => `${name(axes.columns.tokens, column)} ${fixed(weight, 2)}`);
-      byId("read-out").textContent = `${name(axes.rows.tokens, row)} → ${told.join(", ")}`;
-    };
-    // The mean is drawn as what it is the mean of: every head in a colour of its own.
-    const own = maps.filter(({ layer, head }) => layer === map.layer && head !== null);
-    const heads = (map.head === null && own.length ? own : [map]).map((matrix) => ({ head: matrix.head, matrix }));
-    byId("picture").replaceChildren(lines({ heads, axes, title, onlook, onchoose }));
-  }
-  byId("read-out").textContent = "\u00a0";
+  const asLines = chosen("view") === "lines";
+  const picture = asLines ? linesOf(map, axes, kind) : heatmapOf(map, axes, kind);
+  byId("heads").hidden = !asLines;
+  byId("picture").replaceChildren(picture(byId("picture").clientWidth));
+  drawWhole = () => picture(null);
+  byId("view-hint").textContent = asLines
+    ? "The stronger a line, the greater the weight. Weights below 0.03 are not drawn."
+    : "A colour stands for the square root of its weight, so that small weights can be seen.";
+  byId("view-hint").append(" Choose a token on the left to follow it ", html("a", { href: "#steps" }, "step by step"), ".");
+  byId("read-out").textContent = asLines
+    ? "Point at a token on the left to see what it attends to."
+    : "Point at a cell to see its weight.";
+}
+
+const quoted = (tokens, i) => `“${label(tokens[i])}”`;
+const onchoose = (row) => change("query", row);
+
+/** The large heat map, for a width or for a file. */
+function heatmapOf(map, axes, kind) {
+  const title = `${KINDS[kind].name}, ${placeName(map)}`;
+  const onlook = (row, column, masked) => {
+    const weight = masked ? "masked" : fixed(map.weights[row][column], 4);
+    byId("read-out").textContent = `${quoted(axes.rows.tokens, row)} → ${quoted(axes.columns.tokens, column)}: ${weight}`;
+  };
+  return (width) => heatmap({ matrix: map, axes, title, width, onlook, onchoose });
+}
+
+/** The lines of the heads that are lit, for a width or for a file. */
+function linesOf(map, axes, kind) {
+  const own = weights.mapsOf(kind).filter(({ layer, weights }) => layer === map.layer && weights);
+  headChips(byId("heads"), own.map(({ head }) => head), lit, (chosen) => {
+    lit = chosen;
+    draw();
+  });
+  const heads = own.filter(({ head }) => lit.has(head)).map((matrix) => ({ head: matrix.head, matrix }));
+  const title = `${KINDS[kind].name}, layer ${map.layer + 1}`;
+  const onlook = (row) => {
+    const mean = (column) => heads.reduce((sum, { matrix }) => sum + matrix.weights[row][column], 0) / heads.length;
+    const best = axes.columns.tokens.map((_, column) => [mean(column), column]).sort((a, b) => b[0] - a[0]).slice(0, 3);
+    const told = best.map(([weight, column]) => `${quoted(axes.columns.tokens, column)} ${fixed(weight, 2)}`);
+    byId("read-out").textContent = heads.length ? `${quoted(axes.rows.tokens, row)} → ${told.join(", ")}` : "No head is switched on.";
+  };
+  return (width) => lines({ heads, axes, title, width, onlook, onchoose });
 }

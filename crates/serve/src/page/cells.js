@@ -37,15 +37,32 @@ function levelOf(value, low, high) {
 
 const r = (x) => Math.round(x * 100) / 100;
 
-/** A matrix as a small picture of one pixel for each cell. */
+/** The longer side of a small picture in pixels, at most. */
+const MOST = 64;
+
+/**
+ * A matrix as a small picture: a pixel for each cell, or for the greatest of several cells where there are many, so that what is
+ * bright stays to be seen.
+ */
 export function thumbnail(canvas, rows, columns, value, scale, empty) {
-  [canvas.width, canvas.height] = [columns, rows];
+  const together = Math.max(1, Math.ceil(Math.max(rows, columns) / MOST));
+  [canvas.width, canvas.height] = [columns, rows].map((count) => Math.ceil(count / together));
   const context = canvas.getContext("2d");
-  const image = context.createImageData(columns, rows);
-  for (let row = 0; row < rows; row++) {
-    for (let column = 0; column < columns; column++) {
-      const x = value(row, column);
-      image.data.set([...(x === null ? empty : scale(x)), 255], 4 * (row * columns + column));
+  const image = context.createImageData(canvas.width, canvas.height);
+  const greatest = (top, left) => {
+    let most = null;
+    for (let row = top; row < Math.min(top + together, rows); row++) {
+      for (let column = left; column < Math.min(left + together, columns); column++) {
+        const x = value(row, column);
+        if (x !== null && (most === null || x > most)) most = x;
+      }
+    }
+    return most;
+  };
+  for (let row = 0; row < canvas.height; row++) {
+    for (let column = 0; column < canvas.width; column++) {
+      const x = greatest(row * together, column * together);
+      image.data.set([...(x === null ? empty : scale(x)), 255], 4 * (row * canvas.width + column));
     }
   }
   context.putImageData(image, 0, 0);

@@ -8,6 +8,8 @@ const LIGHT = {
   accent: "#1d5f94",
   masked: "#e4e0d6",
   // From no weight to all of it.
+  // Of heads: people who see colours in other ways can tell them apart, too.
+  heads: ["#0f6cb3", "#d98200", "#00875f", "#c2185b", "#6a3fa0", "#7a5c1e", "#3aa0dd", "#d1495b"],
   heat: ["#f4f2ea", "#cfdfec", "#8fb8d8", "#4587b6", "#1c5c8f", "#0b3157"],
   // From -1 over 0 to 1.
   diverging: ["#8c3b0c", "#d1803f", "#f0d2b0", "#f7f5ee", "#bcd5e8", "#4b8cbb", "#123f6c"],
@@ -19,11 +21,10 @@ const DARK = {
   line: "#363a41",
   accent: "#86b9e4",
   masked: "#24272d",
+  heads: ["#4fa3e3", "#f0a030", "#35c497", "#f06aa0", "#b08ae6", "#c9a35a", "#93d3f7", "#ff8d86"],
   heat: ["#1c1f25", "#1d3a55", "#2a628f", "#4b94c8", "#9ccaec", "#f4fafe"],
   diverging: ["#ffc48c", "#d27f38", "#6b3f1d", "#1c1f25", "#1f4568", "#4b94c8", "#c6e3f8"],
 };
-/** The colours of heads, told apart by people who see colours in other ways, too. */
-const HEADS = ["#1b78b8", "#e08a00", "#0a8f68", "#c55f95", "#5aa9e0", "#cf4f12", "#8a6f3d", "#7a5fb0"];
 
 /** Whether the page is dark now. */
 export function isDark() {
@@ -34,7 +35,13 @@ export function isDark() {
 /** The colours of the page as it is now. */
 export const palette = () => (isDark() ? DARK : LIGHT);
 
-export const headColour = (head) => HEADS[head % HEADS.length];
+/** How the lines of a head are drawn: eight colours, and then the same with gaps. The mean of all heads, null, has the ink. */
+export function headStyle(head) {
+  const { heads, ink } = palette();
+  if (head === null) return { stroke: ink };
+  const gaps = [null, "7 4", "2 3"][Math.floor(head / heads.length) % 3];
+  return { stroke: heads[head % heads.length], "stroke-dasharray": gaps };
+}
 
 /** The colour of a weight from 0 to 1, of which `root` is the root: so that small weights can be seen. */
 export const heat = (root) => between(palette().heat, clamp(root, 0, 1));
@@ -53,6 +60,9 @@ function between(stops, place) {
 }
 
 const rgb = (hex) => [1, 3, 5].map((i) => parseInt(hex.slice(i, i + 2), 16));
+
+/** Black or white, whichever can be read on a colour. */
+export const inkOn = ([r, g, b]) => (0.299 * r + 0.587 * g + 0.114 * b > 130 ? "#000000" : "#ffffff");
 
 /** `#rrggbb` */
 export const css = (colour) => "#" + colour.map((x) => Math.round(x).toString(16).padStart(2, "0")).join("");

@@ -2,7 +2,7 @@
 
 import { attend } from "./arithmetic.js";
 import { css, palette } from "./colour.js";
-import { byId, html, slider, svg } from "./dom.js";
+import { byId, html, onresize, slider, svg } from "./dom.js";
 import { fixed } from "./numbers.js";
 import { saveButtons } from "./save.js";
 import { stages, table } from "./stages.js";
@@ -48,17 +48,17 @@ export function start() {
     html("p", {}, "The dictionary has six colours as keys. Choose a query that is not among them: ",
       html("em", {}, "orange"), " is half red and half yellow, so the result is a mix of both values."),
     html("div", { class: "examples", role: "group", "aria-label": "Query" }, buttons),
-    html("div", { class: "result" },
+    html("div", { class: "mixture" },
       html("div", { id: "swatch", role: "img" }),
       html("div", {}, html("p", { id: "swatch-name" }), html("p", { id: "swatch-value", class: "hint", role: "status" }))),
-    html("div", { id: "colours-picture", class: "scroll" }),
+    html("div", { id: "colours-picture", class: "scroll", tabindex: 0, role: "group", "aria-label": "The colours, step by step" }),
     html("p", { id: "colours-peak", class: "hint" }),
     saveButtons(() => place.querySelector("svg"), () => `attention-to-colours-${question}`),
     html("div", { id: "colours-table" }),
     html("details", {}, html("summary", {}, "Mix a query of your own"), html("div", { id: "mixer", class: "options" })));
   ask("orange");
   on("theme", draw);
-  addEventListener("resize", draw);
+  onresize(byId("colours-picture"), draw);
   byId("divide").addEventListener("change", draw);
 }
 
@@ -89,7 +89,7 @@ function ask(name) {
 function draw() {
   const divide = byId("divide").checked;
   const query = mix.map((x) => x * length);
-  const steps = attend({ query, keys: KEYS, values: VALUES, divide });
+  const steps = attend({ query, keys: KEYS, values: VALUES, divisor: divide ? Math.sqrt(query.length) : 1 });
   const width = byId("colours-picture").clientWidth;
   if (width === 0) return;
   const scene = {

@@ -40,10 +40,19 @@ export async function busyWith(element, work) {
 /** The value of the radio button that is chosen in a group. */
 export const chosen = (name) => document.querySelector(`input[name="${name}"]:checked`).value;
 
-/** A slider with its name and its value. `show` writes the value. */
-export function slider({ id, name, min, max, step = 1, value, show = String, onchange }) {
-  const output = html("output", { id: `${id}-value` }, show(value));
-  const input = html("input", { type: "range", id, min, max, step, value });
+/** Calls `listener` when the page gives an element another width. */
+export function onresize(element, listener) {
+  let width = element.clientWidth;
+  addEventListener("resize", () => {
+    if (element.clientWidth !== width) listener();
+    width = element.clientWidth;
+  });
+}
+
+/** A slider with its name and its value. `show` writes the value, `hint` says what it does. */
+export function slider({ id, name, min, max, step = 1, value, show = String, hint, onchange }) {
+  const output = html("output", { id: `${id}-value`, for: id }, show(value));
+  const input = html("input", { type: "range", id, min, max, step, value, "aria-describedby": hint ? `${id}-hint` : null });
   const tell = () => {
     output.textContent = show(Number(input.value));
     input.setAttribute("aria-valuetext", output.textContent);
@@ -53,7 +62,16 @@ export function slider({ id, name, min, max, step = 1, value, show = String, onc
     onchange(Number(input.value));
   });
   tell();
-  return html("label", { class: "slider" }, `${name} `, output, input);
+  return html("div", { class: "slider" },
+    html("div", { class: "slider-top" }, html("label", { for: id }, name), output),
+    input,
+    hint ? html("p", { class: "hint", id: `${id}-hint` }, hint) : null);
+}
+
+/** Moves a slider as a hand would. */
+export function slideTo(id, value) {
+  byId(id).value = value;
+  byId(id).dispatchEvent(new Event("input"));
 }
 
 /** Moves the focus among buttons that stand in rows of `columns` with the arrow keys; only one of them is on the tab's way. */

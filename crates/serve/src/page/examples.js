@@ -1,35 +1,39 @@
-// Something to click for who does not know what to type.
+// Texts to begin with: those that a model brings along, or else sentences of its language.
 
+import * as api from "./api.js";
 import { byId, html } from "./dom.js";
 import { state } from "./state.js";
 
-/** For models that bring no examples of their own, by the language of the source. */
+/** Plain sentences, such as translators of every kind are trained on. A model whose language is not known gets none. */
 const SENTENCES = {
-  en: [
-    "A dog runs through the snow.",
-    "The animal didn't cross the street because it was too tired.",
-    "Two children are playing chess in the park.",
-  ],
-  de: [
-    "Ein Hund läuft durch den Schnee.",
-    "Das Tier überquerte die Straße nicht, weil es zu müde war.",
-    "Zwei Kinder spielen im Park Schach.",
-  ],
-  fr: [
-    "Un chien court dans la neige.",
-    "L'animal n'a pas traversé la rue parce qu'il était trop fatigué.",
-    "Deux enfants jouent aux échecs dans le parc.",
-  ],
+  en: ["A dog runs through the snow.", "Two children are playing in the park.", "A woman in a red coat is waiting for the train."],
+  de: ["Ein Hund läuft durch den Schnee.", "Zwei Kinder spielen im Park.", "Eine Frau in einem roten Mantel wartet auf den Zug."],
+  fr: ["Un chien court dans la neige.", "Deux enfants jouent dans le parc.", "Une femme en manteau rouge attend le train."],
 };
 
-/** Offers examples for the model that is chosen; `onchoose(text, target)` hears which is wanted. */
+/** Offers examples for the model that is chosen; `onchoose(text, target)` hears which is wanted. Returns the first, if there is one. */
 export function offer(onchoose) {
-  const { examples, sources } = state.model.details;
-  const own = examples.map(({ text, target }) => [text, target]);
-  const known = (SENTENCES[sources[0]?.code] ?? SENTENCES.en).map((text) => [text, null]);
-  const button = ([text, target]) => {
-    const into = target ? html("span", { class: "into" }, ` → ${target}`) : null;
+  const { examples, sources, targets } = state.model.details;
+  const known = sources.length === 1 ? SENTENCES[sources[0].code] ?? [] : [];
+  const offered = examples.length ? examples : known.map((text) => ({ text }));
+  const button = ({ text, target }) => {
+    const language = targets.find(({ code }) => code === target);
+    const into = language ? html("span", { class: "into" }, ` → ${language.name}`) : null;
     return html("button", { type: "button", class: "chip", onclick: () => onchoose(text, target) }, text, into);
   };
-  byId("examples").replaceChildren(html("span", { class: "hint" }, "For example"), ...(own.length ? own : known).map(button));
+  const place = byId("examples");
+  place.hidden = offered.length === 0;
+  place.replaceChildren(html("span", { class: "hint" }, "Try"), ...offered.map(button));
+  return offered[0];
+}
+
+/**
+ * Whether a text is made of words that a model has in its vocabulary, which comes from what it was trained on: others are no examples
+ * for it.
+ */
+export async function fits(model, text) {
+  const { source } = await api.attention({ model: model.id, text, kinds: [] });
+  const tokens = source.filter(({ word }) => word !== null);
+  const isKnown = source.every(({ piece }) => !["[UNK]", "<unk>", "[unk]"].includes(piece));
+  return isKnown && tokens.length <= 1.5 * text.match(/\p{L}+|[^\s\p{L}]/gu).length;
 }

@@ -3,13 +3,11 @@
 import { thumbnail } from "./cells.js";
 import { heat, palette } from "./colour.js";
 import { arrows, html } from "./dom.js";
-
-/** The name of a layer and head, counted from 1 as people do; without a head, of the mean. */
-export const nameOf = ({ layer, head }) => `layer ${layer + 1}, ${head === null ? "mean of all heads" : `head ${head + 1}`}`;
+import { placeName } from "./kinds.js";
 
 /**
- * Fills `place` with a button for each of `maps`, `{ layer, head, rows, columns, weights, causal }`, in rows of one layer.
- * `onchoose(map)` hears which is chosen.
+ * Fills `place` with a button for each of `maps`, `{ layer, head, rows, columns, weights, causal }`, in rows of one layer. Those that
+ * have not come yet have no weights. `onchoose(map)` hears which is chosen.
  */
 export function grid(place, maps, look, onchoose) {
   const heads = new Set(maps.map((map) => map.head)).size;
@@ -17,14 +15,14 @@ export function grid(place, maps, look, onchoose) {
   const buttons = maps.map((map) => {
     const canvas = html("canvas", { "aria-hidden": "true" });
     const value = (row, column) => (map.causal && column > row ? null : Math.sqrt(map.weights[row][column]));
-    thumbnail(canvas, map.rows, map.columns, value, heat, masked);
+    if (map.weights) thumbnail(canvas, map.rows, map.columns, value, heat, masked);
     const isChosen = map.layer === look.layer && map.head === look.head;
     return html("button", {
       type: "button",
-      class: "map",
-      "aria-label": nameOf(map),
+      class: map.weights ? "map" : "map to-come",
+      "aria-label": placeName(map),
       "aria-pressed": String(isChosen),
-      title: nameOf(map),
+      title: placeName(map),
       tabindex: isChosen ? 0 : -1,
       onclick: () => onchoose(map),
     }, canvas);

@@ -3,68 +3,65 @@
 import { cells } from "./cells.js";
 import { heat, palette } from "./colour.js";
 import { svg } from "./dom.js";
-import { continues, FONT, label, textWidth } from "./tokens.js";
+import { continues, FONT, label, shortened, textWidth } from "./tokens.js";
+
+/** The size of letters, in pixels: what can be read on a phone. */
+const SIZE = 13;
 
 /**
  * A heat map. `matrix.weights[row][column]`, of which `matrix.causal` ones behind the diagonal are masked; `axes` has the
- * tokens of both and what they are called. `onlook(row, column)` hears what is pointed at, `onchoose(row)` what is clicked.
+ * tokens of both and what they are called. It is `width` pixels wide, with as many of the tokens as there is room for; or, if
+ * `width` is null, as large as all tokens need. `onlook(row, column)` hears what is pointed at, `onchoose(row)` what is clicked.
  */
-export function heatmap({ matrix, axes, title, onlook, onchoose }) {
+export function heatmap({ matrix, axes, title, width, onlook, onchoose }) {
   const { rows, columns, weights, causal } = matrix;
   const colours = palette();
-  const cell = Math.max(9, Math.min(42, 640 / Math.max(rows, columns)));
-  const size = Math.min(15, cell * 0.95);
-  const width = (tokens) => Math.max(...tokens.map((token) => textWidth(label(token), size)), 20);
-  const slanted = columns <= 24;
-  const left = width(axes.rows.tokens) + 30;
-  const above = (slanted ? width(axes.columns.tokens) * 0.72 : width(axes.columns.tokens)) + size + 26;
-  const overhang = slanted ? width(axes.columns.tokens.slice(-1)) * 0.72 + 8 : 6;
-  const [w, h] = [columns * cell, rows * cell];
-  const legendWidth = Math.min(Math.max(w, 150), 260);
-  // The legend may be wider than what it explains.
-  const total = [left + Math.max(w + overhang, legendWidth + (causal ? 90 : 10)), above + h + 50];
-
+  const plan = layout(matrix, axes, width);
+  const { left, above, cell, w, h, total } = plan;
   const masked = (row, column) => causal && column > row;
   const value = (row, column) => (masked(row, column) ? null : Math.sqrt(weights[row][column]));
-  const cross = svg("g", { "data-transient": "", fill: "none", stroke: colours.accent, "stroke-width": 2 });
+  const cross = svg("g", { "data-transient": "" });
   const picture = svg("svg", {
-    viewBox: `0 0 ${total.map(Math.ceil).join(" ")}`,
-    style: `max-width:${Math.ceil(total[0])}px;min-width:${columns > 30 ? Math.ceil(total[0]) : 0}px`,
-    class: "picture",
+    viewBox: `0 0 ${total.join(" ")}`,
+    width: total[0],
+    height: total[1],
     role: "application",
     "aria-roledescription": "heat map",
     "aria-label": `${title}: ${rows} rows, ${columns} columns. Arrow keys move, Enter follows a row step by step.`,
     tabindex: 0,
     "font-family": FONT,
+    "font-size": SIZE,
   },
     svg("title", {}, title),
     causal ? mask({ rows, columns, left, above, cell, colours }) : null,
     cells({ rows, columns, width: w, height: h, x: left, y: above, value, scale: heat, range: [0, 1] }),
     svg("rect", { x: left, y: above, width: w, height: h, fill: "none", stroke: colours.line }),
-    rowLabels(axes.rows.tokens, { left, above, cell, size, colours }),
-    columnLabels(axes.columns.tokens, { left, above, cell, size, slanted, colours }),
-    axisTitles(axes, { left, above, w, h, colours }),
-    legend({ x: left, y: above + h + 18, width: legendWidth, colours, causal }),
+    labels(axes.rows.tokens, plan, colours, rowLabel),
+    labels(axes.columns.tokens, plan, colours, columnLabel),
+    axisTitles(axes, plan, colours),
+    legend({ x: left, y: above + h + 18, width: plan.legend, colours, causal }),
     cross);
 
   let at = null;
   const look = (place) => {
     at = place;
     cross.replaceChildren();
-    if (place) {
-      const [row, column] = place;
-      cross.append(
-        svg("rect", { x: left, y: above + row * cell, width: w, height: cell, "stroke-opacity": 0.35 }),
-        svg("rect", { x: left + column * cell, y: above, width: cell, height: h, "stroke-opacity": 0.35 }),
-        svg("rect", { x: left + column * cell, y: above + row * cell, width: cell, height: cell }));
-      onlook(row, column, masked(row, column));
-    }
+    if (!place) return;
+    const [row, column] = place;
+    const frame = (x, y, width, height, opacity) =>
+      svg("rect", { x, y, width, height, fill: "none", stroke: colours.accent, "stroke-width": 2, "stroke-opacity": opacity });
+    cross.append(
+      frame(left, above + row * cell, w, cell, 0.35),
+      frame(left + column * cell, above, cell, h, 0.35),
+      frame(left + column * cell, above + row * cell, cell, cell, 1),
+      // Not every token has its label: those that are pointed at do.
+      ...(plan.every > 1 ? pointedAt(axes, place, plan, colours) : []));
+    onlook(row, column, masked(row, column));
   };
   const under = (event) => {
     const box = picture.getBoundingClientRect();
-    const scale = total[0] / box.width;
-    const column = Math.floor(((event.clientX - box.left) * scale - left) / cell);
-    const row = Math.floor(((event.clientY - box.top) * scale - above) / cell);
+    const column = Math.floor((event.clientX - box.left - left) / cell);
+    const row = Math.floor((event.clientY - box.top - above) / cell);
     return row >= 0 && row < rows && column >= 0 && column < columns ? [row, column] : null;
   };
   picture.addEventListener("pointermove", (event) => look(under(event) ?? at));
@@ -88,6 +85,32 @@ export function heatmap({ matrix, axes, title, onlook, onchoose }) {
   return picture;
 }
 
+/** Where everything is. On a screen the cells become small before the picture becomes wider than its place. */
+function layout({ rows, columns, causal }, axes, available) {
+  const room = available === null ? Infinity : Math.max(available, 240);
+  const most = Math.min(160, room * 0.3);
+  const text = (token) => shortened(label(token), most, SIZE);
+  const widest = (tokens) => Math.max(...tokens.map((token) => textWidth(text(token), SIZE)), 20);
+  const left = Math.ceil(widest(axes.rows.tokens)) + 32;
+  const fit = (room - left - 8) / columns;
+  const across = widest(axes.columns.tokens);
+  const high = Math.max(300, innerHeight * 0.8 - across - 110) / rows;
+  const cell = available === null ? Math.max(15, Math.min(42, 640 / Math.max(rows, columns))) : Math.max(2, Math.min(42, fit, high));
+  // Upright letters need a cell of their own height; slanted ones stick out at the end.
+  const slanted = columns <= 24 && cell > 20 && fit > cell + 4;
+  const above = Math.ceil(slanted ? across * 0.72 : across) + SIZE + 26;
+  const overhang = slanted ? Math.ceil(widest(axes.columns.tokens.slice(-1)) * 0.72) + 10 : 8;
+  const [w, h] = [columns * cell, rows * cell];
+  const legend = Math.min(Math.max(w, 150), 260);
+  // The legend may be wider than the cells that it explains.
+  const wide = Math.max(w + overhang, legend + (causal ? 100 : 14));
+  return {
+    left, above, cell, w, h, slanted, legend, text,
+    every: Math.max(1, Math.ceil((SIZE * 1.1) / cell)),
+    total: [Math.ceil(left + wide), Math.ceil(above + h + 50)],
+  };
+}
+
 /** What a step cannot see yet. */
 function mask({ rows, columns, left, above, cell, colours }) {
   let path = "";
@@ -103,28 +126,41 @@ function hatching(id, colours) {
     svg("path", { d: "M0 0V6", stroke: colours.soft, "stroke-width": 1, "stroke-opacity": 0.55 }));
 }
 
-function rowLabels(tokens, { left, above, cell, size, colours }) {
+/** The labels of an axis, as many as there is room for. */
+function labels(tokens, plan, colours, draw) {
   const goes = continues(tokens);
-  return svg("g", { "font-size": size, "text-anchor": "end" }, tokens.map((token, row) =>
-    svg("text", { x: left - 7, y: above + (row + 0.5) * cell + size * 0.35, fill: shade(token, goes[row], colours) }, label(token))));
+  const drawn = tokens.map((token, i) => (i % plan.every === 0 ? draw(token, i, plan, shade(token, goes[i], colours)) : null));
+  return svg("g", {}, drawn);
 }
 
-function columnLabels(tokens, { left, above, cell, size, slanted, colours }) {
-  const goes = continues(tokens);
-  return svg("g", { "font-size": size }, tokens.map((token, column) => {
-    const x = left + (column + 0.5) * cell + (slanted ? 0 : size * 0.35);
-    const turn = `translate(${x} ${above - 7}) rotate(${slanted ? -45 : -90})`;
-    return svg("text", { transform: turn, fill: shade(token, goes[column], colours) }, label(token));
-  }));
+const rowLabel = (token, row, { left, above, cell, text }, fill) =>
+  svg("text", { x: left - 7, y: above + (row + 0.5) * cell + SIZE * 0.35, "text-anchor": "end", fill }, text(token));
+
+function columnLabel(token, column, { left, above, cell, slanted, text }, fill) {
+  const x = left + (column + 0.5) * cell + (slanted ? 0 : SIZE * 0.35);
+  return svg("text", { transform: `translate(${x} ${above - 7}) rotate(${slanted ? -45 : -90})`, fill }, text(token));
+}
+
+/** The labels of a row and a column, in front of the others. */
+function pointedAt(axes, [row, column], plan, colours) {
+  const { left, above, cell } = plan;
+  const behind = (x, y, width, height) => svg("rect", { x, y, width, height, fill: colours.paper });
+  return [
+    behind(20, above + (row + 0.5) * cell - SIZE * 0.7, left - 26, SIZE * 1.4),
+    behind(left + (column + 0.5) * cell - SIZE * 0.7, 18, SIZE * 1.4, above - 24),
+    svg("g", { "font-weight": 700 },
+      rowLabel(axes.rows.tokens[row], row, plan, colours.ink), columnLabel(axes.columns.tokens[column], column, plan, colours.ink)),
+  ];
 }
 
 /** Tokens that go on with a word, and those that are no text, stand back a little. */
 const shade = (token, goesOn, colours) => (goesOn || token.word === null ? colours.soft : colours.ink);
 
-function axisTitles(axes, { left, above, w, h, colours }) {
+function axisTitles(axes, { left, above, w, h }, colours) {
   const style = { "font-size": 12, fill: colours.soft, "font-style": "italic" };
+  const narrow = w < textWidth(axes.columns.title, 12);
   return svg("g", style,
-    svg("text", { x: left + w / 2, y: 13, "text-anchor": "middle" }, axes.columns.title),
+    svg("text", narrow ? { x: left, y: 13 } : { x: left + w / 2, y: 13, "text-anchor": "middle" }, axes.columns.title),
     svg("text", { transform: `translate(12 ${above + h / 2}) rotate(-90)`, "text-anchor": "middle" }, axes.rows.title));
 }
 

@@ -1,22 +1,49 @@
-// A page with the attention of one sentence and nothing else, which needs no server: `attentive inspect` writes it.
+// A page with the attention of one sentence, which needs no server: `attentive inspect` writes it.
 
 import * as attention from "./attention.js";
+import * as dictionary from "./dictionary.js";
 import { byId } from "./dom.js";
 import { change, state } from "./state.js";
+import * as steps from "./steps.js";
 import * as theme from "./theme.js";
+import { label } from "./tokens.js";
+import * as weights from "./weights.js";
+import * as whole from "./whole.js";
 
-const data = JSON.parse(byId("data").textContent);
-const kinds = [...new Set(data.attention.map(({ kind }) => kind))];
+const { attention: seen, details, vectors } = JSON.parse(byId("data").textContent);
+const ofKind = (kind) => seen.attention.filter((map) => map.kind === kind);
+const kinds = [...new Set(seen.attention.map(({ kind }) => kind))];
 
-/** The part of the data that has one kind of attention. */
-const fetchAttention = async (kind) => ({ ...data, attention: data.attention.filter((matrix) => matrix.kind === kind) });
+/** Whether the page has every layer: it may have been written for one of them. */
+const hasAll = kinds.every((kind) => {
+  const layers = kind === "encoder" ? details.encoder_layers : details.decoder_layers;
+  return ofKind(kind).filter(({ head }) => head === null).length === layers;
+}) && kinds.length === (details.encoder_layers && details.decoder_layers ? 3 : 1);
 
+function trouble(error) {
+  byId("trouble").textContent = error?.message ?? "";
+  byId("trouble").hidden = error === null;
+}
+
+/** The vectors of a head, or null if the page was written without them. */
+const vectorsOf = async (look) =>
+  vectors.find(({ kind, layer, head }) => kind === look.kind && layer === look.layer && head === look.head) ?? null;
+
+/** The token that was written, and how probable it was. */
+async function written(row) {
+  const token = seen.target[row];
+  return token?.logprob === undefined ? null : [[label(token), Math.exp(token.logprob)]];
+}
+
+state.model = { details: { ...details, kinds } };
+weights.start(async () => seen, ofKind);
 attention.offer(kinds);
 theme.start();
-attention.start(fetchAttention, (error) => {
-  byId("trouble").textContent = error.message;
-  byId("trouble").hidden = false;
-});
-const last = data.attention.at(-1);
-state.look = { kind: last.kind, layer: last.layer, head: last.head };
-change("translation", { number: 1 });
+if (hasAll) whole.start(written, trouble);
+byId("whole").hidden = !hasAll;
+attention.start(trouble);
+dictionary.start();
+steps.start(vectorsOf, trouble);
+const { kind, layer, head } = seen.attention.at(-1);
+change("look", { kind, layer, head });
+change("subject", { number: 1 });

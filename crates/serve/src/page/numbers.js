@@ -20,4 +20,12 @@ export function scientific(x) {
   return `${digits} · 10${superscript(Number(exponent))}`;
 }
 
+/** Round numbers from 0 to `most`, about `count` of them. */
+export function ticks(most, count) {
+  const rough = most / count;
+  const power = Math.pow(10, Math.floor(Math.log10(rough)));
+  const step = [1, 2, 5, 10].map((n) => n * power).find((step) => step >= rough);
+  return Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
+}
+
 const superscript = (n) => [...String(n)].map((c) => (c === "-" ? "⁻" : "⁰¹²³⁴⁵⁶⁷⁸⁹"[c])).join("");

@@ -3,8 +3,8 @@
 import { positionalEncoding } from "./arithmetic.js";
 import { cells } from "./cells.js";
 import { diverging, palette } from "./colour.js";
-import { byId, html, slider, svg } from "./dom.js";
-import { fixed } from "./numbers.js";
+import { byId, html, onresize, slider, svg } from "./dom.js";
+import { fixed, ticks } from "./numbers.js";
 import { saveButtons } from "./save.js";
 import { on } from "./state.js";
 import { FONT } from "./tokens.js";
@@ -33,24 +33,25 @@ export function start() {
       slider({ id: "positions-d", name: "d_model", min: 16, max: 256, step: 16, value: shown.d, onchange: set("d") }),
       html("fieldset", { class: "choice" }, html("legend", {}, "Sines and cosines"),
         order("interleaved", "alternating (the paper)"), order("halves", "in halves (Marian)"))),
-    html("div", { id: "positions-picture", class: "scroll" }),
-    html("p", { id: "positions-read-out", class: "read-out", role: "status" }),
+    html("div", {},
+      html("div", { id: "positions-picture", class: "scroll" }),
+      html("p", { id: "positions-read-out", class: "read-out", role: "status" })),
     saveButtons(() => place.querySelector("svg"), () => `positional-encodings-${shown.positions}x${shown.d}`));
   on("theme", draw);
-  addEventListener("resize", draw);
+  onresize(byId("positions-picture"), draw);
   draw();
 }
 
 function draw() {
   const { positions, d, halves } = shown;
   const colours = palette();
-  const narrow = byId("positions-picture").clientWidth < 600;
-  const [left, top, w, h] = [48, 26, narrow ? 420 : 860, narrow ? 320 : 380];
+  const room = byId("positions-picture").clientWidth;
+  const narrow = room < 600;
+  const [left, top, w, h] = [48, 26, Math.min(Math.max(room - 62, 240), 860), narrow ? 300 : 380];
   const wave = { y: top + h + 46, height: 90 };
   const value = (position, dimension) => positionalEncoding(position, dimension, d, halves);
   const total = [left + w + 14, wave.y + wave.height + 26];
   const caption = { "font-size": 12, fill: colours.soft };
-  const ticks = (count, n) => Array.from({ length: n + 1 }, (_, i) => Math.round(((count - 1) * i) / n));
   const marks = svg("g", { "data-transient": "" });
   const picture = svg("svg", {
     viewBox: `0 0 ${total.join(" ")}`, style: `max-width:${total[0]}px`, class: "picture", "font-family": FONT,
@@ -59,9 +60,9 @@ function draw() {
   },
     cells({ rows: positions, columns: d, x: left, y: top, width: w, height: h, value, scale: diverging, range: [-1, 1] }),
     svg("rect", { x: left, y: top, width: w, height: h, fill: "none", stroke: colours.line }),
-    svg("g", { ...caption, "text-anchor": "end" }, ticks(positions, 5).map((position) =>
+    svg("g", { ...caption, "text-anchor": "end" }, ticks(positions - 1, 5).map((position) =>
       svg("text", { x: left - 6, y: top + ((position + 0.5) * h) / positions + 4 }, String(position)))),
-    svg("g", { ...caption, "text-anchor": "middle" }, ticks(d, narrow ? 4 : 8).map((dimension) =>
+    svg("g", { ...caption, "text-anchor": "middle" }, ticks(d - 1, narrow ? 4 : 8).map((dimension) =>
       svg("text", { x: left + ((dimension + 0.5) * w) / d, y: top + h + 16 }, String(dimension)))),
     svg("text", { ...caption, "font-style": "italic", x: left + w / 2, y: 14, "text-anchor": "middle" }, "dimension"),
     svg("text", {

@@ -2,8 +2,8 @@
 
 import { learningRate } from "./arithmetic.js";
 import { palette } from "./colour.js";
-import { byId, html, slider, svg } from "./dom.js";
-import { grouped, scientific } from "./numbers.js";
+import { byId, html, onresize, slider, svg } from "./dom.js";
+import { grouped, scientific, ticks } from "./numbers.js";
 import { saveButtons } from "./save.js";
 import { on } from "./state.js";
 import { FONT } from "./tokens.js";
@@ -28,11 +28,12 @@ export function start() {
         id: "schedule-warmup", name: "warm-up", min: 200, max: 16_000, step: 200, value: shown.warmup,
         show: (x) => `${grouped(x)} steps`, onchange: (x) => set("warmup", x),
       })),
-    html("div", { id: "schedule-picture", class: "scroll" }),
-    html("p", { id: "schedule-read-out", class: "read-out", role: "status" }),
+    html("div", {},
+      html("div", { id: "schedule-picture", class: "scroll" }),
+      html("p", { id: "schedule-read-out", class: "read-out", role: "status" })),
     saveButtons(() => place.querySelector("svg"), () => `learning-rate-${shown.d}-${shown.warmup}`));
   on("theme", draw);
-  addEventListener("resize", draw);
+  onresize(byId("schedule-picture"), draw);
   draw();
 }
 
@@ -44,8 +45,9 @@ function set(name, value) {
 function draw() {
   const { d, warmup } = shown;
   const colours = palette();
-  const narrow = byId("schedule-picture").clientWidth < 600;
-  const [left, top, w, h] = [66, 18, narrow ? 380 : 830, narrow ? 230 : 300];
+  const room = byId("schedule-picture").clientWidth;
+  const narrow = room < 600;
+  const [left, top, w, h] = [66, 18, Math.min(Math.max(room - 86, 220), 830), narrow ? 230 : 300];
   const total = [left + w + 20, top + h + 44];
   const peak = learningRate(warmup, d, warmup);
   const most = 1.12 * Math.max(peak, learningRate(PAPER.warmup, PAPER.d, PAPER.warmup));
@@ -107,12 +109,4 @@ function draw() {
   });
   byId("schedule-picture").replaceChildren(picture);
   look(at);
-}
-
-/** Round numbers from 0 to `most`. */
-function ticks(most, count) {
-  const rough = most / count;
-  const power = Math.pow(10, Math.floor(Math.log10(rough)));
-  const step = [1, 2, 5, 10].map((n) => n * power).find((step) => step >= rough);
-  return Array.from({ length: Math.floor(most / step) + 1 }, (_, i) => i * step);
 }

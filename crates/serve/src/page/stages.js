@@ -40,12 +40,12 @@ export function stages({ query, names, keys, values, visible, steps, divide, wid
       drawValue(values[row], value.x, y(row), value.width, tall, hidden ? 0.1 : 0.12 + 0.88 * w, valueRange));
   });
   const caption = { "font-size": 12, fill: colours.soft, "font-style": "italic" };
-  const divided = divide ? `÷ √${query.vector.length}` : "not divided";
+  const divided = divide ? divisorName(steps.divisor, query.vector.length) : "not divided";
   const height = bottom + 58;
   return svg("svg", {
     viewBox: `0 0 ${Math.ceil(columns.total)} ${height}`,
-    style: `max-width:${Math.ceil(columns.total)}px`,
-    class: "picture",
+    width: Math.ceil(columns.total),
+    height,
     role: "img",
     "aria-label": `The query ${query.name} compared with ${names.length} keys; the numbers are in the table below.`,
     "font-family": FONT,
@@ -66,11 +66,14 @@ export function stages({ query, names, keys, values, visible, steps, divide, wid
     drawValue(steps.result, value.x, bottom + 20, value.width, tall + 6, 1, valueRange));
 }
 
+/** What the dot products are divided by: √d_k, but for models that do otherwise. */
+const divisorName = (divisor, d) => (Math.abs(divisor - Math.sqrt(d)) < 1e-3 ? `÷ √${d}` : `÷ ${fixed(divisor, 2)}`);
+
 /** Where the columns are, in a picture of this width. */
 function layout(width, names) {
   const longest = Math.min(Math.max(...names.slice(0, -1).map((name) => textWidth(name, 15))), 150);
   const name = { x: 0, width: longest + 4 };
-  const free = Math.max(width, 460) - name.width - 2 * 62 - 50 - 50;
+  const free = Math.max(width, 460) - name.width - 62 - 96 - 50 - 30;
   const [key, weight, value] = [0.32, 0.28, 0.4].map((share) => Math.min(free * share, 300));
   let x = name.width + 10;
   const column = (width, gap) => {
@@ -79,7 +82,7 @@ function layout(width, names) {
     return place;
   };
   const columns = {
-    name, key: column(key, 0), product: column(58, 0), score: column(66, 14), weight: column(weight, 56), value: column(value, 2),
+    name, key: column(key, 0), product: column(58, 0), score: column(92, 14), weight: column(weight, 56), value: column(value, 2),
   };
   return { ...columns, total: x };
 }

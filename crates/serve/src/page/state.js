@@ -1,13 +1,17 @@
 // What the parts of the page share, and how they hear of changes.
 
-/** What everybody may read. */
+/** What every part may read. */
 export const state = {
-  /** The models of the server, and the one that is chosen. */
+  /** The models of the server; the one that is chosen, and the task that it is chosen for. */
   models: [],
   model: null,
-  /** What is looked at: a translation, `{ model, target, text, source, hypothesis, parts }`, or a text, `{ model, text }`. */
-  translation: null,
-  /** Which attention is looked at: `{ kind, layer, head }`, head null for the mean. */
+  task: null,
+  /**
+   * The text whose attention is shown: `{ model, text }`. Behind a translation also `{ target, tokens }`: the language, and the
+   * tokens that were written. Null if there is none.
+   */
+  subject: null,
+  /** Which attention is shown: `{ kind, layer, head }`, head null for the mean. */
   look: { kind: "cross", layer: 0, head: null },
   /** The query that is followed step by step: a row of that attention. */
   query: 0,
@@ -20,7 +24,7 @@ export function on(topic, listener) {
   listeners.set(topic, [...(listeners.get(topic) ?? []), listener]);
 }
 
-/** Changes something and tells who listens. */
+/** Changes something and tells the listeners. */
 export function change(topic, value) {
   state[topic] = value;
   tell(topic);
@@ -28,8 +32,11 @@ export function change(topic, value) {
 
 let looked = 0;
 
-/** Looks at a translation or a text; its number is that of no other. */
-export const lookAt = (subject) => change("translation", { ...subject, number: ++looked });
+/** Shows the attention of a text. Each text that is looked at gets a number of its own. */
+export const lookAt = (subject) => change("subject", { ...subject, number: ++looked });
 
-/** Tells who listens. */
+/** Shows the attention of no text: what was shown belongs to another text. */
+export const lookAway = () => state.subject && change("subject", null);
+
+/** Tells the listeners. */
 export const tell = (topic) => (listeners.get(topic) ?? []).forEach((listener) => listener());

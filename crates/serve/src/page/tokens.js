@@ -9,9 +9,21 @@ export function label(token) {
   return token.piece.replace(MARKS, "") || "␣";
 }
 
+/** The text of a token with spaces and line breaks that can be seen. */
+export const visible = (text) => text.replaceAll(" ", "␣").replaceAll("\n", "↵").replaceAll("\t", "⇥");
+
 /** Whether each token goes on with the word of the one before it. */
 export const continues = (tokens) =>
   tokens.map((token, i) => i > 0 && token.word !== null && token.word === tokens[i - 1].word);
+
+/** A text that is no wider than `most` pixels, with an ellipsis where it was cut. */
+export function shortened(text, most, size) {
+  if (textWidth(text, size) <= most) return text;
+  const characters = [...text];
+  let end = characters.length - 1;
+  while (end > 1 && textWidth(`${characters.slice(0, end).join("")}…`, size) > most) end--;
+  return `${characters.slice(0, end).join("")}…`;
+}
 
 /** How wide a text is in a picture. */
 export function textWidth(text, size) {

@@ -1,6 +1,6 @@
 //! Many attentions as small heat maps: a row for each layer, a column for each head.
 
-use super::heatmap::name;
+use super::heatmap::{legend, name};
 use super::{SOFT, Svg, label, text_width};
 use crate::attention::{Attention, Matrix};
 
@@ -8,6 +8,8 @@ use crate::attention::{Attention, Matrix};
 const SIDE: f32 = 150.0;
 const GAP: f32 = 14.0;
 const LEFT: f32 = 64.0;
+/// The height of the legend.
+const LEGEND: f32 = 44.0;
 
 /// Draws all attentions, those of one kind below those of another.
 pub fn grid(attention: &Attention) -> String {
@@ -27,14 +29,17 @@ pub fn grid(attention: &Attention) -> String {
         target => format!("{source}  →  {}", sentence(target)),
     };
     let width = LEFT + columns as f32 * (SIDE + GAP) + GAP;
-    let mut svg =
-        Svg::new(width.max(text_width(&title, 13.0) + 30.0), 40.0 + kinds.iter().map(height).sum::<f32>());
+    let mut svg = Svg::new(
+        width.max(text_width(&title, 13.0) + 30.0),
+        40.0 + kinds.iter().map(height).sum::<f32>() + LEGEND,
+    );
     svg.text([14.0, 26.0], &format!(r#"font-size="13" fill="{SOFT}""#), &title);
     let mut y = 40.0;
     for group in &kinds {
         draw_kind(&mut svg, group, y);
         y += height(group);
     }
+    legend(&mut svg, [LEFT + GAP, y + 12.0], kinds.iter().any(|group| group[0].causal));
     svg.finish(&title)
 }
 

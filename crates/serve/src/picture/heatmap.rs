@@ -71,7 +71,7 @@ fn shades(tokens: &[Token]) -> impl Iterator<Item = &'static str> {
 }
 
 /// What the colours mean.
-fn legend(svg: &mut Svg, [x, y]: [f32; 2], causal: bool) {
+pub(super) fn legend(svg: &mut Svg, [x, y]: [f32; 2], causal: bool) {
     const WIDTH: f32 = 180.0;
     let places: Vec<f32> = (0..60).map(|place| ((place as f32 + 0.5) / 60.0).powi(2)).collect();
     svg.cells([x, y], [WIDTH, 8.0], &[places], false);

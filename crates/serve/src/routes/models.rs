@@ -47,6 +47,7 @@ struct Translation {
     targets: Vec<Named>,
     d_model: usize,
     h: usize,
+    decoder_h: usize,
     d_ff: usize,
     encoder_layers: usize,
     decoder_layers: usize,
@@ -55,6 +56,9 @@ struct Translation {
     max_source: usize,
     beam: usize,
     examples: Vec<Example>,
+    /// What a person should know before trying it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    note: Option<&'static str>,
 }
 
 #[derive(Debug, Serialize)]
@@ -83,6 +87,9 @@ struct Encoder {
     /// The classes of texts, or the labels of words.
     #[serde(skip_serializing_if = "Option::is_none")]
     labels: Option<Vec<String>>,
+    /// How a mask is written, of a model that fills masks.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    mask: Option<String>,
     /// The addresses that it answers at.
     routes: &'static [&'static str],
 }
@@ -163,6 +170,7 @@ fn encoder(model: &EncoderModel, routes: &'static [&'static str]) -> Encoder {
         vocabulary: config.vocab_size,
         max_source: encoder.limit(),
         labels: model.labels().map(<[String]>::to_vec),
+        mask: model.filler().map(|filler| filler.mask()),
         routes,
     }
 }
@@ -176,6 +184,7 @@ fn translation(model: &TranslationModel) -> Translation {
         targets: model.languages.targets.iter().map(named).collect(),
         d_model: sizes.d_model,
         h: sizes.h,
+        decoder_h: sizes.decoder_h,
         d_ff: sizes.d_ff,
         encoder_layers: sizes.encoder_layers,
         decoder_layers: sizes.decoder_layers,
@@ -184,5 +193,6 @@ fn translation(model: &TranslationModel) -> Translation {
         max_source: spec.max_source,
         beam: model.options.beam,
         examples: model.examples.clone(),
+        note: model.note,
     }
 }

@@ -18,7 +18,8 @@ export function attention(its) {
     const { page, server } = its;
     await page.be({});
     await page.open(server.address);
-    assert.equal(await page.run(`return document.querySelector("#attention .filled").hidden`), true);
+    // An example is shown from the beginning.
+    assert.equal(await page.run(`return document.querySelector("#attention .filled").hidden`), false);
     await page.translate(TEXT, "de");
     const { data: [{ details }] } = await (await fetch(`${server.address}/v1/models`)).json();
     for (const kind of ["encoder", "decoder", "cross"]) {
@@ -85,13 +86,26 @@ export function attention(its) {
   test("lines lead from each token to what it looks at", async () => {
     const { page } = its;
     await page.choose("view", "lines");
-    await page.until("lines are drawn", async () => (await page.all("#picture svg > g > path")).length > 5);
+    await page.until("lines are drawn", async () => (await page.all("#picture .strokes path")).length > 5);
     await page.run(`document.querySelector("#picture svg").focus()`);
     await (await page.find("#picture svg")).sendKeys(Key.ARROW_DOWN);
     assert.match(await page.text("#read-out"), /^“vier” → “.+” 0\.\d\d/);
-    const visible = await page.run(`return [...document.querySelectorAll("#picture svg > g > path")]
+    assert.deepEqual(await page.texts("#heads [aria-pressed=true]"), [" mean"]);
+    const visible = await page.run(`return [...document.querySelectorAll("#picture .strokes path")]
       .filter((path) => path.style.display !== "none").length`);
-    assert.ok(visible < (await page.all("#picture svg > g > path")).length);
+    assert.ok(visible < (await page.all("#picture .strokes path")).length);
+    const strokes = async () => new Set(await page.run(
+      `return [...document.querySelectorAll("#picture .strokes path")].map((path) => path.getAttribute("stroke"))`)).size;
+    assert.equal(await strokes(), 1);
+    await page.click("#heads [data-head='1']");
+    await page.click("#heads [data-head='3']");
+    await page.until("two heads are added", async () => (await strokes()) === 3);
+    await page.click("#heads [data-head=mean]");
+    await page.until("the mean is off", async () => (await strokes()) === 2);
+    await page.click("#heads [data-head=none]");
+    await page.until("nothing is drawn", async () => (await strokes()) === 0);
+    await page.click("#heads [data-head=all]");
+    await page.until("all heads are drawn", async () => (await strokes()) === 4);
     await page.choose("view", "heatmap");
   });
 
@@ -106,15 +120,22 @@ export function attention(its) {
     }
     await page.choose("kind", "encoder");
     await page.until("it is drawn", async () => (await page.text("#chosen")).startsWith("encoder"));
-    assert.ok((await page.all("#picture svg text")).length > 200);
+    // Every small picture has something to see.
+    const blank = await page.run(`return [...document.querySelectorAll("#grid canvas")].filter((canvas) => {
+      const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
+      return new Set(data).size < 5;
+    }).length`);
+    assert.equal(blank, 0);
     const slowest = await page.run(`
       const begin = performance.now();
       document.querySelectorAll("#grid .map")[1].click();
       return new Promise((resolve) => setTimeout(() => resolve(performance.now() - begin), 0));`);
     console.log(`      redrawing a hundred tokens took ${Math.round(slowest)} ms`);
     await page.shoot("hundred-tokens", 1280);
+    const tall = await page.run(`return document.getElementById("attention").offsetHeight`);
+    assert.ok(tall < 2500, `the attention of a hundred tokens is ${tall} pixels tall`);
     await page.choose("view", "lines");
-    await page.until("lines are drawn", async () => (await page.all("#picture svg > g > path")).length > 50);
+    await page.until("lines are drawn", async () => (await page.all("#picture .strokes path")).length > 50);
     await page.choose("view", "heatmap");
     await page.choose("kind", "cross");
     await page.translate(TEXT, "de");

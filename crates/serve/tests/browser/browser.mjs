@@ -6,7 +6,7 @@ import { createRequire } from "node:module";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { Browser, Builder, By, logging } from "selenium-webdriver";
+import { Browser, Builder, By, Key, logging } from "selenium-webdriver";
 import chrome from "selenium-webdriver/chrome.js";
 
 const require = createRequire(import.meta.url);
@@ -68,7 +68,8 @@ export class Page {
 
   async open(address) {
     await this.driver.get(address);
-    await this.until("the examples are there", () => this.run(`return document.querySelectorAll("#examples .chip").length > 0`));
+    await this.until("the first example is translated", () => this.run(`return document.querySelectorAll("#translation .piece").length > 0`));
+    await this.atRest();
   }
 
   run(script, ...values) {
@@ -124,15 +125,22 @@ export class Page {
     }, 20_000, what);
   }
 
+  /** Writes into a field as a hand would, in place of what is there. */
+  async type(selector, text) {
+    await (await this.find(selector)).sendKeys(Key.chord(Key.CONTROL, "a"), Key.BACK_SPACE, text);
+  }
+
   /** Translates by typing, and waits for the pictures of it. */
   async translate(text, target) {
     if (target) await this.run(`document.getElementById("target").value = arguments[0]`, target);
-    const field = await this.find("#text");
-    await field.clear();
-    await field.sendKeys(text, "\n");
+    await this.type("#text", text);
+    await this.until("the address has the text", async () => (await this.link()).get("text") === text);
     await this.atRest();
-    await this.until("the translation is there", () => this.run(
-      `return !document.querySelector("#answer").hidden && document.querySelectorAll("#translation .piece").length > 0`));
+  }
+
+  /** What the address says is shown. */
+  async link() {
+    return new URLSearchParams((await this.run(`return location.hash`)).replace("#try?", ""));
   }
 
   /** Chooses a radio button. */
@@ -142,8 +150,9 @@ export class Page {
 
   /** A picture of the whole page. */
   async shoot(name, width) {
-    // The bar on top stays where one has scrolled to.
-    await this.run(`scrollTo({ top: 0, behavior: "instant" })`);
+    // The bar on top stays where one has scrolled to; nothing else may stay behind in a picture of the whole page.
+    await this.run(`scrollTo({ top: 0, behavior: "instant" });
+      document.querySelectorAll(".read-out, .whole .panel").forEach((element) => (element.style.position = "static"))`);
     const height = await this.run(`return document.documentElement.scrollHeight`);
     const clip = { x: 0, y: 0, width, height, scale: 1 };
     const { data } = await this.driver.sendAndGetDevToolsCommand("Page.captureScreenshot", { captureBeyondViewport: true, clip });

@@ -1,4 +1,4 @@
-// A server whose only model is an encoder: the page says what it does, and shows its attention.
+// A server whose only model is an encoder: the page compares texts, and shows its attention.
 
 import assert from "node:assert/strict";
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -10,30 +10,35 @@ import { startServer } from "./browser.mjs";
 
 const GOLDEN = new URL("../../../../golden/", import.meta.url).pathname;
 
-/** A small embedding model with its tokenizer, in a folder of its own. */
-function folder() {
+/** A small BERT of a kind with its tokenizer, in a folder of its own. */
+export function folder(kind) {
   const folder = mkdtempSync(join(tmpdir(), "attentive-encoder-"));
-  for (const file of ["config.json", "model.safetensors"]) copyFileSync(`${GOLDEN}bert/hidden/${file}`, join(folder, file));
+  for (const file of ["config.json", "model.safetensors"]) copyFileSync(`${GOLDEN}bert/${kind}/${file}`, join(folder, file));
   const { words } = JSON.parse(readFileSync(`${GOLDEN}tasks.json`, "utf8"));
   writeFileSync(join(folder, "vocab.txt"), `${words.join("\n")}\n`);
   return folder;
 }
 
 export function encoder(its) {
-  test("without a translation model it says what the models do, and shows what an encoder attends to", async () => {
+  test("an encoder compares texts, and shows what it attends to", async () => {
     const { page } = its;
-    const model = folder();
+    const model = folder("hidden");
     const server = await startServer("--model", `words=${model}`);
     try {
       await page.be({ width: 1280, theme: "light" });
       await page.driver.get(server.address);
-      await page.until("it is told", async () => (await page.text("#does")).includes("words makes embeddings"));
-      assert.match(await page.text("#does"), /POST \/v1\/embeddings/);
+      await page.until("it is told", async () => (await page.text("#about")).startsWith("words turns texts into vectors"));
       assert.equal(await page.run(`return document.querySelector("#translate").hidden`), true);
       assert.equal(await page.run(`return document.querySelector("#trouble").hidden`), true);
       const text = "a dog and a cat";
-      await (await page.find("#passage")).sendKeys(text);
-      await page.click("#read-look");
+      await page.type("#similar-texts", `${text}\na cat and a dog`);
+      await page.until("the texts are compared", async () => (await page.texts("#similar-result td")).length > 4);
+      const { data } = await server.post("/v1/embeddings", { input: [text, "a cat and a dog"] });
+      const [a, b] = data.map(({ embedding }) => embedding);
+      const dot = (a, b) => a.reduce((sum, x, i) => sum + x * b[i], 0);
+      const cosine = dot(a, b) / Math.sqrt(dot(a, a) * dot(b, b));
+      const shown = Number((await page.texts("#similar-result tbody td"))[1].replace("−", "-"));
+      assert.ok(Math.abs(shown - cosine) < 0.006, `${shown} ${cosine}`);
       await page.until("it is drawn", async () => (await page.text("#chosen")).startsWith("encoder"));
       const { data: [{ details }] } = await (await fetch(`${server.address}/v1/models`)).json();
       assert.equal((await page.all("#grid .map")).length, details.encoder_layers * (details.h + 1));

@@ -21,7 +21,13 @@ export function inspect(its) {
       assert.equal((await page.all("#grid .map")).length, 10);
     }
     await page.choose("view", "lines");
-    await page.until("lines are drawn", async () => (await page.all("#picture svg > g > path")).length > 5);
+    await page.until("lines are drawn", async () => (await page.all("#picture .strokes path")).length > 5);
+    // The whole model, and a head step by step, without a server.
+    assert.deepEqual(await page.texts(".stack h3"), ["Encoder", "Decoder"]);
+    await page.click("[data-step='cross-1']");
+    await page.until("the step is told", async () => (await page.text("#whole-step h3")) === "Layer 2 of 2: cross attention");
+    await page.choose("scene", "head");
+    await page.until("it is followed step by step", async () => (await page.all("#head-picture svg")).length > 0);
     await page.shoot("inspect", 1280);
     assert.deepEqual(await page.axe(), []);
     assert.deepEqual(await page.complaints(), []);

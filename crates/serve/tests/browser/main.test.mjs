@@ -8,7 +8,9 @@ import { everybody } from "./everybody.mjs";
 import { figures } from "./figures.mjs";
 import { inspect } from "./inspect.mjs";
 import { steps } from "./steps.mjs";
+import { tabs } from "./tabs.mjs";
 import { translate } from "./translate.mjs";
+import { whole } from "./whole.mjs";
 import { write } from "./write.mjs";
 
 describe("the page", () => {
@@ -21,5 +23,5 @@ describe("the page", () => {
     await its.page?.driver.quit();
     await its.server?.stop();
   });
-  for (const part of [translate, attention, steps, figures, everybody, inspect, encoder, write]) part(its);
+  for (const part of [translate, attention, whole, steps, figures, everybody, inspect, encoder, tabs, write]) part(its);
 });

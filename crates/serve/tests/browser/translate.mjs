@@ -7,14 +7,17 @@ import { Key } from "selenium-webdriver";
 const percent = (text) => Number(text.replace("%", "").replace("<", "").trim());
 
 export function translate(its) {
-  test("an empty page offers examples, and a click translates one", async () => {
+  test("the page says what the model can do, shows an example, and a click shows another", async () => {
     const { page, server } = its;
     await page.be({});
     await page.open(server.address);
+    assert.match(await page.text("#about"), /^numbers translates from English into German or French\. .*knows numbers only/);
+    assert.equal(await page.text("#translation-text"), "viertausenddreihunderteinundzwanzig");
     assert.deepEqual(await page.texts("#target option"), ["German", "French"]);
     await page.click("#examples .chip:nth-of-type(2)");
-    await page.until("it is translated", async () => (await page.texts("#translation .piece")).length > 3);
+    await page.until("it is translated", async () => (await page.text("#translation-text")) === "quatre-vingt-dix-sept");
     assert.equal(await page.run(`return document.getElementById("text").value`), "ninety-seven");
+    await page.atRest();
     assert.equal((await page.texts("#n-best-list .text"))[0], "quatre-vingt-dix-sept");
   });
 
@@ -27,6 +30,7 @@ export function translate(its) {
     assert.deepEqual(await page.texts("#n-best-list .text"), hypotheses.map(({ text }) => text));
     const scores = (await page.texts("#n-best-list .score")).map((score) => Number(score.replace("score ", "").replace("−", "-")));
     hypotheses.forEach(({ score }, i) => assert.ok(Math.abs(score - scores[i]) < 1e-4, `${score} ${scores[i]}`));
+    await page.click("#best-title");
     await page.click("#n-best-list li:nth-child(2) button");
     const pieces = await page.texts("#translation .piece");
     assert.equal(pieces.length, hypotheses[1].tokens.length);
@@ -77,6 +81,44 @@ export function translate(its) {
     assert.equal((await page.texts("#alternatives .next"))[0], "zwanzig");
   });
 
+  test("lines and paragraphs are kept, and every line can be looked into", async () => {
+    const { page } = its;
+    await page.translate("twenty-one\n\nninety-seven", "de");
+    assert.equal(await page.text("#translation-text"), "einundzwanzig\n\nsiebenundneunzig");
+    assert.equal((await page.all("#translation p")).length, 3);
+    assert.equal(await page.text("#best-title"), "4 best translations of line 1");
+    await page.click("#translation p:nth-of-type(3) .piece");
+    await page.until("the third line is looked into", async () => (await page.text("#best-title")) === "4 best translations of line 3");
+    await page.atRest();
+    // Every part shows that line and no other.
+    for (const place of ["#picture", "#ribbon"]) assert.ok((await page.texts(`${place} svg text`)).includes("seven"), place);
+    assert.ok((await page.texts("#whole-token option")).some((token) => token.endsWith("sieben")));
+  });
+
+  test("nothing stale is left when the box is empty", async () => {
+    const { page } = its;
+    await page.translate("twenty-one", "de");
+    await page.type("#text", "");
+    await page.until("nothing is shown", async () => (await page.text("#translation")) === "");
+    assert.equal(await page.run(`return document.querySelector("#attention .filled").hidden`), true);
+    assert.equal(await page.run(`return document.getElementById("answer").hidden`), true);
+    assert.equal(await page.run(`return location.hash`), "");
+  });
+
+  test("the address opens what is shown", async () => {
+    const { page, server } = its;
+    await page.translate("twelve\nthirteen", "fr");
+    await page.click("#copy");
+    await page.until("it is copied", async () => (await page.text("#copied")) === "Copied.");
+    const address = await page.run(`return location.href`);
+    assert.ok(address.startsWith(`${server.address}/#try?`));
+    await page.driver.get("about:blank");
+    await page.open(address);
+    assert.equal(await page.run(`return document.getElementById("text").value`), "twelve\nthirteen");
+    assert.equal(await page.run(`return document.getElementById("target").value`), "fr");
+    assert.equal(await page.text("#translation-text"), "douze\ntreize");
+  });
+
   test("sampling draws", async () => {
     const { page } = its;
     await page.choose("search", "sample");
@@ -84,17 +126,17 @@ export function translate(its) {
     await page.slide("n-best", "8");
     await page.translate("nine hundred and ninety-nine", "de");
     assert.equal((await page.texts("#n-best-list .text")).length, 8);
-    assert.equal(await page.text("#best-title"), "Samples");
+    assert.equal(await page.text("#best-title"), "8 samples");
     await page.choose("search", "beam");
     await page.slide("n-best", "4");
   });
 
-  test("what the server refuses is said in its own words", async () => {
+  test("what the server refuses is said in a sentence, and no answer is left", async () => {
     const { page } = its;
     await page.run(`const field = document.getElementById("text");
-      field.removeAttribute("maxlength"); field.value = "one ".repeat(2000)`);
-    await page.click("#go");
-    await page.until("it is said", async () => (await page.text("#trouble")).includes("characters, but the maximum is"));
+      field.removeAttribute("maxlength"); field.value = "one ".repeat(2000); field.dispatchEvent(new Event("input"))`);
+    await page.until("it is said", async () => (await page.text("#trouble")).startsWith("The text is too long: it has 8000 characters"));
+    assert.equal(await page.text("#translation"), "");
     // The browser says so too, and that is all that it has to complain about so far.
     const complaints = await page.complaints();
     assert.ok(complaints.length === 1 && complaints[0].includes("413"), complaints.join("\n"));

@@ -96,18 +96,6 @@ fn read(model: TextModel, text: &str) -> Result<Read, Refusal> {
 fn sizes(model: &TextModel) -> Sizes {
     match model {
         TextModel::Language(model) => model.sizes,
-        TextModel::Encoder(model) => {
-            let bert = model.encoder().model();
-            let config = bert.config();
-            Sizes {
-                d_model: config.d_model,
-                h: config.h,
-                decoder_h: config.h,
-                d_ff: config.d_ff,
-                encoder_layers: config.layers,
-                decoder_layers: 0,
-                parameters: bert.parameter_count(),
-            }
-        }
+        TextModel::Encoder(model) => model.encoder().sizes(),
     }
 }
