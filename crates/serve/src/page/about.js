@@ -48,5 +48,6 @@ function sizes({ encoder_layers, decoder_layers, h, d_model, parameters }) {
 function rounded(x) {
   const units = [[1e9, "billion"], [1e6, "million"]];
   const [size, unit] = units.find(([size]) => x >= size) ?? [1, ""];
-  return unit ? `${(x / size).toPrecision(2)} ${unit}` : grouped(x);
+  const digits = x / size < 10 ? 1 : 0;
+  return unit ? `${(x / size).toFixed(digits)} ${unit}` : grouped(x);
 }

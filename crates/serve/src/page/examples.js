@@ -33,7 +33,8 @@ export function offer(onchoose) {
  */
 export async function fits(model, text) {
   const { source } = await api.attention({ model: model.id, text, kinds: [] });
-  const tokens = source.filter(({ word }) => word !== null);
+  const tokens = source.filter(({ word }) => word !== null).length;
   const isKnown = source.every(({ piece }) => !["[UNK]", "<unk>", "[unk]"].includes(piece));
-  return isKnown && tokens.length <= 1.5 * text.match(/\p{L}+|[^\s\p{L}]/gu).length;
+  // A word that is not known may also be left out, or be cut into its letters.
+  return isKnown && tokens >= text.match(/\p{L}+/gu).length && tokens <= 1.5 * text.match(/\p{L}+|[^\s\p{L}]/gu).length;
 }

@@ -38,9 +38,11 @@ async function redraw() {
 
 function ribbon({ rows, columns, weights, causal }, axes) {
   const colours = palette();
-  const room = byId("ribbon").clientWidth;
-  const [keys, queries] = [row(axes.columns.tokens, room), row(axes.rows.tokens, room)];
-  const width = Math.ceil(Math.max(keys.width, queries.width)) + 4;
+  const both = [axes.columns.tokens, axes.rows.tokens];
+  const wide = Math.max(...both.map((tokens) => row(tokens, byId("ribbon").clientWidth, SPACE.most).width));
+  // The shorter row is as wide as the longer one.
+  const [keys, queries] = both.map((tokens) => row(tokens, wide, 3 * SPACE.most));
+  const width = Math.ceil(wide) + 4;
   const [top, bottom] = [SIZE + 8, HEIGHT - SIZE - 10];
   const lines = [];
   for (let i = 0; i < rows; i++) {
@@ -72,13 +74,13 @@ function ribbon({ rows, columns, weights, causal }, axes) {
 }
 
 /** Where the tokens of a row stand: apart as far as there is room, and further where a word begins. */
-function row(tokens, room) {
+function row(tokens, room, most) {
   const goes = continues(tokens);
   const texts = tokens.map((token) => shortened(label(token), 140, SIZE));
   const widths = texts.map((text) => Math.max(textWidth(text, SIZE), 8));
   const shares = goes.map((goesOn) => (goesOn ? 0.4 : 1));
   const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
-  const space = Math.min(Math.max((room - sum(widths) - 16) / sum(shares), SPACE.least), SPACE.most);
+  const space = Math.min(Math.max((room - sum(widths) - 8) / Math.max(sum(shares.slice(1)), 1), SPACE.least), most);
   let x = 0;
   const centres = widths.map((width, i) => {
     x += (i > 0 ? space * shares[i] : 4) + width;

@@ -27,14 +27,15 @@ export function stacksOf(details, { source, shown }) {
 }
 
 const part = (title, ...steps) => ({ title, steps });
-const shapeOf = (tokens, { d_model }) => (d_model ? `${tokens} × ${d_model}` : `${tokens} tokens`);
+const tokensOf = (count) => `${count} token${count === 1 ? "" : "s"}`;
+const shapeOf = (tokens, { d_model }) => (d_model ? `${tokens} × ${d_model}` : tokensOf(tokens));
 
 function begin(side, tokens, details) {
   const { d_model, vocabulary } = details;
   const isTarget = side === "target";
   return [
     part("Input", {
-      name: `${side}-tokens`, tokens, title: isTarget ? "Tokens so far" : "Tokens", shape: `${tokens.length} tokens`,
+      name: `${side}-tokens`, tokens, title: isTarget ? "Tokens so far" : "Tokens", shape: tokensOf(tokens.length),
       says: (isTarget
         ? "The decoder writes one token after the other. It reads what it has written so far, behind a start token."
         : "The tokenizer cuts the text into tokens: words, or pieces of words.")

@@ -15,6 +15,9 @@ const TASKS = [
   { id: "rank", name: "Rank", of: ({ task }) => task === "rerank" },
 ];
 
+/** Whether it is known that a model translates: T5 and BART write a text for a text, whatever they were trained for. */
+const knowsLanguages = ({ details }) => details.targets.length > 0;
+
 /** The models that can do a task. */
 const modelsOf = (task) => state.models.filter(({ details }) => task.of(details));
 
@@ -25,7 +28,7 @@ export function offer(models) {
   const tabs = tasks.map((task) => html("button", {
     type: "button", role: "tab", id: `tab-${task.id}`, "aria-controls": task.id, "aria-selected": "false", tabindex: -1,
     onclick: () => choose(task),
-  }, task.name));
+  }, task.id === "translate" && !modelsOf(task).some(knowsLanguages) ? "Text to text" : task.name));
   byId("tasks").replaceChildren(...tabs);
   byId("tasks").onkeydown = (event) => arrows(event, tabs, tabs.length);
   byId("model").onchange = () => choose(state.task, state.models.find(({ id }) => id === byId("model").value));

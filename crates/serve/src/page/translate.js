@@ -146,7 +146,7 @@ const target = () => state.model.details.targets.find(({ code }) => code === byI
 function showLanguages() {
   const { sources, targets } = state.model.details;
   byId("source-name").textContent = sources.length === 1 ? sources[0].name : "Text";
-  byId("target-name").textContent = target()?.name ?? "Translation";
+  byId("target-name").textContent = target()?.name ?? "What the model writes";
   byId("target-name").hidden = targets.length > 1;
   byId("target-field").hidden = targets.length < 2;
   byId("text").lang = sources.length === 1 ? sources[0].code : "";

@@ -46,6 +46,7 @@ async function redraw() {
     const steps = stacks.flatMap(({ parts }) => parts.flatMap(({ steps }) => steps));
     chosen = steps.find(({ name }) => name === chosen)?.name ?? steps.at(-1).name;
     byId("stacks").style.setProperty("--stacks", stacks.length);
+    byId("stacks").classList.toggle("single", stacks.length === 1);
     byId("stacks").replaceChildren(...stacks.map(stackElement));
     const buttons = [...byId("stacks").querySelectorAll("button")];
     byId("stacks").onkeydown = (event) => arrows(event, buttons, 1);

@@ -71,6 +71,8 @@ async function showNext(signal) {
     byId("draft-hint").textContent = `${answer.tokens} of at most ${state.model.details.max_tokens} tokens.`;
     list.replaceChildren(...answer.next.map(item));
     if (text) {
+      // The last token is the one that the next token follows.
+      state.query = answer.tokens - 1;
       lookAt({ model: state.model.id, text });
       link.keep({ task: state.task.id, model: state.models.length > 1 ? state.model.id : null, text });
     } else {
