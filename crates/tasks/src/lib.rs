@@ -60,3 +60,8 @@ pub use translate::{
     TranslatedHtml, Translation, Translator, UnknownWord, WrittenPart, languages_of_name, named_language,
     source_language, tokenizer_languages,
 };
+
+/// What the guide for those who write Rust shows must compile and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guide/rust.md")]
+struct Guide;

@@ -7,6 +7,8 @@ mod encoders;
 #[cfg(target_os = "linux")]
 mod faults;
 mod generate;
+#[cfg(unix)]
+mod guide;
 mod html;
 mod hub;
 mod info;

@@ -30,7 +30,7 @@ pub(super) fn folder() -> &'static Path {
 }
 
 /// The golden model that copies its source, but not faithfully, with letters for its tokens.
-fn make_model(folder: &Path) {
+pub(super) fn make_model(folder: &Path) {
     let mut trainer = Trainer::new(Kind::Bpe, 24);
     trainer.text(TEXT, Side::Source);
     let tokenizer = trainer.joint().unwrap();
