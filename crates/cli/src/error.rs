@@ -4,7 +4,6 @@ use crate::interrupt;
 use attentive_generate as generate;
 use attentive_tensor::IsaError;
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]
@@ -15,6 +14,9 @@ pub(crate) enum Error {
     /// The model cannot be made.
     #[error(transparent)]
     Model(attentive_model::Error),
+    /// Several processes cannot work together.
+    #[error(transparent)]
+    Ranks(#[from] attentive_ranks::Error),
     /// Texts cannot be scored.
     #[error(transparent)]
     Score(#[from] attentive_text::score::Error),
@@ -78,18 +80,19 @@ pub(crate) enum Error {
 }
 
 impl Error {
-    /// How the program ends. Where another command line would help, it ends as when the parser of flags refuses one.
-    pub(crate) fn exit_code(&self) -> ExitCode {
+    /// The exit code of the program. Where another command line would help, it is that of the parser of flags when it refuses one.
+    pub(crate) fn code(&self) -> u8 {
         use attentive_train::Error::{Changed, SettingsFile};
         match self {
-            Error::Interrupted => ExitCode::from(interrupt::CODE),
+            Error::Interrupted => interrupt::CODE,
             Error::Flag { .. }
             | Error::Usage(_)
             | Error::Batch { .. }
             | Error::Kernel(_)
             | Error::Hub(attentive_hub::Error::Name { .. } | attentive_hub::Error::Setting { .. })
-            | Error::Train(SettingsFile { .. } | Changed { .. }) => ExitCode::from(2),
-            _ => ExitCode::FAILURE,
+            | Error::Ranks(attentive_ranks::Error::NoLauncher)
+            | Error::Train(SettingsFile { .. } | Changed { .. }) => 2,
+            _ => 1,
         }
     }
 }

@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::interrupt;
 use attentive_text::encoding::advice;
+use serde::{Deserialize, Serialize};
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,7 +16,10 @@ const AHEAD: usize = 256;
 const LONGEST: u64 = 1 << 20;
 
 /// A line of the input.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Line {
+    /// Its number, from 1 on.
+    pub number: usize,
     pub text: String,
     /// Its length in the input, its end included.
     pub bytes: u64,
@@ -78,7 +82,7 @@ impl Lines {
         match event {
             Event::Line(line) => {
                 self.count += 1;
-                Ok(Next::Line(line))
+                Ok(Next::Line(Line { number: self.count, ..line }))
             }
             Event::End => Ok(Next::End),
             Event::NotUtf8 => {
@@ -88,6 +92,27 @@ impl Lines {
             Event::Failed(source) => Err(Error::Input { input: self.name.clone(), source }),
             Event::Interrupted => Err(Error::Interrupted),
         }
+    }
+
+    /// What the input is called.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Passes over lines, and says how many bytes they are; an input that ends before is another than it was.
+    pub(crate) fn skip(&mut self, lines: usize) -> Result<u64, Error> {
+        let mut bytes = 0;
+        for done in 0..lines {
+            match self.next(true)? {
+                Next::Line(line) => bytes += line.bytes,
+                Next::Nothing | Next::End => {
+                    let problem =
+                        format!("it has {done} lines, but {lines} are translated: is it another input?");
+                    return Err(Error::Document { input: self.name.clone(), problem });
+                }
+            }
+        }
+        Ok(bytes)
     }
 
     /// Fails if somebody has pressed Ctrl-C.
@@ -164,7 +189,7 @@ impl Raw {
         {
             bytes.truncate(error.valid_up_to());
         }
-        Some(Line { text: String::from_utf8(bytes).ok()?, bytes: length, is_cut, has_end })
+        Some(Line { number: 0, text: String::from_utf8(bytes).ok()?, bytes: length, is_cut, has_end })
     }
 }
 

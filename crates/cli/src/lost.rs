@@ -2,13 +2,14 @@
 
 use crate::words;
 use attentive_tasks::Translated;
+use serde::{Deserialize, Serialize};
 use std::io::{Write, stderr};
 
 /// How many different ones are shown.
 const SHOWN: usize = 8;
 
 /// Characters that the model cannot read and that could not be copied into the translation.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Lost {
     characters: usize,
     lines: usize,
@@ -19,14 +20,29 @@ pub(crate) struct Lost {
 impl Lost {
     /// Counts those of a line, by its best translation.
     pub(crate) fn count(&mut self, best: Option<&Translated>) {
-        let Some(lost) = best.map(|best| &best.lost).filter(|lost| !lost.is_empty()) else { return };
-        self.lines += 1;
+        self.count_text(best.map_or("", |best| &best.lost));
+    }
+
+    /// Counts those of a line, which are all characters of a text.
+    pub(crate) fn count_text(&mut self, lost: &str) {
+        self.lines += usize::from(!lost.is_empty());
         for character in lost.chars() {
             self.characters += 1;
-            if self.shown.len() < SHOWN && !self.shown.contains(&character) {
-                self.shown.push(character);
-            }
+            self.show(character);
         }
+    }
+
+    fn show(&mut self, character: char) {
+        if self.shown.len() < SHOWN && !self.shown.contains(&character) {
+            self.shown.push(character);
+        }
+    }
+
+    /// Adds those of other lines.
+    pub(crate) fn add(&mut self, other: Lost) {
+        self.lines += other.lines;
+        self.characters += other.characters;
+        other.shown.into_iter().for_each(|character| self.show(character));
     }
 
     /// Says how many there were, if there were any.

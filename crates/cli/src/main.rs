@@ -30,6 +30,7 @@ mod output;
 mod perplexity;
 mod precision;
 mod pull;
+mod ranks;
 mod rerank;
 mod score;
 mod search;
@@ -146,15 +147,17 @@ fn main() -> ExitCode {
     let command = Command::parse_from(dashes::marked(&Command::command(), std::env::args_os()));
     interrupt::listen();
     // The hook has spoken already; what is left of a panic is that it was a failure.
-    let Ok(result) = catch_unwind(|| run(&command)) else { return ExitCode::FAILURE };
-    match result {
+    let Ok(result) = catch_unwind(|| run(&command)) else {
+        ranks::abort();
+        return ExitCode::FAILURE;
+    };
+    match ranks::leave(result) {
         Ok(()) => ExitCode::SUCCESS,
         // Whoever read our output has seen enough: `attentive … | head` is no failure.
         Err(Error::Output(error)) if error.kind() == ErrorKind::BrokenPipe => ExitCode::SUCCESS,
         Err(error) => {
-            // Where even this cannot be written, the exit code still tells.
-            let _ = writeln!(std::io::stderr(), "attentive: {error}");
-            error.exit_code()
+            ranks::tell(None, &error);
+            ExitCode::from(error.code())
         }
     }
 }

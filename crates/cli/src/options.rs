@@ -22,7 +22,7 @@ impl Compute {
     /// The processor as the options and `ATTENTIVE_ISA` want it.
     pub(crate) fn cpu(&self) -> Result<Cpu, Error> {
         let isa = Isa::from_env()?;
-        Ok(Cpu { isa, threads: self.threads.map_or_else(Threads::all, Threads::new) })
+        Ok(Cpu { isa, threads: Threads::new(self.threads()) })
     }
 
     /// What decodes, in the precision that was asked for, or else in the one that a model is stored in: int8 or f32.
@@ -58,7 +58,7 @@ impl Compute {
 
     /// How many threads compute.
     pub(crate) fn threads(&self) -> usize {
-        self.threads.unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from))
+        self.threads.unwrap_or_else(attentive_ranks::threads_each)
     }
 }
 

@@ -418,10 +418,17 @@ pub trait LossOps {
     ) -> ProjectionLoss;
 }
 
+/// How many numbers are squared and summed up together; see [`OptimizerOps::squared_norms`].
+pub const NORM_RUN: usize = 1 << 14;
+
 /// What changes parameters.
 pub trait OptimizerOps {
-    /// The sum of the squares of all numbers of all tensors, a scalar.
+    /// The sum of the squares of all numbers of all tensors, a scalar: in double precision, of the [sums of
+    /// runs](OptimizerOps::squared_norms) in order.
     fn squared_norm(&self, tensors: &[&Tensor]) -> Tensor;
+    /// The sums of the squares of runs of [`NORM_RUN`] numbers, the last one shorter, in f32: who has only some runs of a tensor
+    /// comes to the same sums.
+    fn squared_norms(&self, x: &Tensor) -> Tensor;
     /// `min(1, limit / √squared_norm)`: what gradients are multiplied by to have a norm of at most `limit`.
     fn clip_factor(&self, squared_norm: &Tensor, limit: f32) -> Tensor;
     /// One step of Adam on a parameter, with the gradient multiplied by `factor` first; `step` counts from 1.

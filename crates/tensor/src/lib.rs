@@ -50,9 +50,9 @@ pub use attentive_kernels::top::{Best, Found, TokenLists, Wanted, top_of_row_wit
 pub use attentive_kernels::window::Window;
 pub use attentive_kernels::{Cpu, Dropout, Isa, IsaError, Random, Threads};
 pub use backend::{
-    AttentionOps, Backend, Binary, Distribution, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm,
-    NormGradients, NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss, ProjectionTarget,
-    Raw, ReduceOps, Role, RowOps, WindowOps,
+    AttentionOps, Backend, Binary, Distribution, ElementwiseOps, Form, Learned, LossOps, MemoryOps, NORM_RUN,
+    Norm, NormGradients, NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss,
+    ProjectionTarget, Raw, ReduceOps, Role, RowOps, WindowOps,
 };
 pub use bias::Bias;
 pub use cache::KeyValueCache;

@@ -53,7 +53,7 @@ impl Adam {
     pub fn step(&mut self, backend: &dyn Backend, rule: &Rule, clip: Option<f32>, gradients: &Gradients) {
         self.step += 1;
         let factor = clip.map(|limit| {
-            let all: Vec<&Tensor> = gradients.iter().collect();
+            let all = gradients.of(&self.parameters);
             backend.clip_factor(&backend.squared_norm(&all), limit)
         });
         for (parameter, [m, v]) in self.parameters.iter().zip(&mut self.moments) {

@@ -1,6 +1,7 @@
 //! What is learned, and its gradients.
 
-use crate::tensor::Tensor;
+use crate::backend::Backend;
+use crate::tensor::{DType, Tensor};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, RwLock};
@@ -50,7 +51,8 @@ impl Parameter {
     }
 }
 
-/// The gradients of parameters. Passing the same ones to several backward passes adds up.
+/// The gradients of parameters. Passing the same ones to several backward passes adds up. [`Gradients::add`] adds those of other
+/// batches in an order that any number of processes can follow.
 #[derive(Debug, Default)]
 pub struct Gradients(pub(crate) BTreeMap<u64, Tensor>);
 
@@ -60,8 +62,25 @@ impl Gradients {
         self.0.get(&parameter.id())
     }
 
-    /// All gradients, in the order in which their parameters were made.
-    pub fn iter(&self) -> impl Iterator<Item = &Tensor> {
-        self.0.values()
+    /// The gradients of these parameters, in their order.
+    pub fn of<'a>(&'a self, parameters: &[Parameter]) -> Vec<&'a Tensor> {
+        parameters.iter().filter_map(|parameter| self.get(parameter)).collect()
+    }
+
+    /// Adds the gradients of another batch to these. A sum is f32, whatever its terms are.
+    pub fn add(&mut self, backend: &dyn Backend, other: Gradients) {
+        for (id, gradient) in other.0 {
+            let sum = match self.0.remove(&id) {
+                None => gradient,
+                Some(sum) => {
+                    let wide =
+                        |x: Tensor| if x.dtype() == DType::F32 { x } else { backend.cast(&x, DType::F32) };
+                    let mut sum = backend.own(wide(sum));
+                    backend.add_assign(&mut sum, &wide(gradient), 1.0);
+                    sum
+                }
+            };
+            self.0.insert(id, sum);
+        }
     }
 }

@@ -410,6 +410,9 @@ impl OptimizerOps for SealedBackend {
         let tensors: Vec<Tensor> = tensors.iter().map(|x| open(x)).collect();
         seal(self.inner.squared_norm(&tensors.iter().collect::<Vec<_>>()))
     }
+    fn squared_norms(&self, x: &Tensor) -> Tensor {
+        seal(self.inner.squared_norms(&open(x)))
+    }
     fn clip_factor(&self, squared_norm: &Tensor, limit: f32) -> Tensor {
         seal(self.inner.clip_factor(&open(squared_norm), limit))
     }

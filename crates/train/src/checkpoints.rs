@@ -125,10 +125,14 @@ impl Checkpoints {
         Ok(staged.commit()?)
     }
 
-    /// Writes the state, and removes the weights that it does not name.
+    /// Writes the state, and removes the weights that it does not name. Collective: rank 0 writes.
     pub(crate) fn save(&self, learner: &Learner, state: &State) -> Result<(), Error> {
-        let tensors: Vec<(String, Tensor)> =
-            names(learner.parameters(), learner.average.is_some()).into_iter().zip(values(learner)).collect();
+        let moments = learner.moments()?;
+        if learner.group().is_some_and(|group| group.rank() > 0) {
+            return Ok(());
+        }
+        let names = names(learner.parameters(), learner.average.is_some());
+        let tensors: Vec<(String, Tensor)> = names.into_iter().zip(values(learner, &moments)).collect();
         let note = serde_json::to_string(state).expect("a plain structure");
         let staged =
             checkpoint::stage_tensors(&self.state_path(), &*learner.backend, &tensors, Some((NOTE, note)))?;
@@ -156,7 +160,7 @@ impl Checkpoints {
             parameter.update(|_| value);
         }
         let moments = firsts.into_iter().zip(squares).map(|(m, v)| [m, v]).collect();
-        learner.adam.restore(state.step as u32, moments);
+        learner.restore(state.step as u32, moments);
         learner.set_loss(state.unlogged.loss);
         if let Some(average) = &mut learner.average {
             *average = MovingAverage::restore(average.decay(), means);
@@ -232,9 +236,9 @@ fn names(parameters: &[Parameter], has_means: bool) -> Vec<String> {
 }
 
 /// The tensors of a state in the same order.
-fn values(learner: &Learner) -> Vec<Tensor> {
+fn values(learner: &Learner, moments: &[[Tensor; 2]]) -> Vec<Tensor> {
     let weights = learner.parameters().iter().map(Parameter::value);
-    let moment = |i: usize| learner.adam.moments().iter().map(move |pair| pair[i].clone());
+    let moment = |i: usize| moments.iter().map(move |pair| pair[i].clone());
     let means = learner.average.iter().flat_map(|average| average.means().iter().cloned());
     weights.chain(moment(0)).chain(moment(1)).chain(means).collect()
 }

@@ -24,6 +24,17 @@ pub enum Error {
     /// Translations cannot be scored.
     #[error(transparent)]
     Score(#[from] attentive_text::score::Error),
+    /// The ranks cannot work together.
+    #[error(transparent)]
+    Ranks(#[from] attentive_ranks::Error),
+    /// The ranks are not about to train the same.
+    #[error("rank {rank} has {what}: start all ranks with the same program, files and environment")]
+    Apart {
+        /// The rank that differs from rank 0.
+        rank: usize,
+        /// In what.
+        what: String,
+    },
     /// The instruction set that was asked for cannot be had.
     #[error(transparent)]
     Backend(#[from] attentive_tensor::Error),

@@ -3,13 +3,20 @@
 //! A step takes one or more batches, whose gradients add up. Each batch counts as much as it has answers, such as the tokens of
 //! its targets, so that several batches are as good as one of all their answers. Dropout draws from (seed, step,
 //! batch): nothing has to be remembered to draw the same again.
+//!
+//! The gradient of each batch is computed for itself and then added to the sum of those before it. So several ranks, each of which
+//! learns from some of the batches, come to the same sum. It takes memory for two gradients and a pass over both.
 
 use crate::Error;
 use crate::average::MovingAverage;
 use crate::corpus::ExampleBatch;
+use crate::ranks::{SharedAdam, run_of};
 use crate::settings::Settings;
 use crate::tasks::Task;
-use attentive_tensor::{Adam, Backend, DType, Gradients, Parameter, Random, Shape, Tape, Tensor};
+use attentive_ranks::Group;
+use attentive_tensor::{Adam, AdamRule, Backend, DType, Gradients, Parameter, Random, Shape, Tape, Tensor};
+use std::ops::Range;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Streams of random numbers that must not meet.
@@ -21,10 +28,68 @@ const DROPOUT: u64 = 1;
 pub struct Learner {
     pub(crate) backend: Arc<dyn Backend>,
     pub(crate) task: Box<dyn Task>,
-    pub(crate) adam: Adam,
+    optimizer: Optimizer,
     pub(crate) average: Option<MovingAverage>,
     /// The sum over all answers since [`Learner::take_loss`], a scalar.
     loss: Tensor,
+}
+
+/// What changes the weights.
+#[derive(Debug)]
+enum Optimizer {
+    /// Of all weights.
+    Alone(Adam),
+    /// Shared among several ranks.
+    Shared(SharedAdam),
+}
+
+impl Optimizer {
+    /// The group of ranks, if there are several.
+    fn group(&self) -> Option<&Rc<dyn Group>> {
+        match self {
+            Optimizer::Alone(_) => None,
+            Optimizer::Shared(shared) => Some(shared.group()),
+        }
+    }
+
+    /// The batches of a step that each rank learns from.
+    fn runs(&self, batches: usize) -> Vec<Range<usize>> {
+        let size = self.group().map_or(1, |group| group.size());
+        (0..size).map(|rank| run_of(batches, rank, size)).collect()
+    }
+
+    /// The losses of all batches of a step, given those of the batches that were learned from here.
+    fn losses(&self, backend: &dyn Backend, mine: Vec<Tensor>, batches: usize) -> Result<Vec<Tensor>, Error> {
+        match self {
+            Optimizer::Alone(_) => Ok(mine),
+            Optimizer::Shared(shared) => {
+                let mine: Vec<f32> = mine.iter().flat_map(|loss| backend.download_f32(loss)).collect();
+                let lengths: Vec<usize> = self.runs(batches).into_iter().map(|run| run.len()).collect();
+                let all = shared.losses(&mine, &lengths)?;
+                Ok(all.into_iter().map(|loss| backend.upload_f32(&[loss], Shape::SCALAR)).collect())
+            }
+        }
+    }
+
+    /// A step; see [`Adam::step`]. Returns the norm of the gradient, squared, if it is wanted.
+    fn step(
+        &mut self,
+        backend: &dyn Backend,
+        rule: &AdamRule,
+        clip: Option<f32>,
+        wants_norm: bool,
+        gradients: Gradients,
+        parameters: &[Parameter],
+    ) -> Result<Option<Tensor>, Error> {
+        match self {
+            Optimizer::Alone(adam) => {
+                let norm = wants_norm.then(|| backend.squared_norm(&gradients.of(parameters)));
+                adam.step(backend, rule, clip, &gradients);
+                Ok(norm)
+            }
+            Optimizer::Shared(shared) => shared.step(backend, rule, clip, wants_norm, gradients),
+        }
+    }
 }
 
 impl Learner {
@@ -33,7 +98,7 @@ impl Learner {
         let average =
             (settings.ema > 0.0).then(|| MovingAverage::new(&**backend, settings.ema, task.parameters()));
         Learner {
-            adam: Adam::new(&**backend, task.parameters()),
+            optimizer: Optimizer::Alone(Adam::new(&**backend, task.parameters())),
             loss: backend.zeros(Shape::SCALAR, DType::F32),
             backend: Arc::clone(backend),
             task,
@@ -44,6 +109,36 @@ impl Learner {
     /// Everything that is learned.
     pub fn parameters(&self) -> &[Parameter] {
         self.task.parameters()
+    }
+
+    /// Becomes one of several that learn together, all of which are the same so far. From now on a step is collective, and each of them
+    /// is given all batches.
+    pub fn join(&mut self, group: Rc<dyn Group>) {
+        if let Optimizer::Alone(adam) = &self.optimizer {
+            let shared = SharedAdam::new(group, &*self.backend, self.task.parameters(), adam);
+            self.optimizer = Optimizer::Shared(shared);
+        }
+    }
+
+    /// Those that learn together with this one, if there are any.
+    pub(crate) fn group(&self) -> Option<&Rc<dyn Group>> {
+        self.optimizer.group()
+    }
+
+    /// Collective: the moments of all parameters; none but at rank 0.
+    pub(crate) fn moments(&self) -> Result<Vec<[Tensor; 2]>, Error> {
+        match &self.optimizer {
+            Optimizer::Alone(adam) => Ok(adam.moments().to_vec()),
+            Optimizer::Shared(shared) => shared.moments(&*self.backend),
+        }
+    }
+
+    /// Goes on after so many steps, from these moments of all parameters.
+    pub(crate) fn restore(&mut self, step: u32, moments: Vec<[Tensor; 2]>) {
+        match &mut self.optimizer {
+            Optimizer::Alone(adam) => adam.restore(step, moments),
+            Optimizer::Shared(shared) => shared.restore(&*self.backend, step, &moments),
+        }
     }
 
     /// One step, counted from 1, with the given learning rate. Returns the norm of the gradient, squared, if
@@ -60,15 +155,23 @@ impl Learner {
         let answers = batches.iter().map(ExampleBatch::answers).sum();
         let random = Random::new(settings.seed).split(DROPOUT).split(step);
         let mut gradients = Gradients::default();
-        for (number_of, batch) in batches.iter().enumerate() {
+        let mut losses = Vec::new();
+        let rank = self.group().map_or(0, |group| group.rank());
+        for number_of in self.optimizer.runs(batches.len()).swap_remove(rank) {
+            let batch = &batches[number_of];
             let tape = Tape::training(&self.backend, number(random.split(number_of as u64)));
             let loss = self.task.partial_loss(&tape, batch, settings.label_smoothing as f32, answers)?;
-            backend.add_assign(&mut self.loss, loss.value(), answers as f32);
-            tape.backward(&loss, &mut gradients);
+            losses.push(loss.value().clone());
+            let mut own = Gradients::default();
+            tape.backward(&loss, &mut own);
+            gradients.add(backend, own);
         }
-        let norm = wants_norm.then(|| backend.squared_norm(&gradients.iter().collect::<Vec<_>>()));
+        for loss in self.optimizer.losses(backend, losses, batches.len())? {
+            backend.add_assign(&mut self.loss, &loss, answers as f32);
+        }
         let clip = (settings.clip > 0.0).then_some(settings.clip as f32);
-        self.adam.step(backend, &settings.adam(rate), clip, &gradients);
+        let (rule, parameters) = (settings.adam(rate), self.task.parameters());
+        let norm = self.optimizer.step(backend, &rule, clip, wants_norm, gradients, parameters)?;
         if let Some(average) = &mut self.average {
             average.update(backend, self.task.parameters(), step);
         }

@@ -18,6 +18,7 @@ pub mod logs;
 pub mod metrics;
 pub mod numbers;
 mod publish;
+mod ranks;
 pub mod report;
 mod run;
 pub mod schedule;

@@ -15,10 +15,16 @@ pub const FILE_NAME: &str = "metrics.jsonl";
 #[derive(Debug)]
 pub(crate) struct Log {
     path: PathBuf,
-    file: File,
+    files: Option<Files>,
     bytes: u64,
     /// Where the line begins that says that the run has ended, if it has.
     end: Option<u64>,
+}
+
+/// What is written to.
+#[derive(Debug)]
+struct Files {
+    lines: File,
     events: EventFile,
 }
 
@@ -27,15 +33,15 @@ impl Log {
     pub(crate) fn open(folder: &Path, bytes: u64) -> Result<Log, Error> {
         let path = folder.join(FILE_NAME);
         let options = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
-        let mut log = Log {
-            file: options.map_err(Error::file(&path))?,
-            path,
-            bytes,
-            end: None,
-            events: EventFile::open(folder)?,
-        };
+        let files = Files { lines: options.map_err(Error::file(&path))?, events: EventFile::open(folder)? };
+        let mut log = Log { files: Some(files), path, bytes, end: None };
         log.cut(bytes)?;
         Ok(log)
+    }
+
+    /// A log that writes nothing: that of a rank that is not the first.
+    pub(crate) fn silent() -> Log {
+        Log { files: None, path: PathBuf::new(), bytes: 0, end: None }
     }
 
     /// Adds the line that says where the run ended. Should it go on, the line is removed.
@@ -51,30 +57,34 @@ impl Log {
         if let Some(bytes) = self.end {
             self.cut(bytes)?;
         }
+        let Some(files) = &mut self.files else { return Ok(()) };
         let line = serde_json::to_string(metric).expect("a plain structure") + "\n";
-        self.file.write_all(line.as_bytes()).map_err(Error::file(&self.path))?;
+        files.lines.write_all(line.as_bytes()).map_err(Error::file(&self.path))?;
         self.bytes += line.len() as u64;
-        self.events.write(metric)
+        files.events.write(metric)
     }
 
     /// Lets all lines reach the disk, and says how many bytes they are.
     pub(crate) fn sync(&mut self) -> Result<u64, Error> {
-        self.file.sync_data().map_err(Error::file(&self.path))?;
-        self.events.sync()?;
+        if let Some(files) = &mut self.files {
+            files.lines.sync_data().map_err(Error::file(&self.path))?;
+            files.events.sync()?;
+        }
         Ok(self.bytes)
     }
 
     /// Cuts off what lies behind the first `bytes`.
     pub(crate) fn cut(&mut self, bytes: u64) -> Result<(), Error> {
+        let Some(files) = &mut self.files else { return Ok(()) };
         let mut kept = std::fs::read(&self.path).map_err(Error::file(&self.path))?;
         kept.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
         // A log that somebody has shortened goes on behind its last whole line: it is for people, and no reason to stop.
         kept.truncate(kept.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1));
         self.bytes = kept.len() as u64;
         self.end = None;
-        self.file.set_len(self.bytes).map_err(Error::file(&self.path))?;
-        self.file.seek(SeekFrom::Start(self.bytes)).map_err(Error::file(&self.path))?;
-        self.events.cut(kept.iter().filter(|&&byte| byte == b'\n').count())
+        files.lines.set_len(self.bytes).map_err(Error::file(&self.path))?;
+        files.lines.seek(SeekFrom::Start(self.bytes)).map_err(Error::file(&self.path))?;
+        files.events.cut(kept.iter().filter(|&&byte| byte == b'\n').count())
     }
 }
 

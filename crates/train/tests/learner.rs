@@ -1,9 +1,11 @@
 //! A step of learning: several batches are as good as one, and moving averages follow.
 
+use attentive_ranks::{ThreadRank, threads};
 use attentive_tensor::{Backend, CpuBackend, Precision, Random};
 use attentive_train::corpus::{Example, ExampleBatch};
 use attentive_train::tasks::Translate;
 use attentive_train::{Learner, Settings};
+use std::rc::Rc;
 use std::sync::Arc;
 
 const TOKENS: u32 = 30;
@@ -51,6 +53,32 @@ fn learned(precision: Precision, settings: &Settings, steps: &[Vec<ExampleBatch>
     (weights, learner.loss())
 }
 
+/// The same steps of several ranks, each a thread: what each of them comes to.
+fn learned_together(
+    ranks: usize,
+    precision: Precision,
+    settings: &Settings,
+    steps: &[Vec<ExampleBatch>],
+) -> Vec<(Vec<f32>, f64)> {
+    let learn = |group: ThreadRank| {
+        let backend = backend(precision);
+        let config = settings.model(TOKENS as usize).unwrap();
+        let task = Box::new(Translate::new(&backend, &config, settings).unwrap());
+        let mut learner = Learner::new(&backend, task, settings);
+        learner.join(Rc::new(group));
+        for (batches, step) in steps.iter().zip(1..) {
+            learner.step(settings, step, 0.1, batches, true).unwrap();
+        }
+        let values = learner.parameters().iter().map(|parameter| parameter.value());
+        (values.flat_map(|value| backend.download_f32(&value)).collect(), learner.loss())
+    };
+    std::thread::scope(|scope| {
+        let spawned: Vec<_> =
+            threads(ranks).into_iter().map(|group| scope.spawn(move || learn(group))).collect();
+        spawned.into_iter().map(|thread| thread.join().unwrap()).collect()
+    })
+}
+
 /// How far apart two lists of numbers are, relative to how far the first is from a third.
 fn apart(one: &[f32], other: &[f32], origin: &[f32]) -> f64 {
     let distance = |a: &[f32], b: &[f32]| {
@@ -76,6 +104,35 @@ fn accumulated_batches_are_one_batch_of_their_tokens_to_rounding() {
         assert!(apart < 1e-5, "{cuts:?}: {apart}");
         assert!((loss / whole_loss - 1.0).abs() < 1e-5, "{cuts:?}: {loss} {whole_loss}");
     }
+}
+
+#[test]
+fn ranks_with_a_batch_each_learn_to_the_bit_what_one_learns_from_all_batches() {
+    let pairs = pairs(40);
+    let batches: Vec<ExampleBatch> = [0..3, 3..20, 20..21, 21..40].map(|range| batch(&pairs[range])).into();
+    // Large enough that matrices are cut, and a clip that matters.
+    let settings = Settings { d_model: Some(64), d_ff: Some(600), ema: 0.9, clip: 0.1, ..settings(0.2) };
+    for (precision, ranks) in [(Precision::F32, 2), (Precision::F32, 4), (Precision::Bf16, 3)] {
+        let steps = vec![batches[..ranks].to_vec(); 3];
+        let alone = learned(precision, &settings, &steps);
+        for together in learned_together(ranks, precision, &settings, &steps) {
+            assert_eq!(together.1, alone.1);
+            assert!(together.0 == alone.0, "{precision:?}, {ranks} ranks");
+        }
+    }
+}
+
+#[test]
+fn ranks_with_several_batches_each_learn_the_same_to_rounding_and_twice_the_same_bits() {
+    let pairs = pairs(40);
+    let parts = [0..3, 3..20, 20..21, 21..40, 0..9].map(|range| batch(&pairs[range]));
+    let settings = settings(0.0);
+    let steps = vec![Vec::from(parts); 2];
+    let (origin, _) = learned(Precision::F32, &settings, &[]);
+    let (alone, _) = learned(Precision::F32, &settings, &steps);
+    let together = learned_together(2, Precision::F32, &settings, &steps);
+    assert!(apart(&alone, &together[0].0, &origin) < 1e-5);
+    assert!(together == learned_together(2, Precision::F32, &settings, &steps));
 }
 
 #[test]

@@ -111,7 +111,7 @@ pub(super) struct Flags {
     /// Share of the tokens that a masked language model has to guess [default: 0.15]
     #[arg(long, value_name = "SHARE", help_heading = "Optimization")]
     mask_share: Option<f64>,
-    /// Batches per step: gradients are accumulated over N batches [default: 1]
+    /// Batches per step: gradients are accumulated over N batches [default: 1, or a batch for each rank]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Optimization")]
     accumulate: Option<usize>,
     /// Learning rate schedule [default: chosen]

@@ -7,6 +7,7 @@ mod watch;
 use crate::error::Error;
 use crate::interrupt::on_signal;
 use crate::output;
+use crate::ranks::{self, Mpi};
 use attentive_train::{Outcome, Reason, Run, settings};
 use clap::Args;
 use flags::Flags;
@@ -14,8 +15,7 @@ use said::Said;
 use serde::Serialize;
 use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::Ordering;
 use watch::Watch;
 
 /// The options of `attentive train`.
@@ -37,6 +37,9 @@ pub(crate) struct Train {
     /// Print one line of JSON at the end
     #[arg(long)]
     json: bool,
+    /// MPI of the launcher, where it cannot be told from the environment
+    #[arg(long, value_enum, value_name = "MPI")]
+    mpi: Option<Mpi>,
     #[command(flatten)]
     flags: Flags,
 }
@@ -54,6 +57,8 @@ Examples:
   attentive train --task lm --from gpt2 --data novel.txt --out novelist
   attentive train --task lm --characters --data shakespeare.txt --longest 256 --out poet --minutes 30
   attentive train --task mlm --data texts.txt --out own-bert --epochs 10
+  mpirun -n 8 attentive train --source train.en --target train.de --out en-de --epochs 10
+                                                              train on several machines; see docs/scale.md
 
 Defaults that say \"chosen\" depend on the size of the corpus and on the limits. The run prints each choice \
 with its reason and writes it into DIR/train.toml. The rules:
@@ -100,29 +105,39 @@ DIR is a model folder that attentive and transformers can read (MarianMTModel, o
 CTranslate2's converter. \
 It also has checkpoints/, metrics.jsonl, report.html and train.toml (the settings of the run).
 
-Ctrl-C saves a checkpoint and quits with exit code 130; a second Ctrl-C quits without saving.";
+Ctrl-C saves a checkpoint and quits with exit code 130; a second Ctrl-C quits without saving. SIGUSR1 saves and quits, too.
+
+Started by mpirun or srun, the processes (ranks) train together: a step has --accumulate batches, by default one for each rank, and each rank learns from its part of them. DIR and the corpus must be readable on every machine.";
 
 pub(crate) fn run(train: &Train) -> Result<(), Error> {
-    let stop = Arc::new(AtomicBool::new(false));
-    let (asked, quiet) = (Arc::clone(&stop), train.quiet);
+    let group = ranks::join(train.mpi)?;
+    let is_first = ranks::is_first(group.as_ref());
+    let stop = attentive_ranks::stop_on_sigusr1();
+    let quiet = train.quiet || !is_first;
     on_signal(move || {
-        asked.store(true, Ordering::Relaxed);
+        stop.store(true, Ordering::Relaxed);
         if !quiet {
             let _ = writeln!(stderr(), "\nSaving a checkpoint. Press Ctrl-C again to quit without saving.");
         }
     });
+    let mut watch = Watch::new(quiet);
+    if let Some(group) = group.as_ref().filter(|_| !is_first) {
+        let mut tell = |event: &_| watch.event(event);
+        let mut run = Run::together(&train.out, None, train.resume, group, &mut tell)?;
+        let outcome = run.train(stop, &mut tell)?;
+        return if outcome.reason == Reason::Interrupted { Err(Error::Interrupted) } else { Ok(()) };
+    }
     let said = Said::read(train)?;
-    let mut watch = Watch::new(train.quiet);
     let folder = &train.out;
     let outcome = {
         let mut tell = |event: &_| watch.event(event);
         said.draft().and_then(|draft| {
-            let run = if train.resume {
-                Run::resume(folder, draft, &mut tell)
-            } else {
-                Run::begin(folder, draft, &mut tell)
+            let run = match &group {
+                Some(group) => Run::together(folder, Some(draft), train.resume, group, &mut tell),
+                None if train.resume => Run::resume(folder, draft, &mut tell),
+                None => Run::begin(folder, draft, &mut tell),
             };
-            run.and_then(|mut run| run.train(&stop, &mut tell))
+            run.and_then(|mut run| run.train(stop, &mut tell))
         })
     };
     watch.end();

@@ -14,6 +14,8 @@ mod hub;
 mod info;
 mod inspect;
 mod kernels;
+#[cfg(target_os = "linux")]
+mod ranks;
 mod score;
 mod serve;
 mod text_to_text;

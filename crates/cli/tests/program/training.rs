@@ -75,10 +75,10 @@ impl Drop for Corpus {
 /// checkpoints, all tensors that the next step would begin with, and what was logged, but for the time that
 /// it took.
 #[derive(PartialEq)]
-struct Bits(Vec<(String, Vec<u8>)>);
+pub(super) struct Bits(Vec<(String, Vec<u8>)>);
 
 impl Bits {
-    fn of(folder: &Path) -> Bits {
+    pub(super) fn of(folder: &Path) -> Bits {
         let mut files = vec![("model".to_owned(), std::fs::read(folder.join("model.safetensors")).unwrap())];
         for entry in std::fs::read_dir(folder.join("checkpoints")).unwrap() {
             let path = entry.unwrap().path();
@@ -119,7 +119,7 @@ pub(super) fn log_without_times(folder: &Path) -> String {
 }
 
 /// Waits until something is so.
-fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
+pub(super) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
     let begin = Instant::now();
     while !so() {
         assert!(begin.elapsed() < Duration::from_secs(120), "waited in vain until {what}");

@@ -1,8 +1,8 @@
 use super::view::packed;
 use super::{CpuBackend, Precision};
 use crate::backend::{
-    AttentionOps, Backend, ElementwiseOps, Form, MemoryOps, OptimizerOps, ProductOps, ProjectionTarget, Raw,
-    Role, RowOps,
+    AttentionOps, Backend, ElementwiseOps, Form, MemoryOps, NORM_RUN, OptimizerOps, ProductOps,
+    ProjectionTarget, Raw, Role, RowOps,
 };
 use crate::bias::Bias;
 use crate::check::numbers;
@@ -292,4 +292,36 @@ fn what_is_prepared_for_a_cache_goes_to_attention_alone() {
     let w = backend.prepare(Raw::Tensor(&w), Form::Precise, Role::Keys(rule()));
     let keys = backend.linear(&backend.zeros([3, 16].into(), DType::F32), &w, None, None);
     backend.scale(&keys, 2.0);
+}
+
+#[test]
+fn the_norm_of_tensors_is_that_of_their_runs_wherever_they_are() {
+    let backend = backend(Precision::F32);
+    let all = numbers(6, 3 * NORM_RUN + 5);
+    let upload = |numbers: &[f32]| backend.upload(Host::F32(numbers), [numbers.len()].into());
+    let sums =
+        |numbers: &[f32]| (&*backend as &dyn Backend).download_f32(&backend.squared_norms(&upload(numbers)));
+    let whole = sums(&all);
+    assert_eq!(whole.len(), 4);
+    assert_eq!(whole, all.chunks(2 * NORM_RUN).flat_map(sums).collect::<Vec<_>>());
+    let norm = (&*backend as &dyn Backend).download_f32(&backend.squared_norm(&[&upload(&all)]));
+    assert_eq!(norm, [whole.iter().map(|&sum| f64::from(sum)).sum::<f64>() as f32]);
+}
+
+#[test]
+fn gradients_of_batches_are_added_in_order_and_in_f32() {
+    let backend = backend(Precision::F32);
+    let dynamic: &dyn Backend = &*backend;
+    let w = Parameter::new("w", dynamic.upload_f32(&[0.0; 3], [3]));
+    let terms = [numbers(7, 3), numbers(8, 3), numbers(9, 3)];
+    let mut sum = Gradients::default();
+    for term in &terms {
+        let term = backend.cast(&dynamic.upload_f32(term, [3]), DType::Bf16);
+        let mut one = Gradients::default();
+        one.0.insert(w.id(), term);
+        sum.add(dynamic, one);
+    }
+    let rounded = |term: usize, i: usize| bf16::from_f32(terms[term][i]).to_f32();
+    let expected: Vec<f32> = (0..3).map(|i| rounded(0, i) + rounded(1, i) + rounded(2, i)).collect();
+    assert_eq!(dynamic.download_f32(sum.get(&w).unwrap()), expected);
 }

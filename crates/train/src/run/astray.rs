@@ -69,6 +69,8 @@ impl Run {
             self.state.step, self.state.recoveries
         );
         self.notice(message, watch)?;
+        // All have read what rank 0 is about to replace.
+        self.meet_all()?;
         // Killed from here on, it goes on at half the rate as well.
         self.save_state()
     }

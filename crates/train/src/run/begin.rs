@@ -67,7 +67,7 @@ impl Run {
         let batches = Batches::new(Arc::clone(&parts.examples), parts.settings.batching())?;
         let state = State::new(batches.next_position().clone());
         let notices = parts.notices.clone();
-        let mut run = parts.run(folder, batches, state, lock)?;
+        let mut run = parts.run(folder, batches, state, Some(lock))?;
         for notice in notices {
             run.notice(notice, watch)?;
         }
@@ -104,7 +104,7 @@ impl Run {
         let batches = Batches::from_position(examples, &state.position, parts.settings.batching())?;
         let prolonged = parts.prolong(&then, &state);
         settings::write(&parts.settings, &settings::path(folder))?;
-        let mut run = parts.run(folder, batches, state, Arc::new(lock))?;
+        let mut run = parts.run(folder, batches, state, Some(Arc::new(lock)))?;
         run.saved = Some(run.state.step);
         run.take_up(watch)?;
         if let Some(end) = prolonged {
@@ -113,6 +113,19 @@ impl Run {
             run.save_state()?;
         }
         Ok(run)
+    }
+
+    /// Takes part in the run that rank 0 has begun, or gone on with, in a folder: reads it and writes nothing.
+    pub(super) fn follow(folder: &Path, watch: &mut dyn FnMut(&Event)) -> Result<Run, Error> {
+        let settings = settings::load(folder)?;
+        let backend = settings.backend()?;
+        let mut material = tasks::read(&settings, folder, true)?;
+        material.hold_out(&settings)?;
+        let mut parts = Parts::make(Start::Again(folder), &backend, settings, material, watch)?;
+        let state = Checkpoints::of(folder).load(&mut parts.learner)?;
+        let examples = Arc::clone(&parts.examples);
+        let batches = Batches::from_position(examples, &state.position, parts.settings.batching())?;
+        parts.run(folder, batches, state, None)
     }
 
     /// Refuses a folder in which these settings can neither begin a run nor go on with one, before anything is
@@ -180,10 +193,17 @@ impl Parts {
         Some(end)
     }
 
-    fn run(self, folder: &Path, batches: Batches, state: State, lock: Arc<Lock>) -> Result<Run, Error> {
+    /// The run; it writes if it has the lock of the folder.
+    fn run(
+        self,
+        folder: &Path,
+        batches: Batches,
+        state: State,
+        lock: Option<Arc<Lock>>,
+    ) -> Result<Run, Error> {
         Ok(Run {
             rate: self.settings.learning_rate(self.learner.task.d_model()),
-            log: Log::open(folder, state.log_bytes)?,
+            log: if lock.is_some() { Log::open(folder, state.log_bytes)? } else { Log::silent() },
             clock: Clock::start(state.seconds),
             saved: None,
             folder: folder.to_owned(),

@@ -40,7 +40,7 @@ pub(super) fn choose(
         let is_timed = draft.settings().minutes.is_some();
         let what = if is_timed { "timing a few training steps" } else { "counting the steps of an epoch" };
         watch(&Event::Preparing(what));
-        let measured = measure(draft.settings(), material, backend)?;
+        let measured = measure(&draft, material, backend)?;
         pace = Some(measured);
         match draft.shrink(&facts, &measured) {
             Some(choices) => {
@@ -65,7 +65,8 @@ fn tell(choices: Vec<Choice>, watch: &mut dyn FnMut(&Event)) {
 }
 
 /// How fast steps are made. Where the time is limited, real steps are timed, of a model that is thrown away.
-fn measure(settings: &Settings, material: &dyn Material, backend: &Arc<dyn Backend>) -> Result<Pace, Error> {
+fn measure(draft: &Draft, material: &dyn Material, backend: &Arc<dyn Backend>) -> Result<Pace, Error> {
+    let settings = draft.settings();
     let (examples, _) = material.examples(settings)?;
     let mut batches = Batches::new(examples, settings.batching())?;
     let mut taken = 0.0;
@@ -77,7 +78,12 @@ fn measure(settings: &Settings, material: &dyn Material, backend: &Arc<dyn Backe
         Some(minutes) => {
             let task = material.task(backend, settings, Start::Trial)?;
             let mut learner = Learner::new(backend, task, settings);
-            Some(time(&mut learner, settings, 60.0 * minutes * SHARE, &mut next)?)
+            let mut mine = || {
+                let mut batches = next()?;
+                batches.truncate(draft.batches_of_a_rank());
+                Ok(batches)
+            };
+            Some(time(&mut learner, settings, 60.0 * minutes * SHARE, &mut mine)?)
         }
         None => next().map(|_| None)?,
     };

@@ -29,7 +29,7 @@ impl Run {
     /// of a run that was never put down.
     fn put_down(&mut self) -> Result<Option<ValidationMetric>, Error> {
         self.save_state()?;
-        if !publish::is_model(&self.folder)? {
+        if self.is_first() && !publish::is_model(&self.folder)? {
             let path = publish::weights(&self.folder);
             let staged = self.learner.judged(|backend, task| task.stage_weights(&**backend, &path));
             staged.and_then(|staged| Ok(staged.commit()?)).map_err(|error| self.unsaved(error))?;
@@ -40,9 +40,11 @@ impl Run {
     fn conclude(&mut self, watch: &mut dyn FnMut(&Event)) -> Result<Option<ValidationMetric>, Error> {
         if self.state.validated != Some(self.state.step) {
             self.validate(watch)?;
+            self.meet()?;
         }
         self.checkpoint()?;
         let averaged = self.average(watch)?;
+        self.meet()?;
         Ok(averaged.or_else(|| self.state.best.clone()))
     }
 
@@ -50,6 +52,9 @@ impl Run {
     /// of them. The state does not know about it: should the run go on, it goes on as if there had been no
     /// end.
     fn average(&mut self, watch: &mut dyn FnMut(&Event)) -> Result<Option<ValidationMetric>, Error> {
+        if !self.is_first() {
+            return Ok(None);
+        }
         let kept = &self.state.kept;
         let count = kept.len().min(self.settings.average);
         if count < 2 {

@@ -25,6 +25,9 @@ impl Measure {
 impl Run {
     /// Judges the model as it is now.
     pub(super) fn validate(&mut self, watch: &mut dyn FnMut(&Event)) -> Result<(), Error> {
+        if !self.is_first() {
+            return Ok(());
+        }
         let Some(judgement) = self.learner.judged(|backend, task| task.judge(backend))? else {
             return Ok(());
         };

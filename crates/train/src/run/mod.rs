@@ -25,6 +25,7 @@ mod end;
 mod fresh;
 mod judge;
 mod save;
+mod together;
 mod verdict;
 
 use crate::checkpoints::{Checkpoints, State};
@@ -61,7 +62,8 @@ pub struct Run {
     /// Translations of the last validation.
     samples: Vec<Sample>,
     clock: Clock,
-    _lock: Arc<Lock>,
+    /// Of rank 0 alone.
+    _lock: Option<Arc<Lock>>,
 }
 
 /// What is to be done after a step.
@@ -113,7 +115,7 @@ impl Run {
         self.clock = Clock::start(self.state.seconds);
         watch(&Event::Begin(self.beginning()));
         loop {
-            let reason = self.reason_to_stop(stop);
+            let reason = self.agreed(self.reason_to_stop(stop))?;
             let due = if reason.is_some() {
                 Due::AT_THE_END
             } else {
@@ -135,6 +137,9 @@ impl Run {
             }
             if due.checkpoint {
                 self.checkpoint()?;
+            }
+            if due.validation || due.checkpoint {
+                self.meet()?;
             }
         }
     }
@@ -164,7 +169,7 @@ impl Run {
             vocabulary: self.vocabulary,
             examples: self.examples.len(),
             held: self.learner.task.held(),
-            device: self.learner.backend.name(),
+            device: self.devices(),
         }
     }
 

@@ -7,6 +7,9 @@ use crate::{Error, publish, report};
 impl Run {
     /// Saves the weights of this step, and all that it takes to go on from here.
     pub(super) fn checkpoint(&mut self) -> Result<(), Error> {
+        if !self.is_first() {
+            return self.save_state();
+        }
         let step = self.state.step;
         let saved = self.checkpoints.save_weights(&mut self.learner, step);
         saved.map_err(|error| self.unsaved(error))?;
@@ -23,11 +26,14 @@ impl Run {
 
     /// Writes the report of what was logged so far.
     pub(super) fn report(&self) -> Result<(), Error> {
+        if !self.is_first() {
+            return Ok(());
+        }
         let written = report::write(&self.folder, &self.beginning(), &self.settings, &self.samples);
         written.map_err(|error| self.unsaved(error))
     }
 
-    /// Saves all that it takes to go on from here.
+    /// Saves all that it takes to go on from here. Collective.
     pub(super) fn save_state(&mut self) -> Result<(), Error> {
         let bytes = self.log.sync().map_err(|error| self.unsaved(error))?;
         self.state.log_bytes = bytes;

@@ -1,6 +1,6 @@
 //! What a person said about a run, and what is still open.
 
-use super::{Settings, TaskKind};
+use super::{Choice, Settings, TaskKind};
 use crate::Error;
 use std::collections::HashSet;
 use toml::Table;
@@ -39,11 +39,13 @@ const BERT: &[&str] = &[
 pub struct Draft {
     pub(super) settings: Settings,
     pub(super) open: Vec<&'static str>,
+    /// How many ranks share the batches of a step.
+    pub(super) ranks: usize,
 }
 
 impl From<Settings> for Draft {
     fn from(settings: Settings) -> Draft {
-        Draft { settings, open: Vec::new() }
+        Draft { settings, open: Vec::new(), ranks: 1 }
     }
 }
 
@@ -54,7 +56,29 @@ impl Draft {
         let said: HashSet<String> = file.keys().chain(over.keys()).cloned().collect();
         let settings = Settings::merge(file, over)?;
         let chosen = if settings.task == TaskKind::Translate { TRANSLATOR } else { BERT };
-        Ok(Draft { open: chosen.iter().copied().filter(|name| !said.contains(*name)).collect(), settings })
+        let chosen = chosen.iter().copied().chain(["accumulate"]);
+        Ok(Draft { open: chosen.filter(|name| !said.contains(*name)).collect(), settings, ranks: 1 })
+    }
+
+    /// Shares the batches of a step among so many ranks: a batch for each where nothing was said. Fewer are refused.
+    pub(crate) fn share_among(&mut self, ranks: usize) -> Result<Option<Choice>, Error> {
+        self.ranks = ranks;
+        let choice = self.is_open("accumulate").then(|| {
+            self.settings.accumulate = ranks;
+            let reason = format!("a batch for each of {ranks} ranks");
+            Choice { name: "accumulate", value: ranks.to_string(), reason }
+        });
+        let batches = self.settings.accumulate;
+        if batches < ranks {
+            let problem = format!("a step has {batches} batches, too few for {ranks} ranks: use fewer ranks");
+            return Err(Error::setting("accumulate", problem));
+        }
+        Ok(choice)
+    }
+
+    /// The most batches of a step that a rank learns from.
+    pub(crate) fn batches_of_a_rank(&self) -> usize {
+        self.settings.accumulate.div_ceil(self.ranks)
     }
 
     /// The settings, with defaults for what is open.

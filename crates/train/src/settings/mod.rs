@@ -509,7 +509,7 @@ impl Settings {
             PrecisionChoice::Bf16 => Precision::Bf16,
             PrecisionChoice::Auto => Precision::fastest(isa),
         };
-        let threads = self.threads.map_or_else(Threads::all, Threads::new);
+        let threads = Threads::new(self.threads.unwrap_or_else(attentive_ranks::threads_each));
         Ok(CpuBackend::new(Cpu { isa, threads }).with_precision(precision).shared())
     }
 

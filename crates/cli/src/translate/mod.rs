@@ -1,24 +1,28 @@
 //! `attentive translate`: line by line or as a document, from stdin to stdout or from file to file.
 
+mod partial;
+mod ranks;
+mod work;
+
 use crate::decoding::{Decoding, SEARCH_RULE};
 use crate::error::Error;
 use crate::html::{self, Format};
-use crate::lines::{Line, Lines, Next};
-use crate::lost::Lost;
+use crate::lines::Lines;
 use crate::options::between;
+use crate::ranks::{Mpi, is_first, join};
 use crate::split::Split;
-use crate::{dashes, output, words};
-use attentive_generate::pharaoh;
-use attentive_tasks::{TargetLanguages, Translated, Translation, Translator};
-use attentive_text::tokenizer::Side;
+use crate::{dashes, output};
+use attentive_ranks::Group;
+use attentive_tasks::Translator;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use serde::Serialize;
-use std::collections::VecDeque;
+use partial::Partial;
+use ranks::Place;
 use std::fs::File;
-use std::io::{BufReader, BufWriter, Cursor, IsTerminal, Seek, Write, stderr, stdin, stdout};
+use std::io::{self, BufReader, BufWriter, Cursor, IsTerminal, Seek, Write, stderr, stdin, stdout};
 use std::path::PathBuf;
-use std::time::Instant;
+use std::rc::Rc;
+use work::{Plain, Work};
 
 #[derive(Args)]
 #[command(after_help = format!("{EXAMPLES}\n\n{SEARCH_RULE}"))]
@@ -55,6 +59,12 @@ pub(crate) struct Translate {
     /// Write one JSON object per line, with scores and tokens
     #[arg(long)]
     json: bool,
+    /// Write --output line by line as FILE.part, and go on from there if it was interrupted
+    #[arg(long, requires = "output", conflicts_with_all = ["n_best", "alternatives"])]
+    resume: bool,
+    /// MPI of the launcher, where it cannot be told from the environment
+    #[arg(long, value_enum, value_name = "MPI")]
+    mpi: Option<Mpi>,
 }
 
 const EXAMPLES: &str = "\
@@ -64,6 +74,8 @@ Examples:
   attentive translate --model opus-mt-en-de \"A dog runs.\" --n-best 4
   attentive translate --model opus-mt-en-de \"A dog runs.\" --prefix \"Der Hund\" --alternatives 3
   attentive translate --model opus-mt-en-de --alignments --json < text.en
+  attentive translate --model opus-mt-en-de --input big.en --output big.de --resume
+  mpirun -n 8 attentive translate --model opus-mt-en-de --input big.en --output big.de --resume
   attentive translate --model opus-mt-en-de --format html --input page.html --output page.de.html
 
 Empty lines stay empty. A line with several sentences is translated sentence by sentence, and the \
@@ -72,6 +84,8 @@ white space between them is kept. A model that attentive trained translates whol
 break stays without one, except on a terminal. A text may begin with a dash and a space; one that begins with a dash and \
 no space must follow `--`.
 
+Started by mpirun or srun, the processes share the lines of the input, which rank 0 reads; it writes the translations in order.
+
 With --format html the input is one document of at most 16 MiB. Each sentence is translated as a \
 whole, and inline tags are placed around the translations of their words. All other markup is kept. \
 Not translated are script, style, code, kbd, samp, var, pre, textarea, svg, math, and elements with \
@@ -79,10 +93,13 @@ translate=\"no\" or the class notranslate. A <br> ends a sentence unless the nex
 lower-case letter.";
 
 pub(crate) fn run(translate: &Translate) -> Result<(), Error> {
+    let group = join(translate.mpi)?;
     output::must_differ(["--input", "--output"], [translate.input.as_deref(), translate.output.as_deref()])?;
     match translate.format.unwrap_or(Format::Text) {
-        Format::Text => translate_lines(translate),
-        Format::Html => translate_document(translate),
+        Format::Text => translate_lines(translate, group.as_ref()),
+        Format::Html if is_first(group.as_ref()) => translate_document(translate),
+        // One document is one rank's work.
+        Format::Html => Ok(()),
     }
 }
 
@@ -98,8 +115,8 @@ fn translate_document(translate: &Translate) -> Result<(), Error> {
     }
 }
 
-fn translate_lines(translate: &Translate) -> Result<(), Error> {
-    if let (None, Some(path)) = (translate.format, &translate.input)
+fn translate_lines(translate: &Translate, group: Option<&Rc<dyn Group>>) -> Result<(), Error> {
+    if let (true, None, Some(path)) = (is_first(group), translate.format, &translate.input)
         && html::is_named_so(path)
     {
         let name = path.display();
@@ -117,32 +134,56 @@ fn translate_lines(translate: &Translate) -> Result<(), Error> {
     if translate.alignments {
         translator = translator.with_alignments();
     }
+    let to = |output: &mut dyn Write, done| translate_to(translate, translator, group, output, done);
     match &translate.output {
-        None => translate_to(translate, translator, stdout().lock()),
-        Some(path) => output::to_file(path, |file| translate_to(translate, translator, BufWriter::new(file))),
+        _ if !is_first(group) => to(&mut io::sink(), 0),
+        None => to(&mut stdout().lock(), 0),
+        Some(path) if translate.resume => {
+            let Some(partial) = Partial::open(path)? else { return Ok(()) };
+            to(&mut BufWriter::new(&partial.file), partial.lines)?;
+            partial.complete()
+        }
+        Some(path) => output::to_file(path, |file| to(&mut BufWriter::new(file), 0)),
     }
 }
 
-/// Translates all there is, and writes it as soon as it can be written.
-fn translate_to(translate: &Translate, translator: Translator, output: impl Write) -> Result<(), Error> {
-    let languages = translate.decoding.languages(translator.tokenizer())?;
-    let (lines, size) = translate.lines()?;
-    let progress = progress(translate, size);
-    let pending = VecDeque::new();
-    let work = Work {
-        translate,
-        translator,
-        languages,
-        lines,
-        output,
-        is_on_terminal: is_on_terminal(translate),
-        progress,
-        pending,
-        written: 0,
-        needless: 0,
-        lost: Lost::default(),
+/// Translates all there is behind the lines that are `done`, and writes it as soon as it can be written.
+fn translate_to(
+    translate: &Translate,
+    translator: Translator,
+    group: Option<&Rc<dyn Group>>,
+    output: &mut dyn Write,
+    done: usize,
+) -> Result<(), Error> {
+    let open = || {
+        let (mut lines, size) = translate.lines()?;
+        let progress = progress(translate, size);
+        progress.inc(lines.skip(done)?);
+        Ok::<_, Error>((lines, progress))
     };
-    work.run()
+    let Some(group) = group else {
+        let (lines, progress) = open()?;
+        let told = Work::new(translate, translator, lines, Plain(output), progress)?.run()?;
+        told.warn();
+        return Ok(());
+    };
+    let place = if group.rank() == 0 {
+        let (lines, progress) = open()?;
+        Place::first(group, lines, output, progress)
+    } else {
+        Place::other(group, translate.input_name())
+    };
+    let work = Work::new(translate, translator, place.clone(), place.clone(), ProgressBar::hidden())?;
+    let translated = work.run().and_then(|told| place.finish().map(|()| told));
+    if let Err(Error::Interrupted) = translated {
+        // The others do not know of it.
+        group.abort(crate::interrupt::CODE.into());
+    }
+    let told = translated?.of_all(&**group)?;
+    if group.rank() == 0 {
+        told.warn();
+    }
+    Ok(())
 }
 
 impl Translate {
@@ -190,6 +231,11 @@ impl Translate {
         let name = path.display().to_string();
         let file = File::open(path).map_err(|source| Error::Input { input: name.clone(), source })?;
         html::read(&name, file)
+    }
+
+    /// What the input is called.
+    fn input_name(&self) -> String {
+        self.input.as_ref().map_or("standard input".to_owned(), |path| path.display().to_string())
     }
 
     /// What is to be translated, and how many bytes that is, if it is known.
@@ -251,195 +297,6 @@ fn progress(translate: &Translate, size: Option<u64>) -> ProgressBar {
     ProgressBar::with_draw_target(size, ProgressDrawTarget::stderr()).with_style(style)
 }
 
-/// A run of the command.
-struct Work<'a, W> {
-    translate: &'a Translate,
-    translator: Translator,
-    languages: TargetLanguages,
-    lines: Lines,
-    output: W,
-    /// Whether a person reads the output: the next prompt is to begin a line of its own.
-    is_on_terminal: bool,
-    progress: ProgressBar,
-    /// The lines whose translations have not been written.
-    pending: VecDeque<Line>,
-    /// How many have been.
-    written: usize,
-    /// How many lines began with a language token, although the model has none.
-    needless: usize,
-    lost: Lost,
-}
-
-impl<W: Write> Work<'_, W> {
-    fn run(mut self) -> Result<(), Error> {
-        let begin = Instant::now();
-        let mut tokens = 0;
-        let mut end = Ok(false);
-        loop {
-            if let Ok(false) = end {
-                end = self.fill();
-            }
-            if matches!(end, Err(Error::Interrupted)) {
-                return end.map(drop);
-            }
-            if self.translator.is_empty() {
-                // What came before a line that could not be read has been answered.
-                self.progress.finish_and_clear();
-                self.warn_at_the_end();
-                return end.map(drop);
-            }
-            self.lines.check()?;
-            self.translator.step()?;
-            while let Some(translation) = self.translator.pop()? {
-                tokens += translation.best.first().map_or(0, |best| best.tokens.len());
-                self.write(&translation)?;
-            }
-            self.output.flush()?;
-            let rate = tokens as f64 / begin.elapsed().as_secs_f64();
-            self.progress.set_message(format!("{} lines, {rate:.0} tokens/s", self.written));
-        }
-    }
-
-    /// Takes lines as long as there are any and the translator has room; waits only where there is nothing else to do.
-    /// Returns whether it was the last.
-    fn fill(&mut self) -> Result<bool, Error> {
-        while self.translator.has_room() {
-            match self.lines.next(self.translator.is_empty())? {
-                Next::Nothing => break,
-                Next::End => {
-                    self.translator.expect_no_more();
-                    return Ok(true);
-                }
-                Next::Line(line) => self.take(line)?,
-            }
-        }
-        Ok(false)
-    }
-
-    /// Begins to translate a line, with the token of its language.
-    fn take(&mut self, line: Line) -> Result<(), Error> {
-        if self.languages.needless(&line.text).is_some() {
-            self.needless += 1;
-        }
-        let text = self.languages.prepare(&line.text).map_err(|error| match error {
-            missing @ attentive_tasks::Error::NoLanguage { .. } => missing.into(),
-            other => self.lines.problem(other),
-        })?;
-        match self.translate.alternatives {
-            Some(count) => self.write_alternatives(&line, &text, count),
-            None => {
-                self.translator.push(&text).map_err(|error| self.lines.problem(error))?;
-                self.pending.push_back(line);
-                Ok(())
-            }
-        }
-    }
-
-    fn write(&mut self, translation: &Translation) -> Result<(), Error> {
-        let line = self.pending.pop_front().expect("a line for each translation");
-        self.progress.inc(line.bytes);
-        self.written += 1;
-        self.lost.count(translation.best.first());
-        if line.is_cut {
-            self.warn("the line is longer than 1 MiB: the rest was not translated");
-        }
-        self.write_best(&line, &translation.best)
-    }
-
-    fn write_alternatives(&mut self, line: &Line, text: &str, count: usize) -> Result<(), Error> {
-        let found = if text.trim().is_empty() {
-            vec![Translated::default()]
-        } else {
-            let found = self.translator.alternatives(text, count);
-            found.map_err(|error| self.lines.problem(error))?
-        };
-        self.progress.inc(line.bytes);
-        self.written += 1;
-        self.lost.count(found.first());
-        self.write_best(line, &found)?;
-        Ok(self.output.flush()?)
-    }
-
-    fn write_best(&mut self, line: &Line, best: &[Translated]) -> Result<(), Error> {
-        if self.translate.json {
-            let tokenizer = self.translator.tokenizer();
-            let piece = |&token: &u32| tokenizer.piece(token, Side::Target).unwrap_or_default();
-            let hypothesis = |found: &Translated| Hypothesis {
-                text: found.text.clone(),
-                score: found.score,
-                tokens: found.tokens.iter().map(piece).collect(),
-                token_scores: found.token_scores.clone(),
-                alignment: self.translate.alignments.then(|| pharaoh(&found.alignment)),
-            };
-            let report = Report {
-                line: self.written,
-                source: &line.text,
-                translation: best.first().map_or("", |best| &best.text),
-                hypotheses: best.iter().map(hypothesis).collect(),
-            };
-            serde_json::to_writer(&mut self.output, &report)?;
-            return Ok(writeln!(self.output)?);
-        }
-        let has_fields = self.translate.lists() || self.translate.alignments;
-        for found in best {
-            // The white space around a line would be between fields.
-            let text = if has_fields { found.text.trim() } else { &found.text };
-            if self.translate.lists() {
-                write!(self.output, "{} ||| {text} ||| {:.4}", self.written, found.score)?;
-            } else {
-                write!(self.output, "{text}")?;
-            }
-            if self.translate.alignments {
-                write!(self.output, " ||| {}", pharaoh(&found.alignment))?;
-            }
-            if has_fields || line.has_end || self.is_on_terminal {
-                writeln!(self.output)?;
-            }
-        }
-        Ok(())
-    }
-
-    /// Says what concerns many lines once.
-    fn warn_at_the_end(&self) {
-        self.lost.warn();
-        if self.needless > 0 {
-            let lines = words::count(self.needless, "line");
-            // Where nobody reads this, the translation is there all the same.
-            let _ = writeln!(
-                stderr(),
-                "attentive: {lines} began with a language token such as `>>de<<`, but the model has only one target language: \
-                 remove the token"
-            );
-        }
-    }
-
-    /// Says something about the line that is being written.
-    fn warn(&self, problem: &str) {
-        let text = format!("attentive: line {}: {problem}", self.written);
-        // Where nobody reads this, the translation is there all the same.
-        self.progress.suspend(|| drop(writeln!(stderr(), "{text}")));
-    }
-}
-
-/// A line of JSON.
-#[derive(Serialize)]
-struct Report<'a> {
-    line: usize,
-    source: &'a str,
-    translation: &'a str,
-    hypotheses: Vec<Hypothesis>,
-}
-
-#[derive(Serialize)]
-struct Hypothesis {
-    text: String,
-    score: f32,
-    tokens: Vec<String>,
-    token_scores: Vec<f32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    alignment: Option<String>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -454,7 +311,7 @@ mod tests {
         assert_eq!(rest_of(file), Some(size - 7));
         #[cfg(unix)]
         {
-            let (reader, _writer) = std::io::pipe().unwrap();
+            let (reader, _writer) = io::pipe().unwrap();
             assert_eq!(rest_of(File::from(std::os::fd::OwnedFd::from(reader))), None);
         }
     }

@@ -1,0 +1,169 @@
+//! A group of threads in one process: what a test needs to see ranks at work without a launcher.
+
+use crate::{Error, Group};
+use std::cell::Cell;
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+
+/// Messages on their way: collective ones from each rank to each, and others to each.
+#[derive(Default)]
+struct Mail {
+    collective: Vec<VecDeque<Vec<u8>>>,
+    others: Vec<VecDeque<(usize, Vec<u8>)>>,
+    left: usize,
+}
+
+struct Post {
+    mail: Mutex<Mail>,
+    arrived: Condvar,
+}
+
+/// One rank, to be moved to its thread.
+pub struct ThreadRank {
+    rank: usize,
+    size: usize,
+    post: Arc<Post>,
+    aborted: Cell<Option<i32>>,
+}
+
+/// So many ranks.
+pub fn threads(size: usize) -> Vec<ThreadRank> {
+    let mail =
+        Mail { collective: vec![VecDeque::new(); size * size], others: vec![VecDeque::new(); size], left: 0 };
+    let post = Arc::new(Post { mail: Mutex::new(mail), arrived: Condvar::new() });
+    let rank = |rank| ThreadRank { rank, size, post: Arc::clone(&post), aborted: Cell::new(None) };
+    (0..size).map(rank).collect()
+}
+
+impl fmt::Debug for ThreadRank {
+    fn fmt(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        write!(f, "rank {} of {} threads", self.rank, self.size)
+    }
+}
+
+impl ThreadRank {
+    fn post(&self, to: usize, message: &[u8]) {
+        let mut mail = self.post.mail.lock().unwrap_or_else(PoisonError::into_inner);
+        mail.collective[to * self.size + self.rank].push_back(message.to_owned());
+        self.post.arrived.notify_all();
+    }
+
+    fn take(&self, from: usize, into: &mut [u8]) -> Result<(), Error> {
+        let place = self.rank * self.size + from;
+        let mail = self.post.mail.lock().unwrap_or_else(PoisonError::into_inner);
+        let empty = |mail: &mut Mail| mail.collective[place].is_empty();
+        let mut mail = self.post.arrived.wait_while(mail, empty).unwrap_or_else(PoisonError::into_inner);
+        let message = mail.collective[place].pop_front().unwrap_or_default();
+        if message.len() != into.len() {
+            let message = format!("{} bytes expected of rank {from}, not {}", into.len(), message.len());
+            return Err(Error::Step { message });
+        }
+        into.copy_from_slice(&message);
+        Ok(())
+    }
+}
+
+impl Group for ThreadRank {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn exchange(&self, send: &[&[u8]], receive: &mut [&mut [u8]]) -> Result<(), Error> {
+        send.iter().enumerate().for_each(|(to, part)| self.post(to, part));
+        receive.iter_mut().enumerate().try_for_each(|(from, part)| self.take(from, part))
+    }
+
+    fn broadcast(&self, data: &mut [u8]) -> Result<(), Error> {
+        if self.rank > 0 {
+            return self.take(0, data);
+        }
+        (1..self.size).for_each(|to| self.post(to, data));
+        Ok(())
+    }
+
+    fn send(&self, to: usize, message: &[u8]) -> Result<(), Error> {
+        let mut mail = self.post.mail.lock().unwrap_or_else(PoisonError::into_inner);
+        mail.others[to].push_back((self.rank, message.to_owned()));
+        Ok(())
+    }
+
+    fn receive(&self) -> Result<Option<(usize, Vec<u8>)>, Error> {
+        let mut mail = self.post.mail.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(mail.others[self.rank].pop_front())
+    }
+
+    fn leave(&self) -> Result<(), Error> {
+        let mut mail = self.post.mail.lock().unwrap_or_else(PoisonError::into_inner);
+        mail.left += 1;
+        self.post.arrived.notify_all();
+        let waits = |mail: &mut Mail| mail.left < self.size;
+        drop(self.post.arrived.wait_while(mail, waits).unwrap_or_else(PoisonError::into_inner));
+        Ok(())
+    }
+
+    fn abort(&self, code: i32) {
+        self.aborted.set(Some(code));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{all_gather, split};
+
+    /// What each of three ranks comes to.
+    fn ranks<T: Send>(act: impl Fn(&dyn Group) -> T + Sync) -> Vec<T> {
+        let act = &act;
+        std::thread::scope(|scope| {
+            let spawned: Vec<_> =
+                threads(3).into_iter().map(|rank| scope.spawn(move || act(&rank))).collect();
+            spawned.into_iter().map(|thread| thread.join().unwrap()).collect()
+        })
+    }
+
+    #[test]
+    fn everyone_gets_the_parts_of_all_in_their_order() {
+        let gathered = ranks(|group| {
+            let mine = vec![group.rank() as f32; group.rank()];
+            all_gather(group, &mine, &[0, 1, 2]).unwrap()
+        });
+        assert_eq!(gathered, vec![vec![1.0, 2.0, 2.0]; 3]);
+    }
+
+    #[test]
+    fn everyone_gets_what_was_meant_for_it() {
+        let got = ranks(|group| {
+            let all: Vec<u8> = (0..3).map(|to| 10 * group.rank() as u8 + to).collect();
+            let mut received = [0; 3];
+            let mut parts: Vec<&mut [u8]> = received.chunks_mut(1).collect();
+            group.exchange(&split(&all, &[1, 1, 1]), &mut parts).unwrap();
+            received
+        });
+        assert_eq!(got, [[0, 10, 20], [1, 11, 21], [2, 12, 22]]);
+    }
+
+    #[test]
+    fn all_have_the_data_of_the_first() {
+        let got = ranks(|group| {
+            let mut data = [group.rank() as u8; 4];
+            group.broadcast(&mut data).unwrap();
+            group.leave().unwrap();
+            data
+        });
+        assert_eq!(got, [[0; 4]; 3]);
+    }
+
+    #[test]
+    fn lengths_that_differ_are_an_error() {
+        let failed = ranks(|group| {
+            let mut data = vec![0; 1 + group.rank()];
+            group.broadcast(&mut data).is_err()
+        });
+        assert_eq!(failed, [false, true, true]);
+    }
+}
