@@ -31,7 +31,7 @@ against the hash that the Hub names. A download that breaks off goes on where it
 Other commands take a model from the cache as it is; `pull` looks whether the Hub has a newer one.
 
 The cache is the one of Python's huggingface_hub, and so are the environment variables: HF_HOME, HF_HUB_CACHE, HF_TOKEN, \
-HF_ENDPOINT, HF_HUB_OFFLINE, HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE.";
+HF_ENDPOINT, HF_HUB_OFFLINE, HF_HUB_ETAG_TIMEOUT, HF_HUB_DOWNLOAD_TIMEOUT, HTTPS_PROXY, NO_PROXY, SSL_CERT_FILE.";
 
 /// What `--json` prints.
 #[derive(Serialize)]

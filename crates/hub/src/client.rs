@@ -17,11 +17,12 @@ use ureq::{Agent, Body, Proxy};
 /// The most redirects that are followed.
 const REDIRECTS: usize = 10;
 
-/// Whether the contents are wanted, or only what the headers say.
+/// What is wanted: a list of files, what the headers say of a file, or its contents.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Method {
-    Get,
+    List,
     Head,
+    Get,
 }
 
 /// An answer of a server.
@@ -40,6 +41,8 @@ pub(crate) struct Client {
     origin: Origin,
     /// The header with the token.
     authorization: Option<String>,
+    /// How long a server may be silent before it has answered a question about files, and while it gives one.
+    patience: Duration,
     silence: Duration,
     proxies: Proxies,
     /// Connections that can be used again, for each proxy, with TLS or without.
@@ -54,6 +57,7 @@ impl Client {
             endpoint: settings.endpoint.clone(),
             origin: Origin::of(&settings.endpoint),
             authorization: settings.token.as_ref().map(|token| format!("Bearer {}", token.secret())),
+            patience: settings.patience,
             silence: settings.silence,
             proxies: settings.proxies.clone(),
             agents: Mutex::default(),
@@ -104,7 +108,7 @@ impl Client {
         let origin = Origin::of(uri);
         let host = origin.name();
         let request = match method {
-            Method::Get => Request::get(uri),
+            Method::Get | Method::List => Request::get(uri),
             Method::Head => Request::head(uri),
         };
         // What is packed for the way would have another size and no ranges.
@@ -116,7 +120,19 @@ impl Client {
             request = request.header("range", format!("bytes={from}-"));
         }
         let request = request.body(()).map_err(|_| self.strange(&host, "an address that is none"))?;
-        let response = self.agent(uri, &host)?.run(request).map_err(|error| self.failed(&host, error))?;
+        let silence = match method {
+            Method::List | Method::Head => self.patience,
+            Method::Get => self.silence,
+        };
+        let agent = self.agent(uri, &host)?;
+        let request = agent
+            .configure_request(request)
+            .timeout_connect(Some(silence))
+            .timeout_per_read(Some(silence))
+            .timeout_per_write(Some(silence))
+            .timeout_recv_response(Some(silence))
+            .build();
+        let response = agent.run(request).map_err(|error| self.failed(&host, silence, error))?;
         self.has_answered.store(true, Ordering::Relaxed);
         let (parts, body) = response.into_parts();
         Ok(Reply { status: parts.status.as_u16(), headers: parts.headers, host, body })
@@ -136,11 +152,7 @@ impl Client {
             // Followed above, where it is known which host the token is for.
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .proxy(proxy.cloned())
-            .timeout_connect(Some(self.silence))
-            .timeout_per_read(Some(self.silence))
-            .timeout_per_write(Some(self.silence))
-            .timeout_recv_response(Some(self.silence));
+            .proxy(proxy.cloned());
         let is_tls_proxy = proxy.is_some_and(|proxy| proxy.protocol() == ureq::ProxyProtocol::Https);
         if is_encrypted || is_tls_proxy {
             config = config.tls_config(tls(host)?);
@@ -150,8 +162,8 @@ impl Client {
         Ok(agent)
     }
 
-    /// What a request that was not answered means.
-    fn failed(&self, host: &str, error: ureq::Error) -> Failure {
+    /// What a request that was not answered within `silence` means.
+    fn failed(&self, host: &str, silence: Duration, error: ureq::Error) -> Failure {
         let host = host.to_owned();
         if let Some(problem) = certificate_problem(&error) {
             return Error::Certificate { host, problem }.into();
@@ -175,7 +187,7 @@ impl Client {
         };
         let problem = match error {
             ureq::Error::HostNotFound => "no such host is known, or there is no network".to_owned(),
-            ureq::Error::Timeout(_) => format!("no answer within {} s", self.silence.as_secs_f32()),
+            ureq::Error::Timeout(_) => format!("no answer within {} s", silence.as_secs_f32()),
             ureq::Error::Io(error) => error.to_string(),
             ureq::Error::ConnectProxyFailed(problem) => format!("the proxy does not connect ({problem})"),
             other => other.to_string(),

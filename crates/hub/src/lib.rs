@@ -31,6 +31,7 @@ mod proxy;
 mod pull;
 mod retry;
 mod settings;
+mod wait;
 mod watch;
 
 pub use error::Error;

@@ -9,9 +9,10 @@ use crate::digest::Etag;
 use crate::error::{Error, shown};
 use crate::name::{ModelName, is_commit};
 use crate::retry::Failure;
+use crate::wait::wait;
 use serde::Deserialize;
 use std::collections::BTreeSet;
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The most bytes of a list of files.
 const LONGEST_LIST: u64 = 1 << 26;
@@ -53,7 +54,7 @@ impl Protocol<'_> {
     pub fn list(&self) -> Result<Listing, Failure> {
         let revision = escaped(self.name.revision(), false);
         let path = format!("api/models/{}/revision/{revision}", self.name.id());
-        let reply = self.client.send(Method::Get, self.client.address(&path)?, None)?;
+        let reply = self.client.send(Method::List, self.client.address(&path)?, None)?;
         let reply = self.accepted(reply)?;
         let strange = |problem: String| Error::Answer { host: self.client.host(), problem };
         let bytes = reply.bytes(LONGEST_LIST)?;
@@ -140,7 +141,8 @@ impl Protocol<'_> {
     }
 }
 
-/// How long a server asks to wait, in seconds.
+/// How long a server asks to wait.
 fn wait_of(reply: &Reply) -> Option<Duration> {
-    reply.header("retry-after")?.trim().parse().ok().map(Duration::from_secs)
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
+    wait(reply.header("retry-after")?, reply.header("date"), now)
 }

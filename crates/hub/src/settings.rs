@@ -28,7 +28,9 @@ pub struct Settings {
     pub token: Option<Token>,
     /// Whether no server is asked (`HF_HUB_OFFLINE`).
     pub is_offline: bool,
-    /// How long a server may be silent (`HF_HUB_DOWNLOAD_TIMEOUT`).
+    /// How long a server may be silent before it has answered a question about files (`HF_HUB_ETAG_TIMEOUT`).
+    pub patience: Duration,
+    /// How long a server may be silent while it gives a file (`HF_HUB_DOWNLOAD_TIMEOUT`).
     pub silence: Duration,
     /// The first pause before a request is repeated.
     pub pause: Duration,
@@ -87,21 +89,23 @@ impl Settings {
             token(value("HF_TOKEN").or_else(|| value("HUGGING_FACE_HUB_TOKEN")), file.as_deref())?
         };
         let endpoint = value("HF_ENDPOINT").unwrap_or_else(|| HUB.to_owned());
-        let silence = match value("HF_HUB_DOWNLOAD_TIMEOUT") {
+        let seconds = |variable: &'static str| match value(variable) {
             Some(text) => {
-                text.trim().parse().ok().filter(|seconds| *seconds > 0).ok_or_else(|| Error::Setting {
-                    variable: "HF_HUB_DOWNLOAD_TIMEOUT",
-                    problem: "is not a number of seconds".to_owned(),
-                })?
+                let seconds = text.trim().parse().ok().filter(|seconds| *seconds > 0);
+                let problem = || "is not a number of seconds".to_owned();
+                seconds
+                    .map(Duration::from_secs)
+                    .ok_or_else(|| Error::Setting { variable, problem: problem() })
             }
-            None => SILENCE,
+            None => Ok(Duration::from_secs(SILENCE)),
         };
         Ok(Settings {
             endpoint: self::endpoint(&endpoint)?,
             cache,
             token,
             is_offline: is_on("HF_HUB_OFFLINE") || is_on("TRANSFORMERS_OFFLINE"),
-            silence: Duration::from_secs(silence),
+            patience: seconds("HF_HUB_ETAG_TIMEOUT")?,
+            silence: seconds("HF_HUB_DOWNLOAD_TIMEOUT")?,
             pause: PAUSE,
             proxies: Proxies::read(variable)?,
         })
@@ -198,6 +202,25 @@ mod tests {
         for bad in ["huggingface.co", "ftp://x", "https://", "https://a:secret@x", "https://x?y=1"] {
             let refused = endpoint(bad).unwrap_err().to_string();
             assert!(refused.contains("HF_ENDPOINT") && !refused.contains("secret"), "{bad}: {refused}");
+        }
+    }
+
+    #[test]
+    fn questions_and_downloads_have_limits_of_their_own() {
+        let limits = |variables: &[(&str, &str)]| {
+            let settings = read(&[&[("HOME", "/h")], variables].concat())?;
+            Ok::<_, Error>([settings.patience.as_secs(), settings.silence.as_secs()])
+        };
+        assert_eq!(limits(&[]).unwrap(), [10, 10]);
+        assert_eq!(
+            limits(&[("HF_HUB_ETAG_TIMEOUT", "3"), ("HF_HUB_DOWNLOAD_TIMEOUT", " 60 ")]).unwrap(),
+            [3, 60]
+        );
+        for variable in ["HF_HUB_ETAG_TIMEOUT", "HF_HUB_DOWNLOAD_TIMEOUT"] {
+            for bad in ["0", "-1", "soon"] {
+                let refused = limits(&[(variable, bad)]).unwrap_err().to_string();
+                assert!(refused.contains(variable) && refused.contains("number of seconds"), "{refused}");
+            }
         }
     }
 

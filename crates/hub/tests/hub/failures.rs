@@ -185,9 +185,32 @@ fn answers_of_another_kind_of_server_are_told() {
 #[test]
 fn a_server_that_says_nothing_is_given_up() {
     let mut scene = Scene::with_model("silent");
-    scene.set("HF_HUB_DOWNLOAD_TIMEOUT", "1");
+    scene.set("HF_HUB_ETAG_TIMEOUT", "1");
+    scene.set("HF_HUB_DOWNLOAD_TIMEOUT", "60");
     scene.server.with(|state| state.moods.delay = Some(Duration::from_secs(60)));
     let begin = Instant::now();
     must_fail(scene.find(NAME), &["no answer within 1 s"]);
     assert!(begin.elapsed() < Duration::from_secs(30));
+
+    let mut scene = Scene::with_model("stalls");
+    scene.set("HF_HUB_ETAG_TIMEOUT", "60");
+    scene.set("HF_HUB_DOWNLOAD_TIMEOUT", "1");
+    scene.server.with(|state| state.moods.stalls_after = Some(0));
+    let begin = Instant::now();
+    must_fail(scene.find(NAME), &["the connection broke"]);
+    assert!(begin.elapsed() < Duration::from_secs(30));
+}
+
+#[test]
+fn a_server_may_say_by_a_date_when_it_takes_more() {
+    let scene = Scene::with_model("date");
+    let dates = |later: &'static str| [("date", "Fri, 31 Dec 1999 23:59:58 GMT"), ("retry-after", later)];
+    scene.server.refuse("revision", 429, &dates("Fri, 31 Dec 1999 23:59:59 GMT"));
+    let begin = Instant::now();
+    scene.find(NAME).unwrap();
+    assert!(begin.elapsed() >= Duration::from_secs(1));
+    assert!(scene.said().contains("takes more in 1 s"), "{}", scene.said());
+    let scene = Scene::with_model("far-date");
+    scene.server.refuse("revision", 503, &dates("Sat, 01 Jan 2000 23:59:58 GMT"));
+    must_fail(scene.find(NAME), &["status 503"]);
 }

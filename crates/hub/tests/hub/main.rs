@@ -71,6 +71,7 @@ impl Scene {
         let variables = vec![
             ("HF_HOME".to_owned(), home.display().to_string()),
             ("HF_ENDPOINT".to_owned(), server.endpoint()),
+            ("HF_HUB_ETAG_TIMEOUT".to_owned(), "2".to_owned()),
             ("HF_HUB_DOWNLOAD_TIMEOUT".to_owned(), "2".to_owned()),
         ];
         Scene { server, home, variables, watch: Notes::default() }
