@@ -107,7 +107,7 @@ impl Summarize {
             ..options
         };
         if let Some(prefix) = &self.prefix {
-            model.prefix.clone_from(prefix);
+            model.codec.prefix.clone_from(prefix);
         }
         if self.verbose {
             let (computed, search) = (decoders.description(int8), words::search(&model.options));

@@ -85,74 +85,90 @@ impl Answerer {
 
     /// The answers to questions, each with a text in which to look for them, the best first.
     pub fn answer(&self, asked: &[(&str, &str)]) -> Result<Vec<Vec<Answer>>, Error> {
-        let (mut windows, mut of) = (Texts::default(), Vec::new());
+        let mut windows = Texts::default();
+        let mut counts = Vec::with_capacity(asked.len());
         for (number, &(question, text)) in asked.iter().enumerate() {
-            let own = self.windows(number, question, text)?;
-            of.extend(std::iter::repeat_n(number, own.len()));
+            let own = self.windows(number, question, text, &self.asking)?;
+            counts.push(own.len());
             windows.encodings.extend(own);
         }
-        let found = self.encoder.answer(&windows, |tape, numbers, batch, hidden| {
-            let logits = self.encoder.model().logits(tape, hidden, &batch.sequences)?;
-            let logits = self.encoder.download(&logits);
-            let spans = |(&number, rows): (&usize, Range<usize>)| {
-                self.spans(&windows.encodings[number], &logits[2 * rows.start..2 * rows.end])
-            };
-            Ok(numbers.iter().zip(batch.sequences.ranges()).map(spans).collect())
-        })?;
-        let mut answers: Vec<Vec<Answer>> = vec![Vec::new(); asked.len()];
-        let mut empty = vec![f32::INFINITY; asked.len()];
-        for ((&number, window), (spans, nothing)) in of.iter().zip(&windows.encodings).zip(found) {
-            empty[number] = empty[number].min(nothing);
-            for span in spans {
-                add(&mut answers[number], asked[number].1, words_around(window, &span), span.score);
-            }
-        }
-        for (answers, score) in answers.iter_mut().zip(empty) {
-            if self.asking.may_be_empty {
-                answers.push(Answer { text: String::new(), score, bytes: 0..0 });
-            }
-            // Of equal scores, the answer that was found first comes first.
-            answers.sort_by(|a, b| b.score.total_cmp(&a.score));
-            answers.truncate(self.asking.count);
-        }
-        Ok(answers)
+        let logits = self.logits(&windows)?;
+        let mut end = 0;
+        let best = |((_, text), count): (&(&str, &str), usize)| {
+            let own = end..end + count;
+            end = own.end;
+            best(text, &windows.encodings[own.clone()], &logits[own], &self.asking)
+        };
+        Ok(asked.iter().zip(counts).map(best).collect())
     }
 
-    /// What is read of a question and a text.
-    fn windows(&self, number: usize, question: &str, text: &str) -> Result<Vec<Encoding>, Error> {
-        let limit = self.asking.window.min(self.encoder.limit());
+    /// Two numbers for each token of each window: how well an answer begins there, and how well one ends there.
+    pub fn logits(&self, windows: &Texts) -> Result<Vec<Vec<f32>>, Error> {
+        self.encoder.answer(windows, |tape, _, batch, hidden| {
+            let logits = self.encoder.model().logits(tape, hidden, &batch.sequences)?;
+            let logits = self.encoder.download(&logits);
+            Ok(batch.sequences.ranges().map(|rows| logits[2 * rows.start..2 * rows.end].to_vec()).collect())
+        })
+    }
+
+    /// What is read of a question and a text: both, or windows of the text. `number` is that of the question, counted from 0.
+    pub fn windows(
+        &self,
+        number: usize,
+        question: &str,
+        text: &str,
+        asking: &Asking,
+    ) -> Result<Vec<Encoding>, Error> {
+        let limit = asking.window.min(self.encoder.limit());
         let encoding = self.encoder.read_whole(Input::Pair(question, text))?;
         let of_text = encoding.sources.iter().flatten().filter(|source| source.text == 1).count();
         if of_text == 0 {
             return Err(Error::NoTokens { text: number + 1 });
         }
         let tokens = encoding.len() - of_text;
-        let windows = encoding.windows(limit, self.asking.overlap.min(limit / 2));
+        let windows = encoding.windows(limit, asking.overlap.min(limit / 2));
         windows.ok_or(Error::LongQuestion { text: number + 1, tokens, limit })
     }
+}
 
-    /// The best spans of a window, best first, and how probable it is that the answer is not in it.
-    fn spans(&self, window: &Encoding, logits: &[f32]) -> (Vec<Span>, f32) {
-        let is_text = |place: usize| window.sources[place].is_some_and(|source| source.text == 1);
-        // The first token stands for no answer, and takes its share of the probability.
-        let places: Vec<usize> = (0..window.len()).filter(|&place| place == 0 || is_text(place)).collect();
-        let probabilities = |column: usize| {
-            softmax(&places.iter().map(|&place| logits[2 * place + column]).collect::<Vec<_>>())
-        };
-        let [begins, ends] = [probabilities(0), probabilities(1)];
-        let mut spans = Vec::new();
-        for first in 1..places.len() {
-            let further =
-                places[first..].iter().take_while(|&&place| place < places[first] + self.asking.longest);
-            for last in first..first + further.count() {
-                let score = begins[first] * ends[last];
-                spans.push(Span { first: places[first], last: places[last], score });
-            }
+/// The answers in a text, the best first, by its windows and the [`Answerer::logits`] of each.
+pub fn best(text: &str, windows: &[Encoding], logits: &[Vec<f32>], asking: &Asking) -> Vec<Answer> {
+    let (mut answers, mut empty) = (Vec::new(), f32::INFINITY);
+    for (window, logits) in windows.iter().zip(logits) {
+        let (spans, nothing) = spans(window, logits, asking);
+        empty = empty.min(nothing);
+        for span in spans {
+            add(&mut answers, text, words_around(window, &span), span.score);
         }
-        spans.sort_by(|a, b| b.score.total_cmp(&a.score));
-        spans.truncate(self.asking.count);
-        (spans, begins[0] * ends[0])
     }
+    if asking.may_be_empty {
+        answers.push(Answer { text: String::new(), score: empty, bytes: 0..0 });
+    }
+    // Of equal scores, the answer that was found first comes first.
+    answers.sort_by(|a, b| b.score.total_cmp(&a.score));
+    answers.truncate(asking.count);
+    answers
+}
+
+/// The best spans of a window, best first, and how probable it is that the answer is not in it.
+fn spans(window: &Encoding, logits: &[f32], asking: &Asking) -> (Vec<Span>, f32) {
+    let is_text = |place: usize| window.sources[place].is_some_and(|source| source.text == 1);
+    // The first token stands for no answer, and takes its share of the probability.
+    let places: Vec<usize> = (0..window.len()).filter(|&place| place == 0 || is_text(place)).collect();
+    let probabilities =
+        |column: usize| softmax(&places.iter().map(|&place| logits[2 * place + column]).collect::<Vec<_>>());
+    let [begins, ends] = [probabilities(0), probabilities(1)];
+    let mut spans = Vec::new();
+    for first in 1..places.len() {
+        let further = places[first..].iter().take_while(|&&place| place < places[first] + asking.longest);
+        for last in first..first + further.count() {
+            let score = begins[first] * ends[last];
+            spans.push(Span { first: places[first], last: places[last], score });
+        }
+    }
+    spans.sort_by(|a, b| b.score.total_cmp(&a.score));
+    spans.truncate(asking.count);
+    (spans, begins[0] * ends[0])
 }
 
 /// Adds a span to the answers that were found so far. SentencePiece counts the space before a word to the word; an answer has none.

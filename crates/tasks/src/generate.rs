@@ -14,6 +14,7 @@ use attentive_generate::{Generator, MaxLength, Options, Seq2Seq, Written};
 use attentive_model::families::Family;
 use attentive_tensor::Backend;
 use attentive_text::tokenizer::{Side, Tokenizer};
+use serde_json::Value;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,6 +36,15 @@ impl LanguageModel {
     /// Whether a folder has a language model.
     pub fn is_in(folder: &Path) -> Result<bool, Error> {
         Ok(Family::of(folder)? == Family::Gpt2)
+    }
+
+    /// Whether a folder has a model that answers prompts: one from text to text that is no translator, a T5 or a BART.
+    pub fn answers_in(folder: &Path) -> Result<bool, Error> {
+        Ok(match Family::of(folder)? {
+            Family::T5 => true,
+            Family::Transformer => model_type(folder).as_deref() == Some("bart"),
+            _ => false,
+        })
     }
 
     /// Reads a folder once, to be decoded with on several backends side by side, whose memory, instruction set and precision are
@@ -69,6 +79,13 @@ impl LanguageModel {
             false => MaxLength::Tokens(tokens),
         }
     }
+}
+
+/// The word for the family in a folder's `config.json`.
+fn model_type(folder: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(folder.join("config.json")).ok()?;
+    let config: Value = serde_json::from_str(&text).ok()?;
+    config["model_type"].as_str().map(str::to_owned)
 }
 
 /// Continues prompts, as many at once as [`Options::batch`] says.

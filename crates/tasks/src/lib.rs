@@ -38,7 +38,7 @@ mod tag;
 mod tokenizer;
 mod translate;
 
-pub use answer::{Answer, Answerer, Asking};
+pub use answer::{Answer, Answerer, Asking, best as best_answers};
 pub use classify::{Classified, Classifier};
 pub use embed::{Embedder, Vectors, cosine, most_similar};
 pub use encoder::{Encoder, Texts, TooLong};
@@ -52,11 +52,11 @@ pub use pooling::{Pooling, Pools};
 pub use prompt::{Continuation, Finish, PromptCodec};
 pub use rerank::Reranker;
 pub use stop::StopStrings;
-pub use summarize::{Summarizer, Summary, SummaryModel};
+pub use summarize::{Summarizer, Summary, SummaryCodec, SummaryModel};
 pub use tag::{Entity, Tagged, TaggedWord, Tagger};
 pub use tokenizer::tokenizer_of;
 pub use translate::{
-    Codec, Cut, ModelFolder, Part, Reading, Split, SpokenLanguages, TargetLanguages, Translated,
+    Codec, Cut, Instruction, ModelFolder, Part, Reading, Split, SpokenLanguages, TargetLanguages, Translated,
     TranslatedHtml, Translation, Translator, UnknownWord, WrittenPart, languages_of_name, named_language,
     source_language, tokenizer_languages,
 };

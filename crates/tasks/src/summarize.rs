@@ -12,7 +12,6 @@ use attentive_model::families::Family;
 use attentive_model::families::t5::T5Config;
 use attentive_tensor::Backend;
 use attentive_text::sentences;
-use attentive_text::tokenizer::Tokenizer;
 use serde_json::Value;
 use std::ops::Range;
 use std::path::Path;
@@ -22,16 +21,22 @@ use std::sync::Arc;
 const TASK: &str = "summarization";
 const USUAL_PREFIX: &str = "summarize: ";
 
+/// Texts to what a model summarizes at once, and back: what all who summarize share.
+#[derive(Debug, Clone)]
+pub struct SummaryCodec {
+    codec: PromptCodec,
+    /// What stands before each text.
+    pub prefix: String,
+    most: usize,
+}
+
 /// What is in the folder of a model that can summarize.
 pub struct SummaryModel {
     copies: Vec<Box<dyn attentive_generate::Seq2Seq>>,
-    tokenizer: Arc<Tokenizer>,
+    /// What it reads and writes.
+    pub codec: SummaryCodec,
     /// How the model wants to summarize, or else the default options.
     pub options: Options,
-    /// What stands before each text.
-    pub prefix: String,
-    /// The most tokens that the model reads at once.
-    pub most: usize,
 }
 
 impl SummaryModel {
@@ -41,19 +46,10 @@ impl SummaryModel {
     /// # Panics
     /// If there is no backend.
     pub fn open_on(backends: &[Arc<dyn Backend>], int8: bool, folder: &Path) -> Result<SummaryModel, Error> {
-        let family = Family::among(folder, TEXT_TO_TEXT)?;
         let (copies, _) = model::open(backends, Some(int8), folder, TEXT_TO_TEXT)?;
-        let spec = copies[0].spec();
-        let tokenizer = Arc::new(tokenizer_of(folder)?);
-        let options = Options::load_for(folder, &spec, Some(TASK))?;
-        let usual = if family == Family::T5 { USUAL_PREFIX } else { "" };
-        let prefix = prefix_of(folder).unwrap_or_else(|| usual.to_owned());
-        // A T5 has no last position, but it has learned from texts of this length.
-        let most = match family {
-            Family::T5 => T5Config::load(folder)?.trained_length,
-            _ => spec.max_source,
-        };
-        Ok(SummaryModel { copies, tokenizer, options, prefix, most })
+        let codec = PromptCodec::new(Arc::new(tokenizer_of(folder)?), copies[0].spec());
+        let (codec, options) = SummaryCodec::of(folder, codec)?;
+        Ok(SummaryModel { copies, codec, options })
     }
 }
 
@@ -78,42 +74,59 @@ pub struct Summary {
 /// Summarizes texts one by one, the parts of a text together.
 pub struct Summarizer {
     generator: Generator,
-    codec: PromptCodec,
-    prefix: String,
-    most: usize,
+    codec: SummaryCodec,
 }
 
 impl Summarizer {
     /// A summarizer with the options of the model, or others.
     pub fn new(model: SummaryModel) -> Result<Summarizer, Error> {
-        let SummaryModel { copies, tokenizer, options, prefix, most } = model;
-        let codec = PromptCodec::new(tokenizer, copies[0].spec());
-        Ok(Summarizer { generator: Generator::with_copies(copies, options)?, codec, prefix, most })
+        let SummaryModel { copies, codec, options } = model;
+        Ok(Summarizer { generator: Generator::with_copies(copies, options)?, codec })
     }
 
     /// The most tokens that the model reads at once.
     pub fn most(&self) -> usize {
-        self.most
+        self.codec.most
     }
 
     /// The summary of a text of any length.
     pub fn summarize(&mut self, text: &str) -> Result<Summary, Error> {
-        let sources = self.parts(text)?;
-        let read = sources.iter().map(Vec::len).sum();
-        let parts = sources.len();
-        let (mut texts, mut written) = (Vec::with_capacity(parts), 0);
+        let sources = self.codec.parts(text)?;
+        let (read, parts) = (sources.iter().map(Vec::len).sum(), sources.len());
+        let mut best = Vec::with_capacity(parts);
         for found in self.generator.generate(sources) {
-            let found = found?;
-            let best = found.first();
-            written += best.map_or(0, |best| best.tokens.len());
-            texts.push(self.codec.text(best.map_or(&[], Hypothesis::content))?);
+            best.extend(found?.into_iter().next());
         }
-        let text = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty()).collect::<Vec<_>>();
-        Ok(Summary { text: text.join(" "), parts, tokens: [read, written] })
+        let written = best.iter().map(|best| best.tokens.len()).sum();
+        Ok(Summary { text: self.codec.join(&best)?, parts, tokens: [read, written] })
+    }
+}
+
+impl SummaryCodec {
+    /// What the model of a folder reads and writes, and how it wants to summarize.
+    pub fn of(folder: &Path, codec: PromptCodec) -> Result<(SummaryCodec, Options), Error> {
+        let (family, spec) = (Family::among(folder, TEXT_TO_TEXT)?, codec.spec());
+        let options = Options::load_for(folder, spec, Some(TASK))?;
+        let usual = if family == Family::T5 { USUAL_PREFIX } else { "" };
+        let prefix = prefix_of(folder).unwrap_or_else(|| usual.to_owned());
+        // A T5 has no last position, but it has learned from texts of this length.
+        let most = match family {
+            Family::T5 => T5Config::load(folder)?.trained_length,
+            _ => spec.max_source,
+        };
+        Ok((SummaryCodec { codec, prefix, most }, options))
+    }
+
+    /// The summary of a text: what was written for its parts.
+    pub fn join(&self, parts: &[Hypothesis]) -> Result<String, Error> {
+        let texts = parts.iter().map(|part| self.codec.text(part.content()));
+        let texts = texts.collect::<Result<Vec<String>, Error>>()?;
+        let texts = texts.iter().map(|text| text.trim()).filter(|text| !text.is_empty());
+        Ok(texts.collect::<Vec<_>>().join(" "))
     }
 
     /// The tokens of each part of a text: as many sentences as the model reads at once.
-    fn parts(&self, text: &str) -> Result<Vec<Vec<u32>>, Error> {
+    pub fn parts(&self, text: &str) -> Result<Vec<Vec<u32>>, Error> {
         let mut pieces = Vec::new();
         for sentence in sentences::split(text, None) {
             self.push_pieces(text, sentence, &mut pieces)?;

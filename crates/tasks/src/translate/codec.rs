@@ -1,6 +1,7 @@
 //! Text to what a model reads, and back: what all who translate text share.
 
 use super::cut::{Cut, Part, Words};
+use super::instruction::Instruction;
 use super::languages::{TargetLanguages, split_language};
 use super::spoken::SpokenLanguages;
 use super::unknown::{self, Copied, UnknownWord};
@@ -26,6 +27,8 @@ pub struct Codec {
     /// The languages that have tokens, and the one that sources are in.
     spoken: SpokenLanguages,
     source_language: Option<u32>,
+    /// The tokens that ask for a translation in words, before the text.
+    instructions: Vec<Vec<u32>>,
 }
 
 /// What was written for a part of a text.
@@ -50,7 +53,8 @@ impl Codec {
         let unk = tokenizer.special(Side::Source).unk;
         let spoken = SpokenLanguages::of(&tokenizer);
         let (reading, ends) = (Reading::default(), vec![spec.eos]);
-        Ok(Codec { tokenizer, spec, reading, ends, unk, spoken, source_language: None })
+        let (source_language, instructions) = (None, Vec::new());
+        Ok(Codec { tokenizer, spec, reading, ends, unk, spoken, source_language, instructions })
     }
 
     /// The same for a model that is used to read this.
@@ -66,6 +70,13 @@ impl Codec {
     /// The same for sources in the language of this token.
     pub fn with_source_language(self, language: u32) -> Codec {
         Codec { source_language: Some(language), ..self }
+    }
+
+    /// The same for a model that is asked in one of these ways. Their words are no words of a text.
+    pub fn with_instructions(self, instructions: &[Instruction]) -> Result<Codec, Error> {
+        let tokens = |one: &Instruction| self.tokenizer.encode_plain(one.words.trim_end(), Side::Source);
+        let instructions = instructions.iter().map(tokens).collect::<Result<_, _>>()?;
+        Ok(Codec { instructions, ..self })
     }
 
     /// The same for a model whose targets end as these options say.
@@ -104,7 +115,7 @@ impl Codec {
     }
 
     /// A text of any length, line breaks included, as the model reads it. A line that names no target language itself is
-    /// translated into `language`: a token such as `>>de<<` with a space behind it, or nothing. The language that a line
+    /// translated into `language`: a token such as `>>de<<` or an [`Instruction`], with a space behind it, or nothing. The language that a line
     /// begins with holds for all sentences of the line.
     pub fn cut(&self, text: &str, language: &str, split: Split) -> Result<Cut, Error> {
         let mut cut = Cut::new();
@@ -311,11 +322,11 @@ impl Codec {
         align(attention, &words(source, Side::Source), &words(target, Side::Target))
     }
 
-    /// Tokens without the language that they begin with.
+    /// Tokens without the language or the instruction that they begin with.
     fn behind_language<'a>(&self, tokens: &'a [u32]) -> &'a [u32] {
         match tokens {
             [first, text @ ..] if self.spoken.has(*first) => text,
-            _ => tokens,
+            _ => self.instructions.iter().find_map(|words| tokens.strip_prefix(&words[..])).unwrap_or(tokens),
         }
     }
 

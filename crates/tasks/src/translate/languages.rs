@@ -1,7 +1,7 @@
 //! The target languages of a model for several of them: tokens such as `>>de<<`, of which one stands before each text.
 
-use super::spoken::two_letters;
 use crate::error::Error;
+use attentive_text::language;
 use attentive_text::tokenizer::{Side, Tokenizer};
 use std::borrow::Cow;
 
@@ -35,7 +35,7 @@ impl TargetLanguages {
     /// Wants texts that name no language to be translated into this one.
     pub fn with_target(self, code: &str) -> Result<TargetLanguages, Error> {
         let exact = self.codes.iter().find(|known| known.eq_ignore_ascii_case(code));
-        let same = || self.codes.iter().find(|known| two_letters(known) == two_letters(code));
+        let same = || self.codes.iter().find(|known| language::means(code, known));
         match exact.or_else(same).cloned() {
             Some(code) => Ok(TargetLanguages { wanted: Some(code), ..self }),
             None => Err(self.unknown(code)),

@@ -2,126 +2,17 @@
 //! `eng_Latn` (NLLB). One stands before each source, and one begins each target. People say `en`.
 
 use crate::error::Error;
+use attentive_text::language;
 use attentive_text::tokenizer::{Side, Tokenizer};
+use std::sync::Arc;
 
 /// How many languages a message names.
 const NAMED: usize = 5;
 
-/// Codes of two letters, and what NLLB calls the same languages where that is no beginning of it. Of several scripts, the first that a
-/// model has counts.
-const THREE_LETTERS: [(&str, &str); 106] = [
-    ("af", "afr"),
-    ("am", "amh"),
-    ("ar", "arb"),
-    ("as", "asm"),
-    ("az", "azj"),
-    ("ba", "bak"),
-    ("be", "bel"),
-    ("bg", "bul"),
-    ("bm", "bam"),
-    ("bn", "ben"),
-    ("bo", "bod"),
-    ("bs", "bos"),
-    ("ca", "cat"),
-    ("cs", "ces"),
-    ("cy", "cym"),
-    ("da", "dan"),
-    ("de", "deu"),
-    ("dz", "dzo"),
-    ("ee", "ewe"),
-    ("el", "ell"),
-    ("en", "eng"),
-    ("eo", "epo"),
-    ("es", "spa"),
-    ("et", "est"),
-    ("eu", "eus"),
-    ("fa", "pes"),
-    ("ff", "fuv"),
-    ("fi", "fin"),
-    ("fj", "fij"),
-    ("fo", "fao"),
-    ("fr", "fra"),
-    ("ga", "gle"),
-    ("gd", "gla"),
-    ("gl", "glg"),
-    ("gn", "grn"),
-    ("gu", "guj"),
-    ("ha", "hau"),
-    ("he", "heb"),
-    ("hi", "hin"),
-    ("hr", "hrv"),
-    ("ht", "hat"),
-    ("hu", "hun"),
-    ("hy", "hye"),
-    ("id", "ind"),
-    ("ig", "ibo"),
-    ("is", "isl"),
-    ("it", "ita"),
-    ("ja", "jpn"),
-    ("jv", "jav"),
-    ("ka", "kat"),
-    ("kk", "kaz"),
-    ("km", "khm"),
-    ("kn", "kan"),
-    ("ko", "kor"),
-    ("ky", "kir"),
-    ("lb", "ltz"),
-    ("lg", "lug"),
-    ("li", "lim"),
-    ("ln", "lin"),
-    ("lo", "lao"),
-    ("lt", "lit"),
-    ("lv", "lvs"),
-    ("mg", "plt"),
-    ("mi", "mri"),
-    ("mk", "mkd"),
-    ("ml", "mal"),
-    ("mn", "khk"),
-    ("mr", "mar"),
-    ("ms", "zsm"),
-    ("mt", "mlt"),
-    ("my", "mya"),
-    ("nb", "nob"),
-    ("ne", "npi"),
-    ("nl", "nld"),
-    ("nn", "nno"),
-    ("no", "nob"),
-    ("oc", "oci"),
-    ("or", "ory"),
-    ("pa", "pan"),
-    ("pl", "pol"),
-    ("ps", "pbt"),
-    ("pt", "por"),
-    ("ro", "ron"),
-    ("ru", "rus"),
-    ("sd", "snd"),
-    ("si", "sin"),
-    ("sk", "slk"),
-    ("sl", "slv"),
-    ("so", "som"),
-    ("sq", "als"),
-    ("sr", "srp"),
-    ("sv", "swe"),
-    ("sw", "swh"),
-    ("ta", "tam"),
-    ("te", "tel"),
-    ("th", "tha"),
-    ("tl", "tgl"),
-    ("tr", "tur"),
-    ("uk", "ukr"),
-    ("ur", "urd"),
-    ("uz", "uzn"),
-    ("vi", "vie"),
-    ("xh", "xho"),
-    ("yi", "ydd"),
-    ("zh", "zho"),
-    ("zu", "zul"),
-];
-
 /// The languages that a vocabulary has tokens for; none in most models.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SpokenLanguages {
-    tokens: Vec<(String, u32)>,
+    tokens: Arc<[(String, u32)]>,
 }
 
 impl SpokenLanguages {
@@ -151,22 +42,15 @@ impl SpokenLanguages {
     /// is not there is refused with those that are nearest.
     pub fn find(&self, asked: &str) -> Result<u32, Error> {
         let exact = self.tokens.iter().find(|(token, _)| token.eq_ignore_ascii_case(asked));
-        let wanted = asked.replace('-', "_").to_lowercase();
-        let (language, script) = wanted.split_once('_').unwrap_or((&wanted, ""));
-        let language = two_letters(language);
-        let is_meant = |(token, _): &&(String, u32)| {
-            let (own, region) = code_of(token).unwrap_or_default();
-            two_letters(&own) == language && (script.is_empty() || region.eq_ignore_ascii_case(script))
-        };
-        let by_code = || self.tokens.iter().find(is_meant);
+        let by_code = || self.tokens.iter().find(|(token, _)| language::means(asked, token));
         exact.or_else(by_code).map(|(_, id)| *id).ok_or_else(|| self.unknown(asked))
     }
 
     fn unknown(&self, asked: &str) -> Error {
         let wanted = asked.to_lowercase();
         let far = |token: &String| {
-            let (own, _) = code_of(token).unwrap_or_default();
-            [distance(&wanted, two_letters(&own)), distance(&wanted, &own)].into_iter().min()
+            let own = code_of(token).unwrap_or_default();
+            [distance(&wanted, language::short(own)), distance(&wanted, own)].into_iter().min()
         };
         let mut near: Vec<&String> = self.tokens.iter().map(|(token, _)| token).collect();
         near.sort_by_key(|token| far(token));
@@ -188,37 +72,17 @@ impl SpokenLanguages {
     }
 }
 
-/// The language and the script or region in a token, in small letters; none if it is no language.
-fn code_of(token: &str) -> Option<(String, String)> {
+/// The code of the language in a token, without script or region; none if it is no language.
+fn code_of(token: &str) -> Option<&str> {
     let is_word = |word: &str| (2..=3).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase());
     if let Some(code) = token.strip_prefix("__").and_then(|rest| rest.strip_suffix("__")) {
-        return is_word(code).then(|| (code.to_owned(), String::new()));
+        return is_word(code).then_some(code);
     }
     let (code, region) = token.split_once('_')?;
     let is_region = matches!(region.len(), 2 | 4)
         && region.bytes().all(|b| b.is_ascii_alphabetic())
         && region.starts_with(|c: char| c.is_ascii_uppercase());
-    (is_word(code) && is_region).then(|| (code.to_owned(), region.to_owned()))
-}
-
-/// The code of two letters, if there is one.
-pub(super) fn two_letters(code: &str) -> &str {
-    const OTHERS: [(&str, &str); 12] = [
-        ("ar", "ara"),
-        ("az", "aze"),
-        ("et", "ekk"),
-        ("fa", "fas"),
-        ("lv", "lav"),
-        ("mg", "mlg"),
-        ("ms", "msa"),
-        ("no", "nor"),
-        ("sq", "sqi"),
-        ("sw", "swa"),
-        ("mn", "mon"),
-        ("ne", "nep"),
-    ];
-    let known = THREE_LETTERS.iter().chain(&OTHERS).find(|(_, three)| *three == code);
-    known.map_or(code, |(two, _)| two)
+    (is_word(code) && is_region).then_some(code)
 }
 
 /// How many letters must be changed, added or left out to make one word of the other.
