@@ -72,10 +72,30 @@ fn words(tokens: &[Token]) -> String {
         match token.piece.strip_prefix("##") {
             Some(more) if is_wordpiece => text.push_str(more),
             None if is_wordpiece => text.extend([" ", &token.piece]),
-            _ => text.push_str(&token.piece.replace(['▁', 'Ġ'], " ")),
+            _ => text.push_str(&token.piece.replace('▁', " ")),
         }
     }
-    text.trim().to_owned()
+    with_whole_characters(text.trim())
+}
+
+/// A text in which bytes of characters that several tokens share, as `<0xE4>`, are these characters.
+fn with_whole_characters(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(next) = rest.chars().next() {
+        let byte = rest.strip_prefix("<0x").filter(|digits| digits.as_bytes().get(2) == Some(&b'>'));
+        match byte.and_then(|digits| u8::from_str_radix(digits.get(..2)?, 16).ok()) {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = &rest["<0x00>".len()..];
+            }
+            None => {
+                bytes.extend(next.to_string().bytes());
+                rest = &rest[next.len_utf8()..];
+            }
+        }
+    }
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 /// A part of the page.
@@ -108,6 +128,12 @@ mod tests {
     use super::*;
     use crate::attention::Kind;
     use crate::picture::tests::small;
+
+    #[test]
+    fn characters_of_several_tokens_are_whole_in_the_text() {
+        assert_eq!(with_whole_characters("a <0xE4><0xB8><0x96> é"), "a 世 é");
+        assert_eq!(with_whole_characters("<0xE4> <0xé0> <0x1> <0x"), "\u{FFFD} <0xé0> <0x1> <0x");
+    }
 
     #[test]
     fn a_page_of_its_own_has_everything_in_it_and_no_text_breaks_out() {

@@ -8,7 +8,7 @@ use serde::Serialize;
 pub struct Token {
     /// Its number in the vocabulary.
     pub id: u32,
-    /// The piece of text, as the tokenizer writes it.
+    /// The piece of text, as the tokenizer writes it; where that writes letters for bytes, as people read it.
     pub piece: String,
     /// Which word it belongs to, counted from 0; none for what is no text.
     pub word: Option<usize>,
@@ -22,7 +22,7 @@ pub(crate) fn tokens(tokenizer: &Tokenizer, ids: &[u32], side: Side, scores: Opt
     let words = tokenizer.words(ids, side);
     let token = |(place, &id): (usize, &u32)| Token {
         id,
-        piece: tokenizer.piece(id, side).unwrap_or_default(),
+        piece: tokenizer.readable(id, side).unwrap_or_default(),
         word: words[place],
         logprob: scores.map(|scores| finite(scores[place])),
     };
@@ -33,7 +33,7 @@ pub(crate) fn tokens(tokenizer: &Tokenizer, ids: &[u32], side: Side, scores: Opt
 pub(crate) fn tokens_of(tokenizer: &Tokenizer, encoding: &Encoding) -> Vec<Token> {
     let token = |(&id, source): (&u32, &Option<Source>)| Token {
         id,
-        piece: tokenizer.piece(id, Side::Source).unwrap_or_default(),
+        piece: tokenizer.readable(id, Side::Source).unwrap_or_default(),
         word: source.map(|source| source.word),
         logprob: None,
     };

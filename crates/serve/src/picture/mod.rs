@@ -41,8 +41,7 @@ fn label(token: &Token) -> String {
     if token.word.is_none() {
         return token.piece.clone();
     }
-    let text =
-        ["▁", "Ġ", "##"].iter().find_map(|mark| token.piece.strip_prefix(mark)).unwrap_or(&token.piece);
+    let text = ["▁", "##"].iter().find_map(|mark| token.piece.strip_prefix(mark)).unwrap_or(&token.piece);
     if text.is_empty() { "␣".to_owned() } else { text.to_owned() }
 }
 

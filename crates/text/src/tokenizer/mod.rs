@@ -42,6 +42,7 @@ mod marian;
 mod names;
 mod numbered;
 mod pipeline;
+mod readable;
 mod roberta;
 mod sentencepiece;
 mod special;
@@ -304,6 +305,16 @@ impl Tokenizer {
             Kind::Marian(marian) => marian.vocabulary(side).token(id).map(str::to_owned),
             Kind::Numbered(numbered) => numbered.piece(id).map(str::to_owned),
             Kind::Pipeline(pipeline) => pipeline.piece(id),
+        }
+    }
+
+    /// The piece that an id stands for, as people read it: characters in the place of the letters for bytes that byte-level tokenizers
+    /// write. A space is `▁`.
+    pub fn readable(&self, id: u32, side: Side) -> Option<String> {
+        let piece = self.piece(id, side)?;
+        match &self.kind {
+            Kind::Pipeline(pipeline) if pipeline.writes_bytes(id) => Some(readable::readable(&piece)),
+            _ => Some(piece),
         }
     }
 

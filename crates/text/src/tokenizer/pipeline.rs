@@ -25,6 +25,7 @@ use serde_json::{Value, json};
 use std::collections::HashSet;
 use std::path::Path;
 use tokenizers::Tokenizer as Tokens;
+use tokenizers::decoders::DecoderWrapper;
 
 /// A pipeline of the `tokenizers` crate.
 #[derive(Debug)]
@@ -193,6 +194,12 @@ impl Pipeline {
 
     pub(crate) fn piece(&self, id: u32) -> Option<String> {
         self.tokens.id_to_token(id)
+    }
+
+    /// Whether the piece of an id has a letter for each byte of its text.
+    pub(crate) fn writes_bytes(&self, id: u32) -> bool {
+        matches!(self.tokens.get_decoder(), Some(DecoderWrapper::ByteLevel(_)))
+            && !self.tokens.get_added_vocabulary().get_added_tokens_decoder().contains_key(&id)
     }
 
     pub(crate) fn id(&self, piece: &str) -> Option<u32> {
