@@ -13,12 +13,15 @@ from server import Server
 
 TEXT = "four thousand three hundred and twenty-one"
 GERMAN = "viertausenddreihunderteinundzwanzig"
+GERMAN_SENTENCE = "Der Zug hatte heute Morgen wieder Verspätung, also gingen wir zu Fuß ins Büro."
 
 
 def libretranslate(server):
     client = LibreTranslateAPI(server.address + "/")
     assert client.translate("twenty-one", "en", "de") == "einundzwanzig"
     assert client.translate("ninety-seven", "en", "fr") == "quatre-vingt-dix-sept"
+    [found] = client.detect(GERMAN_SENTENCE)
+    assert found["language"] == "de" and 0 < found["confidence"] <= 100, found
     [english] = client.languages()
     assert english["code"] == "en" and sorted(english["targets"]) == ["de", "fr"], english
 

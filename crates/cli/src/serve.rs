@@ -23,7 +23,8 @@ use tracing_subscriber::filter::LevelFilter;
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Serve {
     /// Model folder to serve, under the name of the folder or NAME, or a model of the Hugging Face Hub by its name: a translation
-    /// model, a GPT-2 model, or a BERT model that embeds, classifies or tags texts or fills masks; repeat for several models
+    /// model, a T5, a BART, a GPT-2 model, or a BERT model that embeds, classifies or tags texts, fills masks, ranks texts or answers
+    /// questions; repeat for several models
     /// [default: the built-in model of `attentive demo`]
     #[arg(long, value_name = "[NAME=]DIR|HUB_NAME")]
     model: Vec<String>,
@@ -35,7 +36,8 @@ pub(crate) struct Serve {
     port: u16,
     #[command(flatten)]
     compute: Compute,
-    /// Precision to compute in [default: int8 if the model is stored in int8, else f32]
+    /// Precision to compute in; with int8 products, activations of encoders are in bf16 on processors with AMX, all others in f32
+    /// [default: int8 if the model is stored in int8, else f32]
     #[arg(long, value_name = "PRECISION")]
     precision: Option<DecodingPrecision>,
     /// Number of sentences that each thread translates at once
@@ -90,6 +92,9 @@ Examples:
   attentive serve --model opus-mt-en-de --model fr=opus-mt-en-fr
   attentive serve --model all-MiniLM-L6-v2  serve embeddings
   attentive serve --model gpt2              serve continuations of prompts
+  attentive serve --model bart-large-cnn    serve summaries
+  attentive serve --model nllb-200-distilled-600M
+                                            serve translations among many languages
   attentive serve --model Helsinki-NLP/opus-mt-en-de
                                             download a model of the Hugging Face Hub and serve it under this name
   attentive serve --model opus-mt-en-de --host 0.0.0.0 --api-keys keys.txt --log json
@@ -101,7 +106,7 @@ Examples:
   curl http://127.0.0.1:8080/v1/completions -H 'Content-Type: application/json' \\
     -d '{\"model\": \"gpt2\", \"prompt\": \"Once upon a time\", \"max_tokens\": 40, \"temperature\": 0.8}'
 
-The server works with clients of LibreTranslate (/translate, /languages), of OpenAI (/v1/completions, \
+The server works with clients of LibreTranslate (/translate, /languages, /detect), of OpenAI (/v1/completions, \
 /v1/chat/completions, /v1/embeddings) and of text-embeddings-inference (/embed, /predict, /info). \
 /openapi.json describes all requests. The page at / translates, and shows attention step by step. \
 Ctrl-C or SIGTERM finishes the requests that have begun and then quits; a second one quits at once.";
@@ -155,6 +160,7 @@ fn tell(address: SocketAddr, decoders: &Decoders, models: &[Served]) {
                 (format!("{} classes of texts", labels.len()), at_most(*limit))
             }
             Does::FillMask { limit } => ("words for masks and embeddings".to_owned(), at_most(*limit)),
+            Does::Answer { limit } => ("answers to questions and embeddings".to_owned(), at_most(*limit)),
             Does::Rerank { limit } => ("ranks of texts".to_owned(), at_most(*limit)),
             Does::Tag { labels, limit } => (format!("{} labels of words", labels.len()), at_most(*limit)),
         };

@@ -22,7 +22,7 @@ pub(crate) struct Reading {
     model: Model,
     #[command(flatten)]
     compute: Compute,
-    /// Precision to compute in
+    /// Precision to compute in; with int8 products, activations are in bf16 on processors with AMX, else in f32
     #[arg(long, value_name = "PRECISION", default_value = "f32")]
     precision: DecodingPrecision,
     /// Number of tokens to compute at once

@@ -3,15 +3,16 @@
 use crate::app::App;
 use crate::chosen::Chosen;
 use crate::encode::Asked;
+use crate::languages::Choice;
 use crate::model::{LanguageModel, Model, TextModel, TranslationModel};
 use crate::refusal::Refusal;
 use attentive_tasks::Kind;
 use std::sync::Arc;
 
-/// What completes a prompt: by continuing it, or by translating it.
+/// What completes a prompt: by continuing or answering it, or by translating it.
 #[derive(Debug)]
 pub(crate) enum Completer {
-    /// A language model, and its place among all models.
+    /// A model that continues or answers it, and its place among all models.
     Language(usize, Arc<LanguageModel>),
     Translation(Chosen),
 }
@@ -23,18 +24,24 @@ impl App {
         // Of a translation model, the name may say the language as well.
         if name.is_none_or(|name| models.iter().any(|model| model.name() == name)) {
             let own = |model: &Model| {
-                let completes = model.language().is_some() || model.translation().is_some();
-                completes.then(|| model.language().cloned())
+                let translation = model.translation();
+                let language = model.language().or(translation.and_then(|model| model.prompts.as_ref()));
+                (language.is_some() || translation.is_some()).then(|| language.cloned())
             };
             if let (place, Some(model)) = find(models, name, "completes prompts", own)? {
                 return Ok(Completer::Language(place, model));
             }
         }
-        self.model(name, None).map(Completer::Translation)
+        self.model(name, None, None).map(Completer::Translation)
     }
 
-    /// The translation model of a name, `NAME` or `NAME:TARGET`; the first if none is given.
-    pub fn model(&self, name: Option<&str>, target: Option<&str>) -> Result<Chosen, Refusal> {
+    /// The translation model of a name, `NAME` or `NAME:TARGET`, for texts in a language, if it is said; the first if none is given.
+    pub fn model(
+        &self,
+        name: Option<&str>,
+        source: Option<&str>,
+        target: Option<&str>,
+    ) -> Result<Chosen, Refusal> {
         let models = self.models()?;
         let (name, named_target) = match name {
             None => (None, None),
@@ -46,7 +53,7 @@ impl App {
             },
         };
         let (place, model) = find(models, name, "translates", Model::translation)?;
-        chosen(place, model, target.or(named_target))
+        chosen(place, model, source, target.or(named_target))
     }
 
     /// The model of a name, if it translates from one language into another; the first that does if no name is given.
@@ -57,14 +64,7 @@ impl App {
         target: &str,
     ) -> Result<Chosen, Refusal> {
         if name.is_some() {
-            let chosen = self.model(name, Some(target))?;
-            return match &chosen.model.languages.source {
-                Some(own) if source.is_some_and(|asked| !own.is(asked)) => {
-                    let problem = format!("`{}` translates only from `{}`", chosen.model.name, own.code);
-                    Err(Refusal::field("source", problem))
-                }
-                _ => Ok(chosen),
-            };
+            return self.model(name, source, Some(target));
         }
         let models = self.models()?;
         // Without any there is a better reason than a language.
@@ -74,7 +74,7 @@ impl App {
         };
         let place = models.iter().position(|model| translate(model, source));
         match place.and_then(|place| Some((place, models[place].translation()?))) {
-            Some((place, model)) => chosen(place, model, Some(target)),
+            Some((place, model)) => chosen(place, model, source, Some(target)),
             None => {
                 let known = models.iter().any(|model| translate(model, None));
                 let (field, asked) =
@@ -82,6 +82,12 @@ impl App {
                 Err(Refusal::field(field, format!("{asked:?} is not supported; see /languages")))
             }
         }
+    }
+
+    /// The model of a name, if it summarizes texts; the first that does if no name is given.
+    pub fn summarizer(&self, name: Option<&str>) -> Result<(usize, Arc<LanguageModel>), Refusal> {
+        let own = |model: &Model| model.translation()?.prompts.clone();
+        find(self.models()?, name, "summarizes texts", own)
     }
 
     /// The language model of a name; the first if none is given.
@@ -151,6 +157,7 @@ fn find<'a, T>(
 /// What a model does, and at which addresses.
 fn where_to_ask(model: &Model) -> String {
     let does = match model {
+        Model::Translation(model) if model.prompts.is_some() => "answers prompts",
         Model::Translation(_) => "translates",
         Model::Language(_) => "continues prompts",
         Model::Encoder(model) => does(model.kind()),
@@ -158,20 +165,45 @@ fn where_to_ask(model: &Model) -> String {
     format!("`{}` {does} at {}", model.name(), model.routes().join(", "))
 }
 
-fn chosen(place: usize, model: &Arc<TranslationModel>, target: Option<&str>) -> Result<Chosen, Refusal> {
-    let model = Arc::clone(model);
-    let languages = &model.languages;
+/// A model for languages that it knows.
+fn chosen(
+    place: usize,
+    model: &Arc<TranslationModel>,
+    source: Option<&str>,
+    target: Option<&str>,
+) -> Result<Chosen, Refusal> {
+    let (model, languages) = (Arc::clone(model), &model.languages);
+    let only = |how: &str, codes: String| format!("`{}` translates only {how} {codes}", model.name);
+    let source = match source {
+        Some(asked) if !languages.sources.is_empty() => {
+            let problem = || Refusal::field("source", only("from", languages.source_codes()));
+            Some(languages.source(asked).ok_or_else(problem)?)
+        }
+        _ => None,
+    };
     let target = match target {
         Some(asked) if !languages.targets.is_empty() => {
-            let problem = || {
-                Refusal::field(
-                    "target",
-                    format!("`{}` translates only into {}", model.name, languages.codes()),
-                )
-            };
-            Some(languages.target(asked).ok_or_else(problem)?.clone())
+            let problem = || Refusal::field("target", only("into", languages.target_codes()));
+            Some(languages.target(asked).ok_or_else(problem)?)
         }
-        _ => languages.targets.first().cloned(),
+        _ => model.usual_target(),
     };
-    Ok(Chosen { place, model, target })
+    if target.is_none() && languages.choice == Choice::Spoken {
+        let (name, codes) = (&model.name, languages.target_codes());
+        let problem = format!(
+            "is missing, here or in the name of the model as in `{name}:fr`: `{name}` translates into {codes}"
+        );
+        return Err(Refusal::field("target", problem));
+    }
+    if let Some((source, target)) =
+        source.zip(target).filter(|(source, target)| !languages.has_pair(source, target))
+    {
+        let problem = format!(
+            "`{}` does not translate from `{}` into `{}`; see /languages",
+            model.name, source.code, target.code
+        );
+        return Err(Refusal::field("target", problem));
+    }
+    let (source, target) = (source.cloned(), target.cloned());
+    Ok(Chosen { place, model, source, target })
 }

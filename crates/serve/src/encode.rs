@@ -2,7 +2,7 @@
 
 use crate::app::App;
 use crate::aside::aside;
-use crate::job::{Encode, Job};
+use crate::job::{Encode, Job, Places};
 use crate::model::EncoderModel;
 use crate::refusal::Refusal;
 use crate::texts::Source;
@@ -10,6 +10,7 @@ use attentive_tasks::{Error, Kind};
 use attentive_text::tokenizer::{Encoding, Input};
 use std::sync::Arc;
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// An encoder that a request is for.
 #[derive(Debug, Clone)]
@@ -62,9 +63,6 @@ impl App {
         check: impl FnOnce(&[Encoding]) -> Result<(), Refusal>,
     ) -> Result<Encoded, Refusal> {
         self.check_sources(field, &sources)?;
-        if self.settings.log_texts {
-            tracing::info!(texts = ?sources, "to be encoded");
-        }
         let count = sources.len();
         let model = Arc::clone(&asked.model);
         // Places are taken first: what does not fit need not be read.
@@ -72,15 +70,40 @@ impl App {
         let until = self.until();
         let texts: Arc<[Encoding]> = aside(move || read(&model, field, &sources, truncate)).await?.into();
         check(&texts)?;
+        self.numbers(asked, texts, places, until).await
+    }
+
+    /// Lets an encoder make numbers of what `read` gives, away from the threads that answer connections, beside what else it says.
+    pub async fn encode_read<T: Send + 'static>(
+        &self,
+        asked: &Asked,
+        field: &'static str,
+        read: impl FnOnce() -> Result<(Vec<Encoding>, T), Refusal> + Send + 'static,
+    ) -> Result<(Encoded, T), Refusal> {
+        let until = self.until();
+        let (texts, told) = aside(read).await?;
+        let places = self.queue.enter(field, texts.len())?;
+        Ok((self.numbers(asked, texts.into(), places, until).await?, told))
+    }
+
+    /// Lets an encoder make numbers of texts that have their places.
+    async fn numbers(
+        &self,
+        asked: &Asked,
+        texts: Arc<[Encoding]>,
+        places: Places,
+        until: Instant,
+    ) -> Result<Encoded, Refusal> {
         let (reply, receiver) = oneshot::channel();
         let job = Encode { model: asked.place, kind: asked.kind, texts: Arc::clone(&texts), reply, places };
         self.queue.push(Job::Encode(job))?;
         let encoded = Encoded { texts, numbers: self.answer(receiver, until, ADVICE).await? };
-        self.metrics.encoded(count, encoded.tokens());
+        self.metrics.encoded(encoded.texts.len(), encoded.tokens());
         Ok(encoded)
     }
 
-    fn check_sources(&self, field: &str, sources: &[Source]) -> Result<(), Refusal> {
+    /// Checks texts before they are read.
+    pub fn check_sources(&self, field: &str, sources: &[Source]) -> Result<(), Refusal> {
         if sources.is_empty() {
             return Err(Refusal::field(field, "there is no text"));
         }
@@ -88,7 +111,11 @@ impl App {
             return Err(Refusal::field(field, format!("text {} is empty", number + 1)));
         }
         self.check_count(field, sources.len())?;
-        sources.iter().try_for_each(|source| self.check_lengths(field, &source.texts()))
+        sources.iter().try_for_each(|source| self.check_lengths(field, &source.texts()))?;
+        if self.settings.log_texts {
+            tracing::info!(texts = ?sources, "to be encoded");
+        }
+        Ok(())
     }
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Finish {
 }
 
 /// The routes whose refusals have LibreTranslate's form.
-const LIBRETRANSLATE: [&str; 3] = ["/translate", "/languages", "/frontend/settings"];
+const LIBRETRANSLATE: [&str; 4] = ["/translate", "/detect", "/languages", "/frontend/settings"];
 /// The routes whose refusals have the form of text-embeddings-inference.
 const TEI: [&str; 6] = ["/", "/embed", "/predict", "/rerank", "/info", "/health"];
 

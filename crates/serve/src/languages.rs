@@ -1,16 +1,24 @@
-//! Which languages a model knows.
+//! Which languages a model knows, and how it is told which of them are wanted.
 //!
-//! A folder says it in one of three ways: tokens such as `>>de<<` in its vocabulary, of which one chooses the target;
-//! `source_lang` and `target_lang` in `tokenizer_config.json`; or its name, if it ends in two codes: `opus-mt-en-de`. Where it
-//! says nothing, it is taken at its client's word.
+//! A folder says it in one of these ways: tokens such as `>>de<<` in its vocabulary, of which one stands before a text and chooses
+//! the target; tokens such as `deu_Latn`, of which one stands before a text and one begins its translation; words for each pair of
+//! languages in `task_specific_params`; `source_lang` and `target_lang` in `tokenizer_config.json`; or its name, if it ends in two
+//! codes: `opus-mt-en-de`. Where it says nothing, it is taken at its client's word.
 
-use attentive_tasks::{languages_of_name, tokenizer_languages};
+use attentive_tasks::{
+    Instruction, SpokenLanguages, TargetLanguages, languages_of_name, tokenizer_languages,
+};
+use attentive_text::language;
+use attentive_text::tokenizer::Tokenizer;
 use std::path::Path;
+
+/// How many languages a message names.
+const NAMED: usize = 12;
 
 /// A language: its code for clients, its name in English, and what a model calls it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Language {
-    /// Its code for clients, of two letters where there is one.
+    /// Its code for clients, of two letters where there is one. The second of two scripts stands behind it: `zh-Hant`.
     pub code: String,
     /// Its name in English, or its code if the name is not known.
     pub name: String,
@@ -18,139 +26,180 @@ pub struct Language {
     pub token: String,
 }
 
+/// How a model is told which languages are wanted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// It is not: it translates from one language into one.
+    #[default]
+    None,
+    /// By a token such as `>>de<<` before the text.
+    Token,
+    /// By a token such as `deu_Latn` before the text, and another one that begins the translation.
+    Spoken,
+    /// By words before the text, for some pairs of languages.
+    Words(Vec<Instruction>),
+}
+
 /// The languages of a model.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Languages {
-    /// None if it is not known.
-    pub source: Option<Language>,
+    /// None if they are not known.
+    pub sources: Vec<Language>,
     /// None if they are not known.
     pub targets: Vec<Language>,
-    /// Whether a token before the text says which of the targets is wanted.
-    pub are_chosen_by_token: bool,
+    /// How one of several is chosen.
+    pub choice: Choice,
 }
 
-/// ISO 639: two letters, three letters, the name.
-const NAMES: [(&str, &str, &str); 66] = [
-    ("af", "afr", "Afrikaans"),
-    ("ar", "ara", "Arabic"),
-    ("az", "aze", "Azerbaijani"),
-    ("be", "bel", "Belarusian"),
-    ("bg", "bul", "Bulgarian"),
-    ("bn", "ben", "Bengali"),
-    ("ca", "cat", "Catalan"),
-    ("cs", "ces", "Czech"),
-    ("cy", "cym", "Welsh"),
-    ("da", "dan", "Danish"),
-    ("de", "deu", "German"),
-    ("el", "ell", "Greek"),
-    ("en", "eng", "English"),
-    ("eo", "epo", "Esperanto"),
-    ("es", "spa", "Spanish"),
-    ("et", "est", "Estonian"),
-    ("eu", "eus", "Basque"),
-    ("fa", "fas", "Persian"),
-    ("fi", "fin", "Finnish"),
-    ("fr", "fra", "French"),
-    ("ga", "gle", "Irish"),
-    ("gl", "glg", "Galician"),
-    ("gu", "guj", "Gujarati"),
-    ("he", "heb", "Hebrew"),
-    ("hi", "hin", "Hindi"),
-    ("hr", "hrv", "Croatian"),
-    ("hu", "hun", "Hungarian"),
-    ("hy", "hye", "Armenian"),
-    ("id", "ind", "Indonesian"),
-    ("is", "isl", "Icelandic"),
-    ("it", "ita", "Italian"),
-    ("ja", "jpn", "Japanese"),
-    ("ka", "kat", "Georgian"),
-    ("kk", "kaz", "Kazakh"),
-    ("ko", "kor", "Korean"),
-    ("la", "lat", "Latin"),
-    ("lt", "lit", "Lithuanian"),
-    ("lv", "lav", "Latvian"),
-    ("mk", "mkd", "Macedonian"),
-    ("mr", "mar", "Marathi"),
-    ("ms", "msa", "Malay"),
-    ("mt", "mlt", "Maltese"),
-    ("nb", "nob", "Norwegian Bokmål"),
-    ("nl", "nld", "Dutch"),
-    ("nn", "nno", "Norwegian Nynorsk"),
-    ("no", "nor", "Norwegian"),
-    ("pl", "pol", "Polish"),
-    ("pt", "por", "Portuguese"),
-    ("ro", "ron", "Romanian"),
-    ("ru", "rus", "Russian"),
-    ("sk", "slk", "Slovak"),
-    ("sl", "slv", "Slovenian"),
-    ("sq", "sqi", "Albanian"),
-    ("sr", "srp", "Serbian"),
-    ("sv", "swe", "Swedish"),
-    ("sw", "swa", "Swahili"),
-    ("ta", "tam", "Tamil"),
-    ("te", "tel", "Telugu"),
-    ("th", "tha", "Thai"),
-    ("tl", "tgl", "Tagalog"),
-    ("tr", "tur", "Turkish"),
-    ("uk", "ukr", "Ukrainian"),
-    ("ur", "urd", "Urdu"),
-    ("vi", "vie", "Vietnamese"),
-    ("yi", "yid", "Yiddish"),
-    ("zh", "zho", "Chinese"),
-];
-
 impl Language {
-    /// A language as a model calls it: two letters, three letters, or anything.
+    /// A language as a model calls it: `deu`, `deu_Latn`, `de_DE`, `__de__`, or anything.
     pub fn called(token: &str) -> Language {
-        let known = NAMES.iter().find(|(two, three, _)| [*two, *three].contains(&token));
-        let (code, name) = known.map_or((token, token), |(two, _, name)| (*two, *name));
-        Language { code: code.to_owned(), name: name.to_owned(), token: token.to_owned() }
+        let (short, region) = language::parts(token);
+        let (code, name) = match language::name(&short) {
+            Some(name) => (short, name.to_owned()),
+            None => (token.to_owned(), token.to_owned()),
+        };
+        // What else there is, such as an age or a dialect, makes another language of it.
+        let is_plain = region.is_empty() || matches!(region.len(), 2 | 4) && !region.contains(['_', '-']);
+        let (code, name) = if is_plain { (code, name) } else { (token.to_owned(), token.to_owned()) };
+        Language { code, name, token: token.to_owned() }
+    }
+
+    /// Languages as a model calls them, each with a code of its own.
+    fn all(tokens: &[String]) -> Vec<Language> {
+        let mut all: Vec<Language> = Vec::with_capacity(tokens.len());
+        for token in tokens {
+            let mut own = Language::called(token);
+            if all.iter().any(|other| other.code == own.code) {
+                let region = token.rsplit(['_', '-']).next().unwrap_or_default();
+                let script = language::script_name(region).unwrap_or(region);
+                (own.code, own.name) = (format!("{}-{region}", own.code), format!("{} ({script})", own.name));
+            }
+            all.push(own);
+        }
+        all
+    }
+
+    /// Whether a client writes exactly this one.
+    fn is_exactly(&self, asked: &str) -> bool {
+        self.code.eq_ignore_ascii_case(asked) || self.token.eq_ignore_ascii_case(asked)
     }
 
     /// Whether a client means this one.
     pub fn is(&self, asked: &str) -> bool {
-        let asked = asked.to_lowercase();
-        self.code == asked || self.token == asked || Language::called(&asked).code == self.code
+        self.is_exactly(asked) || language::means(asked, &self.token)
+    }
+}
+
+/// The language that a client means: the one of exactly this name, or else the first that may be called so.
+fn find<'a>(languages: &'a [Language], asked: &str) -> Option<&'a Language> {
+    let exact = languages.iter().find(|language| language.is_exactly(asked));
+    exact.or_else(|| languages.iter().find(|language| language.is(asked)))
+}
+
+/// The codes of languages, for a message.
+fn codes(languages: &[Language]) -> String {
+    let named: Vec<String> = languages.iter().take(NAMED).map(|one| format!("`{}`", one.code)).collect();
+    match languages.len() {
+        count if count > NAMED => format!("{} and {} more; see /languages", named.join(", "), count - NAMED),
+        _ => named.join(", "),
     }
 }
 
 impl Languages {
-    /// What can be known of the languages of a model that is called `name`. `tokens` are the codes of the language tokens in its
-    /// vocabulary.
-    pub fn of(name: &str, folder: &Path, tokens: Vec<String>) -> Languages {
+    /// What can be known of the languages of a model that is called `name`.
+    pub fn of(name: &str, folder: &Path, tokenizer: Option<&Tokenizer>) -> Languages {
+        let spoken = tokenizer.map(SpokenLanguages::of).unwrap_or_default();
+        if !spoken.is_empty() {
+            let all = Language::all(&spoken.names());
+            return Languages { sources: all.clone(), targets: all, choice: Choice::Spoken };
+        }
+        let instructions = Instruction::all_of(folder);
+        if !instructions.is_empty() {
+            return Languages::asked_by(instructions);
+        }
         let (source, target) = tokenizer_languages(folder);
         let named = name_pair(name);
         let source = source.or(named.map(|(source, _)| source.to_owned()));
         let target = target.or(named.map(|(_, target)| target.to_owned()));
-        let are_chosen_by_token = !tokens.is_empty();
-        let targets = if are_chosen_by_token { tokens } else { target.into_iter().collect() };
-        Languages {
-            source: source.map(|source| Language::called(&source)),
-            targets: targets.iter().map(|target| Language::called(target)).collect(),
-            are_chosen_by_token,
-        }
+        let tokens = tokenizer.map(|tokenizer| TargetLanguages::of(tokenizer).codes().to_vec());
+        let (targets, choice) = match tokens {
+            Some(tokens) if !tokens.is_empty() => (tokens, Choice::Token),
+            _ => (target.into_iter().collect(), Choice::None),
+        };
+        let sources: Vec<String> = source.into_iter().collect();
+        Languages { sources: Language::all(&sources), targets: Language::all(&targets), choice }
+    }
+
+    /// Those of a model that is asked in words.
+    fn asked_by(instructions: Vec<Instruction>) -> Languages {
+        let each = |code: fn(&Instruction) -> &String| {
+            let mut codes: Vec<String> = Vec::new();
+            for code in instructions.iter().map(code).cloned() {
+                if !codes.contains(&code) {
+                    codes.push(code);
+                }
+            }
+            Language::all(&codes)
+        };
+        let (sources, targets) = (each(|one| &one.source), each(|one| &one.target));
+        Languages { sources, targets, choice: Choice::Words(instructions) }
+    }
+
+    /// Whether a request must or may say which of several languages is wanted.
+    pub fn are_chosen(&self) -> bool {
+        self.choice != Choice::None
     }
 
     /// Whether it can be asked to translate from one language into another; nothing said is nothing against it.
     pub fn translate(&self, source: Option<&str>, target: Option<&str>) -> bool {
-        let source = source.zip(self.source.as_ref()).is_none_or(|(asked, own)| own.is(asked));
-        source && target.is_none_or(|asked| self.targets.is_empty() || self.target(asked).is_some())
+        let source = source.map(|asked| (asked, self.source(asked)));
+        let target = target.map(|asked| (asked, self.target(asked)));
+        let knows = |known: &[Language], asked: &Option<(&str, Option<&Language>)>| {
+            known.is_empty() || asked.is_none_or(|(_, found)| found.is_some())
+        };
+        let pair = || match (source.and_then(|(_, found)| found), target.and_then(|(_, found)| found)) {
+            (Some(source), Some(target)) => self.has_pair(source, target),
+            _ => true,
+        };
+        knows(&self.sources, &source) && knows(&self.targets, &target) && pair()
+    }
+
+    /// Whether it translates from one of its languages into another.
+    pub fn has_pair(&self, source: &Language, target: &Language) -> bool {
+        match &self.choice {
+            Choice::Words(pairs) => {
+                pairs.iter().any(|pair| pair.source == source.token && pair.target == target.token)
+            }
+            Choice::Spoken => source.token != target.token,
+            Choice::None | Choice::Token => true,
+        }
+    }
+
+    /// The codes of all sources, for a message.
+    pub fn source_codes(&self) -> String {
+        codes(&self.sources)
     }
 
     /// The codes of all targets, for a message.
-    pub fn codes(&self) -> String {
-        self.targets.iter().map(|target| format!("`{}`", target.code)).collect::<Vec<_>>().join(", ")
+    pub fn target_codes(&self) -> String {
+        codes(&self.targets)
+    }
+
+    /// The source that a client means.
+    pub fn source(&self, asked: &str) -> Option<&Language> {
+        find(&self.sources, asked)
     }
 
     /// The target that a client means.
     pub fn target(&self, asked: &str) -> Option<&Language> {
-        self.targets.iter().find(|language| language.is(asked))
+        find(&self.targets, asked)
     }
 }
 
 /// The last two codes of a name such as `opus-mt-en-de`, if they are codes.
 fn name_pair(name: &str) -> Option<(&str, &str)> {
-    let is_code = |word: &str| NAMES.iter().any(|(two, three, _)| [*two, *three].contains(&word));
+    let is_code = |word: &str| language::name(word).is_some();
     languages_of_name(name).filter(|(source, target)| is_code(source) && is_code(target))
 }
 
@@ -158,13 +207,36 @@ fn name_pair(name: &str) -> Option<(&str, &str)> {
 mod tests {
     use super::*;
 
+    fn all(tokens: &[&str]) -> Vec<Language> {
+        Language::all(&tokens.iter().map(|token| (*token).to_owned()).collect::<Vec<_>>())
+    }
+
     #[test]
     fn a_language_is_known_by_two_letters_and_by_three() {
-        let german = Language::called("deu");
-        assert_eq!((&*german.code, &*german.name, &*german.token), ("de", "German", "deu"));
-        assert!(german.is("de") && german.is("deu") && german.is("DE") && !german.is("en"));
-        let other = Language::called("zho_Hans");
-        assert_eq!((&*other.code, &*other.name), ("zho_Hans", "zho_Hans"));
+        for token in ["deu", "deu_Latn", "de_DE", "__de__"] {
+            let german = Language::called(token);
+            assert_eq!((&*german.code, &*german.name, &*german.token), ("de", "German", token));
+            assert!(german.is("de") && german.is("deu") && german.is("DE") && !german.is("en"));
+        }
+        for token in ["qqq", "eng_Latn_old"] {
+            let other = Language::called(token);
+            assert_eq!((&*other.code, &*other.name), (token, token));
+        }
+    }
+
+    #[test]
+    fn a_second_script_has_a_code_of_its_own() {
+        let chinese = all(&["zho_Hans", "zho_Hant"]);
+        let codes: Vec<_> = chinese.iter().map(|one| (&*one.code, &*one.name)).collect();
+        assert_eq!(codes, [("zh", "Chinese"), ("zh-Hant", "Chinese (traditional)")]);
+        let found = |asked| find(&chinese, asked).map(|one| &*one.token);
+        for asked in ["zh", "zho", "zh-Hans", "zh_CN"] {
+            assert_eq!(found(asked), Some("zho_Hans"), "{asked}");
+        }
+        assert_eq!(
+            (found("zh-Hant"), found("zho_Hant"), found("ja")),
+            (Some("zho_Hant"), Some("zho_Hant"), None)
+        );
     }
 
     #[test]
@@ -179,12 +251,25 @@ mod tests {
     fn what_is_not_known_is_not_held_against_anybody() {
         let unknown = Languages::default();
         assert!(unknown.translate(Some("en"), Some("de")));
-        let known = Languages {
-            source: Some(Language::called("en")),
-            targets: vec![Language::called("de"), Language::called("fr")],
-            are_chosen_by_token: true,
-        };
+        let known = Languages { sources: all(&["en"]), targets: all(&["de", "fr"]), choice: Choice::Token };
         assert!(known.translate(None, None) && known.translate(Some("en"), Some("fra")));
         assert!(!known.translate(Some("de"), Some("fr")) && !known.translate(Some("en"), Some("es")));
+    }
+
+    #[test]
+    fn pairs_are_those_that_there_are_words_for() {
+        let pair = |source: &str, target: &str| Instruction {
+            source: source.to_owned(),
+            target: target.to_owned(),
+            words: format!("{source} to {target}: "),
+            task: String::new(),
+        };
+        let known = Languages::asked_by(vec![pair("en", "de"), pair("en", "fr"), pair("de", "en")]);
+        assert_eq!(
+            (known.source_codes(), known.target_codes()),
+            ("`en`, `de`".into(), "`de`, `fr`, `en`".into())
+        );
+        assert!(known.translate(Some("en"), Some("fr")) && known.translate(None, Some("fr")));
+        assert!(!known.translate(Some("de"), Some("fr")) && !known.translate(Some("fr"), None));
     }
 }

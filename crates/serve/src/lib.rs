@@ -28,6 +28,7 @@ mod connection;
 mod cors;
 mod decode;
 mod decoded;
+mod detect;
 mod detokenizer;
 mod document;
 mod draft;

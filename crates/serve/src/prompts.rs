@@ -93,9 +93,12 @@ impl PromptOrder {
                 "prompt {number} is empty, and the model needs a token to begin with"
             )));
         }
-        let (count, most) = (tokens.len(), codec.spec().max_target);
-        if count + usize::from(self.writes()) > most {
-            let room = if self.writes() { ", and one of them must be left to be written" } else { "" };
+        let (count, spec) = (tokens.len(), codec.spec());
+        // An answer has positions of its own.
+        let must_leave = spec.continues && self.writes();
+        let most = if spec.continues { spec.max_target } else { spec.max_source };
+        if count + usize::from(must_leave) > most {
+            let room = if must_leave { ", and one of them must be left to be written" } else { "" };
             let problem = format!(
                 "prompt {number} has {count} tokens, but the model's maximum context length is {most} tokens{room}: \
                  shorten the prompt"

@@ -141,7 +141,9 @@ impl Refusal {
                 );
                 Refusal { cause: Cause::LongText, ..Refusal::field(field, problem) }
             }
-            Error::NoTokens { .. } | Error::Token { .. } => Refusal::field(field, error),
+            Error::NoTokens { .. } | Error::Token { .. } | Error::LongQuestion { .. } => {
+                Refusal::field(field, error)
+            }
             Error::TokenTypes { .. } => Refusal::field(field, "the model cannot read pairs of texts"),
             Error::Tokenizer(error) => Refusal::tokenizer(&error),
             other => {

@@ -8,8 +8,7 @@ use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::Transformer;
 use attentive_model::layers::NormPlacement;
 use attentive_serve::ModelPlace;
-use attentive_serve::languages::{Language, Languages};
-use attentive_tasks::TargetLanguages;
+use attentive_serve::languages::{Choice, Language, Languages};
 use attentive_tensor::{Activation, CpuBackend};
 use attentive_text::tokenizer::Error::{Incomplete, NoTokenizer};
 use attentive_text::tokenizer::{Side, Tokenizer};
@@ -48,6 +47,7 @@ pub(super) struct Report {
 /// The languages of a model, as far as its folder tells them.
 #[derive(Serialize)]
 struct Known {
+    /// None if it is not known, or if there are several.
     source: Option<String>,
     targets: Vec<String>,
     /// As people read them.
@@ -150,9 +150,9 @@ impl Report {
 
 impl Known {
     fn of(folder: &Path, tokenizer: Option<&Tokenizer>) -> Known {
-        let tokens = tokenizer.map(|tokenizer| TargetLanguages::of(tokenizer).codes().to_vec());
         let name = ModelPlace::folder(folder).name;
-        let Languages { source, targets, .. } = Languages::of(&name, folder, tokens.unwrap_or_default());
+        let Languages { mut sources, targets, choice } = Languages::of(&name, folder, tokenizer);
+        let source = if sources.len() == 1 { sources.pop() } else { None };
         let named = |language: &Language| match language {
             Language { code, name, .. } if code == name => code.clone(),
             Language { code, name, .. } => format!("{name} ({code})"),
@@ -165,6 +165,7 @@ impl Known {
             (None, into) if into.is_empty() => {
                 "not known; a folder's name such as en-de tells them".to_owned()
             }
+            (None, all) if choice == Choice::Spoken => format!("among {all}"),
             (None, into) => format!("into {into}"),
             (Some(source), into) if into.is_empty() => format!("from {}", named(source)),
             (Some(source), into) => format!("from {} into {into}", named(source)),

@@ -3,7 +3,7 @@
 use crate::engine::Engine;
 use crate::error::Error;
 use attentive_tasks::{
-    Classifier, Embedder, Encoder, Kind, MaskFiller, Reranker, Tagged, Tagger, Texts, Vectors,
+    Answerer, Classifier, Embedder, Encoder, Kind, MaskFiller, Reranker, Tagged, Tagger, Texts, Vectors,
 };
 use attentive_tensor::{DType, Form};
 use attentive_text::tokenizer::Encoding;
@@ -25,6 +25,8 @@ pub(crate) enum Task {
     Embed(Embedder),
     /// The layers below the head make vectors, too; both share their weights.
     FillMask(Box<MaskFiller>, Embedder),
+    /// The same of the layers below this head.
+    Answer(Box<Answerer>, Embedder),
     Classify(Classifier),
     Rerank(Reranker),
     Tag(Tagger),
@@ -42,9 +44,11 @@ impl EncoderModel {
         let int8 = engine.int8.unwrap_or(false);
         let form = if int8 { Form::Int8 } else { Form::Precise };
         let task = match kind {
-            // The layers below a head for answers make vectors, too.
-            Kind::Embed | Kind::Answer => {
-                Task::Embed(Embedder::open(&engine.encoder, folder, form).map_err(failed)?)
+            Kind::Embed => Task::Embed(Embedder::open(&engine.encoder, folder, form).map_err(failed)?),
+            Kind::Answer => {
+                let answerer = Answerer::open(&engine.encoder, folder, form).map_err(failed)?;
+                let embedder = Embedder::with(answerer.encoder().clone()).map_err(failed)?;
+                Task::Answer(Box::new(answerer), embedder)
             }
             Kind::FillMask => {
                 let filler = MaskFiller::open(&engine.encoder, folder, form).map_err(failed)?;
@@ -68,7 +72,9 @@ impl EncoderModel {
     /// The model and its tokenizer.
     pub fn encoder(&self) -> &Encoder {
         match &self.task {
-            Task::Embed(embedder) | Task::FillMask(_, embedder) => embedder.encoder(),
+            Task::Embed(embedder) | Task::FillMask(_, embedder) | Task::Answer(_, embedder) => {
+                embedder.encoder()
+            }
             Task::Classify(classifier) => classifier.encoder(),
             Task::Rerank(reranker) => reranker.encoder(),
             Task::Tag(tagger) => tagger.encoder(),
@@ -80,6 +86,7 @@ impl EncoderModel {
         match self.task {
             Task::Embed(_) => Kind::Embed,
             Task::FillMask(..) => Kind::FillMask,
+            Task::Answer(..) => Kind::Answer,
             Task::Classify(_) => Kind::Classify,
             Task::Rerank(_) => Kind::Rerank,
             Task::Tag(_) => Kind::Tag,
@@ -94,7 +101,7 @@ impl EncoderModel {
     /// What makes vectors, if it does.
     pub fn embedder(&self) -> Option<&Embedder> {
         match &self.task {
-            Task::Embed(embedder) | Task::FillMask(_, embedder) => Some(embedder),
+            Task::Embed(embedder) | Task::FillMask(_, embedder) | Task::Answer(_, embedder) => Some(embedder),
             Task::Classify(_) | Task::Rerank(_) | Task::Tag(_) => None,
         }
     }
@@ -103,14 +110,22 @@ impl EncoderModel {
     pub fn filler(&self) -> Option<&MaskFiller> {
         match &self.task {
             Task::FillMask(filler, _) => Some(filler.as_ref()),
-            Task::Embed(_) | Task::Classify(_) | Task::Rerank(_) | Task::Tag(_) => None,
+            _ => None,
+        }
+    }
+
+    /// What answers questions, if it does.
+    pub fn answerer(&self) -> Option<&Answerer> {
+        match &self.task {
+            Task::Answer(answerer, _) => Some(answerer.as_ref()),
+            _ => None,
         }
     }
 
     /// The names of its classes, or of the labels of words.
     pub fn labels(&self) -> Option<&[String]> {
         match &self.task {
-            Task::Embed(_) | Task::FillMask(..) => None,
+            Task::Embed(_) | Task::FillMask(..) | Task::Answer(..) => None,
             Task::Rerank(reranker) => Some(&reranker.encoder().model().config().labels),
             Task::Classify(classifier) => Some(classifier.labels()),
             Task::Tag(tagger) => Some(tagger.labels()),
@@ -118,12 +133,13 @@ impl EncoderModel {
     }
 
     /// The numbers of each text: a vector that is not divided by its length, or a logit for each class, or for each label of each
-    /// word, or one for a query and a text, or one for each token in the place of each mask. `kind` says which, of a model that can
+    /// word, or one for a query and a text, or one for each token in the place of each mask, or two for each token of a window. `kind` says which, of a model that can
     /// do more than one thing.
     pub fn compute(&self, kind: Kind, texts: &Texts) -> Result<Vec<Vec<f32>>, attentive_tasks::Error> {
         match &self.task {
             Task::FillMask(filler, _) if kind == Kind::FillMask => filler.logits(texts),
-            Task::Embed(embedder) | Task::FillMask(_, embedder) => {
+            Task::Answer(answerer, _) if kind == Kind::Answer => answerer.logits(texts),
+            Task::Embed(embedder) | Task::FillMask(_, embedder) | Task::Answer(_, embedder) => {
                 Ok(embedder.pooled(texts)?.rows().map(<[f32]>::to_vec).collect())
             }
             Task::Classify(classifier) => classifier.logits(texts),
@@ -145,7 +161,7 @@ impl EncoderModel {
         match &self.task {
             Task::Classify(classifier) if raw => classifier.ranked(logits).scores,
             Task::Classify(classifier) => classifier.ranked(&classifier.scores(logits)).scores,
-            Task::Embed(_) | Task::FillMask(..) | Task::Rerank(_) | Task::Tag(_) => Vec::new(),
+            _ => Vec::new(),
         }
     }
 
@@ -165,7 +181,7 @@ impl EncoderModel {
     pub fn tagged(&self, text: &Encoding, logits: &[f32]) -> Tagged {
         match &self.task {
             Task::Tag(tagger) => tagger.tagged(text, logits),
-            Task::Embed(_) | Task::FillMask(..) | Task::Classify(_) | Task::Rerank(_) => Tagged::default(),
+            _ => Tagged::default(),
         }
     }
 }

@@ -92,6 +92,11 @@ pub enum Does {
         /// The most tokens of a text.
         limit: usize,
     },
+    /// It answers questions with words of a text, and makes vectors.
+    Answer {
+        /// The most tokens of a question and a window of the text.
+        limit: usize,
+    },
     /// It tells the class of a text.
     Classify {
         /// The names of the classes.
@@ -201,6 +206,14 @@ impl Model {
     /// The addresses that it answers at.
     pub fn routes(&self) -> &'static [&'static str] {
         match self {
+            Model::Translation(model) if model.prompts.is_some() => &[
+                "/v1/completions",
+                "/v1/summarize",
+                "/translate",
+                "/v1/translate",
+                "/v1/chat/completions",
+                "/v1/attention",
+            ],
             Model::Translation(_) => {
                 &["/translate", "/v1/translate", "/v1/completions", "/v1/chat/completions", "/v1/attention"]
             }
@@ -208,6 +221,7 @@ impl Model {
             Model::Encoder(model) => match model.task {
                 Task::Embed(_) => &["/v1/embeddings", "/embed", "/v1/attention"],
                 Task::FillMask(..) => &["/v1/fill-mask", "/v1/embeddings", "/embed", "/v1/attention"],
+                Task::Answer(..) => &["/v1/answer", "/v1/embeddings", "/embed", "/v1/attention"],
                 Task::Classify(_) => &["/predict", "/v1/attention"],
                 Task::Rerank(_) => &["/v1/rerank", "/rerank", "/v1/attention"],
                 Task::Tag(_) => &["/v1/tag", "/v1/attention"],
@@ -232,6 +246,7 @@ impl Model {
                     }
                     Task::Classify(_) => Does::Classify { labels, limit },
                     Task::FillMask(..) => Does::FillMask { limit },
+                    Task::Answer(..) => Does::Answer { limit },
                     Task::Rerank(_) => Does::Rerank { limit },
                     Task::Tag(_) => Does::Tag { labels, limit },
                 };

@@ -77,7 +77,7 @@ pub(super) async fn complete(State(app): State<Arc<App>>, request: Request) -> R
         Refusal::field("messages", "is missing: the last message of the user is the text to translate")
     })?;
     let text = last_words(messages)?;
-    let chosen = app.model(ask.model.as_deref(), None)?;
+    let chosen = app.model(ask.model.as_deref(), None, None)?;
     openai::answer::<Chat>(app, &ask, chosen, "messages", &[text]).await
 }
 

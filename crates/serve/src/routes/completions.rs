@@ -1,4 +1,5 @@
-//! OpenAI's `POST /v1/completions`: a language model continues the prompt, and a translation model translates it.
+//! OpenAI's `POST /v1/completions`: a language model continues the prompt, a T5 or a
+//! BART answers it, and a translation model translates it.
 
 use super::logprobs::Scored;
 use super::openai::{self, Ask, Style};

@@ -22,13 +22,16 @@ pub(super) struct Entry {
 pub(super) async fn list(State(app): State<Arc<App>>) -> Result<Json<Vec<Entry>>, Refusal> {
     let mut entries: Vec<Entry> = Vec::new();
     for model in app.models()?.iter().filter_map(Model::translation) {
-        let Some(source) = &model.languages.source else { continue };
-        let targets = model.languages.targets.iter().map(|language| language.code.clone());
-        match entries.iter_mut().find(|entry| entry.code == source.code) {
-            Some(entry) => entry.targets.extend(targets),
-            None => {
-                let (code, name) = (source.code.clone(), source.name.clone());
-                entries.push(Entry { code, name, targets: targets.collect() });
+        let languages = &model.languages;
+        for source in &languages.sources {
+            let targets = languages.targets.iter().filter(|target| languages.has_pair(source, target));
+            let targets = targets.map(|language| language.code.clone());
+            match entries.iter_mut().find(|entry| entry.code == source.code) {
+                Some(entry) => entry.targets.extend(targets),
+                None => {
+                    let (code, name) = (source.code.clone(), source.name.clone());
+                    entries.push(Entry { code, name, targets: targets.collect() });
+                }
             }
         }
     }
@@ -47,6 +50,11 @@ pub(super) async fn settings(State(app): State<Arc<App>>) -> Result<Json<Value>,
         Some(language) => json!({"code": language.code, "name": language.name}),
         None => json!({"code": unknown, "name": unknown}),
     };
+    // Of several sources, none is more likely than another.
+    let source = languages.and_then(|languages| match &languages.sources[..] {
+        [source] => Some(source),
+        _ => None,
+    });
     Ok(Json(json!({
         "apiKeys": app.keys.are_needed(),
         "keyRequired": app.keys.are_needed(),
@@ -56,8 +64,8 @@ pub(super) async fn settings(State(app): State<Arc<App>>) -> Result<Json<Value>,
         "suggestions": false,
         "supportedFilesFormat": [],
         "language": {
-            "source": named(languages.and_then(|languages| languages.source.as_ref()), "auto"),
-            "target": named(languages.and_then(|languages| languages.targets.first()), "und"),
+            "source": named(source, "auto"),
+            "target": named(first.and_then(|model| model.usual_target().or(model.languages.targets.first())), "und"),
         },
     })))
 }

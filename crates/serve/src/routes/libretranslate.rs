@@ -1,13 +1,15 @@
-//! LibreTranslate's `POST /translate`.
+//! LibreTranslate's `POST /translate` and `POST /detect`.
 
 use crate::app::App;
 use crate::body::{Forms, fields};
+use crate::detect::{Detected, sample};
 use crate::document::Format;
 use crate::options::{SearchAsk, within};
 use crate::order::{Done, Order};
 use crate::refusal::Refusal;
 use crate::texts::OneOrMany;
 use attentive_tasks::Split;
+use attentive_text::language;
 use axum::Json;
 use axum::extract::{Request, State};
 use serde::{Deserialize, Serialize};
@@ -34,7 +36,7 @@ pub(super) struct Answer {
     #[serde(skip_serializing_if = "Option::is_none")]
     alternatives: Option<Alternatives>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    detected_language: Option<Detected>,
+    detected_language: Option<DetectedOnes>,
 }
 
 #[derive(Debug, Serialize)]
@@ -44,11 +46,12 @@ enum Alternatives {
     Many(Vec<Vec<String>>),
 }
 
-/// Nothing is detected here: it is the language that the model reads.
+/// The language of all texts, once for each if they are a list.
 #[derive(Debug, Serialize)]
-struct Detected {
-    confidence: f32,
-    language: String,
+#[serde(untagged)]
+enum DetectedOnes {
+    One(Detected),
+    Many(Vec<Detected>),
 }
 
 pub(super) async fn translate(
@@ -62,20 +65,20 @@ pub(super) async fn translate(
     }
     let ask: Ask = fields(&app, request, Forms::JsonOrForm).await?;
     app.keys.check(&headers, ask.api_key.as_deref())?;
+    let texts = ask.q.as_slice();
+    app.check("q", texts)?;
     let is_auto = ask.source == "auto";
-    let source = (!is_auto).then_some(&*ask.source);
-    let chosen = app.model_for(ask.model.as_deref(), source, &ask.target)?;
+    let name = ask.model.as_deref();
+    let detected = if is_auto { app.detect_source(name, &ask.target, ask.format, texts)? } else { None };
+    let said = (!is_auto).then_some(&*ask.source);
+    let source = detected.as_ref().map(|detected| &*detected.language).or(said);
+    let chosen = app.model_for(name, source, &ask.target)?;
     let limits = &app.settings.limits;
     let others = ask.alternatives.unwrap_or(0);
     let n_best = within("alternatives", others.saturating_add(1), limits.results)?;
     let search = SearchAsk { n_best: Some(n_best), ..SearchAsk::default() };
-    let options = search.options(&chosen.model.options, limits)?;
-    let detected_language = match &chosen.model.languages.source {
-        Some(source) if is_auto => Some(Detected { confidence: 100.0, language: source.code.clone() }),
-        _ => None,
-    };
+    let options = search.options(&chosen.options(), limits)?;
     let order = Order::new(chosen, options, Split::Auto);
-    let texts = ask.q.as_slice();
     if app.settings.log_texts {
         tracing::info!(?texts, "to be translated");
     }
@@ -84,6 +87,10 @@ pub(super) async fn translate(
     let asked = others > 0;
     let first = |best: &mut Vec<String>| if best.is_empty() { String::new() } else { best.remove(0) };
     let firsts: Vec<String> = best.iter_mut().map(first).collect();
+    let detected_language = detected.map(|detected| match &ask.q {
+        OneOrMany::One(_) => DetectedOnes::One(detected),
+        OneOrMany::Many(texts) => DetectedOnes::Many(vec![detected; texts.len()]),
+    });
     let (translated_text, alternatives) = match ask.q {
         OneOrMany::One(_) => {
             let text = firsts.into_iter().next().unwrap_or_default();
@@ -92,6 +99,29 @@ pub(super) async fn translate(
         OneOrMany::Many(_) => (OneOrMany::Many(firsts), Alternatives::Many(best)),
     };
     Ok(Json(Answer { translated_text, alternatives: asked.then_some(alternatives), detected_language }))
+}
+
+/// A request to detect a language.
+#[derive(Debug, Deserialize)]
+pub(super) struct DetectAsk {
+    q: OneOrMany,
+    api_key: Option<String>,
+}
+
+/// The language of texts, of all that are detected; the server need not translate from it. A text without words may be in English,
+/// as LibreTranslate has it.
+pub(super) async fn detect(
+    State(app): State<Arc<App>>,
+    request: Request,
+) -> Result<Json<Vec<Detected>>, Refusal> {
+    let headers = request.headers().clone();
+    let ask: DetectAsk = fields(&app, request, Forms::JsonOrForm).await?;
+    app.keys.check(&headers, ask.api_key.as_deref())?;
+    let texts = ask.q.as_slice();
+    app.check("q", texts)?;
+    let found = language::detect(&sample(Format::Text, texts));
+    let found = found.map_or(Detected::new("en", 0.0), |found| Detected::new(found.code, found.confidence));
+    Ok(Json(vec![found]))
 }
 
 /// The translations of a text, best first, each once.

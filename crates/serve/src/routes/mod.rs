@@ -1,5 +1,6 @@
 //! The addresses of the server, one file for each group.
 
+mod answer;
 mod attention;
 mod chat;
 mod completions;
@@ -13,6 +14,7 @@ mod models;
 mod next;
 mod openai;
 mod rerank;
+mod summarize;
 mod tag;
 mod tei;
 mod translate;
@@ -42,6 +44,8 @@ pub(crate) fn router(app: &Arc<App>, origins: Origins, hosts: Hosts) -> Router {
         .route("/v1/embeddings", post(embeddings::embed))
         .route("/v1/tag", post(tag::tag))
         .route("/v1/fill-mask", post(fill_mask::fill))
+        .route("/v1/answer", post(answer::answer))
+        .route("/v1/summarize", post(summarize::summarize))
         .route("/v1/translate", post(translate::translate))
         .route("/v1/attention", post(attention::attention))
         .route("/embed", post(tei::embed::embed))
@@ -56,6 +60,7 @@ pub(crate) fn router(app: &Arc<App>, origins: Origins, hosts: Hosts) -> Router {
         .route("/page/{name}", get(page::file))
         .route("/openapi.json", get(openapi::description))
         .route("/translate", post(libretranslate::translate))
+        .route("/detect", post(libretranslate::detect))
         .route("/languages", get(languages::list))
         .route("/frontend/settings", get(languages::settings))
         .route("/healthz", get(health::healthz))

@@ -35,6 +35,7 @@ enum Details {
     Generate(Language),
     Embed(Encoder),
     Classify(Encoder),
+    Answer(Encoder),
     #[serde(rename = "fill-mask")]
     FillMask(Encoder),
     Rerank(Encoder),
@@ -59,6 +60,8 @@ struct Translation {
     /// What a person should know before trying it.
     #[serde(skip_serializing_if = "Option::is_none")]
     note: Option<&'static str>,
+    /// The addresses that it answers at.
+    routes: &'static [&'static str],
 }
 
 #[derive(Debug, Serialize)]
@@ -122,7 +125,7 @@ fn entries(app: &App, model: &Model) -> Vec<Entry> {
     };
     let mut entries = vec![entry(model.name().to_owned(), Some(details(model)))];
     if let Some(model) = model.translation()
-        && model.languages.are_chosen_by_token
+        && model.languages.are_chosen()
     {
         let targets = model.languages.targets.iter();
         entries.extend(targets.map(|target| entry(format!("{}:{}", model.name, target.code), None)));
@@ -132,12 +135,13 @@ fn entries(app: &App, model: &Model) -> Vec<Entry> {
 
 fn details(model: &Model) -> Details {
     match model {
-        Model::Translation(model) => Details::Translate(translation(model)),
+        Model::Translation(own) => Details::Translate(translation(own, model.routes())),
         Model::Language(own) => Details::Generate(language(own, model.routes())),
         Model::Encoder(own) => match &own.task {
             Task::Embed(_) => Details::Embed(encoder(own, model.routes())),
             Task::Classify(_) => Details::Classify(encoder(own, model.routes())),
             Task::FillMask(..) => Details::FillMask(encoder(own, model.routes())),
+            Task::Answer(..) => Details::Answer(encoder(own, model.routes())),
             Task::Rerank(_) => Details::Rerank(encoder(own, model.routes())),
             Task::Tag(_) => Details::Tag(encoder(own, model.routes())),
         },
@@ -175,12 +179,12 @@ fn encoder(model: &EncoderModel, routes: &'static [&'static str]) -> Encoder {
     }
 }
 
-fn translation(model: &TranslationModel) -> Translation {
+fn translation(model: &TranslationModel, routes: &'static [&'static str]) -> Translation {
     let named =
         |language: &languages::Language| Named { code: language.code.clone(), name: language.name.clone() };
     let (sizes, spec) = (&model.sizes, model.codec.spec());
     Translation {
-        sources: model.languages.source.iter().map(named).collect(),
+        sources: model.languages.sources.iter().map(named).collect(),
         targets: model.languages.targets.iter().map(named).collect(),
         d_model: sizes.d_model,
         h: sizes.h,
@@ -194,5 +198,6 @@ fn translation(model: &TranslationModel) -> Translation {
         beam: model.options.beam,
         examples: model.examples.clone(),
         note: model.note,
+        routes,
     }
 }

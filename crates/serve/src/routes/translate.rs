@@ -26,6 +26,7 @@ use std::sync::Arc;
 pub(super) struct Ask {
     model: Option<String>,
     text: OneOrMany,
+    source: Option<String>,
     target: Option<String>,
     n_best: Option<usize>,
     beam: Option<usize>,
@@ -114,7 +115,9 @@ struct Written<'a> {
 pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
     let ask: Ask = json(&app, request).await?;
     ask.check_format()?;
-    let chosen = app.model(ask.model.as_deref(), ask.target.as_deref())?;
+    let source = ask.source.as_deref().filter(|source| *source != "auto");
+    let chosen = app.model(ask.model.as_deref(), source, ask.target.as_deref())?;
+    let chosen = chosen.for_texts(ask.format, ask.text.as_slice());
     let limits = &app.settings.limits;
     let Ask { n_best, beam, alpha, length_penalty, min_length, max_length, sampling, .. } = &ask;
     let search = SearchAsk {
@@ -126,7 +129,7 @@ pub(super) async fn translate(State(app): State<Arc<App>>, request: Request) -> 
         max_length: *max_length,
         sampling: sampling.clone(),
     };
-    let options = search.options(&chosen.model.options, limits)?;
+    let options = search.options(&chosen.options(), limits)?;
     let prefix = match (&ask.prefix, &ask.prefix_tokens) {
         (Some(_), Some(_)) => {
             return Err(Refusal::field("prefix", "cannot be used together with `prefix_tokens`"));

@@ -12,7 +12,40 @@ fn a_text_is_translated_and_a_list_in_its_order() {
     let many = json!({"q": ["seven", "ninety-seven"], "source": "auto", "target": "fr", "format": "text"});
     let answer = server.post("/translate", &many).ok();
     assert_eq!(answer["translatedText"], json!(["sept", "quatre-vingt-dix-sept"]));
-    assert_eq!(answer["detectedLanguage"]["language"], "en");
+    let languages = answer["detectedLanguage"].as_array().unwrap();
+    assert!(languages.len() == 2 && languages.iter().all(|one| one["language"] == "en"), "{languages:?}");
+}
+
+#[test]
+fn a_language_is_detected_and_its_confidence_told() {
+    let server = Running::start(Settings::default());
+    for (language, text) in [
+        ("en", "The train was late again this morning, so we walked to the office through the park."),
+        (
+            "de",
+            "Der Zug hatte heute Morgen wieder Verspätung, also gingen wir zu Fuß durch den Park ins Büro.",
+        ),
+        ("ja", "今朝も電車が遅れたので、私たちは公園を通って会社まで歩きました。"),
+    ] {
+        let answer = server.post("/detect", &json!({"q": text})).ok();
+        let [found] = &answer.as_array().unwrap()[..] else { panic!("{answer}") };
+        assert_eq!(found["language"], language);
+        let confidence = found["confidence"].as_f64().unwrap();
+        assert!(confidence > 0.0 && confidence <= 100.0, "{found}");
+    }
+    let form = [("Content-Type", "application/x-www-form-urlencoded")];
+    let answer = server.client().send("POST", "/detect", &form, b"q=Wie+geht+es+dir+heute+Morgen%3F").ok();
+    assert_eq!(answer[0]["language"], "de");
+    assert_eq!(
+        server.post("/detect", &json!({"q": "12"})).ok(),
+        json!([{"confidence": 0.0, "language": "en"}])
+    );
+    let refused = server.post("/detect", &json!({}));
+    assert_eq!((refused.status, refused.json()["error"].is_string()), (400, true));
+    // The only model reads English: that is the best guess, and no good one.
+    let polish = "Pociąg znowu spóźnił się dziś rano, więc poszliśmy do biura pieszo przez park.";
+    let answer = server.post("/translate", &json!({"q": polish, "source": "auto", "target": "de"})).ok();
+    assert_eq!(answer["detectedLanguage"], json!({"confidence": 0.0, "language": "en"}));
 }
 
 #[test]

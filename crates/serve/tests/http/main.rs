@@ -1,6 +1,7 @@
 //! The server, asked over real connections: what it answers, what it refuses, and how it leaves.
 
 mod access;
+mod answer;
 mod attention;
 mod client;
 mod completions;
@@ -8,6 +9,7 @@ mod embeddings;
 mod encoder;
 mod fill_mask;
 mod half_closed;
+mod languages;
 mod leaving;
 mod libretranslate;
 mod openai;
@@ -15,6 +17,7 @@ mod page;
 mod strain;
 mod tag;
 mod tei;
+mod text_to_text;
 mod translate;
 
 use attentive_serve::{Engine, ModelPlace, Server, Settings};

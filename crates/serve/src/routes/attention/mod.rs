@@ -7,6 +7,7 @@ use crate::aside;
 use crate::attention::{Attention, Kind};
 use crate::body::json;
 use crate::chosen::Chosen;
+use crate::document::Format;
 use crate::job::Subject;
 use crate::order::Order;
 use crate::refusal::Refusal;
@@ -23,6 +24,7 @@ use std::sync::Arc;
 pub(super) struct Ask {
     model: Option<String>,
     text: String,
+    source: Option<String>,
     target: Option<String>,
     /// What the text was translated to; the model translates it otherwise.
     translation: Option<String>,
@@ -98,7 +100,9 @@ pub(super) async fn attention(State(app): State<Arc<App>>, request: Request) -> 
 
 /// Between a text and its translation.
 async fn of_translation(app: &Arc<App>, ask: &Ask) -> Result<Response, Refusal> {
-    let chosen = app.model(ask.model.as_deref(), ask.target.as_deref())?;
+    let from = ask.source.as_deref().filter(|source| *source != "auto");
+    let chosen = app.model(ask.model.as_deref(), from, ask.target.as_deref())?;
+    let chosen = chosen.for_texts(Format::Text, &[&ask.text]);
     let wanted = Wanted::new(ask, &chosen.model.sizes)?;
     let source = source(app, &chosen, &ask.text).await?;
     let until = app.until();
@@ -145,7 +149,7 @@ async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, 
         }
         (None, Some(tokens)) => tokens.clone(),
         (None, None) => {
-            let options = Options { n_best: 1, ..chosen.model.options.clone() };
+            let options = Options { n_best: 1, ..chosen.options() };
             let order = Order::new(chosen.clone(), options, Split::Whole);
             let done = app.translate(&order, "text", &[&*ask.text]).await?;
             done.into_iter().flat_map(|done| done.best).map(|best| best.tokens).next().unwrap_or_default()

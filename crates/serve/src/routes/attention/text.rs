@@ -27,6 +27,7 @@ pub(super) async fn attention(
     model: TextModel,
 ) -> Result<Response, Refusal> {
     for (field, is_asked) in [
+        ("source", ask.source.is_some()),
         ("target", ask.target.is_some()),
         ("translation", ask.translation.is_some()),
         ("translation_tokens", ask.translation_tokens.is_some()),

@@ -133,6 +133,14 @@ impl Ask {
         Ok((options, n))
     }
 
+    /// The options with which a model with an encoder answers a prompt, and how many of the results are wanted. Without a temperature it
+    /// searches as it wants to.
+    pub(super) fn answering(&self, model: &Options, limits: &Limits) -> Result<(Options, usize), Refusal> {
+        let options = self.options(model, limits)?;
+        let seed = self.seed.map_or_else(any_seed, i64::cast_unsigned);
+        Ok((Options { seed, ..options.clone() }, options.n_best))
+    }
+
     /// The texts that end an answer.
     pub(super) fn stops(&self) -> Result<StopStrings, Refusal> {
         match self.stop.as_ref().map_or(&[][..], OneOrMany::as_slice) {
@@ -170,10 +178,20 @@ impl Ask {
 
     /// Refuses what a translation model cannot do.
     pub(super) fn check_translation(&self) -> Result<(), Refusal> {
+        self.check_answer("a translation does not contain the source text", "a translation has no suffix")
+    }
+
+    /// Refuses what a model that answers prompts cannot do.
+    pub(super) fn check_answering(&self) -> Result<(), Refusal> {
+        self.check_answer("an answer does not contain the prompt", "an answer has no suffix")
+    }
+
+    /// Refuses what a model with an encoder cannot do, for these reasons.
+    fn check_answer(&self, no_echo: &'static str, no_suffix: &'static str) -> Result<(), Refusal> {
         let best_of = self.best_of.is_some_and(|best_of| best_of != self.n.unwrap_or(1));
         refuse([
-            ("echo", self.echo == Some(true), "a translation does not contain the source text"),
-            ("suffix", self.has_suffix(), "a translation has no suffix"),
+            ("echo", self.echo == Some(true), no_echo),
+            ("suffix", self.has_suffix(), no_suffix),
             ("best_of", best_of, "it must be equal to `n`"),
         ])?;
         self.check()

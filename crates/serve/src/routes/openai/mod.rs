@@ -16,6 +16,7 @@ use super::logprobs::Scored;
 use crate::app::{App, now};
 use crate::aside;
 use crate::chosen::Chosen;
+use crate::document::Format;
 use crate::order::{Done, Order};
 use crate::refusal::Refusal;
 use crate::sse::Events;
@@ -65,7 +66,8 @@ pub(super) async fn answer<S: Style>(
     ask.check_translation()?;
     let top = S::top_wanted(ask)?;
     let wanted = Wanted { stops: ask.stops()?, logprobs: top.is_some() };
-    let options = ask.options(&chosen.model.options, &app.settings.limits)?;
+    let chosen = chosen.for_texts(Format::Text, texts);
+    let options = ask.options(&chosen.options(), &app.settings.limits)?;
     if app.settings.log_texts {
         tracing::info!(?texts, "to be translated");
     }

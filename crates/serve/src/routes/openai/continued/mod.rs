@@ -1,4 +1,4 @@
-//! Prompts that a language model continues.
+//! Prompts that a model continues or answers.
 
 mod choice;
 mod stream;
@@ -28,16 +28,22 @@ struct Asked {
     logprobs: bool,
 }
 
-/// Continues prompts and answers in a style.
+/// Continues or answers prompts, and tells it in a style.
 pub(in crate::routes) async fn continued<S: Style>(
     app: Arc<App>,
     ask: &Ask,
     (place, model): (usize, Arc<LanguageModel>),
     sources: Vec<Source>,
 ) -> Result<Response, Refusal> {
-    ask.check_continuation()?;
     let top = S::top_wanted(ask)?;
-    let (options, n) = ask.continuing(&model.options, &app.settings.limits)?;
+    let limits = &app.settings.limits;
+    let (options, n) = if model.codec.spec().continues {
+        ask.check_continuation()?;
+        ask.continuing(&model.options, limits)?
+    } else {
+        ask.check_answering()?;
+        ask.answering(&model.options, limits)?
+    };
     let (stops, echo, logprobs) = (ask.stops()?, ask.echo == Some(true), top.is_some());
     let frame = Frame::new::<S>(&app, ask, &model.name);
     let (top, judges, field) = (top.unwrap_or(0), echo && logprobs, "prompt");
