@@ -6,6 +6,7 @@ import { headChips } from "./heads.js";
 import { heatmap } from "./heatmap.js";
 import { axesOf, KINDS, kindsOf, placeName } from "./kinds.js";
 import { lines } from "./lines.js";
+import * as link from "./link.js";
 import { fixed } from "./numbers.js";
 import { saveButtons } from "./save.js";
 import { change, on, state } from "./state.js";
@@ -28,8 +29,11 @@ export function start(ontrouble) {
   on("model", () => {
     const kinds = kindsOf(state.model.details);
     offer(kinds);
-    state.look = weights.nearest({ kind: kinds.at(-1), layer: Infinity, head: null });
-    lit = new Set([null]);
+    const asked = lookOf(link.take("look"));
+    const isThere = asked && kinds.includes(asked.kind);
+    state.look = weights.nearest(isThere ? asked : { kind: kinds.at(-1), layer: Infinity, head: null });
+    lit = new Set([state.look.head]);
+    link.keepLook(isThere ? addressOf(state.look) : null);
   });
   on("subject", () => {
     document.querySelector("#attention .empty").hidden = state.subject !== null;
@@ -38,11 +42,21 @@ export function start(ontrouble) {
   });
   on("look", () => {
     lit = new Set([state.look.head]);
+    link.keepLook(addressOf(state.look));
     draw();
   });
   on("theme", draw);
   onresize(byId("picture"), draw);
   byId("picture-save").append(saveButtons(() => drawWhole(), () => `${state.look.kind} ${placeName(state.look)}`.replaceAll(/\W+/g, "-")));
+}
+
+/** `cross.2.3` or `cross.2.mean`, for an address. */
+const addressOf = ({ kind, layer, head }) => [kind, layer + 1, head === null ? "mean" : head + 1].join(".");
+
+/** What an address asks for, or null. */
+function lookOf(text) {
+  const [, kind, layer, head] = /^(\w+)\.(\d+)\.(\d+|mean)$/.exec(text ?? "") ?? [];
+  return kind ? { kind, layer: layer - 1, head: head === "mean" ? null : head - 1 } : null;
 }
 
 /** Lets the reader choose among some kinds; the last is chosen. */

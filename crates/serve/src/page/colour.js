@@ -9,7 +9,7 @@ const LIGHT = {
   masked: "#e4e0d6",
   // From no weight to all of it.
   // Of heads: people who see colours in other ways can tell them apart, too.
-  heads: ["#0f6cb3", "#d98200", "#00875f", "#c2185b", "#6a3fa0", "#7a5c1e", "#3aa0dd", "#d1495b"],
+  heads: ["#0f6cb3", "#d98200", "#00875f", "#c2185b", "#6a3fa0", "#7a5c1e", "#3aa0dd", "#8aa800"],
   heat: ["#f4f2ea", "#cfdfec", "#8fb8d8", "#4587b6", "#1c5c8f", "#0b3157"],
   // From -1 over 0 to 1.
   diverging: ["#8c3b0c", "#d1803f", "#f0d2b0", "#f7f5ee", "#bcd5e8", "#4b8cbb", "#123f6c"],
@@ -21,7 +21,7 @@ const DARK = {
   line: "#363a41",
   accent: "#86b9e4",
   masked: "#24272d",
-  heads: ["#4fa3e3", "#f0a030", "#35c497", "#f06aa0", "#b08ae6", "#c9a35a", "#93d3f7", "#ff8d86"],
+  heads: ["#3f8cf4", "#f0a030", "#2fbf8f", "#f06aa0", "#b08ae6", "#b8864a", "#8fe3f0", "#cde05a"],
   heat: ["#1c1f25", "#1d3a55", "#2a628f", "#4b94c8", "#9ccaec", "#f4fafe"],
   diverging: ["#ffc48c", "#d27f38", "#6b3f1d", "#1c1f25", "#1f4568", "#4b94c8", "#c6e3f8"],
 };

@@ -14,13 +14,30 @@ export function take(name) {
   return value;
 }
 
+/** What is shown, and which attention of it, if the reader has chosen one. */
+let kept = null;
+let look = null;
+
+function write() {
+  const fields = Object.entries({ ...kept, look }).filter(([, value]) => value);
+  history.replaceState(null, "", MARK + new URLSearchParams(fields));
+}
+
 /** Writes what is shown into the address. Fields that are empty are left out. */
 export function keep(fields) {
-  history.replaceState(null, "", MARK + new URLSearchParams(Object.entries(fields).filter(([, value]) => value)));
+  kept = fields;
+  write();
+}
+
+/** Writes into the address which attention is shown. */
+export function keepLook(text) {
+  look = text;
+  if (kept) write();
 }
 
 /** Takes the address back: nothing is shown. */
 export function forget() {
+  kept = null;
   if (location.hash.startsWith(MARK)) history.replaceState(null, "", location.pathname + location.search);
 }
 

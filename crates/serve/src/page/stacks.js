@@ -85,7 +85,7 @@ const next = ({ vocabulary }) => part("Output",
     says: "The softmax turns the logits into probabilities that sum to 1. The search takes or draws the next token from them; then the decoder begins again, with one token more.",
   });
 
-/** What stands above an encoder, by its task. */
+/** What stands above an encoder, by its task, if that is known. */
 function headOf({ task }) {
   const heads = {
     "fill-mask": ["Softmax", "The vector of the mask is compared with each token of the vocabulary; the softmax turns that into probabilities."],
@@ -93,6 +93,8 @@ function headOf({ task }) {
     tag: ["Labels", "The vector of each token becomes a number for each label; the softmax turns the numbers into probabilities."],
     rerank: ["Score", "The vector of the first token becomes one number: how well the text fits the query."],
   };
-  const [title, says] = heads[task] ?? ["Pooling", "The vectors of all tokens become one vector for the text: their mean, or that of the first token."];
+  const pooling = ["Pooling", "The vectors of all tokens become one vector for the text: their mean, or that of the first token."];
+  const unknown = ["Hidden states", "One vector for each token. A head above them does the task: it fills masks, tells classes or labels, or makes one vector of all."];
+  const [title, says] = heads[task] ?? (task ? pooling : unknown);
   return part("Output", { name: "head", title, says });
 }

@@ -110,6 +110,8 @@ export function translate(its) {
     await page.translate("twelve\nthirteen", "fr");
     await page.click("#copy");
     await page.until("it is copied", async () => (await page.text("#copied")) === "Copied.");
+    await page.click("#grid .map:nth-of-type(3)");
+    await page.until("the address has the head", async () => (await page.link()).get("look") === "cross.1.3");
     const address = await page.run(`return location.href`);
     assert.ok(address.startsWith(`${server.address}/#try?`));
     await page.driver.get("about:blank");
@@ -117,6 +119,7 @@ export function translate(its) {
     assert.equal(await page.run(`return document.getElementById("text").value`), "twelve\nthirteen");
     assert.equal(await page.run(`return document.getElementById("target").value`), "fr");
     assert.equal(await page.text("#translation-text"), "douze\ntreize");
+    assert.equal(await page.text("#chosen"), "cross attention, layer 1, head 3");
   });
 
   test("sampling draws", async () => {
