@@ -13,6 +13,7 @@ mod html;
 mod http;
 mod model;
 pub mod mutate;
+mod picture;
 mod scratch;
 mod tokenizer;
 mod training;
@@ -36,7 +37,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 17] = [
+pub const TARGETS: [Target; 20] = [
     Target { name: "safetensors", start: weights::safetensors, mutations: 4000 },
     Target { name: "zip", start: weights::zip, mutations: 4000 },
     Target { name: "pickle", start: weights::pickle, mutations: 4000 },
@@ -54,6 +55,9 @@ pub const TARGETS: [Target; 17] = [
     Target { name: "corpus", start: corpus::corpus, mutations: 1000 },
     Target { name: "http", start: http::http, mutations: 1000 },
     Target { name: "html", start: html::html, mutations: 4000 },
+    Target { name: "picture", start: picture::picture, mutations: 2000 },
+    Target { name: "preprocessor", start: picture::preprocessor, mutations: 1000 },
+    Target { name: "vit_config", start: picture::vit_config, mutations: 1000 },
 ];
 
 impl Target {

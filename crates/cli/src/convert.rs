@@ -6,7 +6,7 @@ use crate::output;
 use attentive_model::Converted;
 use attentive_model::checkpoint::StoredType;
 use attentive_model::families::transformer::{Conversion, Layout};
-use attentive_model::families::{Family, bert, gpt2, transformer};
+use attentive_model::families::{Family, bert, gpt2, transformer, vit};
 use attentive_tasks::tokenizer_of;
 use attentive_tensor::{Cpu, CpuBackend, Isa, Threads};
 use attentive_text::tokenizer::Tokenizer;
@@ -91,14 +91,20 @@ pub(crate) fn run(command: &Convert) -> Result<(), Error> {
             let problem = "the model type `detr` cannot be converted yet; `attentive detect` computes it in any precision";
             Err(Error::Usage(problem.to_owned()))
         }
-        family @ (Family::Bert | Family::Gpt2) => {
+        family @ (Family::Bert | Family::Gpt2 | Family::Vit) => {
             if command.layout.is_some() {
                 let problem = "only translation models have a layout: remove the option".to_owned();
                 return Err(Error::Flag { option: "layout", problem });
             }
-            let convert = if family == Family::Bert { bert::convert } else { gpt2::convert };
+            let convert = match family {
+                Family::Bert => bert::convert,
+                Family::Gpt2 => gpt2::convert,
+                _ => vit::convert,
+            };
             let converted = convert(&backend, from, to, stored)?;
-            report(command, &converted, Tokenizer::load(to).err().map(|error| error.to_string()))
+            // A model of pictures reads no text.
+            let problem = (family != Family::Vit).then(|| Tokenizer::load(to).err()).flatten();
+            report(command, &converted, problem.map(|error| error.to_string()))
         }
     }
 }

@@ -28,6 +28,7 @@ mod models;
 mod options;
 mod output;
 mod perplexity;
+mod pictures;
 mod precision;
 mod pull;
 mod ranks;
@@ -67,11 +68,11 @@ enum Command {
     Generate(Box<generate::Generate>),
     /// Make long texts short
     Summarize(Box<summarize::Summarize>),
-    /// Turn texts into vectors, or rank texts by their similarity to one
+    /// Turn texts or pictures into vectors, or rank them by their similarity to one
     Embed(Box<embed::Embed>),
     /// Find words for the masks of a text
     FillMask(Box<fill_mask::FillMask>),
-    /// Label texts, or pairs of texts
+    /// Label texts, pairs of texts, or pictures
     Classify(Box<classify::Classify>),
     /// Find the entities in texts
     Tag(Box<tag::Tag>),
@@ -114,6 +115,7 @@ Examples:
   attentive embed --model all-MiniLM-L6-v2 --input texts.txt --similar \"a running dog\"
   attentive fill-mask --model bert-base-uncased \"The capital of France is [MASK].\"
   attentive classify --model sentiment \"A wonderful film.\"
+  attentive classify --model vit-base-patch16-224 photo.jpg
   attentive tag --model ner \"Ada Lovelace lived in London.\"
   attentive answer --model qa --context-file article.txt \"Who wrote it?\"
   attentive rerank --model ms-marco --query \"running dogs\" --input texts.txt

@@ -4,7 +4,7 @@ use crate::error::Error;
 use crate::{output, words};
 use attentive_hub::{Cached, Hub, ModelName, Snapshot};
 use attentive_model::families::Family;
-use attentive_tasks::Kind;
+use attentive_tasks::{Kind, task_of_pictures};
 use clap::{Args, Subcommand};
 use serde::Serialize;
 use std::io::{Write, stderr};
@@ -156,6 +156,11 @@ fn tasks(folder: &Path) -> Vec<&'static str> {
         (Ok(None), Ok(Family::Gpt2)) => vec!["generate", "perplexity"],
         (Ok(None), Ok(Family::T5)) => vec!["translate", "generate"],
         (Ok(None), Ok(Family::Detr)) => vec!["detect"],
+        (Ok(None), Ok(Family::Vit)) => match task_of_pictures(folder) {
+            Ok(Some(task)) if task.has_labels() => vec!["classify", "embed"],
+            Ok(Some(_)) => vec!["embed"],
+            _ => Vec::new(),
+        },
         _ => Vec::new(),
     }
 }

@@ -6,7 +6,7 @@ use crate::model::Model;
 use crate::options::{Compute, between};
 use crate::precision::DecodingPrecision;
 use crate::words;
-use attentive_tasks::{Encoder, Texts, TooLong};
+use attentive_tasks::{Encoder, PictureEncoder, Texts, TooLong};
 use attentive_tensor::{Backend, Form};
 use clap::{Args, ValueEnum};
 use std::fs::File;
@@ -69,6 +69,11 @@ impl Reading {
             Long::Error => TooLong::Refuse,
         };
         encoder.with_too_long(too_long).with_batch_tokens(self.batch_tokens)
+    }
+
+    /// The encoder of pictures as the flags want it.
+    pub(crate) fn change_pictures(&self, encoder: PictureEncoder) -> PictureEncoder {
+        encoder.with_batch_tokens(self.batch_tokens)
     }
 
     /// Lets `answer` have all texts, some at a time, in order, and says at the end how many were cut.

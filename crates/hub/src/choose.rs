@@ -31,8 +31,14 @@ pub(crate) const TOKENIZER: [&str; 15] = [
 ];
 
 /// What a model may have beside its configuration, its weights and its tokenizer.
-pub(crate) const BESIDE: [&str; 4] =
-    ["generation_config.json", MODULES, "sentence_bert_config.json", "config_sentence_transformers.json"];
+pub(crate) const BESIDE: [&str; 6] = [
+    "generation_config.json",
+    MODULES,
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "preprocessor_config.json",
+    "processor_config.json",
+];
 
 /// Files of weights in the order in which they are looked for. An index names several files.
 pub(crate) const WEIGHTS: [&str; 4] = [

@@ -108,6 +108,16 @@ impl<'a> Builder<'a> {
         Builder { form: None, ..self.clone() }
     }
 
+    /// Whether weights are only to be computed with: not to be learned or saved.
+    pub fn is_packed(&self) -> bool {
+        self.form.is_some()
+    }
+
+    /// The same builder for weights of products that are not to be rounded to int8.
+    pub(crate) fn precise(&self) -> Builder<'a> {
+        Builder { form: self.form.map(|_| Form::Precise), ..self.clone() }
+    }
+
     /// The same builder for weights whose products go to a cache.
     pub(crate) fn in_role(self, role: Role) -> Builder<'a> {
         Builder { role, ..self }

@@ -26,7 +26,7 @@ pub struct Converted {
 }
 
 /// Files that belong to a model and are copied as they are.
-const COPIED: [&str; 18] = [
+const COPIED: [&str; 20] = [
     "generation_config.json",
     "source.spm",
     "target.spm",
@@ -45,6 +45,8 @@ const COPIED: [&str; 18] = [
     "sentence_bert_config.json",
     "config_sentence_transformers.json",
     "1_Pooling/config.json",
+    "preprocessor_config.json",
+    "processor_config.json",
 ];
 
 /// A tensor of the old file that is to be in the new one.

@@ -32,8 +32,12 @@ struct T5 {
 
 impl T5 {
     fn new(builder: &Builder) -> Result<T5, Error> {
-        let attention =
-            MultiHeadConfig { scale: Some(1.0), bias: false, ..MultiHeadConfig::with_widths(24, 4, 7, 7) };
+        let attention = MultiHeadConfig {
+            scale: Some(1.0),
+            bias: false,
+            output_bias: false,
+            ..MultiHeadConfig::with_widths(24, 4, 7, 7)
+        };
         let stack = StackConfig {
             feed_forward: FeedForwardKind::Gated,
             feed_forward_bias: false,

@@ -68,21 +68,31 @@ impl Classifier {
 
     /// The scores of the classes of a text: probabilities, or of a regression the numbers themselves.
     pub fn scores(&self, logits: &[f32]) -> Vec<f32> {
-        match self.encoder.model().config().problem() {
-            Problem::SingleLabel => softmax(logits),
-            Problem::MultiLabel => logits.iter().map(|&logit| sigmoid(logit)).collect(),
-            Problem::Regression => logits.to_vec(),
-        }
+        scores(self.encoder.model().config().problem(), logits)
     }
 
     /// Numbers of the classes of a text with their labels, the greatest first.
     pub fn ranked(&self, scores: &[f32]) -> Classified {
-        let order = greatest(scores, scores.len());
-        Classified { scores: order.into_iter().map(|i| (self.labels()[i].clone(), scores[i])).collect() }
+        ranked(self.labels(), scores)
     }
 
     /// The labels, in the order of the model.
     pub fn labels(&self) -> &[String] {
         &self.encoder.model().config().labels
     }
+}
+
+/// What becomes of the logits of some classes: probabilities, or of a regression the numbers themselves.
+pub(crate) fn scores(problem: Problem, logits: &[f32]) -> Vec<f32> {
+    match problem {
+        Problem::SingleLabel => softmax(logits),
+        Problem::MultiLabel => logits.iter().map(|&logit| sigmoid(logit)).collect(),
+        Problem::Regression => logits.to_vec(),
+    }
+}
+
+/// Numbers of classes with their labels, the greatest first.
+pub(crate) fn ranked(labels: &[String], scores: &[f32]) -> Classified {
+    let order = greatest(scores, scores.len());
+    Classified { scores: order.into_iter().map(|i| (labels[i].clone(), scores[i])).collect() }
 }

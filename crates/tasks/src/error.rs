@@ -11,6 +11,17 @@ pub enum Error {
     /// The tokenizer cannot be read, or a text not be encoded.
     #[error(transparent)]
     Tokenizer(#[from] attentive_text::tokenizer::Error),
+    /// A picture, or what a folder says of pictures, cannot be read.
+    #[error(transparent)]
+    Image(#[from] attentive_image::Error),
+    /// A picture that is not for this model.
+    #[error("picture {picture} {problem}")]
+    Picture {
+        /// Its number, counted from 1.
+        picture: usize,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// Something cannot be decoded.
     #[error(transparent)]
     Generate(#[from] attentive_generate::Error),

@@ -1,4 +1,4 @@
-//! What people ask of a model: text in, an answer out.
+//! What people ask of a model: a text or a picture in, an answer out.
 //!
 //! A task knows what goes in, which head a model needs for it, and what comes out. Commands, routes of the server and training are
 //! users of the same task.
@@ -15,6 +15,8 @@
 //! | [`Answerer`] | a question and a text | spans of the text that answer it |
 //! | [`Reranker`] | a query and a text | how well the text fits |
 //! | [`Perplexity`] | a text | how well a language model predicts it |
+//! | [`PictureClassifier`] | a picture | a label |
+//! | [`PictureEmbedder`] | a picture | a vector |
 
 mod answer;
 mod batches;
@@ -28,6 +30,7 @@ mod kind;
 mod model;
 mod name;
 mod perplexity;
+mod pictures;
 mod pooling;
 mod probabilities;
 mod prompt;
@@ -48,6 +51,7 @@ pub use generate::{LanguageModel, Writer};
 pub use kind::Kind;
 pub use name::model_name;
 pub use perplexity::{Measured, Perplexity};
+pub use pictures::{PictureClassifier, PictureEmbedder, PictureEncoder, task_of_pictures};
 pub use pooling::{Pooling, Pools};
 pub use prompt::{Continuation, Finish, PromptCodec};
 pub use rerank::Reranker;

@@ -52,7 +52,7 @@ pub(crate) fn open(
             let copy = |backend| Box::new(CausalSteps::new(backend, &model)) as Box<dyn Seq2Seq>;
             backends.iter().map(copy).collect()
         }
-        Family::Bert | Family::Detr => unreachable!("what does not write is in neither list"),
+        Family::Bert | Family::Detr | Family::Vit => unreachable!("what does not write is in neither list"),
     };
     Ok((copies, int8))
 }

@@ -1,5 +1,6 @@
 //! `attentive bench`: how fast this machine is at it.
 
+mod classify;
 mod embed;
 mod generate;
 mod kernels;
@@ -22,6 +23,8 @@ pub(crate) enum Command {
     Translate(Box<translate::Translate>),
     /// Time how fast the lines of a file become vectors, without loading the model and tokenizing
     Embed(Box<embed::Embed>),
+    /// Time how fast a model for pictures computes them, from pixels that are ready
+    Classify(classify::Classify),
     /// Time how fast a language model reads prompts of random tokens and writes behind them
     Generate(generate::Generate),
 }
@@ -32,6 +35,7 @@ pub(crate) fn run(command: &Command) -> Result<(), Error> {
         Command::Kernels(kernels) => kernels::run(kernels),
         Command::Translate(translate) => translate::run(translate),
         Command::Embed(embed) => embed::run(embed),
+        Command::Classify(classify) => classify::run(classify),
         Command::Generate(generate) => generate::run(generate),
     }
 }

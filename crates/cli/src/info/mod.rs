@@ -6,6 +6,7 @@ mod gpt2;
 mod left;
 mod t5;
 mod transformer;
+mod vit;
 
 use crate::error::Error;
 use crate::model::Model;
@@ -57,6 +58,10 @@ pub(crate) fn run(info: &Info) -> Result<(), Error> {
         }
         Family::T5 => {
             let report = t5::Report::read(&folder)?;
+            if info.json { output::json(&report) } else { output::table(&report.rows(), 2) }
+        }
+        Family::Vit => {
+            let report = vit::Report::read(&folder)?;
             if info.json { output::json(&report) } else { output::table(&report.rows(), 2) }
         }
     }

@@ -1,5 +1,6 @@
 //! `attentive inspect`: what a model looks at, as a page or a picture.
 
+mod pictures;
 #[cfg(feature = "png")]
 mod png;
 
@@ -25,13 +26,13 @@ use std::path::{Path, PathBuf};
 #[derive(Args)]
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Inspect {
-    /// Text to inspect; an encoder-decoder translates it first
+    /// Text to inspect; an encoder-decoder translates it first. For a model of pictures, a PNG, JPEG or WebP file
     #[arg(value_name = "TEXT", value_parser = dashes::text)]
     text: String,
     /// Model folder, with config.json, model.safetensors and a tokenizer; or a name on the Hugging Face Hub
     #[arg(long, value_name = "DIR|NAME")]
     model: Model,
-    /// File to write: an interactive .html page, or an .svg or .png picture (.png needs a build with
+    /// File to write: an interactive .html page, or an .svg or .png picture (.png of a text needs a build with
     /// `--features png`)
     #[arg(long, value_name = "FILE", value_parser = format)]
     out: (PathBuf, Format),
@@ -47,6 +48,9 @@ pub(crate) struct Inspect {
     /// Head to draw, counted from 1, or `mean` for the mean of all heads [default: all]
     #[arg(long, value_name = "H", value_parser = head)]
     head: Option<Head>,
+    /// Patch of a picture whose attention is drawn, as ROW,COLUMN counted from 1 [default: the class token]
+    #[arg(long, value_name = "R,C", value_parser = patch)]
+    patch: Option<[usize; 2]>,
     #[command(flatten)]
     compute: Compute,
     /// Precision to compute in [default: int8 if the model is stored in int8, else f32]
@@ -61,15 +65,16 @@ Examples:
   attentive inspect --model opus-mt-en-de \"A dog runs.\" --out head.svg --kind cross --layer 5 --head 3
   attentive inspect --model bert-base-uncased \"A dog runs.\" --out bert.html
   attentive inspect --model gpt2 \"A dog runs because it\" --out gpt2.html
+  attentive inspect --model facebook/dino-vits16 photo.jpg --out heads.png
 
 The page needs no server and no network. With --kind, --layer and --head a picture shows one large heat map with \
-the tokens on its axes. Otherwise it shows a small heat map of each head.";
+the tokens on its axes. Otherwise it shows a small heat map of each head. A model of pictures shows the picture once for each head of \
+the last layer, or of --layer: bright where the head looks.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
     Html,
     Svg,
-    #[cfg(feature = "png")]
     Png,
 }
 
@@ -102,28 +107,53 @@ const MOST_NUMBERS: usize = 1_000_000;
 
 pub(crate) fn run(inspect: &Inspect) -> Result<(), Error> {
     let (path, format) = &inspect.out;
-    let Seen { attention, sizes, vectors } = inspect.look()?;
-    let contents = match format {
-        Format::Html => standalone(&attention, &sizes, &vectors).into_bytes(),
-        Format::Svg => inspect.draw(&attention).into_bytes(),
-        #[cfg(feature = "png")]
-        Format::Png => png::from_svg(&inspect.draw(&attention))?,
+    if cfg!(not(feature = "png")) && *format == Format::Png && !Path::new(&inspect.text).is_file() {
+        return Err(Error::Usage(NO_PNG.to_owned()));
+    }
+    let folder = inspect.model.folder()?;
+    let contents = match Family::of(&folder)? {
+        Family::Vit => pictures::draw(inspect, &folder)?,
+        family => inspect.draw_text(family, &folder)?,
     };
     output::to_file(path, |file| Ok(file.write_all(&contents)?))
 }
 
+#[cfg(feature = "png")]
+fn png(svg: &str) -> Result<Vec<u8>, Error> {
+    png::from_svg(svg)
+}
+
+#[cfg(not(feature = "png"))]
+fn png(_: &str) -> Result<Vec<u8>, Error> {
+    Err(Error::Usage(NO_PNG.to_owned()))
+}
+
 impl Inspect {
+    /// The file of a text that a model reads.
+    fn draw_text(&self, family: Family, folder: &Path) -> Result<Vec<u8>, Error> {
+        let Seen { attention, sizes, vectors } = self.look(family, folder)?;
+        Ok(match self.out.1 {
+            Format::Html => standalone(&attention, &sizes, &vectors).into_bytes(),
+            Format::Svg => self.draw(&attention).into_bytes(),
+            Format::Png => png(&self.draw(&attention))?,
+        })
+    }
+
     /// Looks into the sentence as the family of the model does.
-    fn look(&self) -> Result<Seen, Error> {
-        let folder = self.model.folder()?;
-        match Family::of(&folder)? {
-            Family::Transformer | Family::T5 => self.look_into_translation(&folder),
-            Family::Bert => self.look_into_text(&folder),
-            Family::Gpt2 => self.look_into_prompt(&folder),
+    fn look(&self, family: Family, folder: &Path) -> Result<Seen, Error> {
+        if self.patch.is_some() {
+            let problem = "only pictures have patches: remove the option".to_owned();
+            return Err(Error::Flag { option: "patch", problem });
+        }
+        match family {
+            Family::Transformer | Family::T5 => self.look_into_translation(folder),
+            Family::Bert => self.look_into_text(folder),
+            Family::Gpt2 => self.look_into_prompt(folder),
             Family::Detr => {
                 let problem = "a model that reads pictures; `attentive detect` shows what it finds";
                 Err(Error::Inspect(format!("{}: {problem}", folder.display())))
             }
+            Family::Vit => unreachable!("pictures are drawn otherwise"),
         }
     }
 
@@ -304,7 +334,6 @@ fn weights(inspection: &Inspection, looks: Vec<Look>) -> Result<Vec<(Look, Atten
 }
 
 /// The way out, for a program without the feature.
-#[cfg(not(feature = "png"))]
 const NO_PNG: &str = "this program was built without PNG support: write an .svg file instead, or install it with \
                       `cargo install --path crates/cli --features png`";
 
@@ -314,10 +343,7 @@ fn format(text: &str) -> Result<(PathBuf, Format), String> {
     let format = match ending.as_deref() {
         Some("html" | "htm") => Format::Html,
         Some("svg") => Format::Svg,
-        #[cfg(feature = "png")]
         Some("png") => Format::Png,
-        #[cfg(not(feature = "png"))]
-        Some("png") => return Err(NO_PNG.to_owned()),
         _ => return Err("the file name must end in .html, .svg or .png".to_owned()),
     };
     Ok((path, format))
@@ -330,4 +356,12 @@ fn head(text: &str) -> Result<Head, String> {
     crate::options::between::<1, 1000>(text)
         .map(Head::Number)
         .map_err(|problem| format!("{problem}, or `mean`"))
+}
+
+fn patch(text: &str) -> Result<[usize; 2], String> {
+    let numbers: Vec<usize> = text.split(',').filter_map(|part| part.trim().parse().ok()).collect();
+    match numbers[..] {
+        [row, column] if row > 0 && column > 0 && text.matches(',').count() == 1 => Ok([row, column]),
+        _ => Err("a row and a column are needed, counted from 1, as in 3,5".to_owned()),
+    }
 }

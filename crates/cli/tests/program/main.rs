@@ -14,6 +14,7 @@ mod hub;
 mod info;
 mod inspect;
 mod kernels;
+mod pictures;
 #[cfg(target_os = "linux")]
 mod ranks;
 mod score;

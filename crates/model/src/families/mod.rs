@@ -8,9 +8,11 @@ pub mod detr;
 pub mod encoder_decoder;
 mod gpt1;
 pub mod gpt2;
+mod labels;
 mod roberta;
 pub mod t5;
 pub mod transformer;
+pub mod vit;
 
 use crate::checkpoint::CONFIG;
 use crate::error::Error;
@@ -41,6 +43,10 @@ pub(crate) const MT5: &str = "mt5";
 pub(crate) const DETR: &str = "detr";
 /// A DETR whose norms transformers does not have.
 pub(crate) const ATTENTIVE_DETR: &str = "attentive-detr";
+pub(crate) const VIT: &str = "vit";
+pub(crate) const DEIT: &str = "deit";
+pub(crate) const DINOV2: &str = "dinov2";
+pub(crate) const DINOV2_WITH_REGISTERS: &str = "dinov2_with_registers";
 
 /// The families of models.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,10 +61,12 @@ pub enum Family {
     T5,
     /// From a picture to a set of boxes: [`detr::Detr`].
     Detr,
+    /// An encoder of pictures, ViT or one of its [relatives](vit::Relative): [`vit::Vit`].
+    Vit,
 }
 
 /// Each family, with the `model_type`s and the beginnings of the `architectures` that it reads.
-const FAMILIES: [(Family, &[&str], &[&str]); 5] = [
+const FAMILIES: [(Family, &[&str], &[&str]); 6] = [
     (Family::Transformer, &[MARIAN, ATTENTIVE, BART, MBART, M2M100], &["Marian", "Bart", "MBart", "M2M100"]),
     (
         Family::Bert,
@@ -68,6 +76,11 @@ const FAMILIES: [(Family, &[&str], &[&str]); 5] = [
     (Family::Gpt2, &[GPT2, GPT1], &["GPT2", "OpenAIGPT"]),
     (Family::T5, &[T5, MT5], &["T5", "MT5"]),
     (Family::Detr, &[DETR, ATTENTIVE_DETR], &["Detr"]),
+    (
+        Family::Vit,
+        &[VIT, DEIT, DINOV2, DINOV2_WITH_REGISTERS],
+        &["ViT", "DeiT", "Dinov2", "Dinov2WithRegisters"],
+    ),
 ];
 
 impl Family {
@@ -223,6 +236,9 @@ mod tests {
             ("RobertaForMaskedLM", Some(Family::Bert)),
             ("XLMRobertaModel", Some(Family::Bert)),
             ("DebertaV2ForMaskedLM", Some(Family::Bert)),
+            ("ViTModel", Some(Family::Vit)),
+            ("DeiTForImageClassificationWithTeacher", Some(Family::Vit)),
+            ("Dinov2WithRegistersForImageClassification", Some(Family::Vit)),
             ("LlamaForCausalLM", None),
             ("Model", None),
             ("", None),

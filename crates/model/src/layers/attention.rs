@@ -66,8 +66,10 @@ pub struct MultiHeadConfig {
     pub d_v: usize,
     /// What products of query and key are multiplied by: 1/√d_k if none is given. T5 has 1.
     pub scale: Option<f32>,
-    /// Whether its projections have biases.
+    /// Whether the projections of queries, keys and values have biases.
     pub bias: bool,
+    /// Whether the projection of the result has one.
+    pub output_bias: bool,
     /// Whether a query is kept from seeing what comes after it.
     pub causal: bool,
     /// How many keys before it (and, if not causal, after it) a query sees, itself included.
@@ -101,6 +103,7 @@ impl MultiHeadConfig {
             d_v,
             scale: None,
             bias: true,
+            output_bias: true,
             causal: false,
             window: None,
             dropout: 0.0,
@@ -158,7 +161,7 @@ impl MultiHeadAttention {
         config: &MultiHeadConfig,
         [query, key, value]: [Role; 3],
     ) -> Result<MultiHeadAttention, Error> {
-        let &MultiHeadConfig { d_model, h, d_k, d_v, bias, dropout, .. } = config;
+        let &MultiHeadConfig { d_model, h, d_k, d_v, bias, output_bias, dropout, .. } = config;
         let project = |name, role, width| {
             Linear::with_or_without_bias(&builder.at(name).in_role(role), d_model, width, bias)
         };
@@ -166,7 +169,7 @@ impl MultiHeadAttention {
             query: project("q_proj", query, h * d_k)?,
             key: project("k_proj", key, h * d_k)?,
             value: project("v_proj", value, h * d_v)?,
-            output: Linear::with_or_without_bias(&builder.at("out_proj"), h * d_v, d_model, bias)?,
+            output: Linear::with_or_without_bias(&builder.at("out_proj"), h * d_v, d_model, output_bias)?,
             rule: rule(config),
             dropout,
         })

@@ -29,7 +29,7 @@ impl Cross {
         let heads = MultiHeadConfig { causal: false, window: None, ..config.attention };
         Ok(Cross {
             attention: MultiHeadAttention::cached(&builder.at("encoder_attn"), &heads)?,
-            residual: config.residual(&builder.at("encoder_attn_layer_norm"))?,
+            residual: config.residual(builder, "encoder_attn")?,
         })
     }
 }
@@ -49,10 +49,10 @@ impl DecoderLayer {
         let causal = MultiHeadConfig { causal: true, ..config.attention };
         Ok(DecoderLayer {
             own: MultiHeadAttention::cached(&builder.at("self_attn"), &causal)?,
-            own_residual: config.residual(&builder.at("self_attn_layer_norm"))?,
+            own_residual: config.residual(builder, "self_attn")?,
             cross: memory.then(|| Cross::new(builder, config)).transpose()?,
             feed_forward: config.network(builder)?,
-            feed_forward_residual: config.residual(&builder.at("final_layer_norm"))?,
+            feed_forward_residual: config.residual(builder, "final")?,
         })
     }
 

@@ -2,8 +2,8 @@
 
 use super::norm::EPSILON;
 use super::{
-    FeedForwardKind, FeedForwardNetwork, MultiHeadAttention, MultiHeadConfig, Norm, NormKind, NormPlacement,
-    Residual,
+    FeedForwardKind, FeedForwardNetwork, LayerScale, MultiHeadAttention, MultiHeadConfig, Norm, NormKind,
+    NormPlacement, Residual,
 };
 use crate::builder::Builder;
 use crate::error::Error;
@@ -32,6 +32,8 @@ pub struct StackConfig {
     pub epsilon: f32,
     /// Dropout of each sublayer's output.
     pub dropout: f32,
+    /// The first value of the factors that outputs of sublayers are multiplied by, if there are such factors.
+    pub layer_scale: Option<f32>,
 }
 
 impl StackConfig {
@@ -48,6 +50,7 @@ impl StackConfig {
             norm_kind: NormKind::Layer,
             epsilon: EPSILON,
             dropout: 0.1,
+            layer_scale: None,
         }
     }
 
@@ -55,8 +58,12 @@ impl StackConfig {
         Norm::new(builder, self.norm_kind, self.attention.d_model, self.epsilon)
     }
 
-    pub(crate) fn residual(&self, builder: &Builder) -> Result<Residual, Error> {
-        Ok(Residual::new(self.layer_norm(builder)?, self.norm, self.dropout))
+    /// The connection around the sublayer of this name.
+    pub(crate) fn residual(&self, builder: &Builder, sublayer: &str) -> Result<Residual, Error> {
+        let norm = self.layer_norm(&builder.at(format_args!("{sublayer}_layer_norm")))?;
+        let at = builder.at(format_args!("{sublayer}_layer_scale"));
+        let scale = self.layer_scale.map(|initial| LayerScale::new(&at, self.attention.d_model, initial));
+        Ok(Residual::new(norm, self.norm, self.dropout).with_scale(scale.transpose()?))
     }
 
     pub(crate) fn network(&self, builder: &Builder) -> Result<FeedForwardNetwork, Error> {
@@ -98,9 +105,9 @@ impl<A> EncoderLayer<A> {
     pub fn with_attention(builder: &Builder, config: &StackConfig, attention: A) -> Result<Self, Error> {
         Ok(EncoderLayer {
             attention,
-            attention_residual: config.residual(&builder.at("self_attn_layer_norm"))?,
+            attention_residual: config.residual(builder, "self_attn")?,
             feed_forward: config.network(builder)?,
-            feed_forward_residual: config.residual(&builder.at("final_layer_norm"))?,
+            feed_forward_residual: config.residual(builder, "final")?,
         })
     }
 

@@ -5,6 +5,7 @@ use crate::checkpoint::CONFIG;
 use crate::checkpoint::Staged;
 use crate::error::Error;
 use crate::families::deberta::{Disentangled, Fields};
+use crate::families::labels::{Problem, default_labels, labels};
 use crate::families::{ConfigFile, Family};
 use crate::layers::{EmbeddingConfig, MultiHeadConfig, StackConfig, activation_named, name_of_activation};
 use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
@@ -54,20 +55,6 @@ pub struct BertConfig {
     pub problem: Option<Problem>,
     /// How a DeBERTa attends.
     pub disentangled: Option<Disentangled>,
-}
-
-/// What the classes of a text are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Problem {
-    /// A text has a number for each class.
-    #[serde(rename = "regression")]
-    Regression,
-    /// A text has one class.
-    #[serde(rename = "single_label_classification")]
-    SingleLabel,
-    /// A text has any of the classes.
-    #[serde(rename = "multi_label_classification")]
-    MultiLabel,
 }
 
 /// `config.json`. What is missing is what transformers' `BertConfig` takes for it, but a missing size is a mistake.
@@ -147,11 +134,6 @@ fn yes() -> bool {
     true
 }
 
-/// What transformers takes where a configuration names no classes.
-fn default_labels(count: usize) -> Vec<String> {
-    (0..count).map(|i| format!("LABEL_{i}")).collect()
-}
-
 impl Config {
     /// What the file asks for, or the first thing in it that cannot be had.
     fn read(&self) -> Result<BertConfig, Error> {
@@ -192,31 +174,12 @@ impl Config {
             deviation: self.initializer_range,
             pad,
             tied_output: self.tie_word_embeddings,
-            labels: self.labels()?,
+            labels: labels(self.id2label.as_ref(), self.num_labels)?,
             problem: self.problem_type,
             disentangled,
         };
         config.check().map_err(in_their_words)?;
         Ok(config)
-    }
-
-    /// The names of the classes: two without a name where the file says nothing, as in transformers.
-    fn labels(&self) -> Result<Vec<String>, Error> {
-        let Some(names) = &self.id2label else {
-            let count = self.num_labels.unwrap_or(2);
-            // Before so many names are made.
-            limits::check_size("num_labels", count, WIDEST)?;
-            return Ok(default_labels(count));
-        };
-        if !names.keys().copied().eq(0..names.len()) {
-            let problem = "must have a name for each class, counted from 0 without gaps";
-            return Err(Error::config("id2label", problem));
-        }
-        if self.num_labels.is_some_and(|count| count != names.len()) {
-            let problem = format!("{} classes have names in id2label", names.len());
-            return Err(Error::config("num_labels", problem));
-        }
-        Ok(names.values().cloned().collect())
     }
 
     /// The file of a model for a task.
@@ -407,8 +370,7 @@ impl BertConfig {
 
     /// What the classes of a text are: as transformers tells it, a single class means a number.
     pub fn problem(&self) -> Problem {
-        let one = if self.classes() == 1 { Problem::Regression } else { Problem::SingleLabel };
-        self.problem.unwrap_or(one)
+        self.problem.unwrap_or(Problem::of(self.classes()))
     }
 
     pub(super) fn embedding(&self) -> EmbeddingConfig {

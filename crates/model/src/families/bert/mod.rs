@@ -18,8 +18,9 @@ mod relatives;
 mod task;
 
 pub use super::deberta::Disentangled;
+pub use super::labels::Problem;
 pub use batch::Batch;
-pub use config::{BertConfig, Problem};
+pub use config::BertConfig;
 pub use convert::convert;
 pub(crate) use relatives::Particulars;
 pub use relatives::Relative;

@@ -34,11 +34,11 @@ impl DecoderLayer {
         let attention = |name| MultiHeadAttention::new(&builder.at(name), &config.attention);
         Ok(DecoderLayer {
             own: attention("self_attn")?,
-            own_residual: config.residual(&builder.at("self_attn_layer_norm"))?,
+            own_residual: config.residual(builder, "self_attn")?,
             cross: attention("encoder_attn")?,
-            cross_residual: config.residual(&builder.at("encoder_attn_layer_norm"))?,
+            cross_residual: config.residual(builder, "encoder_attn")?,
             feed_forward: config.network(builder)?,
-            feed_forward_residual: config.residual(&builder.at("final_layer_norm"))?,
+            feed_forward_residual: config.residual(builder, "final")?,
         })
     }
 

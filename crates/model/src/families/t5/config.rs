@@ -367,7 +367,13 @@ impl T5Config {
 
     pub(super) fn stack(&self, layers: usize) -> StackConfig {
         let attention = MultiHeadConfig::with_widths(self.d_model, self.h, self.d_kv, self.d_kv);
-        let attention = MultiHeadConfig { scale: Some(1.0), bias: false, dropout: self.dropout, ..attention };
+        let attention = MultiHeadConfig {
+            scale: Some(1.0),
+            bias: false,
+            output_bias: false,
+            dropout: self.dropout,
+            ..attention
+        };
         StackConfig {
             feed_forward: self.feed_forward,
             feed_forward_bias: false,

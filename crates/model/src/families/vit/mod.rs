@@ -1,0 +1,146 @@
+//! ViT: an encoder that reads a picture as a sequence of patches, and heads that answer (Dosovitskiy et al. 2020).
+//!
+//! A patch becomes a token by one product; a token of its own stands before the patches, and the picture is what becomes of it behind
+//! the last layer. Norms stand before the sublayers.
+//!
+//! DeiT and DINOv2 are the same model with other names, and some parts more: each is a [`Relative`]. The first DINO is a ViT.
+//!
+//! On disk it is a folder as transformers writes it, for each of its [`Task`]s.
+
+mod batch;
+mod config;
+mod convert;
+mod folder;
+mod heads;
+mod names;
+mod relatives;
+mod task;
+mod tokens;
+
+pub use super::labels::Problem;
+pub use batch::{Batch, Picture};
+pub use config::VitConfig;
+pub use convert::convert;
+pub use relatives::Relative;
+pub use task::Task;
+
+use crate::builder::Builder;
+use crate::error::Error;
+use crate::layers::{Encoder, Linear, Norm};
+use crate::names::Unused;
+use attentive_tensor::{Parameter, Tape, Var};
+use heads::Output;
+use tokens::Tokens;
+
+/// The model.
+#[derive(Debug, Clone)]
+pub struct Vit {
+    config: VitConfig,
+    task: Task,
+    tokens: Tokens,
+    encoder: Encoder,
+    norm: Norm,
+    pooler: Option<Linear>,
+    output: Output,
+    parameters: Vec<Parameter>,
+    unused: Unused,
+}
+
+impl Vit {
+    /// A model for a task with the parameters that `builder` gives it. Random matrices are drawn from N(0, 0.02).
+    pub fn new(builder: &Builder, config: &VitConfig, task: Task) -> Result<Vit, Error> {
+        Vit::with_head(builder, builder, config, task)
+    }
+
+    /// The same with another builder for the head.
+    fn with_head(builder: &Builder, head: &Builder, config: &VitConfig, task: Task) -> Result<Vit, Error> {
+        config.check()?;
+        if config.relative.architecture(task).is_none() {
+            let problem = format!("{} has no such head", config.relative.title());
+            return Err(Error::config("architectures", problem));
+        }
+        let (builder, head) =
+            (builder.with_deviation(config.deviation), head.with_deviation(config.deviation));
+        let (d, stack) = (config.d_model, config.stack()?);
+        let has_pooler = task == Task::Hidden && !config.relative.is_dinov2() && builder.has("pooler.weight");
+        let norm = stack.final_norm(&builder)?;
+        Ok(Vit {
+            tokens: Tokens::new(&builder, config)?,
+            encoder: Encoder::new(&builder.at("encoder"), &stack)?,
+            norm: norm.expect("norms before sublayers need one behind the last"),
+            pooler: has_pooler.then(|| Linear::new(&builder.at("pooler"), d, config.pooler.0)).transpose()?,
+            output: Output::new(&head, config, task)?,
+            config: config.clone(),
+            task,
+            parameters: builder.parameters(),
+            unused: Unused::default(),
+        })
+    }
+
+    /// What it was made from.
+    pub fn config(&self) -> &VitConfig {
+        &self.config
+    }
+
+    /// What it is for.
+    pub fn task(&self) -> Task {
+        self.task
+    }
+
+    /// Everything that is learned.
+    pub fn parameters(&self) -> &[Parameter] {
+        &self.parameters
+    }
+
+    /// How many numbers that is.
+    pub fn parameter_count(&self) -> usize {
+        self.parameters.iter().map(|parameter| parameter.value().shape().len()).sum()
+    }
+
+    /// The tensors of its folder that it did not take.
+    pub fn unused(&self) -> &Unused {
+        &self.unused
+    }
+
+    /// The hidden states of all tokens behind the last norm, `[tokens, d_model]`.
+    pub fn encode(&self, tape: &Tape, batch: &Batch) -> Var {
+        let last = self.layers(tape, batch, |_| {});
+        self.norm.forward(tape, &last)
+    }
+
+    /// The embedded tokens, and the hidden states behind each layer, `[tokens, d_model]` each; the last norm is not among them.
+    pub fn hidden_states(&self, tape: &Tape, batch: &Batch) -> Vec<Var> {
+        let mut states = Vec::new();
+        self.layers(tape, batch, |state| states.push(state.clone()));
+        states
+    }
+
+    /// What the last layer makes of pictures; `see` is shown the embedded tokens, and the states behind each layer.
+    fn layers(&self, tape: &Tape, batch: &Batch, mut see: impl FnMut(&Var)) -> Var {
+        let x = tape.dropout(&self.tokens.forward(tape, batch), self.config.dropout);
+        see(&x);
+        let layout = batch.sequences.attending(&**tape.backend(), &batch.sequences);
+        self.encoder.layers().iter().fold(x, |x, layer| {
+            let x = layer.forward(tape, &x, &layout, None);
+            see(&x);
+            x
+        })
+    }
+
+    /// The hidden states of one of the tokens before the patches, `[pictures, d_model]`; 0 is the class token.
+    fn token(&self, tape: &Tape, hidden: &Var, batch: &Batch, token: usize) -> Var {
+        let rows: Vec<i32> = batch.sequences.ranges().map(|range| (range.start + token) as i32).collect();
+        tape.embedding(hidden, &tape.backend().upload_i32(&rows), 1.0, None)
+    }
+
+    /// The vector of each picture: the hidden state of its class token, `[pictures, d_model]`.
+    pub fn vectors(&self, tape: &Tape, hidden: &Var, batch: &Batch) -> Var {
+        self.token(tape, hidden, batch, 0)
+    }
+
+    /// `tanh(W·x + b)` of the class token of each picture, `[pictures, width]`; none if the model has no such layer.
+    pub fn pooled(&self, tape: &Tape, hidden: &Var, batch: &Batch) -> Option<Var> {
+        let pooler = self.pooler.as_ref()?;
+        Some(pooler.forward_with(tape, &self.vectors(tape, hidden, batch), Some(self.config.pooler.1)))
+    }
+}

@@ -1,0 +1,157 @@
+//! A model that reads pictures, and how pictures are made ready for it: what all tasks of pictures have in common.
+
+mod classify;
+mod embed;
+
+pub use classify::PictureClassifier;
+pub use embed::PictureEmbedder;
+
+use crate::error::Error;
+use attentive_generate::Inspection;
+use attentive_image::{Picture, Pixels, Processor};
+use attentive_model::families::Family;
+use attentive_model::families::vit::{self, Batch, Task, Vit};
+use attentive_tensor::{Backend, Form, Tape, Var};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+/// Pictures that are computed at once, unless it is told otherwise.
+const TOGETHER: usize = 8;
+
+/// A model and what it wants of pictures. A copy shares the model.
+#[derive(Debug, Clone)]
+pub struct PictureEncoder {
+    backend: Arc<dyn Backend>,
+    model: Vit,
+    processor: Processor,
+    folder: PathBuf,
+    together: usize,
+}
+
+impl PictureEncoder {
+    /// Reads the model of a folder for a task, to be computed with and not to be learned; `form` says what its weights become.
+    pub fn open(
+        backend: &Arc<dyn Backend>,
+        folder: &Path,
+        task: Task,
+        form: Form,
+    ) -> Result<PictureEncoder, Error> {
+        let processor = Processor::of(folder)?;
+        let load = match form {
+            Form::Precise => Vit::load_packed,
+            Form::Int8 => Vit::load_in_int8,
+        };
+        let model = load(backend, folder, task)?;
+        PictureEncoder::new(backend, model, processor, folder)
+    }
+
+    /// A model that is there already; `folder` is where it comes from.
+    pub fn new(
+        backend: &Arc<dyn Backend>,
+        model: Vit,
+        processor: Processor,
+        folder: &Path,
+    ) -> Result<PictureEncoder, Error> {
+        let channels = model.config().channels;
+        if channels != 3 {
+            let problem = format!("num_channels: pictures have 3, red, green and blue, not {channels}");
+            return Err(Error::Format { path: folder.join("config.json"), problem });
+        }
+        Ok(PictureEncoder {
+            backend: Arc::clone(backend),
+            model,
+            processor,
+            folder: folder.to_owned(),
+            together: TOGETHER,
+        })
+    }
+
+    /// The same that computes so many pictures at once.
+    pub fn with_batch(self, pictures: usize) -> PictureEncoder {
+        PictureEncoder { together: pictures.max(1), ..self }
+    }
+
+    /// The same with batches of about so many tokens.
+    pub fn with_batch_tokens(self, tokens: usize) -> PictureEncoder {
+        let pictures = tokens / self.model.config().tokens();
+        self.with_batch(pictures)
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Vit {
+        &self.model
+    }
+
+    /// The folder that it comes from.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// How pictures are made ready.
+    pub fn processor(&self) -> &Processor {
+        &self.processor
+    }
+
+    /// How many pictures are computed at once.
+    pub fn batch(&self) -> usize {
+        self.together
+    }
+
+    /// Makes a picture ready. The number is that of the picture among others, counted from 0.
+    pub fn read(&self, number: usize, picture: &Picture) -> Result<Pixels, Error> {
+        let problem = |problem: String| Error::Picture { picture: number + 1, problem };
+        let pixels = self.processor.process(picture).map_err(|error| problem(error.to_string()))?;
+        if self.model.config().grid(pixels.height, pixels.width).is_none() {
+            let [height, width] = self.model.config().patch_size;
+            return Err(problem(format!(
+                "has {} × {} pixels for the model, which reads patches of {width} × {height}",
+                pixels.width, pixels.height
+            )));
+        }
+        Ok(pixels)
+    }
+
+    /// Computes the hidden states of pictures, batch by batch, and lets `answer` make something of each batch: an answer for each
+    /// picture. Answers come back in the order of the pictures.
+    fn answer<T>(
+        &self,
+        pictures: &[Pixels],
+        mut answer: impl FnMut(&Tape, &Batch, &Var) -> Result<Vec<T>, Error>,
+    ) -> Result<Vec<T>, Error> {
+        let mut answers = Vec::with_capacity(pictures.len());
+        for pictures in pictures.chunks(self.together) {
+            let pictures: Vec<vit::Picture> = pictures.iter().map(as_planes).collect();
+            let tape = Tape::inference(&self.backend);
+            let batch = Batch::new(&*self.backend, self.model.config(), &pictures);
+            let hidden = self.model.encode(&tape, &batch);
+            answers.extend(answer(&tape, &batch, &hidden)?);
+        }
+        Ok(answers)
+    }
+
+    /// All attentions of a picture, to be looked into.
+    pub fn inspect(&self, pixels: &Pixels) -> Inspection {
+        let tape = Tape::inference(&self.backend).watching();
+        let batch = Batch::new(&*self.backend, self.model.config(), &[as_planes(pixels)]);
+        self.model.encode(&tape, &batch);
+        Inspection::new(&self.backend, tape.watched(), self.model.config().layers)
+    }
+
+    /// The rows of a matrix.
+    fn rows(&self, x: &Var) -> Vec<Vec<f32>> {
+        let width = x.shape().cols();
+        self.backend.download_f32(x.value()).chunks_exact(width).map(<[f32]>::to_vec).collect()
+    }
+}
+
+fn as_planes(Pixels { height, width, numbers }: &Pixels) -> vit::Picture<'_> {
+    vit::Picture { height: *height, width: *width, numbers }
+}
+
+/// What the model of a folder was trained for, if it reads pictures.
+pub fn task_of_pictures(folder: &Path) -> Result<Option<Task>, Error> {
+    if Family::of(folder)? != Family::Vit {
+        return Ok(None);
+    }
+    Ok(Some(Task::of(folder)?))
+}
