@@ -32,7 +32,7 @@ pub struct Begin {
     pub task: TaskKind,
     /// Numbers to learn.
     pub parameters: usize,
-    /// Tokens of the vocabulary.
+    /// Tokens of the vocabulary; none if pictures are learned from.
     pub vocabulary: usize,
     /// Pairs, or other examples, to learn from.
     pub examples: usize,

@@ -13,14 +13,15 @@ use toml::{Table, Value};
 #[derive(Args, Serialize)]
 pub(super) struct Flags {
     /// What to learn [default: translate]
-    #[arg(long, value_name = "TASK", value_parser = ["translate", "lm", "mlm", "classify", "tag"], help_heading = "Task")]
+    #[arg(long, value_name = "TASK", value_parser = ["translate", "lm", "mlm", "classify", "tag", "classify-images"], help_heading = "Task")]
     task: Option<String>,
     /// Model folder to start from, or a name on the Hugging Face Hub [default: random weights]
     #[arg(long, value_name = "DIR|NAME", help_heading = "Task")]
     from: Option<PathBuf>,
 
     /// Training text, one sentence per line; or .tsv or .jsonl files with both sides. For other tasks: text for mlm, .tsv or
-    /// .jsonl with labels for classify, CoNLL or .jsonl with tags for tag. Files may be compressed (.gz, .zst)
+    /// .jsonl with labels for classify, CoNLL or .jsonl with tags for tag; for classify-images a folder with a folder for each
+    /// class, a .tsv of paths and labels, or an idx3-ubyte file. Files may be compressed (.gz, .zst)
     #[arg(long, visible_alias = "data", value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     source: Vec<PathBuf>,
@@ -101,11 +102,25 @@ pub(super) struct Flags {
     /// Layer normalization after each sublayer (post, as in the paper) or before it (pre) [default: post]
     #[arg(long, value_name = "PLACE", value_parser = ["post", "pre"], help_heading = "Model")]
     norm: Option<String>,
+    /// Height and width of the pictures that a new model reads [default: 224, or that of the pictures of an idx3-ubyte file]
+    #[arg(long, value_name = "PIXELS", value_parser = whole::<usize>, help_heading = "Model")]
+    image_size: Option<usize>,
+    /// Height and width of a patch of a new model [default: 16; 8 for pictures up to 96 pixels, 4 up to 48]
+    #[arg(long, value_name = "PIXELS", value_parser = whole::<usize>, help_heading = "Model")]
+    patch_size: Option<usize>,
+
+    /// See random parts of pictures, of at least this share of their area [default: 1, whole pictures]
+    #[arg(long, value_name = "SHARE", help_heading = "Data")]
+    crop_share: Option<f64>,
+    /// See half of the pictures in a mirror
+    #[arg(long, help_heading = "Data")]
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    flip: bool,
 
     /// Tokens per batch, source and target together [default: chosen]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Optimization")]
     batch_tokens: Option<usize>,
-    /// Maximum number of examples per batch [default: no limit; other tasks 32]
+    /// Maximum number of examples per batch [default: no limit; other tasks 32, pictures 64]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Optimization")]
     batch_size: Option<usize>,
     /// Share of the tokens that a masked language model has to guess [default: 0.15]

@@ -59,6 +59,7 @@ Examples:
   attentive train --task mlm --data texts.txt --out own-bert --epochs 10
   mpirun -n 8 attentive train --source train.en --target train.de --out en-de --epochs 10
                                                               train on several machines; see docs/scale.md
+  attentive train --task classify-images --from vit-base-patch16-224 --data photos --flip --out pets
 
 Defaults that say \"chosen\" depend on the size of the corpus and on the limits. The run prints each choice \
 with its reason and writes it into DIR/train.toml. The rules:
@@ -93,9 +94,13 @@ tokenizer, its dropout and, if the labels are the same, its head. Their rules:
 The task lm trains a GPT-2 on texts, which it cuts into windows of --longest tokens. It follows the same rules, with windows up to \
 1,024 tokens and batches of 8,192. Without --tokenizer and --from it trains byte pairs of bytes, as GPT-2 has them, with at least 512 \
 tokens, or takes each character for a token (--characters).
+The task classify-images trains a ViT: a new one, or the one in --from, by the rules of classify. --crop-share 0.3 and --flip let it see \
+each picture a little differently in each epoch.
 Files for classify have lines of label and text, or of text and label, separated by a tab, or {\"text\": …, \"label\": …}; a second \
 text makes a pair. Files for tag have a word and its tag a line (columns between them are ignored) and an empty line after each \
-sentence, or {\"tokens\": […], \"tags\": […]}. Files for mlm have a text a line and files for lm any text, or {\"text\": …}.
+sentence, or {\"tokens\": […], \"tags\": […]}. Files for mlm have a text a line and files for lm any text, or {\"text\": …}. \
+Data for classify-images is a folder with a folder for each class, a .tsv file of paths (from its own folder on) and labels, or a file \
+like train-images-idx3-ubyte.gz with its labels beside it.
 
 A run stops at --steps, --epochs or --minutes, at the end of its schedule, or after --patience validations \
 without improvement. --resume with a higher limit extends the schedule. A resumed run gives the same model, to the bit, \

@@ -82,8 +82,13 @@ impl Watch {
         let Begin { step, task, parameters, vocabulary, examples, held, device } = begin;
         let what = task.examples();
         let from = if *step > 0 { format!(", resumed at step {step}") } else { String::new() };
+        // Pictures have no words.
+        let words = match vocabulary {
+            0 => String::new(),
+            tokens => format!("{tokens} tokens in the vocabulary, "),
+        };
         self.line(&format!(
-            "{} parameters, {vocabulary} tokens in the vocabulary, {} training {what}, {} validation {what}, {device}{from}",
+            "{} parameters, {words}{} training {what}, {} validation {what}, {device}{from}",
             thousands(*parameters),
             thousands(*examples),
             thousands(*held),

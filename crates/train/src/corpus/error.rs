@@ -70,6 +70,17 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// A picture cannot be read.
+    #[error(transparent)]
+    Picture(#[from] attentive_image::Error),
+    /// Files with pictures that cannot be used.
+    #[error("{} {problem}", path.display())]
+    Pictures {
+        /// The file or folder.
+        path: PathBuf,
+        /// What is wrong with it.
+        problem: String,
+    },
     /// A compressed file that cannot be unpacked to its end.
     #[error("{}: the file is incomplete or damaged: download or compress it again", path.display())]
     Damaged {

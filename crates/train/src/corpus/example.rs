@@ -1,10 +1,12 @@
 //! What is learned from, as tokens: an example, a batch of them, and where they come from.
 
 use super::{CorpusSize, Error};
+use attentive_image::Picture;
 use attentive_tensor::Random;
 use std::fmt::Debug;
 
-/// One example. An encoder-decoder reads `source` and is to write `target`; an encoder reads `source` and is to answer `labels`.
+/// One example. An encoder-decoder reads `source` and is to write `target`; an encoder reads `source`, or a
+/// picture, and is to answer `labels`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Example {
     /// The tokens that are read.
@@ -13,14 +15,30 @@ pub struct Example {
     pub types: Vec<i32>,
     /// The tokens that are to be written.
     pub target: Vec<i32>,
+    /// A picture in the size that a model reads.
+    pub picture: Option<ExamplePicture>,
     /// The answers: one for the text, or one for each token. A negative one is no answer.
     pub labels: Vec<i32>,
+}
+
+/// A picture to learn from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ExamplePicture {
+    /// Its pixels, before they are normalised.
+    pub picture: Picture,
+    /// How many tokens a model makes of it.
+    pub tokens: usize,
 }
 
 impl Example {
     /// All tokens, which is what it costs to learn from it.
     pub fn tokens(&self) -> usize {
-        self.source.len() + self.target.len()
+        self.read() + self.target.len()
+    }
+
+    /// The tokens that are read.
+    fn read(&self) -> usize {
+        self.source.len() + self.picture.as_ref().map_or(0, |picture| picture.tokens)
     }
 
     /// How many answers there are to be judged by: the tokens of the target, and the labels.
@@ -30,8 +48,8 @@ impl Example {
 
     /// The lengths of both sides; without a target they are the same.
     pub(super) fn sides(&self) -> (usize, usize) {
-        let other = if self.labels.is_empty() { &self.target } else { &self.source };
-        (self.source.len(), other.len())
+        let other = if self.labels.is_empty() { self.target.len() } else { self.read() };
+        (self.read(), other)
     }
 }
 

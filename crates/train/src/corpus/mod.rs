@@ -14,7 +14,8 @@
 //! Everything follows from the seed: the same files and settings give the same batches, and a saved
 //! [`Position`] goes on with exactly the batches that would have come next.
 //!
-//! Texts with labels and sentences with tags are smaller things, and are read whole: see [`labelled`].
+//! Texts with labels and sentences with tags are smaller things, and are read whole: see [`labelled`]. Pictures with labels stay on the
+//! disk until they are needed (`pictures`).
 
 mod batches;
 mod encode;
@@ -27,6 +28,7 @@ mod held_out;
 pub mod labelled;
 mod moving;
 mod pairs;
+pub(crate) mod pictures;
 mod sentences;
 mod shuffle;
 mod text_file;
@@ -37,7 +39,7 @@ pub use batches::{Batches, Position};
 pub use encode::{Encode, Encoded, EncodedPairs};
 pub use error::Error;
 pub(crate) use example::InMemory;
-pub use example::{Example, ExampleBatch, Examples};
+pub use example::{Example, ExampleBatch, ExamplePicture, Examples};
 pub use fields::FieldNames;
 pub use files::CorpusFiles;
 pub(crate) use files::{is_called, is_json};

@@ -65,6 +65,7 @@ fn lead(begin: &Begin) -> String {
         match begin.task {
             TaskKind::Translate => "Transformer",
             TaskKind::Lm => "GPT-2",
+            TaskKind::ClassifyImages => "ViT",
             TaskKind::Mlm | TaskKind::Classify | TaskKind::Tag => "BERT",
         },
         grouped(begin.parameters),

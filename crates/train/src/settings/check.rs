@@ -1,6 +1,6 @@
 //! Whether settings make sense, and whether they are still the same.
 
-use super::{Measure, Settings, TaskKind, TokenizerKind};
+use super::{Measure, Settings, TaskKind, TokenizerKind, USUAL_SIDE};
 use crate::Error;
 use crate::corpus::{CorpusFiles, is_called};
 use std::path::{Path, PathBuf};
@@ -8,11 +8,20 @@ use std::path::{Path, PathBuf};
 /// Settings that say nothing about the steps that were made: with them changed, a run may go on.
 const CHANGEABLE: [&str; 7] = ["steps", "epochs", "minutes", "schedule_steps", "patience", "threads", "keep"];
 
+/// Settings that only tasks of pictures have.
+const OF_PICTURES: [&str; 4] = ["image_size", "patch_size", "crop_share", "flip"];
+const NO_PICTURES: &str = "only classify-images reads pictures: remove this setting";
+
+/// Settings that only translators have.
+const OF_TRANSLATORS: [&str; 6] =
+    ["norm", "ratio", "source_field", "target_field", "validate_lines", "validate_beam"];
+
 impl Settings {
     /// Refuses what cannot be, alone or together, before anything is read or written.
     pub fn check(&self) -> Result<(), Error> {
         match self.task {
             TaskKind::Translate => self.check_pairs()?,
+            TaskKind::ClassifyImages => self.check_pictures()?,
             _ => self.check_texts()?,
         }
         self.check_numbers()?;
@@ -59,6 +68,7 @@ impl Settings {
     /// Refuses files of pairs that do not belong together.
     fn check_pairs(&self) -> Result<(), Error> {
         self.check_formats()?;
+        self.refuse_said(&OF_PICTURES, NO_PICTURES)?;
         self.refuse_said(&["mask_share"], "only mlm masks tokens: remove this setting")?;
         if !matches!(self.tokenizer_kind, TokenizerKind::Bpe | TokenizerKind::Unigram) {
             return Err(Error::setting("tokenizer_kind", "translate needs a bpe or unigram tokenizer"));
@@ -81,19 +91,32 @@ impl Settings {
         Ok(())
     }
 
+    /// Refuses what a task of pictures has no use for.
+    fn check_pictures(&self) -> Result<(), Error> {
+        self.check_sides()?;
+        self.refuse_said(&OF_TRANSLATORS, "only translate has it: remove this setting")?;
+        const OF_TEXTS: [&str; 8] = [
+            "longest",
+            "tokenizer",
+            "tokenizer_kind",
+            "vocab_size",
+            "character_coverage",
+            "bpe_dropout",
+            "mask_share",
+            "decoder_layers",
+        ];
+        self.refuse_said(&OF_TEXTS, "classify-images reads pictures: remove this setting")?;
+        if !(self.crop_share > 0.0 && self.crop_share <= 1.0) {
+            let problem = format!("must be above 0 and at most 1, not {}", self.crop_share);
+            return Err(Error::setting("crop_share", problem));
+        }
+        Ok(())
+    }
+
     /// Refuses files that a task of BERT has no use for.
     fn check_texts(&self) -> Result<(), Error> {
-        if self.source.is_empty() {
-            return Err(Error::setting("source", "no training file was given"));
-        }
-        for (name, files) in [("target", &self.target), ("valid_target", &self.valid_target)] {
-            if !files.is_empty() {
-                let problem = format!("{} has no target files: remove this setting", self.task.name());
-                return Err(Error::setting(name, problem));
-            }
-        }
-        const OF_TRANSLATORS: [&str; 6] =
-            ["norm", "ratio", "source_field", "target_field", "validate_lines", "validate_beam"];
+        self.check_sides()?;
+        self.refuse_said(&OF_PICTURES, NO_PICTURES)?;
         self.refuse_said(&OF_TRANSLATORS, "only translate has it: remove this setting")?;
         let of_other_stack = if self.task == TaskKind::Lm { "encoder_layers" } else { "decoder_layers" };
         self.refuse_said(&[of_other_stack], "the model has no such layers: remove this setting")?;
@@ -105,6 +128,20 @@ impl Settings {
             return Err(Error::setting("bpe_dropout", problem));
         }
         if self.tokenizer.is_none() && self.from.is_none() { self.check_trained_tokenizer() } else { Ok(()) }
+    }
+
+    /// Refuses files for a side that only translators have.
+    fn check_sides(&self) -> Result<(), Error> {
+        if self.source.is_empty() {
+            return Err(Error::setting("source", "no training file was given"));
+        }
+        for (name, files) in [("target", &self.target), ("valid_target", &self.valid_target)] {
+            if !files.is_empty() {
+                let problem = format!("{} has no target files: remove this setting", self.task.name());
+                return Err(Error::setting(name, problem));
+            }
+        }
+        Ok(())
     }
 
     /// Refuses to train a tokenizer that the task has no use for.
@@ -141,6 +178,7 @@ impl Settings {
             let checked = match self.task {
                 TaskKind::Translate => self.model(self.vocab_size).map(drop),
                 TaskKind::Lm => self.gpt2(self.vocab_size).map(drop),
+                TaskKind::ClassifyImages => self.vit([self.image_size.unwrap_or(USUAL_SIDE); 2]).map(drop),
                 _ => self.bert(self.vocab_size).map(drop),
             };
             return checked.map_err(|error| self.named_as_a_setting(error));
@@ -151,6 +189,8 @@ impl Settings {
             ("d_ff", self.d_ff),
             ("encoder_layers", self.encoder_layers),
             ("decoder_layers", self.decoder_layers),
+            ("image_size", self.image_size),
+            ("patch_size", self.patch_size),
         ];
         if let Some((name, _)) = sizes.into_iter().find(|(_, size)| size.is_some()) {
             return Err(Error::setting(

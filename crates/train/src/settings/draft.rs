@@ -34,6 +34,10 @@ const BERT: &[&str] = &[
     "validate_every",
 ];
 
+/// The same for a ViT.
+const VIT: &[&str] =
+    &["hold_out", "preset", "epochs", "schedule_steps", "learning_rate", "warmup", "validate_every"];
+
 /// Settings of which some are still open. Settings made by code have none open.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
@@ -55,7 +59,11 @@ impl Draft {
     pub fn merge(file: Table, over: Table) -> Result<Draft, Error> {
         let said: HashSet<String> = file.keys().chain(over.keys()).cloned().collect();
         let settings = Settings::merge(file, over)?;
-        let chosen = if settings.task == TaskKind::Translate { TRANSLATOR } else { BERT };
+        let chosen = match settings.task {
+            TaskKind::Translate => TRANSLATOR,
+            TaskKind::ClassifyImages => VIT,
+            _ => BERT,
+        };
         let chosen = chosen.iter().copied().chain(["accumulate"]);
         Ok(Draft { open: chosen.filter(|name| !said.contains(*name)).collect(), settings, ranks: 1 })
     }

@@ -16,11 +16,13 @@ pub use choose::{Choice, Facts, Pace};
 pub use draft::Draft;
 pub use file::{load, read, write};
 
+use crate::corpus::pictures::Augment;
 use crate::corpus::{Batching, CorpusFiles, FieldNames, Limits, is_called};
 use crate::schedule::{LearningRate, Schedule};
 use attentive_model::families::bert::BertConfig;
 use attentive_model::families::gpt2::Gpt2Config;
 use attentive_model::families::transformer::TransformerConfig;
+use attentive_model::families::vit::VitConfig;
 use attentive_model::layers::NormPlacement;
 use attentive_tensor::{AdamRule, Backend, Cpu, CpuBackend, Isa, Precision, Threads};
 use serde::{Deserialize, Serialize};
@@ -86,6 +88,15 @@ pub struct Settings {
     pub attention_dropout: Option<f64>,
     /// Where norms stand.
     pub norm: Norm,
+    /// Height and width of the pictures that a new model reads, if not those of the corpus.
+    pub image_size: Option<usize>,
+    /// Height and width of a patch of a new model.
+    pub patch_size: Option<usize>,
+
+    /// The least share of a picture's area that is seen of it in an epoch; 1 is the whole picture.
+    pub crop_share: f64,
+    /// Whether half of the pictures are seen in a mirror.
+    pub flip: bool,
 
     /// Tokens of a batch, sources and targets together.
     pub batch_tokens: usize,
@@ -168,6 +179,9 @@ pub enum TaskKind {
     Classify,
     /// The tag of each word, by BERT.
     Tag,
+    /// The label of a picture, by ViT.
+    #[serde(rename = "classify-images")]
+    ClassifyImages,
 }
 
 impl TaskKind {
@@ -179,6 +193,7 @@ impl TaskKind {
             TaskKind::Mlm => "mlm",
             TaskKind::Classify => "classify",
             TaskKind::Tag => "tag",
+            TaskKind::ClassifyImages => "classify-images",
         }
     }
 
@@ -190,6 +205,7 @@ impl TaskKind {
             TaskKind::Mlm => "lines",
             TaskKind::Classify => "texts",
             TaskKind::Tag => "sentences",
+            TaskKind::ClassifyImages => "pictures",
         }
     }
 
@@ -198,7 +214,9 @@ impl TaskKind {
         match self {
             TaskKind::Translate => &[Measure::Loss, Measure::Bleu, Measure::Chrf],
             TaskKind::Lm | TaskKind::Mlm => &[Measure::Loss],
-            TaskKind::Classify | TaskKind::Tag => &[Measure::Loss, Measure::Accuracy, Measure::F1],
+            TaskKind::Classify | TaskKind::Tag | TaskKind::ClassifyImages => {
+                &[Measure::Loss, Measure::Accuracy, Measure::F1]
+            }
         }
     }
 }
@@ -296,6 +314,10 @@ impl Default for Settings {
             dropout: None,
             attention_dropout: None,
             norm: Norm::Post,
+            image_size: None,
+            patch_size: None,
+            crop_share: 1.0,
+            flip: false,
             batch_tokens: 8192,
             batch_size: None,
             accumulate: 1,
@@ -331,6 +353,12 @@ impl Default for Settings {
     }
 }
 
+/// The side of pictures whose size nothing tells.
+pub(crate) const USUAL_SIDE: usize = 224;
+
+/// Pictures of a window, which are in memory together with those of the next.
+const PICTURES_AHEAD: usize = 1024;
+
 /// Early stopping where nothing else says when to stop.
 const PATIENCE: u64 = 10;
 
@@ -340,16 +368,30 @@ impl Settings {
         let measure = match task {
             TaskKind::Translate => return Settings::default(),
             TaskKind::Lm | TaskKind::Mlm => Measure::Loss,
-            TaskKind::Classify => Measure::Accuracy,
+            TaskKind::Classify | TaskKind::ClassifyImages => Measure::Accuracy,
             TaskKind::Tag => Measure::F1,
         };
         let is_lm = task == TaskKind::Lm;
+        // Pictures have as many tokens as their size says.
+        let longest = match task {
+            TaskKind::Lm => 1024,
+            TaskKind::ClassifyImages => 1 << 16,
+            _ => 512,
+        };
         Settings {
             task,
-            longest: if is_lm { 1024 } else { 512 },
+            longest,
             tokenizer_kind: if is_lm { TokenizerKind::Bpe } else { TokenizerKind::WordPiece },
-            batch_tokens: if is_lm { 8192 } else { 16_384 },
-            batch_size: (!is_lm).then_some(32),
+            batch_tokens: match task {
+                TaskKind::Lm => 8192,
+                TaskKind::ClassifyImages => 1 << 20,
+                _ => 16_384,
+            },
+            batch_size: match task {
+                TaskKind::Lm => None,
+                TaskKind::ClassifyImages => Some(64),
+                _ => Some(32),
+            },
             schedule: Schedule::Linear,
             beta2: 0.999,
             epsilon: 1e-8,
@@ -398,7 +440,40 @@ impl Settings {
     pub fn batching(&self) -> Batching {
         let limits = Limits { longest: self.longest, ratio: self.ratio };
         let (tokens, examples) = (self.batch_tokens, self.batch_size);
-        Batching { seed: self.seed, tokens, examples, limits, ..Batching::default() }
+        let usual = Batching::default();
+        // Pixels take more room than tokens do.
+        let window = if self.task == TaskKind::ClassifyImages { PICTURES_AHEAD } else { usual.window };
+        Batching { seed: self.seed, tokens, examples, limits, window }
+    }
+
+    /// The sizes of a ViT for pictures of this height and width.
+    pub fn vit(&self, size: [usize; 2]) -> Result<VitConfig, attentive_model::Error> {
+        let preset = VitConfig::preset(&self.preset)?;
+        let d_model = self.d_model.unwrap_or(preset.d_model);
+        let patch = self.patch_size.unwrap_or(match size[0].min(size[1]) {
+            0..=48 => 4,
+            49..=96 => 8,
+            _ => 16,
+        });
+        let config = VitConfig {
+            image_size: size,
+            patch_size: [patch; 2],
+            d_model,
+            h: self.heads.unwrap_or(if self.d_model.is_some() { (d_model / 64).max(1) } else { preset.h }),
+            d_ff: self.d_ff.unwrap_or(4 * d_model),
+            layers: self.encoder_layers.unwrap_or(preset.layers),
+            dropout: self.dropout.map_or(preset.dropout, |p| p as f32),
+            attention_dropout: self.attention_dropout.map_or(preset.attention_dropout, |p| p as f32),
+            pooler: (d_model, preset.pooler.1),
+            ..preset
+        };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// What is done to pictures before they are learned from.
+    pub(crate) fn augment(&self) -> Augment {
+        Augment { crop_share: self.crop_share, flip: self.flip }
     }
 
     /// The sizes of a BERT with so many tokens.

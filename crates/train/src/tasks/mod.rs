@@ -7,6 +7,7 @@
 //! | `tag` | sentences with a tag for each word | BERT | loss, accuracy, F1 of spans |
 //! | `mlm` | texts | BERT | loss |
 //! | `lm` | texts | GPT-2 | loss |
+//! | `classify-images` | pictures with a label | ViT | loss, accuracy, F1 |
 //!
 //! A run meets a task twice. A `Material` is what it reads from the disk: examples, and the tokenizer for them. A [`Task`] is the
 //! model that learns from them, with its loss and its judge. All else about a run (steps, checkpoints, limits, logs) is the same
@@ -18,11 +19,13 @@ mod held;
 mod labelled;
 mod lm;
 mod masked_lm;
+mod pictures;
 mod tag;
 mod translate;
 
 pub use bert::LearningBert;
 pub use lm::LearningGpt2;
+pub use pictures::LearningVit;
 pub use translate::{Translate, Vocabulary};
 
 use crate::corpus::{ExampleBatch, Examples};
@@ -136,6 +139,7 @@ pub(crate) fn read(settings: &Settings, folder: &Path, goes_on: bool) -> Result<
             Box::new(labelled::Material::<classify::Texts>::read(settings, origin, &cache)?)
         }
         TaskKind::Tag => Box::new(labelled::Material::<tag::Sentences>::read(settings, origin, &cache)?),
+        TaskKind::ClassifyImages => Box::new(pictures::Pictures::read(settings, origin)?),
         TaskKind::Lm => Box::new(lm::Texts::read(settings, origin, &cache)?),
         TaskKind::Mlm => Box::new(masked_lm::Lines::read(settings, origin, &cache)?),
     })

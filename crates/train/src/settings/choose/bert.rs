@@ -1,4 +1,4 @@
-//! The rule by which open settings of a BERT or of a GPT-2 are chosen.
+//! The rule by which open settings of a BERT, of a GPT-2 or of a ViT are chosen.
 //!
 //! ```text
 //! hold_out        as for a translator
@@ -13,7 +13,7 @@
 
 use super::{Choice, Choices, Draft, Facts, Pace, two_digits};
 use crate::Error;
-use crate::settings::TaskKind;
+use crate::settings::{TaskKind, USUAL_SIDE};
 
 /// Tokens of a corpus from which on a small model is better than a tiny one.
 const LARGE: u64 = 20_000_000;
@@ -69,6 +69,10 @@ impl Draft {
                     let tokens = self.settings.vocab_size;
                     let d_model = match self.settings.task {
                         TaskKind::Lm => self.settings.gpt2(tokens)?.d_model,
+                        TaskKind::ClassifyImages => {
+                            let side = self.settings.image_size.unwrap_or(USUAL_SIDE);
+                            self.settings.vit([side; 2])?.d_model
+                        }
                         _ => self.settings.bert(tokens)?.d_model,
                     };
                     (two_digits(1e-4 * 768.0 / d_model as f64), format!("for a model of width {d_model}"))
