@@ -50,10 +50,10 @@ fn panels(inspect: &Inspect, folder: &Path) -> Result<Vec<Panel>, Error> {
     let path = inspect.text.trim();
     let pixels = pictures::read(&encoder, path)?;
     let picture = Picture::open(Path::new(path)).map_err(attentive_tasks::Error::from)?;
-    let fitted = encoder.processor().fit(&picture).map_err(|problem| Error::Document {
-        input: path.to_owned(),
-        problem: problem.to_string(),
-    })?;
+    let fitted = encoder
+        .processor()
+        .fit(&picture)
+        .map_err(|problem| Error::Document { input: path.to_owned(), problem: problem.to_string() })?;
     let config = encoder.model().config();
     let grid = config.grid(pixels.height, pixels.width).expect("a picture that was read has patches");
     let query = match inspect.patch {
@@ -152,7 +152,10 @@ fn svg(panels: &[Panel]) -> String {
 fn page(name: &str, panels: &[Panel]) -> String {
     let name: String = name.chars().filter(|c| !matches!(c, '<' | '>' | '&')).collect();
     let figure = |Panel { title, picture }: &Panel| {
-        format!("<figure><img src=\"{}\" alt=\"{title}\"><figcaption>{title}</figcaption></figure>\n", embedded(picture))
+        format!(
+            "<figure><img src=\"{}\" alt=\"{title}\"><figcaption>{title}</figcaption></figure>\n",
+            embedded(picture)
+        )
     };
     let figures: String = panels.iter().map(figure).collect();
     format!(
