@@ -82,6 +82,25 @@ fn a_language_model_looks_at_what_it_has_read_so_far() {
     inspect_model(GPT2, &"0 1 ".repeat(30), "", "x.svg").0.failed(&["tokens", "48 at most", "shorten"]);
 }
 
+/// The tokenizers of GPT-2, RoBERTa and BART write a letter for each byte.
+#[test]
+fn bytes_are_shown_as_the_characters_that_they_are() {
+    for model in [GPT2, concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/bart/bart")] {
+        let page = text(inspect_model(model, "Größe of 世界", "", "bytes.html"));
+        assert!(page.contains("<title>Größe of 世界"), "{model}");
+        let picture =
+            text(inspect_model(model, "Größe of 世界", "--layer 1 --head 1 --kind decoder", "bytes.svg"));
+        for letter in ['Ġ', 'Ã', 'ä', '¸'] {
+            assert!(
+                !page.contains(&format!("\"piece\":\"{letter}")) && !picture.contains(letter),
+                "{letter} {model}"
+            );
+        }
+    }
+    let picture = text(inspect_model(GPT2, "Größe", "--layer 1 --head 1 --kind decoder", "whole.svg"));
+    assert!(picture.contains('ö') || picture.contains("&lt;0xC3&gt;"), "{picture}");
+}
+
 #[cfg(not(feature = "png"))]
 #[test]
 fn a_program_without_png_names_svg_and_the_way_to_get_png() {
