@@ -98,16 +98,17 @@ fn gradients_of_one_step_are_those_of_transformers() {
     }
 }
 
-/// In any batch, token by token or all at once, in f32 and bf16.
+/// In any batch, token by token or all at once, in f32 and bf16, and with products in int8.
 #[test]
 fn the_cache_gives_the_bits_of_the_whole() {
     let answers = Golden::open("bart");
     let pairs = pairs(&answers);
     for precision in [Precision::F32, Precision::Bf16] {
         for backend in backends_in(precision) {
-            for case in CASES {
-                let model = Transformer::load_packed(&backend, &folder(case)).unwrap();
-                let name = format!("{case} {} {precision}", backend.name());
+            for (case, int8) in CASES.into_iter().flat_map(|case| [(case, false), (case, true)]) {
+                let load = if int8 { Transformer::load_in_int8 } else { Transformer::load_packed };
+                let model = load(&backend, &folder(case)).unwrap();
+                let name = format!("{case} {} {precision}, int8: {int8}", backend.name());
                 let vocabulary = model.config().vocab_size;
                 let tape = Tape::inference(&backend);
                 let whole = logits(&tape, &model, &batch(&*backend, &model, &pairs));

@@ -8,7 +8,7 @@ use attentive_model::families::Family;
 use attentive_model::families::gpt2::{Batch, Gpt2, Version};
 use attentive_model::layers::{Branch, Cache};
 use attentive_tensor::{Backend, Gradients, Tape};
-use common::{Golden, Scratch, assert_near, backends, bits, golden, gradients_of, weights};
+use common::{Golden, Scratch, assert_near, backends, bits, golden, gradients_of, relative, weights};
 use std::sync::Arc;
 
 const LIMIT: f64 = 1e-5;
@@ -84,6 +84,31 @@ fn what_is_written_is_what_transformers_writes_with_the_cache_too() {
             assert_eq!(best, wanted);
             text.push(best);
             new = vec![best];
+        }
+    }
+}
+
+/// The products are in int8, and the cache is not: its heads are too narrow.
+#[test]
+fn in_int8_logits_are_near_and_the_cache_gives_the_bits_of_the_whole() {
+    let answers = Golden::open("gpt1");
+    let (ids, sequences) = (answers.ids("ids"), answers.sequences("lengths"));
+    for backend in backends() {
+        let model = Gpt2::load_in_int8(&backend, &golden("gpt1")).unwrap();
+        let tape = Tape::inference(&backend);
+        let hidden = model.decode(&tape, &backend.upload_i32(&ids), &sequences);
+        let found = backend.download_f32(model.logits(&tape, &hidden).value());
+        let error = relative(&found, &answers.numbers("logits"));
+        assert!(error < 0.03, "{error}");
+        let text = answers.sentences("ids", "lengths").remove(0);
+        let whole = model.decode(&tape, &backend.upload_i32(&text), &Sequences::new([text.len()]));
+        let whole = bits(&backend.download_f32(whole.value()));
+        let (mut cache, width) = (Cache::default(), whole.len() / text.len());
+        for (place, token) in text.iter().enumerate() {
+            let branch = Branch::token(0, (place > 0).then_some(0));
+            let step = model.step(&tape, &backend.upload_i32(&[*token]), &[branch], &mut cache);
+            let step = bits(&backend.download_f32(step.value()));
+            assert_eq!(step[..], whole[place * width..][..width], "{place}");
         }
     }
 }

@@ -7,7 +7,7 @@ use attentive_model::families::Family;
 use attentive_model::families::bert::{Batch, Bert, Relative, Task};
 use attentive_tensor::{AttentionWeights, Backend, Precision, Tape};
 use common::bert::{LIMIT, assert_gradients, load};
-use common::{Golden, Scratch, assert_near, backends, backends_in, bits, golden, weights};
+use common::{Golden, Scratch, assert_near, backends, backends_in, bits, golden, relative, weights};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -89,6 +89,22 @@ fn hidden_states_logits_and_attention_are_those_of_transformers() {
                 let loss = model.loss(&tape, &batch, &answers.ids(&format!("{case}.labels"))).unwrap();
                 near("loss", &backend.download_f32(loss.value()));
             }
+        }
+    }
+}
+
+#[test]
+fn in_int8_every_model_is_near_to_itself_in_f32() {
+    for backend in backends() {
+        for (file, case, _, task) in CASES {
+            let answers = Golden::open(file);
+            let (exact, batch) = (load(&backend, &folder(file, case), task), batch(&*backend, &answers));
+            let int8 = Bert::load_in_int8(&backend, &folder(file, case), task).unwrap();
+            let tape = Tape::inference(&backend);
+            let [exact, int8] =
+                [exact, int8].map(|model| backend.download_f32(model.encode(&tape, &batch).value()));
+            let error = relative(&int8, &exact);
+            assert!(error > 0.0 && error < 0.03, "{file}.{case} {}: {error}", backend.name());
         }
     }
 }

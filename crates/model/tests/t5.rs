@@ -121,7 +121,7 @@ fn gradients_of_one_step_are_those_of_transformers() {
     }
 }
 
-/// In any batch, token by token or all at once, in f32 and bf16, packed or not.
+/// In any batch, token by token or all at once, in f32 and bf16, packed or not, and with products in int8.
 #[test]
 fn the_cache_gives_the_bits_of_the_whole() {
     let answers = Golden::open("t5");
@@ -130,7 +130,8 @@ fn the_cache_gives_the_bits_of_the_whole() {
         for backend in backends_in(precision) {
             for case in CASES {
                 let packed = T5::load_packed(&backend, &folder(case)).unwrap();
-                for model in [load(&backend, &folder(case)), packed] {
+                let int8 = T5::load_in_int8(&backend, &folder(case)).unwrap();
+                for model in [load(&backend, &folder(case)), packed, int8] {
                     let name = format!("{case} {} {precision}", backend.name());
                     let vocabulary = model.config().vocab_size;
                     let tape = Tape::inference(&backend);
