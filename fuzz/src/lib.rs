@@ -11,6 +11,7 @@
 mod corpus;
 mod html;
 mod http;
+mod hub;
 mod model;
 pub mod mutate;
 mod picture;
@@ -37,7 +38,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 20] = [
+pub const TARGETS: [Target; 21] = [
     Target { name: "safetensors", start: weights::safetensors, mutations: 4000 },
     Target { name: "zip", start: weights::zip, mutations: 4000 },
     Target { name: "pickle", start: weights::pickle, mutations: 4000 },
@@ -58,6 +59,7 @@ pub const TARGETS: [Target; 20] = [
     Target { name: "picture", start: picture::picture, mutations: 2000 },
     Target { name: "preprocessor", start: picture::preprocessor, mutations: 1000 },
     Target { name: "vit_config", start: picture::vit_config, mutations: 1000 },
+    Target { name: "hub", start: hub::hub, mutations: 500 },
 ];
 
 impl Target {
