@@ -70,6 +70,10 @@ fn a_t5_is_described_inspected_and_refused_where_it_cannot_be_used() {
         assert_eq!(run(&line).code, Some(0), "{precision}");
     }
     assert_eq!(run(&format!("translate --model {GOLDEN}/t5/first A")).code, Some(0));
+    for model in ["t5/first", "bart/bart"] {
+        run(&format!("generate --model {GOLDEN}/{model} --slide A"))
+            .misused(&["--slide", "continues its prompt"]);
+    }
     run(&format!("classify --model {GOLDEN}/t5/first A"))
         .failed(&["T5ForConditionalGeneration", "not supported"]);
     run(&format!("convert --model {GOLDEN}/t5/first --out never")).misused(&["`t5`", "cannot be converted"]);
