@@ -60,7 +60,8 @@ impl<'a> KeyLists<'a> {
     }
 }
 
-/// The heads' weighted means of the values that each query sees: all of its list. A query with an empty list gets zeros.
+/// The heads' weighted means of the values that each query sees: all of its list, or the last `window` of it. A query with an empty list
+/// gets zeros.
 ///
 /// To a bias, a list is a span with one query, which has the position of the last key.
 ///
@@ -68,7 +69,7 @@ impl<'a> KeyLists<'a> {
 /// `q: [queries, d_k · heads]`, `k: [rows, d_k · heads]`, `v: [rows, heads · d_v]`, `y: [queries, heads · d_v]`
 ///
 /// # Panics
-/// If `attention` has a window or dropout: which keys are seen is for the lists to say.
+/// If `attention` has dropout.
 pub fn attention_to_lists<T: Real>(
     cpu: &Cpu,
     attention: &Attention,
@@ -81,7 +82,7 @@ pub fn attention_to_lists<T: Real>(
 ) {
     let &Attention { heads, d_k, d_v, .. } = attention;
     let name = "attention_to_lists";
-    assert!(attention.window.is_none() && attention.dropout.is_none(), "{name}: a window or dropout");
+    assert!(attention.dropout.is_none(), "{name}: dropout");
     assert!(heads > 0 && d_k > 0 && d_v > 0, "{name}: {heads} heads of d_k {d_k} and d_v {d_v}");
     let queries = y.len() / (heads * d_v);
     check_len(name, "y", y.len(), queries, heads * d_v);
@@ -237,13 +238,16 @@ impl<T: Real> Query<'_, T> {
     /// All heads go from one stage to the next together: what one of them waits for, another one computes.
     #[inline(always)]
     fn attend<S: Simd>(&self, s: S, memory: &mut QueryMemory, y: &mut [T]) {
-        let Attention { heads, d_v, .. } = *self.attention;
+        let Attention { heads, d_v, window, .. } = *self.attention;
         let QueryMemory { q, scores, o, l, squares, greatest } = memory;
         self.pad_queries(s, q);
         o.fill(0.0);
         l.fill(0.0);
         greatest.fill(f32::NEG_INFINITY);
-        for (block, keys) in self.keys.chunks(BLOCK).enumerate() {
+        // Blocks begin at the first key of the sequence, wherever a window begins, as in a pass over the whole sequence.
+        let hidden = window.map_or(0, |window| self.keys.len().saturating_sub(window));
+        for (block, keys) in self.keys.chunks(BLOCK).enumerate().skip(hidden / BLOCK) {
+            let seen = hidden.saturating_sub(block * BLOCK)..keys.len();
             for (vector, keys) in keys.chunks(S::LANES).enumerate() {
                 let scores = &mut scores[vector * S::LANES..];
                 self.score(s, q, keys, squares, scores);
@@ -257,7 +261,7 @@ impl<T: Real> Query<'_, T> {
             }
             for (head, scores) in scores.chunks_exact_mut(BLOCK).enumerate() {
                 let o = &mut o[head * padded(s, d_v)..][..padded(s, d_v)];
-                weigh(s, keys.len(), scores, &mut greatest[head], &mut l[head * S::LANES..][..S::LANES], o);
+                weigh(s, &seen, scores, &mut greatest[head], &mut l[head * S::LANES..][..S::LANES], o);
             }
             self.add_values(s, keys, scores, o);
         }
@@ -276,14 +280,21 @@ impl<T: Real> Query<'_, T> {
     }
 }
 
-/// Makes weights of a head's scores: `e^(score - greatest)`, whose sums are added to `l`. Where a greater score than before
-/// is among them, what there is of `l` and `o` shrinks.
+/// Makes weights of a head's scores of the keys that are seen: `e^(score - greatest)`, whose sums are added to `l`; the others, before
+/// and behind them, weigh nothing. Where a greater score than before is among them, what there is of `l` and `o` shrinks.
 #[inline(always)]
-fn weigh<S: Simd>(s: S, keys: usize, scores: &mut [f32], greatest: &mut f32, l: &mut [f32], o: &mut [f32]) {
+fn weigh<S: Simd>(
+    s: S,
+    seen: &Range<usize>,
+    scores: &mut [f32],
+    greatest: &mut f32,
+    l: &mut [f32],
+    o: &mut [f32],
+) {
+    let keys = seen.end;
     let mut here = s.splat(f32::NEG_INFINITY);
     for at in (0..keys).step_by(S::LANES) {
-        // The places behind the last key count for nothing.
-        let x = masked(s, load(s, scores, at, S::LANES), at, &(0..keys));
+        let x = masked(s, load(s, scores, at, S::LANES), at, seen);
         here = s.max(here, x);
         store(s, scores, at, S::LANES, x);
     }

@@ -646,12 +646,15 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
     fn check<T: Real>(heads: usize, d_k: usize, d_v: usize, lengths: &[usize]) {
         let table = CaseBias::Relative(normal(5, 7 * heads));
         let dense = CaseBias::Dense(normal(5, lengths.iter().sum::<usize>() * heads));
-        check_with::<T>(heads, d_k, d_v, lengths, None);
-        check_with::<T>(heads, d_k, d_v, lengths, Some(table.get()));
-        check_with::<T>(heads, d_k, d_v, lengths, Some(dense.get()));
+        for window in [None, Some(10), Some(70)] {
+            let attention_of = Attention { causal: true, cached: true, window, ..plain(heads, d_k, d_v) };
+            check_with::<T>(&attention_of, lengths, None);
+            check_with::<T>(&attention_of, lengths, Some(table.get()));
+            check_with::<T>(&attention_of, lengths, Some(dense.get()));
+        }
     }
-    fn check_with<T: Real>(heads: usize, d_k: usize, d_v: usize, lengths: &[usize], bias: Option<Bias>) {
-        let attention_of = Attention { cached: true, ..plain(heads, d_k, d_v) };
+    fn check_with<T: Real>(attention_of: &Attention, lengths: &[usize], bias: Option<Bias>) {
+        let &Attention { heads, d_k, d_v, .. } = attention_of;
         let (k_width, v_width) = (heads * d_k, heads * d_v);
         let keys: usize = lengths.iter().sum();
         let numbers =
@@ -671,7 +674,7 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
                 (q_sized::<T>(lengths.len() * v_width), vec![0.0; lengths.len() * heads]);
             attention(
                 &cpu(isa),
-                &attention_of,
+                attention_of,
                 &spans,
                 bias,
                 matrix(&q, k_width),
@@ -686,7 +689,7 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
                 let (q, k_cache) = (turned(&cpu, &q, heads, k_width), turned(&cpu, &k_cache, heads, k_width));
                 attention_to_lists(
                     &cpu,
-                    &attention_of,
+                    attention_of,
                     listed.lists(),
                     bias,
                     matrix(&q, k_width),

@@ -109,7 +109,8 @@ impl KeyValueCache for CpuCache {
         let &Attention { heads, d_k, d_v, window, .. } = &self.rule;
         let kept = self.kept.as_ref().expect("keys and values were written");
         let lists = Lists::of(seen);
-        let within = window.map(|window| lists.within(window));
+        // Queries in int8 know no window: their lists are cut.
+        let within = window.filter(|_| kept.scales.is_some()).map(|window| lists.within(window));
         let within = within.as_ref().unwrap_or(lists);
         let all = 0..seen.queries();
         // Keys in int8 are seen by queries in int8, and dense biases have another order for each kind of pass.
@@ -150,11 +151,11 @@ impl CpuCache {
     ) {
         let &Attention { heads, d_k, d_v, .. } = &self.rule;
         let cpu = &self.backend.cpu;
-        // The lists say who sees what.
-        let rule = Attention { window: None, ..self.rule };
+        let rule = self.rule;
         let q = Rows { data: q, stride: heads * d_k };
         match &kept.scales {
             Some(scales) => {
+                let rule = Attention { window: None, ..rule };
                 let cache = Int8Cache { k: kept.keys.all(), v: kept.values.all(), scales: scales.all() };
                 attention::attention_to_int8_lists(cpu, &rule, lists, bias, q, cache, y);
             }
