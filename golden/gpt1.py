@@ -39,18 +39,17 @@ def tokenizer():
     return len(tokenizer)
 
 
-def main():
-    shutil.rmtree(FOLDER, ignore_errors=True)
-    random = torch.Generator().manual_seed(13)
-    config = OpenAIGPTConfig(vocab_size=tokenizer(), n_positions=40, n_embd=32, n_layer=2, n_head=4, resid_pdrop=0.0, embd_pdrop=0.0,
-                             attn_pdrop=0.0)
-    model = OpenAIGPTLMHeadModel(config)
+def fill(model, random):
+    """Numbers of which none is zero or one, where a mistake could hide."""
     with torch.no_grad():
         for name, parameter in model.named_parameters():
-            centre = 1.0 if name.endswith(("ln_1.weight", "ln_2.weight")) else 0.0
+            centre = 1.0 if name.endswith(("ln_1.weight", "ln_2.weight", "ln_f.weight")) else 0.0
             parameter.copy_(centre + 0.2 * torch.randn(parameter.shape, generator=random))
-    model.save_pretrained(FOLDER)
-    load = lambda dtype: OpenAIGPTLMHeadModel.from_pretrained(FOLDER, attn_implementation="eager", dtype=torch.float32).to(dtype).eval()
+
+
+def answers(kind, folder, random):
+    """What the model of a folder says of some texts, and what it writes after the first."""
+    load = lambda dtype: kind.from_pretrained(folder, attn_implementation="eager", dtype=torch.float32).to(dtype).eval()
     texts = [torch.randint(5, 200, (n,), generator=random) for n in bert.LENGTHS]
     model = load(torch.float64)
     logits = torch.cat([model(text[None]).logits[0] for text in texts])
@@ -68,7 +67,18 @@ def main():
         for _ in range(NEW_TOKENS):
             written = torch.cat([written, model(written[None]).logits[0, -1].argmax()[None]])
     stored["written"] = written[len(texts[0]) :]
-    save_file({name: bert.narrow(tensor).contiguous() for name, tensor in stored.items()}, bert.GOLDEN / "gpt1.safetensors")
+    return {name: bert.narrow(tensor).contiguous() for name, tensor in stored.items()}
+
+
+def main():
+    shutil.rmtree(FOLDER, ignore_errors=True)
+    random = torch.Generator().manual_seed(13)
+    config = OpenAIGPTConfig(vocab_size=tokenizer(), n_positions=40, n_embd=32, n_layer=2, n_head=4, resid_pdrop=0.0, embd_pdrop=0.0,
+                             attn_pdrop=0.0)
+    model = OpenAIGPTLMHeadModel(config)
+    fill(model, random)
+    model.save_pretrained(FOLDER)
+    save_file(answers(OpenAIGPTLMHeadModel, FOLDER, random), bert.GOLDEN / "gpt1.safetensors")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Fifty steps of learning by transformers, from the folders of golden/bert and golden/gpt2: the batches, and the loss of each step.
+"""Fifty steps of learning by transformers, from the folders of golden/bert, roberta, gpt2, t5 and bart: the batches, and the loss of each step.
 
     python golden/losses.py     golden/losses.json
 
@@ -10,7 +10,16 @@ import json
 from pathlib import Path
 
 import torch
-from transformers import BertForMaskedLM, BertForSequenceClassification, BertForTokenClassification, GPT2LMHeadModel
+from transformers import (
+    AutoConfig,
+    AutoModelForQuestionAnswering,
+    AutoModelForSeq2SeqLM,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    BertForTokenClassification,
+    GPT2LMHeadModel,
+    RobertaForQuestionAnswering,
+)
 from transformers.utils import logging
 
 GOLDEN = Path(__file__).resolve().parent
@@ -20,6 +29,7 @@ CASES = {
     "masked": BertForMaskedLM,
 }
 STEPS, RATE, WARMUP = 50, 1e-3, 10
+torch.set_num_threads(1)
 
 
 def batches(case, classes, random):
@@ -59,7 +69,10 @@ def losses(model, made):
         labels = batch["labels"]
         labels = padded(labels, -100) if isinstance(labels[0], list) else torch.tensor(labels)
         mask = padded([[1] * len(text) for text in batch["texts"]], 0)
-        loss = model(input_ids=padded(batch["texts"], 0), attention_mask=mask, labels=labels).loss
+        asked = {"labels": labels}
+        if isinstance(model, RobertaForQuestionAnswering):
+            asked = {"start_positions": labels[:, 0], "end_positions": labels[:, 1]}
+        loss = model(input_ids=padded(batch["texts"], 0), attention_mask=mask, **asked).loss
         optimizer.zero_grad()
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
@@ -81,6 +94,16 @@ for case, kind in CASES.items():
     made = batches(case, classes, random)
     answers[case] = {"batches": made, "losses": losses(model, made)}
 
+# Where an answer begins and ends: texts of a batch are equally long, since padding is a place for transformers.
+fields = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+model = AutoModelForQuestionAnswering.from_pretrained(GOLDEN / "roberta" / "answer", **fields)
+made = []
+for count, length in [(3, 9), (2, 14), (4, 6)]:
+    texts = torch.randint(5, 60, (count, length), generator=random).tolist()
+    spans = torch.randint(0, length, (count, 2), generator=random).sort(dim=1).values.tolist()
+    made.append({"texts": texts, "labels": spans})
+answers["answer"] = {"batches": made, "losses": losses(model, made)}
+
 # Each token is predicted from those before it.
 fields = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
 model = GPT2LMHeadModel.from_pretrained(GOLDEN / "gpt2" / "saved", **fields)
@@ -88,4 +111,15 @@ most = model.config.vocab_size
 texts = [[torch.randint(0, most, (n,), generator=random).tolist() for n in lengths] for lengths in [[7, 3, 12], [5, 9], [11, 2, 6]]]
 made = [{"texts": some, "labels": some} for some in texts]
 answers["lm"] = {"batches": made, "losses": losses(model, made)}
+# A text from another: T5 1.0, T5 1.1 with its gate, BART.
+for case, folder in {"t5": "t5/first", "gated t5": "t5/later", "bart": "bart/bart"}.items():
+    config = AutoConfig.from_pretrained(GOLDEN / folder)
+    for field in ("dropout_rate", "dropout", "attention_dropout", "activation_dropout"):
+        if hasattr(config, field):
+            setattr(config, field, 0.0)
+    model = AutoModelForSeq2SeqLM.from_pretrained(GOLDEN / folder, config=config)
+    draw = lambda lengths: [torch.randint(5, 130, (n,), generator=random).tolist() for n in lengths]
+    sizes = [([7, 3, 12], [4, 9, 2]), ([5, 9], [6, 1]), ([11, 2, 6], [3, 8, 5])]
+    made = [{"texts": draw(sources), "labels": draw(targets)} for sources, targets in sizes]
+    answers[case] = {"batches": made, "losses": losses(model, made)}
 (GOLDEN / "losses.json").write_text(json.dumps(answers) + "\n")

@@ -2,9 +2,10 @@
 
 use crate::error::Error;
 use crate::options::between;
-use crate::output;
 use crate::texts::Reading;
+use crate::{output, squad};
 use attentive_tasks::{Answerer, Asking, Texts};
+use attentive_text::squad::Squad;
 use clap::Args;
 use serde::Serialize;
 use std::path::PathBuf;
@@ -35,6 +36,10 @@ pub(crate) struct Answer {
     /// Let an answer be that the text has none, for models that were trained with such questions
     #[arg(long)]
     no_answer: bool,
+    /// Answer the questions of a SQuAD file (1.1 or 2.0), and write one JSON object with an answer for the id of each question, which
+    /// `attentive score --squad` scores
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["context", "context_file", "input", "texts", "json", "top"])]
+    squad: Option<PathBuf>,
     /// Write one JSON object per question
     #[arg(long)]
     json: bool,
@@ -44,6 +49,7 @@ const EXAMPLES: &str = "\
 Examples:
   attentive answer --model roberta-base-squad2 --context-file article.txt \"Who wrote it?\"
   attentive answer --model qa --context \"Ada lived in London.\" \"Where did Ada live?\" --json
+  attentive answer --model qa --squad dev-v1.1.json > answers.json
   printf 'Where did Ada live?\\tAda lived in London.\\n' | attentive answer --model qa
 
 A text is a question. Without --context and --context-file it is a question and the text to look in, with a \
@@ -66,6 +72,7 @@ struct Found<'a> {
 }
 
 pub(crate) fn run(answer: &Answer) -> Result<(), Error> {
+    let squad = answer.squad.as_deref().map(Squad::read).transpose()?;
     let (backend, form) = answer.reading.backend()?;
     let answerer = Answerer::open(&backend, &answer.reading.folder()?, form)?;
     let answerer = answerer.with_encoder(|encoder| answer.reading.change(encoder)).with_asking(Asking {
@@ -73,8 +80,11 @@ pub(crate) fn run(answer: &Answer) -> Result<(), Error> {
         overlap: answer.overlap,
         longest: answer.longest,
         count: answer.top,
-        may_be_empty: answer.no_answer,
+        may_be_empty: answer.no_answer || squad.as_ref().is_some_and(|squad| squad.may_be_empty),
     });
+    if let Some(squad) = &squad {
+        return squad::answer(&answerer, squad);
+    }
     let context = answer.context()?;
     let mut before = 0;
     answer.reading.each(|texts| {

@@ -20,6 +20,9 @@ pub(crate) enum Error {
     /// Texts cannot be scored.
     #[error(transparent)]
     Score(#[from] attentive_text::score::Error),
+    /// A file of questions cannot be read.
+    #[error(transparent)]
+    Squad(#[from] attentive_text::squad::Error),
     /// A batch that nobody wants to wait for.
     #[error("--batch {batch} × --{side} {length} are {tokens} tokens: a batch can have at most {most}")]
     Batch { batch: usize, side: &'static str, length: usize, tokens: usize, most: usize },

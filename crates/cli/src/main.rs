@@ -37,6 +37,7 @@ mod score;
 mod search;
 mod serve;
 mod split;
+mod squad;
 mod summarize;
 mod tag;
 mod terminal;

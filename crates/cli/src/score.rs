@@ -1,7 +1,7 @@
-//! `attentive score`: how good a translation is.
+//! `attentive score`: how good a translation, a summary or an answer is.
 
 use crate::error::Error;
-use crate::output;
+use crate::{output, squad};
 use attentive_text::score::bootstrap::{Comparison, Comparisons, Estimate, compare};
 use attentive_text::score::{
     Counted, Lines, Options, Resampling, Rouge, RougeScores, Scores, Segments, Signatures, Tokenize, rouge,
@@ -20,7 +20,7 @@ const RESAMPLING: Resampling = Resampling { samples: 1000, seed: 12345 };
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Score {
     /// Reference translation, one segment per line; several files are several references
-    #[arg(long, value_name = "FILE", required = true, num_args = 1..)]
+    #[arg(long, value_name = "FILE", required_unless_present = "squad", num_args = 1..)]
     reference: Vec<PathBuf>,
     /// Translation to score, one segment per line; `-` is stdin
     #[arg(long, value_name = "FILE")]
@@ -37,6 +37,10 @@ pub(crate) struct Score {
     /// Score summaries: ROUGE-1, ROUGE-2 and ROUGE-L instead of the scores of translations
     #[arg(long, conflicts_with_all = ["compare", "lowercase", "tokenize"])]
     rouge: bool,
+    /// Score answers to the questions of a SQuAD file (1.1 or 2.0): exact match and F1. The hypothesis is a JSON object with an
+    /// answer for the id of each question, as `attentive answer --squad` writes it
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["reference", "rouge", "compare", "lowercase", "tokenize"])]
+    squad: Option<PathBuf>,
     /// Print one line of JSON, with unrounded scores, instead of a table
     #[arg(long)]
     json: bool,
@@ -48,11 +52,12 @@ Examples:
   attentive score --reference a.de b.de --hypothesis - --json < out.de
   attentive score --reference test.de --hypothesis new.de --compare old.de
   attentive score --rouge --reference summaries.txt --hypothesis out.txt
+  attentive score --squad dev-v1.1.json --hypothesis answers.json
 
 The scores and their signatures are those of sacreBLEU 2.6.0. Higher is better for BLEU, chrF and \
 chrF++; lower is better for TER. --compare uses paired bootstrap resampling with 1,000 samples; a \
 p-value below 0.05 is commonly called significant. ROUGE is that of rouge-score without its stemmer: the mean over the \
-lines; of several references, the best one counts.";
+lines; of several references, the best one counts. Exact match and F1 of answers are those of SQuAD's scripts.";
 
 #[derive(Debug, Clone, Copy)]
 struct TokenizeChoice(Tokenize);
@@ -78,6 +83,9 @@ impl ValueEnum for TokenizeChoice {
 }
 
 pub(crate) fn run(score: &Score) -> Result<(), Error> {
+    if let Some(questions) = &score.squad {
+        return squad::score(questions, &score.hypothesis, score.json);
+    }
     let references = score.reference.iter().map(|path| Lines::read(path)).collect::<Result<Vec<_>, _>>()?;
     let options = Options { lowercase: score.lowercase, tokenize: score.tokenize.0 };
     let system = read(&score.hypothesis)?;

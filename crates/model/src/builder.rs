@@ -32,6 +32,9 @@ impl Init {
     }
 }
 
+/// The names of parts, and the standard deviation of their random matrices.
+pub type DeviationOf = (&'static [&'static str], f32);
+
 /// Makes the parameters of layers and keeps a list of them.
 ///
 /// A layer asks for its parameters by their last name; [`Builder::at`] puts the names of the layers before it.
@@ -46,7 +49,7 @@ pub struct Builder<'a> {
     /// The standard deviation of all random matrices, where it is not that of each layer.
     deviation: Option<f32>,
     /// Parts whose matrices have another one.
-    parts: Option<(&'static [&'static str], f32)>,
+    parts: Rc<[DeviationOf]>,
     made: Rc<RefCell<Vec<Parameter>>>,
 }
 
@@ -87,7 +90,7 @@ impl<'a> Builder<'a> {
             form: None,
             role: Role::Product,
             deviation: None,
-            parts: None,
+            parts: Rc::default(),
             made: Rc::default(),
         }
     }
@@ -133,17 +136,17 @@ impl<'a> Builder<'a> {
         Builder { deviation: Some(deviation), ..self.clone() }
     }
 
-    /// The same builder that draws the random matrices of the parts with these names from N(0, deviation), as GPT-2 has it for
-    /// projections whose results are added to the residual.
-    pub fn with_deviation_of(&self, parts: &'static [&'static str], deviation: f32) -> Builder<'a> {
-        Builder { parts: Some((parts, deviation)), ..self.clone() }
+    /// The same builder that draws the random matrices of the parts with these names from N(0, deviation): GPT-2 has another deviation
+    /// for projections whose results are added to the residual, T5 one for each kind of matrix.
+    pub fn with_deviations_of(&self, parts: &[DeviationOf]) -> Builder<'a> {
+        Builder { parts: parts.into(), ..self.clone() }
     }
 
     /// The standard deviation of the random matrix of this whole name, where it is not that of its layer.
     fn deviation_of(&self, name: &str) -> Option<f32> {
         let part = name.rsplit('.').nth(1).unwrap_or_default();
-        let own = self.parts.filter(|(parts, _)| parts.contains(&part)).map(|(_, deviation)| deviation);
-        own.or(self.deviation)
+        let own = self.parts.iter().find(|(parts, _)| parts.contains(&part));
+        own.map(|(_, deviation)| *deviation).or(self.deviation)
     }
 
     /// Whether the parameter called `name` here can be had: random ones always, those of a checkpoint if it has them.
@@ -287,7 +290,8 @@ mod tests {
     #[test]
     fn named_parts_are_drawn_with_a_deviation_of_their_own() {
         let backend = attentive_tensor::check::backend();
-        let builder = Builder::random(&backend, 1).with_deviation(0.02).with_deviation_of(&["out_proj"], 0.5);
+        let builder =
+            Builder::random(&backend, 1).with_deviation(0.02).with_deviations_of(&[(&["out_proj"], 0.5)]);
         let deviation = |name: &str| {
             let parameter = builder.at(name).parameter("weight", [100, 100], Init::Xavier).unwrap();
             let numbers = backend.download_f32(&parameter.value());

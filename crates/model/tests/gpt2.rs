@@ -6,7 +6,8 @@ use attentive_model::Builder;
 use attentive_model::Sequences;
 use attentive_model::checkpoint::{Checkpoint, Stored, StoredType};
 use attentive_model::families::Family;
-use attentive_model::families::gpt2::{Batch, Gpt2, Gpt2Config, convert};
+use attentive_model::families::convert;
+use attentive_model::families::gpt2::{Batch, Gpt2, Gpt2Config};
 use attentive_model::layers::{Branch, Cache};
 use attentive_tensor::{Backend, Gradients, Precision, Tape};
 use common::{

@@ -5,7 +5,8 @@ mod common;
 
 use attentive_model::layers::{
     Branch, Cache, Decoder, Embedding, EmbeddingConfig, Encoder, FeedForwardKind, Head, MultiHeadConfig,
-    Norm, NormKind, NormPlacement, PositionKind, Positions, RelativeConfig, RelativePositions, StackConfig,
+    Norm, NormKind, NormPlacement, PositionKind, Positions, ProjectionBiases, RelativeConfig,
+    RelativePositions, StackConfig,
 };
 use attentive_model::{Builder, Error, Sequences};
 use attentive_tensor::sealed::SealedBackend;
@@ -34,8 +35,7 @@ impl T5 {
     fn new(builder: &Builder) -> Result<T5, Error> {
         let attention = MultiHeadConfig {
             scale: Some(1.0),
-            bias: false,
-            output_bias: false,
+            biases: ProjectionBiases::None,
             ..MultiHeadConfig::with_widths(24, 4, 7, 7)
         };
         let stack = StackConfig {
@@ -106,7 +106,7 @@ impl Gpt2 {
         let tokens = Embedding::new(&builder.at("embed_tokens"), &config)?;
         Ok(Gpt2 {
             positions: Positions::new(&builder.at("embed_positions"), PositionKind::Learned, 40, 24)?,
-            decoder: Decoder::without_memory(builder, &stack)?,
+            decoder: Decoder::without_memory(builder, &stack, |_| None)?,
             norm: stack.final_norm(builder)?.expect("norms come first"),
             head: Head::tied(builder, &tokens, &config)?,
             tokens,

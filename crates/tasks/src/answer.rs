@@ -64,8 +64,12 @@ impl Answerer {
     /// Reads the model of a folder.
     pub fn open(backend: &Arc<dyn Backend>, folder: &Path, form: Form) -> Result<Answerer, Error> {
         Encoder::must_be(folder, "answer", Task::QuestionAnswering)?;
-        let encoder = Encoder::open(backend, folder, Task::QuestionAnswering, form)?;
-        Ok(Answerer { encoder, asking: Asking::default() })
+        Encoder::open(backend, folder, Task::QuestionAnswering, form).map(Answerer::new)
+    }
+
+    /// A model that finds answers.
+    pub fn new(encoder: Encoder) -> Answerer {
+        Answerer { encoder, asking: Asking::default() }
     }
 
     /// The same with its encoder changed.

@@ -1,6 +1,8 @@
 //! Scores beside sacreBLEU's.
 
-use attentive_text::score::{Lines, Options, Rouge, Scores, Segments, Signatures, Tokenize, rouge};
+use attentive_text::score::{
+    AnswerScores, Lines, Options, Rouge, Scores, Segments, Signatures, Tokenize, rouge,
+};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 
@@ -96,4 +98,17 @@ fn summaries_have_the_scores_of_rouge_score() {
         }
     }
     assert!(rouge(&["a"], &[["a", "b"]]).is_err());
+}
+
+#[test]
+fn answers_have_the_scores_of_squad() {
+    let golden = std::fs::read_to_string(repository().join("golden/squad.json")).unwrap();
+    let cases: Vec<Value> = serde_json::from_str(&golden).unwrap();
+    for case in &cases {
+        let mut scores = AnswerScores::default();
+        scores.add(&strings(&case["known"]), case["found"].as_str().unwrap());
+        let [exact, f1] = ["exact", "f1"].map(|name| case[name].as_f64().unwrap());
+        let all = scores.all();
+        assert!((all.exact() - exact).abs() < 1e-4 && (all.f1() - f1).abs() < 1e-4, "{case}: {all:?}");
+    }
 }

@@ -27,7 +27,14 @@ pub enum Metric {
 impl ValidationMetric {
     /// All scores that there are, by their names, higher is better.
     pub fn scores(&self) -> impl Iterator<Item = (&'static str, f64)> {
-        let scores = [("BLEU", self.bleu), ("chrF", self.chrf), ("accuracy", self.accuracy), ("F1", self.f1)];
+        let scores = [
+            ("BLEU", self.bleu),
+            ("chrF", self.chrf),
+            ("ROUGE-L", self.rouge),
+            ("accuracy", self.accuracy),
+            ("exact match", self.exact),
+            ("F1", self.f1),
+        ];
         scores.into_iter().filter_map(|(name, score)| Some((name, score?)))
     }
 }
@@ -81,10 +88,16 @@ pub struct ValidationMetric {
     pub bleu: Option<f64>,
     /// chrF of its translations, if it had to translate.
     pub chrf: Option<f64>,
+    /// The F1 of ROUGE-L in per cent, of what a model from text to text writes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rouge: Option<f64>,
     /// The share of labels that are right, in per cent, where there are labels.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accuracy: Option<f64>,
-    /// F1 in per cent: of spans, or the mean over the classes of texts.
+    /// The share of answers that are exactly a known one, in per cent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub exact: Option<f64>,
+    /// F1 in per cent: of spans, of answers, or the mean over the classes of texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub f1: Option<f64>,
     /// Seconds of training so far, over all sessions.
@@ -165,7 +178,9 @@ mod tests {
             loss: 2.5,
             bleu: Some(21.25),
             chrf: None,
+            rouge: None,
             accuracy: None,
+            exact: None,
             f1: None,
             seconds: 131.0,
             best: true,

@@ -5,26 +5,16 @@ mod common;
 use attentive_model::families::bert::{self, Bert, BertConfig};
 use attentive_model::families::gpt2::{Gpt2, Gpt2Config};
 use attentive_tasks::{Classifier, LanguageModel, MaskFiller, Tagger, Writer};
-use attentive_tensor::{Backend, CpuBackend, Form};
+use attentive_tensor::Form;
 use attentive_text::tokenizer::Input;
 use attentive_train::corpus::{Example, ExampleBatch};
-use attentive_train::settings::TaskKind;
-use attentive_train::tasks::{LearningBert, LearningGpt2, Task};
-use attentive_train::{Draft, Event, Learner, Reason, Run, Settings};
+use attentive_train::tasks::{LearningBert, LearningGpt2};
+use attentive_train::{Draft, Event, Reason, Run};
 use common::Scratch;
-use serde_json::Value;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use common::runs::{backend, compare, golden, settings_of, train};
+use serde_json::{Value, json};
+use std::path::Path;
 use toml::Table;
-
-fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden").join(name)
-}
-
-fn backend() -> Arc<dyn Backend> {
-    CpuBackend::from_env().unwrap().shared()
-}
 
 /// A batch of the golden file.
 fn batch(value: &Value) -> ExampleBatch {
@@ -49,8 +39,10 @@ fn fifty_losses_are_those_of_transformers() {
         ("sequence", bert::Task::SequenceClassification),
         ("token", bert::Task::TokenClassification),
         ("masked", bert::Task::MaskedLm),
+        ("answer", bert::Task::QuestionAnswering),
     ] {
-        let folder = golden("bert").join(case);
+        let family = if case == "answer" { "roberta" } else { "bert" };
+        let folder = golden(family).join(case);
         let config = BertConfig {
             dropout: 0.0,
             attention_dropout: 0.0,
@@ -80,23 +72,6 @@ fn fifty_losses_are_those_of_transformers() {
     compare("lm", Box::new(LearningGpt2::new(model)), &answers["lm"], shifted);
 }
 
-/// Learns for fifty steps, and holds each loss against the golden one.
-fn compare(case: &str, task: Box<dyn Task>, answers: &Value, batch: impl Fn(&Value) -> ExampleBatch) {
-    let settings = Settings::of(TaskKind::Classify);
-    let mut learner = Learner::new(&backend(), task, &settings);
-    let batches: Vec<ExampleBatch> = answers["batches"].as_array().unwrap().iter().map(batch).collect();
-    let expected = answers["losses"].as_array().unwrap();
-    assert_eq!(expected.len(), 50);
-    for (step, expected) in (1..).zip(expected) {
-        let batch = &batches[step as usize % batches.len()];
-        let rate = 1e-3 * f64::min(step as f64 / 10.0, (50 - step) as f64 / 40.0);
-        learner.step(&settings, step, rate, std::slice::from_ref(batch), false).unwrap();
-        let loss = learner.take_loss() / batch.answers() as f64;
-        let expected = expected.as_f64().unwrap();
-        assert!((loss - expected).abs() < 1e-4, "{case}, step {step}: {loss}, not {expected}");
-    }
-}
-
 /// Files of which something can be learned in a second: names are capital letters, and what is good has a `b`.
 fn write_files(scratch: &Scratch) {
     let words = ["ab", "cad", "dab", "bad", "ace", "fed", "cafe", "egg"];
@@ -111,10 +86,28 @@ fn write_files(scratch: &Scratch) {
             tags += &format!("{} O\n{name} B-PER\n{name} I-PER\n{} O\n\n", chosen[0], chosen[1]);
             lines += &format!("{} {name} {name}\n", chosen.join(" "));
         }
+        scratch.write(&format!("{part}.json"), questions(if part == "train" { 0..160 } else { 160..180 }));
         scratch.write(&format!("{part}.tsv"), texts);
         scratch.write(&format!("{part}.conll"), tags);
         scratch.write(&format!("{part}.txt"), lines);
     }
+}
+
+/// Questions as SQuAD has them: who has a thing, in a text in which each of three people has one. Every fifth has no answer.
+fn questions(range: std::ops::Range<usize>) -> String {
+    let (names, things) = (["Ada", "Bob", "Cleo"], ["egg", "cafe", "bag"]);
+    let paragraph = |i: usize| {
+        let has = |k: usize| format!("{} {}", names[(i + k) % 3], things[(i / 3 + 2 * k) % 3]);
+        let context = format!("é {} . {} . {} .", has(0), has(1), has(2));
+        let asked = i % 3;
+        let name = names[(i + asked) % 3];
+        let thing = if i % 5 == 4 { "log" } else { things[(i / 3 + 2 * asked) % 3] };
+        let start = context.chars().count() - context[context.find(name).unwrap()..].chars().count();
+        let answers = if i % 5 == 4 { json!([]) } else { json!([{"text": name, "answer_start": start}]) };
+        let qas = json!([{"id": i.to_string(), "question": thing, "answers": answers, "is_impossible": i % 5 == 4}]);
+        json!({"context": context, "qas": qas})
+    };
+    json!({"version": "2.0", "data": [{"paragraphs": range.map(paragraph).collect::<Vec<_>>()}]}).to_string()
 }
 
 /// Settings of a small model for a task.
@@ -122,6 +115,7 @@ fn settings(scratch: &Scratch, task: &str, more: &str) -> Draft {
     let ending = match task {
         "classify" => "tsv",
         "tag" => "conll",
+        "answer" => "json",
         _ => "txt",
     };
     let file = |part: &str| scratch.path(&format!("{part}.{ending}")).display().to_string();
@@ -136,21 +130,9 @@ fn settings(scratch: &Scratch, task: &str, more: &str) -> Draft {
     Draft::merge(usual.parse().unwrap(), more).unwrap()
 }
 
-/// Trains until a step, or to the end.
-fn train(run: &mut Run, until: Option<u64>) -> (Reason, Vec<Event>) {
-    let (stop, mut events) = (AtomicBool::new(false), Vec::new());
-    let outcome = run.train(&stop, &mut |event| {
-        if matches!(event, Event::Progress(progress) if Some(progress.step) == until) {
-            stop.store(true, Ordering::Relaxed);
-        }
-        events.push(event.clone());
-    });
-    (outcome.unwrap().reason, events)
-}
-
 #[test]
 fn every_task_learns_and_goes_on_to_the_same_bits_with_any_number_of_threads() {
-    for task in ["classify", "tag", "mlm"] {
+    for task in ["classify", "tag", "mlm", "answer"] {
         let scratch = Scratch::new(&format!("task-{task}"));
         write_files(&scratch);
         let [whole, broken] = ["whole", "broken"].map(|name| scratch.path(name));
@@ -170,6 +152,9 @@ fn every_task_learns_and_goes_on_to_the_same_bits_with_any_number_of_threads() {
         assert!(last.loss < first.loss, "{task}: {validations:?}");
         match task {
             "mlm" => assert_eq!((last.accuracy, last.f1), (None, None)),
+            "answer" => {
+                assert!(last.exact.unwrap() >= validations[0].exact.unwrap() && last.f1.is_some(), "{last:?}")
+            }
             _ => assert!(last.accuracy.unwrap() > 90.0 && last.f1.unwrap() > 90.0, "{last:?}"),
         }
 
@@ -186,12 +171,6 @@ fn every_task_learns_and_goes_on_to_the_same_bits_with_any_number_of_threads() {
             assert!(read(&whole, name) == read(&broken, name), "{task}: {name} differs");
         }
     }
-}
-
-/// The settings of a run that goes on.
-fn settings_of(folder: &Path, more: &str) -> Draft {
-    let file: Table = std::fs::read_to_string(folder.join("train.toml")).unwrap().parse().unwrap();
-    Draft::merge(file, more.parse().unwrap()).unwrap()
 }
 
 #[test]
@@ -346,6 +325,9 @@ fn mistakes_are_told_in_a_sentence_that_names_the_place() {
     let same = file("same.tsv", "good\tab\ngood\tcad\n");
     let message = refused("classify", &format!("source = [{same}]\nvalid_source = []\nhold_out = 0"));
     assert!(message.contains("same label"), "{message}");
+    let lost = questions(0..3).replace("\"answer_start\":2", "\"answer_start\":3");
+    let message = refused("answer", &format!("source = [{}]", file("lost.json", &lost)));
+    assert!(message.contains("lost.json: question `0`: the answer `Ada` is not in its context"), "{message}");
     let message = refused("classify", "early_stopping = \"bleu\"");
     assert!(message.contains("early_stopping") && message.contains("loss, accuracy, f1"), "{message}");
     let message = refused("classify", "target = [\"x\"]");

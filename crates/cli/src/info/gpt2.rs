@@ -43,6 +43,7 @@ impl Report {
             family: match config.version {
                 Version::Gpt1 => "GPT-1",
                 Version::Gpt2 => "GPT-2",
+                Version::GptNeo => "GPT-Neo",
             },
             command: "generate",
             parameters: model.parameter_count(),

@@ -13,7 +13,8 @@ use toml::{Table, Value};
 #[derive(Args, Serialize)]
 pub(super) struct Flags {
     /// What to learn [default: translate]
-    #[arg(long, value_name = "TASK", value_parser = ["translate", "lm", "mlm", "classify", "tag", "classify-images"], help_heading = "Task")]
+    #[arg(long, value_name = "TASK", help_heading = "Task")]
+    #[arg(value_parser = ["translate", "seq2seq", "lm", "mlm", "classify", "tag", "answer", "classify-images"])]
     task: Option<String>,
     /// Model folder to start from, or a name on the Hugging Face Hub [default: random weights]
     #[arg(long, value_name = "DIR|NAME", help_heading = "Task")]
@@ -46,6 +47,15 @@ pub(super) struct Flags {
     /// JSON field of the target in .jsonl files [default: target]
     #[arg(long, value_name = "NAME", help_heading = "Data")]
     target_field: Option<String>,
+    /// Text to put before each source, for seq2seq, such as `summarize: `
+    #[arg(long, value_name = "TEXT", allow_hyphen_values = true, help_heading = "Data")]
+    prefix: Option<String>,
+    /// Language of the sources, for seq2seq from a model of several languages, such as en
+    #[arg(long, value_name = "LANG", help_heading = "Data")]
+    source_language: Option<String>,
+    /// Language of the targets
+    #[arg(long, value_name = "LANG", help_heading = "Data")]
+    target_language: Option<String>,
     /// Maximum length of a sentence in tokens; longer pairs are skipped, texts of other tasks are cut [default: 256; other tasks
     /// 512, or what the model reads]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Data")]
@@ -57,7 +67,8 @@ pub(super) struct Flags {
     /// Tokenizer to use [default: that of --from, or train one on the corpus]
     #[arg(long, value_name = "DIR|FILE|NAME", help_heading = "Tokenizer")]
     tokenizer: Option<PathBuf>,
-    /// Kind of tokenizer to train; bpe of lm is GPT-2's, of bytes [default: bpe; other tasks but lm wordpiece]
+    /// Kind of tokenizer to train; bpe of lm is GPT-2's, of bytes [default: bpe; seq2seq unigram; the tasks of BERT
+    /// wordpiece]
     #[arg(long, visible_alias = "kind", value_name = "KIND", help_heading = "Tokenizer")]
     #[arg(value_parser = ["bpe", "unigram", "wordpiece", "characters"])]
     tokenizer_kind: Option<String>,
@@ -75,8 +86,11 @@ pub(super) struct Flags {
     #[arg(long, value_name = "P", help_heading = "Tokenizer")]
     bpe_dropout: Option<f64>,
 
-    /// Size of the model [default: chosen]
-    #[arg(long, value_name = "NAME", value_parser = ["tiny", "small", "base", "big"], help_heading = "Model")]
+    /// Size of the model; for lm also a row of GPT-3's table 2.1: gpt3-125m, -350m, -760m, -1.3b, -2.7b, -6.7b, -13b, -175b, which
+    /// becomes a GPT-Neo folder [default: chosen]
+    #[arg(long, value_name = "NAME", help_heading = "Model")]
+    #[arg(value_parser = ["tiny", "small", "base", "big", "gpt3-125m", "gpt3-350m", "gpt3-760m", "gpt3-1.3b", "gpt3-2.7b", "gpt3-6.7b",
+        "gpt3-13b", "gpt3-175b"])]
     preset: Option<String>,
     /// Width of the model [default: the preset's]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Model")]
@@ -184,12 +198,13 @@ pub(super) struct Flags {
     #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Limits and validation")]
     patience: Option<u64>,
     /// Validation measure that decides which model is best, also for --patience [default: chosen]
-    #[arg(long, value_name = "MEASURE", value_parser = ["loss", "bleu", "chrf", "accuracy", "f1"], help_heading = "Limits and validation")]
+    #[arg(long, value_name = "MEASURE", value_parser = ["loss", "bleu", "chrf", "rouge", "accuracy", "exact", "f1"], help_heading = "Limits and validation")]
     early_stopping: Option<String>,
     /// Validate every N steps [default: chosen]
     #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Limits and validation")]
     validate_every: Option<u64>,
-    /// Number of validation pairs to translate for BLEU and chrF; 0 means none [default: chosen]
+    /// Number of validation pairs to translate for BLEU and chrF, or of questions to answer; 0 means none [default: chosen; seq2seq
+    /// 200, answer 1000]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Limits and validation")]
     validate_lines: Option<usize>,
     /// Beam size in validation; 1 is greedy search [default: 1]

@@ -1,4 +1,4 @@
-//! `attentive train`: two text files in, a translator out; or texts with labels in, a classifier out.
+//! `attentive train`: two text files in, a translator out; or texts with labels in, a classifier out; and so on.
 
 mod flags;
 mod said;
@@ -54,6 +54,8 @@ Examples:
   attentive train --config en-de/train.toml --seed 2 --out second
   attentive train --task classify --from bert-base-uncased --data train.tsv --valid-data dev.tsv --out reviews
   attentive train --task tag --from bert-base-cased --data train.conll --valid-data dev.conll --out names
+  attentive train --task answer --from roberta-base --data train-v1.1.json --valid-data dev-v1.1.json --out qa
+  attentive train --task seq2seq --from t5-small --prefix \"summarize: \" --data train.jsonl --out summarizer
   attentive train --task lm --from gpt2 --data novel.txt --out novelist
   attentive train --task lm --characters --data shakespeare.txt --longest 256 --out poet --minutes 30
   attentive train --task mlm --data texts.txt --out own-bert --epochs 10
@@ -82,23 +84,32 @@ with its reason and writes it into DIR/train.toml. The rules:
   --patience        10 without a limit, else none
 All other defaults are those of the paper: post-norm, Adam(0.9, 0.98, 1e-9), label smoothing 0.1.
 
-The tasks mlm, classify and tag train a BERT: a new one (presets tiny, small, base, big), or the one in --from, which keeps its \
+The tasks mlm, classify, tag and answer train a BERT: a new one (presets tiny, small, base, big), or the one in --from, which keeps its \
 tokenizer, its dropout and, if the labels are the same, its head. Their rules:
   --epochs          3 with --from, else 10, if there is no other limit
   --learning-rate   0.00005 with --from, else 0.0001 · 768 / d_model
   --schedule        linear, after a warm-up of a tenth of the steps
   --validate-every  one epoch, at most 1,000 steps
-  --early-stopping  accuracy for classify, f1 for tag (F1 of spans, as seqeval counts it), loss for mlm
+  --early-stopping  accuracy for classify, f1 for tag (F1 of spans, as seqeval counts it), f1 for answer (as SQuAD counts it; \
+exact is possible, too), loss for mlm
   --preset          tiny; small from 20 million tokens
   --dropout         0.1, or that of the model in --from; --ema is off; --batch-tokens is 16,384
 The task lm trains a GPT-2 on texts, which it cuts into windows of --longest tokens. It follows the same rules, with windows up to \
 1,024 tokens and batches of 8,192. Without --tokenizer and --from it trains byte pairs of bytes, as GPT-2 has them, with at least 512 \
 tokens, or takes each character for a token (--characters).
+The task seq2seq trains a T5 or BART (mBART, M2M-100, NLLB) in --from on pairs of texts, or a new T5 without --from. --prefix stands \
+before each source; a source longer than --longest is cut, and a pair with a longer target is skipped. Models of several languages \
+need --source-language and --target-language. It follows the rules of the other tasks, but for these:
+  --learning-rate   0.0001 with --from, else that of a translator
+  --early-stopping  loss; bleu, chrf and rouge (the F1 of ROUGE-L) are possible
+  --validate-lines  200
 The task classify-images trains a ViT: a new one, or the one in --from, by the rules of classify. --crop-share 0.3 and --flip let it see \
 each picture a little differently in each epoch.
+Files for seq2seq are those for translate: --source with --target, .tsv, or .jsonl with the fields source and target.
 Files for classify have lines of label and text, or of text and label, separated by a tab, or {\"text\": …, \"label\": …}; a second \
 text makes a pair. Files for tag have a word and its tag a line (columns between them are ignored) and an empty line after each \
-sentence, or {\"tokens\": […], \"tags\": […]}. Files for mlm have a text a line and files for lm any text, or {\"text\": …}. \
+sentence, or {\"tokens\": […], \"tags\": […]}. Files for answer are those of SQuAD 1.1 and 2.0; a text longer than --longest (384) is \
+read in windows that overlap by 128 tokens. Files for mlm have a text a line and files for lm any text, or {\"text\": …}.
 Data for classify-images is a folder with a folder for each class, a .tsv file of paths (from its own folder on) and labels, or a file \
 like train-images-idx3-ubyte.gz with its labels beside it.
 
@@ -106,7 +117,7 @@ A run stops at --steps, --epochs or --minutes, at the end of its schedule, or af
 without improvement. --resume with a higher limit extends the schedule. A resumed run gives the same model, to the bit, \
 as a run without a break.
 
-DIR is a model folder that attentive and transformers can read (MarianMTModel, or the BERT class of the task), a translator also \
+DIR is a model folder that attentive and transformers can read (MarianMTModel, or the class of the task's model), a translator also \
 CTranslate2's converter. \
 It also has checkpoints/, metrics.jsonl, report.html and train.toml (the settings of the run).
 
@@ -176,7 +187,11 @@ struct Report<'a> {
     bleu: Option<f64>,
     chrf: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
+    rouge: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     accuracy: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    exact: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     f1: Option<f64>,
     best_step: Option<u64>,
@@ -199,7 +214,9 @@ impl Report<'_> {
             loss: best.map(|best| best.loss),
             bleu: best.and_then(|best| best.bleu),
             chrf: best.and_then(|best| best.chrf),
+            rouge: best.and_then(|best| best.rouge),
             accuracy: best.and_then(|best| best.accuracy),
+            exact: best.and_then(|best| best.exact),
             f1: best.and_then(|best| best.f1),
             best_step: best.map(|best| best.step),
             undertrained: outcome.undertrained.map(|why| why.to_string()),

@@ -59,7 +59,8 @@ impl Said {
     /// The flag of a setting, by the name that belongs to the task.
     fn flag(&self, name: &'static str) -> &'static str {
         let task = self.flags.get("task").or(self.file.as_ref().and_then(|(_, table)| table.get("task")));
-        let translates = task.and_then(toml::Value::as_str).is_none_or(|task| task == "translate");
+        let translates =
+            task.and_then(toml::Value::as_str).is_none_or(|task| ["translate", "seq2seq"].contains(&task));
         match name {
             "source" if !translates => "data",
             "valid_source" if !translates => "valid_data",

@@ -1,6 +1,7 @@
 //! `attentive embed`, `fill-mask`, `classify` and `tag`, and what other commands make of a BERT.
 
 use super::{Outcome, finish, program, run};
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
@@ -17,7 +18,7 @@ impl Model {
             std::fs::copy(Path::new(GOLDEN).join("bert").join(model).join(file), folder.join(file)).unwrap();
         }
         let answers = std::fs::read(Path::new(GOLDEN).join("tasks.json")).unwrap();
-        let answers: serde_json::Value = serde_json::from_slice(&answers).unwrap();
+        let answers: Value = serde_json::from_slice(&answers).unwrap();
         let words: Vec<&str> =
             answers["words"].as_array().unwrap().iter().map(|word| word.as_str().unwrap()).collect();
         std::fs::write(folder.join("vocab.txt"), words.join("\n") + "\n").unwrap();
@@ -61,7 +62,7 @@ fn lines_become_vectors_in_three_formats() {
     assert_eq!((text.code, text.stderr.as_str(), text.stdout.lines().count()), (Some(0), "", 3));
     let json = run_with(&format!("{line} --json"), "a dog\n\nthe cat runs.\r\n");
     for (text, json) in text.stdout.lines().zip(json.stdout.lines()) {
-        let json: serde_json::Value = serde_json::from_str(json).unwrap();
+        let json: Value = serde_json::from_str(json).unwrap();
         let numbers: Vec<f64> = text.split(' ').map(|number| number.parse().unwrap()).collect();
         let embedding: Vec<f64> = serde_json::from_value(json["embedding"].clone()).unwrap();
         assert_eq!(numbers, embedding);
@@ -115,6 +116,40 @@ fn masks_classes_and_tags_are_told() {
     let json = run_with(&format!("tag --model {} --json", tags.name()), "A dog runs.\n").json();
     let entity = &json["entities"][0];
     assert!(entity["start"].is_u64() && entity["end"].is_u64() && entity["word"].is_string(), "{json}");
+}
+
+#[test]
+fn the_questions_of_a_squad_file_are_answered_and_scored() {
+    let model = Model::new("answer", "squad");
+    let folder = std::env::temp_dir().join(format!("attentive-squad-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    let [questions, answers] = ["dev.json", "answers.json"].map(|name| folder.join(name));
+    let file = |start: usize| {
+        json!({"version": "1.1", "data": [{"title": "", "paragraphs": [{"context": "the dog runs", "qas": [
+            {"id": "a", "question": "dog", "answers": [{"text": "dog", "answer_start": start}]},
+            {"id": "b", "question": "the", "answers": [{"text": "the dog runs", "answer_start": 0}]}]}]}]})
+        .to_string()
+    };
+    std::fs::write(&questions, file(4)).unwrap();
+    let found = run(&format!("answer --model {} --squad {}", model.name(), questions.display())).json();
+    assert!(["a", "b"].iter().all(|id| "the dog runs".contains(found[id].as_str().unwrap())), "{found}");
+    std::fs::write(&answers, r#"{"a": "A dog!", "c": "?"}"#).unwrap();
+    let line = format!("score --squad {} --hypothesis {}", questions.display(), answers.display());
+    let scored = run(&format!("{line} --json"));
+    assert!(
+        scored.stderr.contains("1 questions have no answer in the file, and score 0"),
+        "{}",
+        scored.stderr
+    );
+    let scores: Value = serde_json::from_str(&scored.stdout).unwrap();
+    assert_eq!(scores, json!({"exact_match": 50.0, "f1": 50.0, "total": 2}));
+    assert!(run(&line).stdout.contains("50.00"));
+    std::fs::write(&questions, file(5)).unwrap();
+    run(&line).failed(&["dev.json: question `a`: the answer `dog` is not in its context at character 5"]);
+    std::fs::write(&answers, "[1]").unwrap();
+    std::fs::write(&questions, file(4)).unwrap();
+    run(&line).failed(&["answers.json: this is no JSON object"]);
+    std::fs::remove_dir_all(folder).unwrap();
 }
 
 #[test]
@@ -225,7 +260,7 @@ fn inspect_shows_what_a_bert_looks_at() {
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("<h1 class=\"sentence\">a dog runs</h1>"));
     let data = page.split_once("id=\"data\">").unwrap().1.split_once("</script>").unwrap().0;
-    let data: serde_json::Value = serde_json::from_str(data).unwrap();
+    let data: Value = serde_json::from_str(data).unwrap();
     let pieces: Vec<&str> =
         data["source"].as_array().unwrap().iter().map(|token| token["piece"].as_str().unwrap()).collect();
     assert_eq!(pieces, ["[CLS]", "a", "dog", "run", "##s", "[SEP]"]);
@@ -257,7 +292,7 @@ fn convert_keeps_what_a_bert_answers() {
     let classify = |folder: &str| run_with(&format!("classify --model {folder} --json"), "a dog\n").json();
     let (before, after) = (classify(&model.name()), classify(&half));
     assert_eq!(before["label"], after["label"]);
-    let score = |json: &serde_json::Value| json["scores"][0]["score"].as_f64().unwrap();
+    let score = |json: &Value| json["scores"][0]["score"].as_f64().unwrap();
     assert!((score(&before) - score(&after)).abs() < 0.02, "{before} {after}");
     run(&format!("convert --model {} --out {half}", model.name())).failed(&["already has a model"]);
     run(&format!("convert --model {} --out {old} --precision int8", model.name())).misused(&["int8", "bf16"]);

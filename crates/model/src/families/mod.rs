@@ -8,18 +8,23 @@ pub mod detr;
 pub mod encoder_decoder;
 mod gpt1;
 pub mod gpt2;
+mod gpt_neo;
 mod labels;
 mod roberta;
 pub mod t5;
 pub mod transformer;
 pub mod vit;
 
-use crate::checkpoint::CONFIG;
+use crate::checkpoint::{CONFIG, Staged, StoredType};
+use crate::convert::{Converted, Plain, fields_of, must_be_free};
 use crate::error::Error;
-use serde::Deserialize;
+use attentive_tensor::Backend;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// What is said of a folder without it: most often the folder itself is misspelt.
 const NO_CONFIG: &str =
@@ -38,6 +43,7 @@ pub(crate) const DEBERTA: &str = "deberta";
 pub(crate) const DEBERTA_V2: &str = "deberta-v2";
 pub(crate) const GPT1: &str = "openai-gpt";
 pub(crate) const GPT2: &str = "gpt2";
+pub(crate) const GPT_NEO: &str = "gpt_neo";
 pub(crate) const T5: &str = "t5";
 pub(crate) const MT5: &str = "mt5";
 pub(crate) const DETR: &str = "detr";
@@ -55,7 +61,7 @@ pub enum Family {
     Transformer,
     /// An encoder with heads, BERT or one of its [relatives](bert::Relative): [`bert::Bert`].
     Bert,
-    /// A decoder alone, GPT-2 or GPT-1: [`gpt2::Gpt2`].
+    /// A decoder alone, GPT-2, GPT-1 or GPT-Neo: [`gpt2::Gpt2`].
     Gpt2,
     /// An encoder and a decoder from text to text: [`t5::T5`].
     T5,
@@ -73,7 +79,7 @@ const FAMILIES: [(Family, &[&str], &[&str]); 6] = [
         &[BERT, ROBERTA, XLM_ROBERTA, DEBERTA, DEBERTA_V2],
         &["Bert", "Roberta", "XLMRoberta", "Deberta", "DebertaV2"],
     ),
-    (Family::Gpt2, &[GPT2, GPT1], &["GPT2", "OpenAIGPT"]),
+    (Family::Gpt2, &[GPT2, GPT1, GPT_NEO], &["GPT2", "OpenAIGPT", "GPTNeo"]),
     (Family::T5, &[T5, MT5], &["T5", "MT5"]),
     (Family::Detr, &[DETR, ATTENTIVE_DETR], &["Detr"]),
     (
@@ -213,6 +219,41 @@ fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
         .map_err(|error| Error::Format { path: path.to_owned(), problem: error.to_string() })
 }
 
+/// Reads the model in the folder `from` and writes it, in one file and with all that belongs to it, to the folder `to`, which may not
+/// hold a model yet: a BERT, a GPT-2, a T5 or a ViT, of which the type of the numbers changes alone. Buffers and heads of other tasks stay
+/// behind. A Transformer has [`transformer::convert`].
+pub fn convert(
+    backend: &Arc<dyn Backend>,
+    from: &Path,
+    to: &Path,
+    stored: StoredType,
+) -> Result<Converted, Error> {
+    let family = Family::among(from, &[Family::Bert, Family::Gpt2, Family::T5, Family::Vit])?;
+    let plain = Plain::new(stored)?;
+    must_be_free(to)?;
+    let tensors = match family {
+        Family::Bert => bert::tensors(backend, from)?,
+        Family::Gpt2 => gpt2::tensors(backend, from)?,
+        Family::Vit => vit::tensors(backend, from)?,
+        _ => t5::tensors(backend, from)?,
+    };
+    plain.write([from, to], tensors)
+}
+
+/// Writes a `config.json` with these fields, and with those of the folder `origin` that are not among them: how the model wants to be
+/// decoded, and for which tasks.
+fn config_like(folder: &Path, fields: &impl Serialize, origin: &Path) -> Result<Staged, Error> {
+    let mut all = fields_of(origin)?;
+    // What is written has f32, under the new name.
+    all.shift_remove("torch_dtype");
+    all.shift_remove("quantization_config");
+    if let Value::Object(own) = serde_json::to_value(fields).expect("a plain structure") {
+        all.extend(own);
+    }
+    let text = serde_json::to_string_pretty(&all).expect("a plain structure") + "\n";
+    Staged::new(&folder.join(CONFIG), text.as_bytes())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -227,6 +268,7 @@ mod tests {
             ("GPT2Model", Some(Family::Gpt2)),
             ("OpenAIGPTLMHeadModel", Some(Family::Gpt2)),
             ("GPT2LMHeadModel", Some(Family::Gpt2)),
+            ("GPTNeoForCausalLM", Some(Family::Gpt2)),
             ("GPT2ForSequenceClassification", Some(Family::Gpt2)),
             ("BartForConditionalGeneration", Some(Family::Transformer)),
             ("M2M100ForConditionalGeneration", Some(Family::Transformer)),

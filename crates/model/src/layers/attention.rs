@@ -66,16 +66,26 @@ pub struct MultiHeadConfig {
     pub d_v: usize,
     /// What products of query and key are multiplied by: 1/√d_k if none is given. T5 has 1.
     pub scale: Option<f32>,
-    /// Whether the projections of queries, keys and values have biases.
-    pub bias: bool,
-    /// Whether the projection of the result has one.
-    pub output_bias: bool,
+    /// Which of its projections have biases.
+    pub biases: ProjectionBiases,
     /// Whether a query is kept from seeing what comes after it.
     pub causal: bool,
     /// How many keys before it (and, if not causal, after it) a query sees, itself included.
     pub window: Option<usize>,
     /// The probability that a weight is dropped in training.
     pub dropout: f32,
+}
+
+/// Which projections of a multi-head attention have biases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ProjectionBiases {
+    /// All four, as in the paper's code.
+    #[default]
+    All,
+    /// The last one alone, as in GPT-Neo.
+    Output,
+    /// None, as in T5.
+    None,
 }
 
 impl MultiHeadConfig {
@@ -102,8 +112,7 @@ impl MultiHeadConfig {
             d_k,
             d_v,
             scale: None,
-            bias: true,
-            output_bias: true,
+            biases: ProjectionBiases::All,
             causal: false,
             window: None,
             dropout: 0.0,
@@ -161,10 +170,12 @@ impl MultiHeadAttention {
         config: &MultiHeadConfig,
         [query, key, value]: [Role; 3],
     ) -> Result<MultiHeadAttention, Error> {
-        let &MultiHeadConfig { d_model, h, d_k, d_v, bias, output_bias, dropout, .. } = config;
+        let &MultiHeadConfig { d_model, h, d_k, d_v, biases, dropout, .. } = config;
         let project = |name, role, width| {
-            Linear::with_or_without_bias(&builder.at(name).in_role(role), d_model, width, bias)
+            let has_bias = biases == ProjectionBiases::All;
+            Linear::with_or_without_bias(&builder.at(name).in_role(role), d_model, width, has_bias)
         };
+        let output_bias = biases != ProjectionBiases::None;
         Ok(MultiHeadAttention {
             query: project("q_proj", query, h * d_k)?,
             key: project("k_proj", key, h * d_k)?,

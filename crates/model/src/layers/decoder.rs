@@ -130,21 +130,30 @@ pub struct Decoder {
 impl Decoder {
     /// The whole stack.
     pub fn new(builder: &Builder, config: &StackConfig) -> Result<Decoder, Error> {
-        Decoder::build(builder, config, DecoderLayer::new)
+        Decoder::build(builder, config.layers, |builder, _| DecoderLayer::new(builder, config))
     }
 
-    /// The same without cross attention: a decoder that is the whole model.
-    pub fn without_memory(builder: &Builder, config: &StackConfig) -> Result<Decoder, Error> {
-        Decoder::build(builder, config, DecoderLayer::without_memory)
+    /// The same without cross attention: a decoder that is the whole model. `window` says how many keys a query of each layer sees, where
+    /// that is not all before it.
+    pub fn without_memory(
+        builder: &Builder,
+        config: &StackConfig,
+        window: impl Fn(usize) -> Option<usize>,
+    ) -> Result<Decoder, Error> {
+        let layer = |builder: &Builder, n: usize| {
+            let attention = MultiHeadConfig { window: window(n), ..config.attention };
+            DecoderLayer::without_memory(builder, &StackConfig { attention, ..*config })
+        };
+        Decoder::build(builder, config.layers, layer)
     }
 
     fn build(
         builder: &Builder,
-        config: &StackConfig,
-        layer: impl Fn(&Builder, &StackConfig) -> Result<DecoderLayer, Error>,
+        layers: usize,
+        layer: impl Fn(&Builder, usize) -> Result<DecoderLayer, Error>,
     ) -> Result<Decoder, Error> {
-        let layer = |n| layer(&builder.at(format_args!("layers.{n}")), config);
-        Ok(Decoder { layers: (0..config.layers).map(layer).collect::<Result<_, _>>()? })
+        let layer = |n| layer(&builder.at(format_args!("layers.{n}")), n);
+        Ok(Decoder { layers: (0..layers).map(layer).collect::<Result<_, _>>()? })
     }
 
     /// Embedded target tokens, all of them at once, to hidden states: [`DecoderLayer::forward`] of all layers, which share the bias.

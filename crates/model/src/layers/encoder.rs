@@ -34,6 +34,8 @@ pub struct StackConfig {
     pub dropout: f32,
     /// The first value of the factors that outputs of sublayers are multiplied by, if there are such factors.
     pub layer_scale: Option<f32>,
+    /// Dropout inside of the feed-forward network, which the paper does not have.
+    pub inner_dropout: f32,
 }
 
 impl StackConfig {
@@ -51,6 +53,7 @@ impl StackConfig {
             epsilon: EPSILON,
             dropout: 0.1,
             layer_scale: None,
+            inner_dropout: 0.0,
         }
     }
 
@@ -68,7 +71,9 @@ impl StackConfig {
 
     pub(crate) fn network(&self, builder: &Builder) -> Result<FeedForwardNetwork, Error> {
         let widths = [self.attention.d_model, self.d_ff];
-        FeedForwardNetwork::new(builder, self.feed_forward, widths, self.activation, self.feed_forward_bias)
+        let (kind, bias) = (self.feed_forward, self.feed_forward_bias);
+        let network = FeedForwardNetwork::new(builder, kind, widths, self.activation, bias)?;
+        Ok(network.with_dropout(self.inner_dropout))
     }
 
     /// The norm behind a stack, which only pre-norm needs.

@@ -77,6 +77,11 @@ impl Head {
         })
     }
 
+    /// The table.
+    pub fn table(&self) -> &Parameter {
+        &self.table
+    }
+
     /// How many tokens are told apart: the first ones of the vocabulary.
     pub fn classes(&self) -> usize {
         self.classes

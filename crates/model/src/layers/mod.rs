@@ -26,7 +26,8 @@ mod rows;
 pub use activation::{activation_named, name_of_activation};
 pub use additive::AdditiveAttention;
 pub use attention::{
-    MultiHeadAttention, MultiHeadConfig, dot_product_attention, scaled_dot_product_attention,
+    MultiHeadAttention, MultiHeadConfig, ProjectionBiases, dot_product_attention,
+    scaled_dot_product_attention,
 };
 pub use cache::{Branch, Cache, Step};
 pub use convolution::Convolution;

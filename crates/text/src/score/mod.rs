@@ -1,6 +1,6 @@
 //! How good an answer is. Translations: BLEU, chrF, chrF++ and TER, equal to sacreBLEU's. Classes: accuracy, precision, recall and F1
 //! ([`ClassScores`]), equal to scikit-learn's. Tags: the F1 of spans ([`SpanScores`]), equal to seqeval's. Summaries: [`rouge`], equal
-//! to that of rouge-score.
+//! to that of rouge-score. Answers to questions: exact match and F1 ([`AnswerScores`]), equal to those of SQuAD's scripts.
 //!
 //! # Translations
 //!
@@ -19,6 +19,7 @@
 //! # Ok::<(), attentive_text::score::Error>(())
 //! ```
 
+mod answers;
 pub mod bleu;
 pub mod bootstrap;
 pub mod chrf;
@@ -33,6 +34,7 @@ mod spans;
 pub mod ter;
 pub mod tokenize;
 
+pub use answers::{AnswerScore, AnswerScores};
 pub use classes::{ClassScores, Measures, Tallies, Tally};
 pub use lines::Lines;
 pub use rouge::{Rouge, RougeScores, rouge};

@@ -8,6 +8,7 @@
 //! The template, which says what stands around the texts and which type each token has, is the tokenizer's own.
 
 use super::error::Error;
+use std::ops::Range;
 
 /// What is to be encoded.
 #[derive(Clone, Copy, Debug)]
@@ -73,6 +74,17 @@ impl Encoding {
             }
         }
         first
+    }
+
+    /// The places of the tokens in which these bytes of a text begin and end; none if the tokens do not have all of them.
+    pub fn span(&self, text: usize, bytes: Range<usize>) -> Option<[usize; 2]> {
+        let own = |(place, source): (usize, &Option<Source>)| {
+            source.filter(|source| source.text == text).map(|source| (place, source))
+        };
+        let mut tokens = self.sources.iter().enumerate().filter_map(own);
+        let (last, _) = tokens.clone().find(|(_, source)| source.end >= bytes.end)?;
+        let (first, _) = tokens.rfind(|(_, source)| source.begin <= bytes.start)?;
+        (first <= last).then_some([first, last])
     }
 
     /// The same tokens as several encodings of at most `limit` tokens: each has the template, the whole first text, and a window of
@@ -221,6 +233,20 @@ mod tests {
             words.dedup();
             assert_eq!(words, [0, 1, 2, 3, 4, 5, 6]);
         }
+    }
+
+    #[test]
+    fn bytes_have_the_tokens_that_they_begin_and_end_in() {
+        let mut encoding = Encoding::default();
+        encoding.push(100, 0, None);
+        for (text, begin, end) in [(0, 0, 4), (1, 0, 3), (1, 3, 8), (1, 9, 12)] {
+            encoding.push(0, 0, Some(Source { text, word: 0, begin, end }));
+        }
+        assert_eq!(encoding.span(1, 0..3), Some([2, 2]));
+        assert_eq!(encoding.span(1, 4..10), Some([3, 4]));
+        assert_eq!(encoding.span(1, 4..13), None);
+        let window = Encoding { sources: encoding.sources[3..].to_vec(), ..Encoding::default() };
+        assert_eq!([window.span(1, 0..4), window.span(1, 9..12)], [None, Some([1, 1])]);
     }
 
     #[test]

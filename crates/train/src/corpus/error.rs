@@ -81,6 +81,9 @@ pub enum Error {
         /// What is wrong with it.
         problem: String,
     },
+    /// A file of questions that is none, or an answer that is not in its text.
+    #[error(transparent)]
+    Questions(#[from] attentive_text::squad::Error),
     /// A compressed file that cannot be unpacked to its end.
     #[error("{}: the file is incomplete or damaged: download or compress it again", path.display())]
     Damaged {

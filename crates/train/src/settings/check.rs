@@ -12,15 +12,20 @@ const CHANGEABLE: [&str; 7] = ["steps", "epochs", "minutes", "schedule_steps", "
 const OF_PICTURES: [&str; 4] = ["image_size", "patch_size", "crop_share", "flip"];
 const NO_PICTURES: &str = "only classify-images reads pictures: remove this setting";
 
-/// Settings that only translators have.
-const OF_TRANSLATORS: [&str; 6] =
-    ["norm", "ratio", "source_field", "target_field", "validate_lines", "validate_beam"];
+/// Settings that only tasks of pairs have; the first is one of `answer`, too.
+const OF_PAIRS: [&str; 6] =
+    ["validate_lines", "norm", "ratio", "source_field", "target_field", "validate_beam"];
+const NO_PAIRS: &str = "only translate has it: remove this setting";
+
+/// What only the task `seq2seq` has.
+const OF_SEQ2SEQ: [&str; 3] = ["prefix", "source_language", "target_language"];
+const NO_SEQ2SEQ: &str = "only seq2seq has it: remove this setting";
 
 impl Settings {
     /// Refuses what cannot be, alone or together, before anything is read or written.
     pub fn check(&self) -> Result<(), Error> {
         match self.task {
-            TaskKind::Translate => self.check_pairs()?,
+            TaskKind::Translate | TaskKind::Seq2Seq => self.check_pairs()?,
             TaskKind::ClassifyImages => self.check_pictures()?,
             _ => self.check_texts()?,
         }
@@ -39,8 +44,14 @@ impl Settings {
             let problem = format!("{} is judged by {}", self.task.name(), names.join(", "));
             return Err(Error::setting("early_stopping", problem));
         }
-        if matches!(self.early_stopping, Measure::Bleu | Measure::Chrf) && self.validate_lines == 0 {
-            let problem = "BLEU and chrF need translations: set a number above 0";
+        let measure = self.early_stopping;
+        let is_of_texts = matches!(measure, Measure::Bleu | Measure::Chrf | Measure::Rouge)
+            || self.task == TaskKind::Answer && measure != Measure::Loss;
+        if is_of_texts && self.validate_lines == 0 && self.validates() {
+            let problem = format!(
+                "{} needs texts that the model writes or finds: set a number above 0",
+                measure.name()
+            );
             return Err(Error::setting("validate_lines", problem));
         }
         if self.validation().is_some() && self.hold_out > 0 {
@@ -71,7 +82,17 @@ impl Settings {
         self.refuse_said(&OF_PICTURES, NO_PICTURES)?;
         self.refuse_said(&["mask_share"], "only mlm masks tokens: remove this setting")?;
         if !matches!(self.tokenizer_kind, TokenizerKind::Bpe | TokenizerKind::Unigram) {
-            return Err(Error::setting("tokenizer_kind", "translate needs a bpe or unigram tokenizer"));
+            let problem = format!("{} needs a bpe or unigram tokenizer", self.task.name());
+            return Err(Error::setting("tokenizer_kind", problem));
+        }
+        if self.task == TaskKind::Translate {
+            self.refuse_said(&OF_SEQ2SEQ, NO_SEQ2SEQ)?;
+        } else {
+            self.refuse_said(&["norm", "ratio"], "only translate has it: remove this setting")?;
+            if self.from.is_none() && self.attention_dropout.is_some() {
+                let problem = "a T5 has one dropout for all: use dropout";
+                return Err(Error::setting("attention_dropout", problem));
+            }
         }
         let is_missing = |files: CorpusFiles| match files {
             CorpusFiles::Pairs { sources, targets } => sources.is_empty() || targets.is_empty(),
@@ -94,7 +115,8 @@ impl Settings {
     /// Refuses what a task of pictures has no use for.
     fn check_pictures(&self) -> Result<(), Error> {
         self.check_sides()?;
-        self.refuse_said(&OF_TRANSLATORS, "only translate has it: remove this setting")?;
+        self.refuse_said(&OF_PAIRS, NO_PAIRS)?;
+        self.refuse_said(&OF_SEQ2SEQ, NO_SEQ2SEQ)?;
         const OF_TEXTS: [&str; 8] = [
             "longest",
             "tokenizer",
@@ -117,7 +139,9 @@ impl Settings {
     fn check_texts(&self) -> Result<(), Error> {
         self.check_sides()?;
         self.refuse_said(&OF_PICTURES, NO_PICTURES)?;
-        self.refuse_said(&OF_TRANSLATORS, "only translate has it: remove this setting")?;
+        let answers = usize::from(self.task == TaskKind::Answer);
+        self.refuse_said(&OF_PAIRS[answers..], NO_PAIRS)?;
+        self.refuse_said(&OF_SEQ2SEQ, NO_SEQ2SEQ)?;
         let of_other_stack = if self.task == TaskKind::Lm { "encoder_layers" } else { "decoder_layers" };
         self.refuse_said(&[of_other_stack], "the model has no such layers: remove this setting")?;
         if self.task != TaskKind::Mlm {
@@ -177,6 +201,7 @@ impl Settings {
             // Another number of tokens would not make it possible.
             let checked = match self.task {
                 TaskKind::Translate => self.model(self.vocab_size).map(drop),
+                TaskKind::Seq2Seq => self.t5(self.vocab_size).map(drop),
                 TaskKind::Lm => self.gpt2(self.vocab_size).map(drop),
                 TaskKind::ClassifyImages => self.vit([self.image_size.unwrap_or(USUAL_SIDE); 2]).map(drop),
                 _ => self.bert(self.vocab_size).map(drop),
@@ -353,7 +378,7 @@ impl Settings {
                     "h" => "heads",
                     "layers" if self.task == TaskKind::Lm => "decoder_layers",
                     "layers" => "encoder_layers",
-                    "max_positions" => "longest",
+                    "max_positions" | "trained_length" => "longest",
                     field => field,
                 };
                 Error::setting(name, problem)

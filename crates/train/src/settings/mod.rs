@@ -21,6 +21,7 @@ use crate::corpus::{Batching, CorpusFiles, FieldNames, Limits, is_called};
 use crate::schedule::{LearningRate, Schedule};
 use attentive_model::families::bert::BertConfig;
 use attentive_model::families::gpt2::Gpt2Config;
+use attentive_model::families::t5::T5Config;
 use attentive_model::families::transformer::TransformerConfig;
 use attentive_model::families::vit::VitConfig;
 use attentive_model::layers::NormPlacement;
@@ -53,6 +54,12 @@ pub struct Settings {
     pub source_field: String,
     /// The field of the target.
     pub target_field: String,
+    /// What stands before each source, such as `summarize: `.
+    pub prefix: String,
+    /// The language of the sources, of a model of several languages.
+    pub source_language: Option<String>,
+    /// The language of the targets.
+    pub target_language: Option<String>,
     /// The most tokens of a sentence; longer pairs are left out, longer texts of other tasks are cut.
     pub longest: usize,
     /// How many times as long one side may be as the other.
@@ -70,7 +77,7 @@ pub struct Settings {
     /// cut in many ways. Zero is none.
     pub bpe_dropout: f64,
 
-    /// The sizes of the model: `tiny`, `small`, `base` or `big`.
+    /// The sizes of the model: `tiny`, `small`, `base` or `big`; of a language model those of GPT-3, too, such as `gpt3-125m`.
     pub preset: String,
     /// The width of the model, if not the preset's.
     pub d_model: Option<usize>,
@@ -146,7 +153,7 @@ pub struct Settings {
     pub early_stopping: Measure,
     /// Steps between two validations.
     pub validate_every: u64,
-    /// How many validation pairs are translated for BLEU and chrF, from the first on.
+    /// How many validation pairs are translated for BLEU and chrF, or how many questions are answered, from the first on.
     pub validate_lines: usize,
     /// Hypotheses that validation keeps while it translates; one is greedy.
     pub validate_beam: usize,
@@ -171,6 +178,8 @@ pub struct Settings {
 pub enum TaskKind {
     /// Translation, by the original Transformer.
     Translate,
+    /// Any text from any other, by T5 or BART.
+    Seq2Seq,
     /// The next token, by GPT-2.
     Lm,
     /// The tokens behind masks, by BERT.
@@ -182,6 +191,8 @@ pub enum TaskKind {
     /// The label of a picture, by ViT.
     #[serde(rename = "classify-images")]
     ClassifyImages,
+    /// Where a text answers a question, by BERT.
+    Answer,
 }
 
 impl TaskKind {
@@ -189,23 +200,26 @@ impl TaskKind {
     pub fn name(self) -> &'static str {
         match self {
             TaskKind::Translate => "translate",
+            TaskKind::Seq2Seq => "seq2seq",
             TaskKind::Lm => "lm",
             TaskKind::Mlm => "mlm",
             TaskKind::Classify => "classify",
             TaskKind::Tag => "tag",
             TaskKind::ClassifyImages => "classify-images",
+            TaskKind::Answer => "answer",
         }
     }
 
     /// What its examples are called.
     pub fn examples(self) -> &'static str {
         match self {
-            TaskKind::Translate => "pairs",
+            TaskKind::Translate | TaskKind::Seq2Seq => "pairs",
             TaskKind::Lm => "windows",
             TaskKind::Mlm => "lines",
             TaskKind::Classify => "texts",
             TaskKind::Tag => "sentences",
             TaskKind::ClassifyImages => "pictures",
+            TaskKind::Answer => "questions",
         }
     }
 
@@ -213,7 +227,9 @@ impl TaskKind {
     pub fn measures(self) -> &'static [Measure] {
         match self {
             TaskKind::Translate => &[Measure::Loss, Measure::Bleu, Measure::Chrf],
+            TaskKind::Seq2Seq => &[Measure::Loss, Measure::Bleu, Measure::Chrf, Measure::Rouge],
             TaskKind::Lm | TaskKind::Mlm => &[Measure::Loss],
+            TaskKind::Answer => &[Measure::Loss, Measure::Exact, Measure::F1],
             TaskKind::Classify | TaskKind::Tag | TaskKind::ClassifyImages => {
                 &[Measure::Loss, Measure::Accuracy, Measure::F1]
             }
@@ -255,9 +271,13 @@ pub enum Measure {
     Bleu,
     /// chrF, higher is better.
     Chrf,
+    /// The F1 of ROUGE-L, higher is better.
+    Rouge,
     /// The share of labels that are right.
     Accuracy,
-    /// F1 of spans, or the mean over the classes of texts.
+    /// The share of answers that are exactly a known one.
+    Exact,
+    /// F1 of spans or of answers, or the mean over the classes of texts.
     F1,
 }
 
@@ -268,7 +288,9 @@ impl Measure {
             Measure::Loss => "loss",
             Measure::Bleu => "bleu",
             Measure::Chrf => "chrf",
+            Measure::Rouge => "rouge",
             Measure::Accuracy => "accuracy",
+            Measure::Exact => "exact",
             Measure::F1 => "f1",
         }
     }
@@ -298,6 +320,9 @@ impl Default for Settings {
             hold_out: 0,
             source_field: "source".to_owned(),
             target_field: "target".to_owned(),
+            prefix: String::new(),
+            source_language: None,
+            target_language: None,
             longest: 256,
             ratio: 9.0,
             tokenizer: None,
@@ -363,35 +388,41 @@ const PICTURES_AHEAD: usize = 1024;
 const PATIENCE: u64 = 10;
 
 impl Settings {
-    /// The defaults of a task. Those of BERT's tasks are what transformers fine-tunes with, but for a batch of 32 texts.
+    /// The defaults of a task. But for a translator's they are what transformers fine-tunes with, in batches of 32 texts of a BERT.
     pub fn of(task: TaskKind) -> Settings {
         let measure = match task {
             TaskKind::Translate => return Settings::default(),
-            TaskKind::Lm | TaskKind::Mlm => Measure::Loss,
+            TaskKind::Lm | TaskKind::Mlm | TaskKind::Seq2Seq => Measure::Loss,
             TaskKind::Classify | TaskKind::ClassifyImages => Measure::Accuracy,
-            TaskKind::Tag => Measure::F1,
+            TaskKind::Tag | TaskKind::Answer => Measure::F1,
         };
-        let is_lm = task == TaskKind::Lm;
-        // Pictures have as many tokens as their size says.
-        let longest = match task {
-            TaskKind::Lm => 1024,
-            TaskKind::ClassifyImages => 1 << 16,
-            _ => 512,
-        };
+        let is_encoder =
+            matches!(task, TaskKind::Mlm | TaskKind::Classify | TaskKind::Tag | TaskKind::Answer);
         Settings {
             task,
-            longest,
-            tokenizer_kind: if is_lm { TokenizerKind::Bpe } else { TokenizerKind::WordPiece },
+            longest: match task {
+                TaskKind::Lm => 1024,
+                TaskKind::Answer => 384,
+                // Pictures have as many tokens as their size says.
+                TaskKind::ClassifyImages => 1 << 16,
+                _ => 512,
+            },
+            tokenizer_kind: match task {
+                TaskKind::Seq2Seq => TokenizerKind::Unigram,
+                TaskKind::Lm => TokenizerKind::Bpe,
+                _ => TokenizerKind::WordPiece,
+            },
             batch_tokens: match task {
-                TaskKind::Lm => 8192,
                 TaskKind::ClassifyImages => 1 << 20,
-                _ => 16_384,
+                _ if is_encoder => 16_384,
+                _ => 8192,
             },
             batch_size: match task {
-                TaskKind::Lm => None,
                 TaskKind::ClassifyImages => Some(64),
-                _ => Some(32),
+                _ => is_encoder.then_some(32),
             },
+            // Each validation writes a text for each.
+            validate_lines: if task == TaskKind::Seq2Seq { 200 } else { 1000 },
             schedule: Schedule::Linear,
             beta2: 0.999,
             epsilon: 1e-8,
@@ -438,7 +469,9 @@ impl Settings {
 
     /// How batches are made.
     pub fn batching(&self) -> Batching {
-        let limits = Limits { longest: self.longest, ratio: self.ratio };
+        // A summary may be as much shorter than its text as it likes.
+        let ratio = if self.task == TaskKind::Seq2Seq { f64::MAX } else { self.ratio };
+        let limits = Limits { longest: self.longest, ratio };
         let (tokens, examples) = (self.batch_tokens, self.batch_size);
         let usual = Batching::default();
         // Pixels take more room than tokens do.
@@ -516,16 +549,40 @@ impl Settings {
         Ok(config)
     }
 
+    /// The sizes of a T5 with so many tokens.
+    pub fn t5(&self, vocab_size: usize) -> Result<T5Config, attentive_model::Error> {
+        let preset = T5Config::preset(&self.preset, vocab_size)?;
+        let d_model = self.d_model.unwrap_or(preset.d_model);
+        let by_width = |size: usize| (size * d_model / preset.d_model).max(1);
+        let config = T5Config {
+            d_model,
+            h: self.heads.unwrap_or(by_width(preset.h)),
+            d_ff: self.d_ff.unwrap_or(by_width(preset.d_ff)),
+            encoder_layers: self.encoder_layers.unwrap_or(preset.encoder_layers),
+            decoder_layers: self.decoder_layers.unwrap_or(preset.decoder_layers),
+            dropout: self.dropout.map_or(preset.dropout, |dropout| dropout as f32),
+            trained_length: self.longest,
+            ..preset
+        };
+        config.check()?;
+        Ok(config)
+    }
+
     /// The sizes of a GPT-2 with so many tokens.
     pub fn gpt2(&self, vocab_size: usize) -> Result<Gpt2Config, attentive_model::Error> {
         let preset = Gpt2Config::preset(&self.preset, vocab_size)?;
         let d_model = self.d_model.unwrap_or(preset.d_model);
+        // Of layers that see a window in turn, further ones go on so.
+        let layers = self.decoder_layers.unwrap_or(preset.layers);
+        let local =
+            if preset.local.is_empty() { Vec::new() } else { (0..layers).map(|n| n % 2 == 1).collect() };
         let dropout = |said: Option<f64>, own: f32| said.map_or(own, |dropout| dropout as f32);
         let config = Gpt2Config {
             d_model,
             h: self.heads.unwrap_or(if self.d_model.is_some() { (d_model / 64).max(1) } else { preset.h }),
             d_ff: self.d_ff.unwrap_or(4 * d_model),
-            layers: self.decoder_layers.unwrap_or(preset.layers),
+            layers,
+            local,
             dropout: dropout(self.dropout, preset.dropout),
             embedding_dropout: dropout(self.dropout, preset.embedding_dropout),
             attention_dropout: dropout(self.attention_dropout, preset.attention_dropout),

@@ -6,6 +6,7 @@ use super::labelled::Kind;
 use crate::Error;
 use crate::corpus;
 use crate::corpus::labelled::{Labelled, LabelledText, Labels, Reading, read_texts};
+use crate::settings::Settings;
 use attentive_model::families::bert;
 use attentive_tasks::{Classifier, Encoder};
 use attentive_text::score::ClassScores;
@@ -38,12 +39,13 @@ impl Kind for Texts {
         tokenizer: &Tokenizer,
         labels: &Labels,
         limit: usize,
-    ) -> Result<(Encoding, Vec<i32>), tokenizer::Error> {
+    ) -> Result<Vec<(Encoding, Vec<i32>)>, tokenizer::Error> {
         let encoding = tokenizer.encode_input(input(example), Some(limit))?;
-        Ok((encoding, vec![labels.number(&example.label).map_or(-1, |number| number as i32)]))
+        let label = labels.number(&example.label).map_or(-1, |number| number as i32);
+        Ok(vec![(encoding, vec![label])])
     }
 
-    fn judge(encoder: Encoder, held: Vec<LabelledText>) -> Box<dyn Judge> {
+    fn judge(encoder: Encoder, held: Vec<LabelledText>, _: &Settings) -> Box<dyn Judge> {
         Box::new(Classes { classifier: Classifier::new(encoder), held })
     }
 }

@@ -1,4 +1,4 @@
-//! Texts with labels and sentences with tags: read whole, encoded once.
+//! Texts with labels, sentences with tags, and questions with answers: read whole, encoded once.
 
 use super::bert::{self, Judge, LearningBert};
 use super::held::Held;
@@ -35,16 +35,16 @@ pub(super) trait Kind {
     /// Shows all texts of an example.
     fn texts(example: &Self::Example, show: &mut dyn FnMut(&str));
 
-    /// The tokens of an example, and the answers that belong to them.
+    /// The tokens of an example, and the answers that belong to them; several times those of one that is read in windows.
     fn encode(
         example: &Self::Example,
         tokenizer: &Tokenizer,
         labels: &Labels,
         limit: usize,
-    ) -> Result<(Encoding, Vec<i32>), attentive_text::tokenizer::Error>;
+    ) -> Result<Vec<(Encoding, Vec<i32>)>, attentive_text::tokenizer::Error>;
 
     /// The judge that scores the answers of a model.
-    fn judge(encoder: Encoder, held: Vec<Self::Example>) -> Box<dyn Judge>;
+    fn judge(encoder: Encoder, held: Vec<Self::Example>, settings: &Settings) -> Box<dyn Judge>;
 }
 
 /// What is learned from.
@@ -67,7 +67,7 @@ impl<K: Kind> Material<K> {
             K::read(files, Reading { labels, columns: None }, cache)
         };
         let mut train = read(&settings.source, None)?;
-        if train.labels.len() < 2 {
+        if K::HEAD.has_labels() && train.labels.len() < 2 {
             let problem = format!("all {} have the same label: there is nothing to learn", K::NAME);
             return Err(Error::setting("source", problem));
         }
@@ -101,12 +101,13 @@ impl<K: Kind> Material<K> {
         let mut cut = 0;
         let mut encoded = Vec::with_capacity(examples.len());
         for example in examples {
-            let (encoding, labels) = K::encode(example, self.tokens(), &self.train.labels, limit)?;
-            bert::check_types(&encoding, self.origin.as_ref())?;
-            cut += usize::from(encoding.cut != [0, 0]);
-            let signed = |ids: Vec<u32>| ids.into_iter().map(|id| id as i32).collect();
-            let (source, types) = (signed(encoding.ids), signed(encoding.types));
-            encoded.push(Example { source, types, labels, ..Example::default() });
+            for (encoding, labels) in K::encode(example, self.tokens(), &self.train.labels, limit)? {
+                bert::check_types(&encoding, self.origin.as_ref())?;
+                cut += usize::from(encoding.cut != [0, 0]);
+                let signed = |ids: Vec<u32>| ids.into_iter().map(|id| id as i32).collect();
+                let (source, types) = (signed(encoding.ids), signed(encoding.types));
+                encoded.push(Example { source, types, labels, ..Example::default() });
+            }
         }
         Ok((encoded, cut))
     }
@@ -188,12 +189,13 @@ impl<K: Kind> super::Material for Material<K> {
                 let (mut examples, _) = self.encode(held, limit)?;
                 examples.retain(|example| example.answers() > 0);
                 if examples.is_empty() {
-                    let problem = format!("none of the {} to validate on has a token with a label", K::NAME);
+                    let problem =
+                        format!("none of the {} to validate on has a token with an answer", K::NAME);
                     return Err(Error::setting("valid_source", problem));
                 }
                 // The judge reads texts as the command of the task does, with a tokenizer of its own.
                 let encoder = Encoder::new(backend, model.clone(), Tokenizer::load(folder)?, folder)?;
-                let judge = K::judge(encoder.with_limit(limit), held.clone());
+                let judge = K::judge(encoder.with_limit(limit), held.clone(), settings);
                 Some((Held::new(examples, settings.batch_tokens), judge))
             }
             _ => None,

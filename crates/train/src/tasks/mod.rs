@@ -3,8 +3,10 @@
 //! | task | learns from | model | is judged by |
 //! |---|---|---|---|
 //! | `translate` | pairs of sentences | the original Transformer | loss, BLEU, chrF |
+//! | `seq2seq` | pairs of texts | T5, BART | loss, BLEU, chrF, ROUGE |
 //! | `classify` | texts, or pairs of texts, with a label | BERT | loss, accuracy, F1 |
 //! | `tag` | sentences with a tag for each word | BERT | loss, accuracy, F1 of spans |
+//! | `answer` | questions with a text and answers in it | BERT | loss, exact match, F1 |
 //! | `mlm` | texts | BERT | loss |
 //! | `lm` | texts | GPT-2 | loss |
 //! | `classify-images` | pictures with a label | ViT | loss, accuracy, F1 |
@@ -13,6 +15,7 @@
 //! model that learns from them, with its loss and its judge. All else about a run (steps, checkpoints, limits, logs) is the same
 //! whatever is learned.
 
+mod answer;
 mod bert;
 mod classify;
 mod held;
@@ -20,13 +23,16 @@ mod labelled;
 mod lm;
 mod masked_lm;
 mod pictures;
+mod pairs;
+mod seq2seq;
 mod tag;
 mod translate;
 
 pub use bert::LearningBert;
 pub use lm::LearningGpt2;
+pub use pairs::{Learned, LearningPairs, Vocabulary};
 pub use pictures::LearningVit;
-pub use translate::{Translate, Vocabulary};
+pub use translate::Translate;
 
 use crate::corpus::{ExampleBatch, Examples};
 use crate::settings::{Draft, Facts, Settings, TaskKind};
@@ -76,9 +82,13 @@ pub struct Judgement {
     pub bleu: Option<f64>,
     /// chrF of its translations.
     pub chrf: Option<f64>,
+    /// The F1 of ROUGE-L of what it writes, in per cent.
+    pub rouge: Option<f64>,
     /// The share of labels that are right, in per cent.
     pub accuracy: Option<f64>,
-    /// F1 in per cent: of spans as seqeval counts it, or the mean over the classes of texts.
+    /// The share of answers that are exactly a known one, in per cent, as SQuAD counts it.
+    pub exact: Option<f64>,
+    /// F1 in per cent: of spans as seqeval counts it, of answers as SQuAD does, or the mean over the classes of texts.
     pub f1: Option<f64>,
     /// Some translations.
     pub samples: Vec<Sample>,
@@ -134,12 +144,18 @@ pub(crate) fn read(settings: &Settings, folder: &Path, goes_on: bool) -> Result<
     // A run that goes on has all that it needs of the model that it began with.
     let origin = if goes_on { Some(folder) } else { settings.from.as_deref() };
     Ok(match settings.task {
-        TaskKind::Translate => Box::new(translate::Pairs::read(settings, &cache)?),
+        TaskKind::Translate => {
+            Box::new(pairs::Pairs::<translate::Sentences>::read(settings, goes_on, &cache)?)
+        }
+        TaskKind::Seq2Seq => Box::new(pairs::Pairs::<seq2seq::Texts>::read(settings, goes_on, &cache)?),
         TaskKind::Classify => {
             Box::new(labelled::Material::<classify::Texts>::read(settings, origin, &cache)?)
         }
         TaskKind::Tag => Box::new(labelled::Material::<tag::Sentences>::read(settings, origin, &cache)?),
         TaskKind::ClassifyImages => Box::new(pictures::Pictures::read(settings, origin)?),
+        TaskKind::Answer => {
+            Box::new(labelled::Material::<answer::Questions>::read(settings, origin, &cache)?)
+        }
         TaskKind::Lm => Box::new(lm::Texts::read(settings, origin, &cache)?),
         TaskKind::Mlm => Box::new(masked_lm::Lines::read(settings, origin, &cache)?),
     })

@@ -6,6 +6,7 @@ use super::labelled::Kind;
 use crate::Error;
 use crate::corpus;
 use crate::corpus::labelled::{Labelled, Labels, Reading, TaggedSentence, read_tags};
+use crate::settings::Settings;
 use attentive_model::families::bert;
 use attentive_tasks::{Encoder, Tagger};
 use attentive_text::score::SpanScores;
@@ -40,7 +41,7 @@ impl Kind for Sentences {
         tokenizer: &Tokenizer,
         labels: &Labels,
         limit: usize,
-    ) -> Result<(Encoding, Vec<i32>), tokenizer::Error> {
+    ) -> Result<Vec<(Encoding, Vec<i32>)>, tokenizer::Error> {
         let words = words(example);
         let encoding = tokenizer.encode_input(Input::Words(&words), Some(limit))?;
         let mut answers = vec![-1; encoding.len()];
@@ -49,10 +50,10 @@ impl Kind for Sentences {
                 answers[place] = labels.number(tag).map_or(-1, |number| number as i32);
             }
         }
-        Ok((encoding, answers))
+        Ok(vec![(encoding, answers)])
     }
 
-    fn judge(encoder: Encoder, held: Vec<TaggedSentence>) -> Box<dyn Judge> {
+    fn judge(encoder: Encoder, held: Vec<TaggedSentence>, _: &Settings) -> Box<dyn Judge> {
         Box::new(Spans { tagger: Tagger::new(encoder), held })
     }
 }

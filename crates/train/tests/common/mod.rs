@@ -1,6 +1,8 @@
 //! What the tests of the corpus share.
 #![allow(dead_code, reason = "each file of tests uses its part")]
 
+pub mod runs;
+
 use attentive_train::corpus::{
     Batches, Batching, Corpus, CorpusFiles, Encode, Encoded, Error, ExampleBatch, Limits,
 };

@@ -4,6 +4,7 @@ use super::{Bert, BertConfig, Task};
 use crate::builder::Builder;
 use crate::checkpoint::CONFIG;
 use crate::checkpoint::{Checkpoint, Staged, WEIGHTS};
+use crate::convert::Old;
 use crate::error::Error;
 use crate::names::{Names, Read};
 use attentive_tensor::{Backend, Tensor};
@@ -11,13 +12,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The configuration and the weights of a folder, these under our names.
-pub(super) struct Folder {
-    pub config: BertConfig,
-    pub read: Read,
+struct Folder {
+    config: BertConfig,
+    read: Read,
 }
 
 impl Folder {
-    pub fn open(folder: &Path, task: Task) -> Result<Folder, Error> {
+    fn open(folder: &Path, task: Task) -> Result<Folder, Error> {
         let config = BertConfig::load(folder)?;
         let names = config.relative.particulars().names;
         let read = names.read(Checkpoint::of_folder(folder)?)?;
@@ -40,6 +41,15 @@ impl Folder {
             ..model
         }
     }
+}
+
+/// The tensors that the model of a folder takes of its files, and what a new file calls them.
+pub(in crate::families) fn tensors(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Vec<Old>, Error> {
+    let task = Task::of(folder)?;
+    let folder = Folder::open(folder, task)?;
+    let model = Bert::new(&Builder::shapes_of(backend, &folder.read.checkpoint), &folder.config, task)?;
+    let names = folder.config.relative.particulars().names;
+    Ok(names.in_files(&folder.read, model.parameters(), task != Task::Hidden))
 }
 
 impl Bert {

@@ -5,7 +5,8 @@ use crate::builder::Builder;
 use crate::error::Error;
 use crate::layers::{Embedding, EmbeddingConfig, Head, LayerNorm, Linear};
 use crate::sequences::Sequences;
-use attentive_tensor::{Activation, Tape, Var};
+use attentive_tensor::{Activation, DType, ProjectionTarget, Shape, Tape, Var};
+use std::ops::Range;
 
 /// The head of a task, if it has one.
 #[derive(Debug, Clone)]
@@ -100,8 +101,8 @@ impl Bert {
         Ok(tape.dropout(&features, self.config.head_dropout()))
     }
 
-    /// The cross-entropy of a batch, the mean over its labels: a label for each text where texts are classified, and else for each
-    /// token. A negative label leaves its text or token out.
+    /// The cross-entropy of a batch, the mean over its labels: a label for each text where texts are classified, two where answers are
+    /// found in them (the places of the tokens that the answer begins and ends with), and else one for each token. A negative label leaves its text or token out.
     pub fn loss(&self, tape: &Tape, batch: &Batch, labels: &[i32]) -> Result<Var, Error> {
         self.partial_loss(tape, batch, labels, 0.0, labels.iter().filter(|label| **label >= 0).count())
     }
@@ -116,9 +117,6 @@ impl Bert {
         smoothing: f32,
         of: usize,
     ) -> Result<Var, Error> {
-        if self.task == Task::QuestionAnswering {
-            return Err(Error::config("architectures", "a head for answers cannot be learned yet"));
-        }
         if self.task == Task::SequenceClassification && self.config.problem() != Problem::SingleLabel {
             let problem = "only single_label_classification, with two classes at least, can be learned";
             return Err(Error::config("problem_type", problem));
@@ -137,12 +135,37 @@ impl Bert {
                 let transformed = masked.transform(tape, &hidden);
                 Ok(masked.head.partial_loss(tape, &transformed, &rows(|_, label| label), smoothing, of))
             }
+            Output::Classes(head) if self.task == Task::QuestionAnswering => {
+                Ok(answer_loss(tape, head, &hidden, &batch.sequences, labels, (smoothing, of)))
+            }
             Output::Classes(head) => {
                 let features = self.features(tape, &hidden, &batch.sequences)?;
                 Ok(head.partial_loss(tape, &features, &tape.backend().upload_i32(labels), smoothing, of))
             }
         }
     }
+}
+
+/// The loss of the beginnings and ends of answers, two labels for each text. Their classes are the tokens of the text: so the hidden
+/// states of a text are the table of a projection, and what is projected are the two rows of the head. Its biases move all logits of a
+/// text alike and are left out.
+fn answer_loss(
+    tape: &Tape,
+    head: &Head,
+    hidden: &Var,
+    sequences: &Sequences,
+    labels: &[i32],
+    (smoothing, of): (f32, usize),
+) -> Var {
+    let (rows, hidden) = (tape.parameter(head.table()), tape.cast(hidden, DType::F32));
+    let loss = |(range, labels): (Range<usize>, &[i32])| {
+        let (tokens, classes) = (tape.backend().upload_i32(labels), range.len());
+        let target = ProjectionTarget { tokens: &tokens, classes, smoothing, scale: 1.0 / of.max(1) as f32 };
+        tape.projection_loss(&rows, &tape.slice_rows(&hidden, range), None, &target)
+    };
+    let losses = sequences.ranges().zip(labels.chunks_exact(2)).map(loss);
+    let sum = losses.reduce(|sum, loss| tape.add(&sum, &loss));
+    sum.unwrap_or_else(|| tape.constant(tape.backend().zeros(Shape::SCALAR, DType::F32)))
 }
 
 fn no_head() -> Error {

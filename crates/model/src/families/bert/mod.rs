@@ -10,7 +10,6 @@
 
 mod batch;
 mod config;
-mod convert;
 mod folder;
 mod heads;
 mod names;
@@ -21,7 +20,7 @@ pub use super::deberta::Disentangled;
 pub use super::labels::Problem;
 pub use batch::Batch;
 pub use config::BertConfig;
-pub use convert::convert;
+pub(super) use folder::tensors;
 pub(crate) use relatives::Particulars;
 pub use relatives::Relative;
 pub use task::Task;

@@ -88,6 +88,8 @@ pub(in crate::families) fn read(file: &Config) -> Result<Gpt2Config, Error> {
         epsilon: file.layer_norm_epsilon,
         max_positions: file.n_positions,
         scaled_attention: true,
+        window: 0,
+        local: Vec::new(),
         dropout: file.resid_pdrop,
         embedding_dropout: file.embd_pdrop,
         attention_dropout: file.attn_pdrop,

@@ -3,9 +3,10 @@
 use crate::checkpoint::CONFIG;
 use crate::checkpoint::Staged;
 use crate::error::Error;
-use crate::families::{ConfigFile, Family, GPT1, GPT2, gpt1};
+use crate::families::{ConfigFile, Family, GPT_NEO, GPT1, GPT2, gpt_neo, gpt1};
 use crate::layers::{
-    EmbeddingConfig, MultiHeadConfig, NormPlacement, StackConfig, activation_named, name_of_activation,
+    EmbeddingConfig, MultiHeadConfig, NormPlacement, ProjectionBiases, StackConfig, activation_named,
+    name_of_activation,
 };
 use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
 use crate::names::Names;
@@ -20,19 +21,27 @@ pub enum Version {
     Gpt1,
     /// GPT-2: norms before the sublayers, and one behind the last layer.
     Gpt2,
+    /// GPT-Neo, which has the sizes of GPT-3: some layers see a window of the text alone.
+    GptNeo,
 }
 
 impl Version {
+    /// The names that fields of [`Gpt2Config`] have in its files.
+    fn words(self) -> &'static [(&'static str, &'static str)] {
+        if self == Version::GptNeo { &WORDS_OF_NEO } else { &WORDS }
+    }
+
     /// What its weights are called in files.
     pub(super) fn names(self) -> &'static Names {
         match self {
             Version::Gpt1 => &gpt1::NAMES,
             Version::Gpt2 => &super::names::NAMES,
+            Version::GptNeo => &gpt_neo::NAMES,
         }
     }
 }
 
-/// What a GPT-2 is made of, or a GPT-1.
+/// What a GPT-2 is made of, or a GPT-1 or a GPT-Neo.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gpt2Config {
     /// Which of them it is.
@@ -55,6 +64,10 @@ pub struct Gpt2Config {
     pub max_positions: usize,
     /// Whether products of query and key are divided by √d_k.
     pub scaled_attention: bool,
+    /// How many tokens a query of a local layer sees, itself included.
+    pub window: usize,
+    /// Which layers are local; those that it does not name see the whole text.
+    pub local: Vec<bool>,
     /// Dropout of each sublayer's output.
     pub dropout: f32,
     /// Dropout of the embedded input.
@@ -162,6 +175,8 @@ impl Config {
             epsilon: self.layer_norm_epsilon,
             max_positions: self.n_positions,
             scaled_attention: self.scale_attn_weights,
+            window: 0,
+            local: Vec::new(),
             dropout: self.resid_pdrop,
             embedding_dropout: self.embd_pdrop,
             attention_dropout: self.attn_pdrop,
@@ -170,7 +185,6 @@ impl Config {
             bos: self.bos_token_id,
             eos: self.eos_token_id,
         };
-        config.check().map_err(in_their_words)?;
         Ok(config)
     }
 
@@ -202,22 +216,48 @@ impl Config {
     }
 }
 
-/// A mistake in a field of [`Gpt2Config`], by the name that it has in the file.
-fn in_their_words(error: Error) -> Error {
-    const WORDS: [(&str, &str); 10] = [
-        ("d_model", "n_embd"),
-        ("h", "n_head"),
-        ("d_ff", "n_inner"),
-        ("layers", "n_layer"),
-        ("epsilon", "layer_norm_epsilon"),
-        ("max_positions", "n_positions"),
-        ("dropout", "resid_pdrop"),
-        ("embedding_dropout", "embd_pdrop"),
-        ("attention_dropout", "attn_pdrop"),
-        ("deviation", "initializer_range"),
-    ];
-    error.in_words(&WORDS)
-}
+/// The names that fields of [`Gpt2Config`] have in the files of GPT-1 and GPT-2, and in those of GPT-Neo.
+const WORDS: [(&str, &str); 10] = [
+    ("d_model", "n_embd"),
+    ("h", "n_head"),
+    ("d_ff", "n_inner"),
+    ("layers", "n_layer"),
+    ("epsilon", "layer_norm_epsilon"),
+    ("max_positions", "n_positions"),
+    ("dropout", "resid_pdrop"),
+    ("embedding_dropout", "embd_pdrop"),
+    ("attention_dropout", "attn_pdrop"),
+    ("deviation", "initializer_range"),
+];
+const WORDS_OF_NEO: [(&str, &str); 9] = [
+    ("d_model", "hidden_size"),
+    ("h", "num_heads"),
+    ("d_ff", "intermediate_size"),
+    ("layers", "num_layers"),
+    ("epsilon", "layer_norm_epsilon"),
+    ("max_positions", "max_position_embeddings"),
+    ("dropout", "resid_dropout"),
+    ("embedding_dropout", "embed_dropout"),
+    ("deviation", "initializer_range"),
+];
+
+/// How many tokens a local layer of GPT-Neo sees. The paper of GPT-3 does not say it of its own.
+const WINDOW: usize = 256;
+
+/// The sizes of GPT-3, `(name, N, d_model, h)`: table 2.1 of its paper (Brown et al. 2020).
+///
+/// In two rows of the table `h · d_head` is not `d_model`. The 1.3B model has 24 heads there, of width 128: taken are `d_model` 2048 and
+/// 16 heads. The 13B model has `d_model` 5140 there: taken are 40 heads of width 128, and 5120.
+const GPT3: [(&str, usize, usize, usize); 8] = [
+    ("gpt3-125m", 12, 768, 12),
+    ("gpt3-350m", 24, 1024, 16),
+    ("gpt3-760m", 24, 1536, 16),
+    ("gpt3-1.3b", 24, 2048, 16),
+    ("gpt3-2.7b", 32, 2560, 32),
+    ("gpt3-6.7b", 32, 4096, 32),
+    ("gpt3-13b", 40, 5120, 40),
+    ("gpt3-175b", 96, 12_288, 96),
+];
 
 impl Gpt2Config {
     /// The smallest GPT-2 on the Hub: 12 layers of width 768 with 12 heads, 124 million parameters with its 50 257 tokens, of which
@@ -235,6 +275,8 @@ impl Gpt2Config {
             epsilon: epsilon(),
             max_positions: 1024,
             scaled_attention: true,
+            window: 0,
+            local: Vec::new(),
             dropout: 0.1,
             embedding_dropout: 0.1,
             attention_dropout: 0.1,
@@ -245,41 +287,82 @@ impl Gpt2Config {
         }
     }
 
-    /// The sizes that have a name: `tiny`, `small` (nanoGPT's for characters), `base` (`gpt2` on the Hub) and `big`, which is
-    /// `gpt2-medium`.
+    /// The sizes that have a name: `tiny`, `small` (nanoGPT's for characters), `base` (`gpt2` on the Hub), `big`, which is
+    /// `gpt2-medium`, and those of GPT-3 from `gpt3-125m` to `gpt3-175b`.
     pub fn preset(name: &str, vocab_size: usize) -> Result<Gpt2Config, Error> {
+        if let Some((_, layers, d_model, h)) = GPT3.iter().find(|(known, ..)| *known == name) {
+            let sizes = Gpt2Config {
+                d_model: *d_model,
+                h: *h,
+                d_ff: 4 * d_model,
+                layers: *layers,
+                ..Gpt2Config::base(vocab_size)
+            };
+            return Ok(sizes.in_turn());
+        }
         let (d_model, layers, h) = match name {
             "tiny" => (128, 2, 2),
             "small" => (384, 6, 6),
             "base" => (768, 12, 12),
             "big" => (1024, 24, 16),
-            _ => return Err(Error::config("preset", format!("no `{name}`: use tiny, small, base or big"))),
+            _ => {
+                let names: Vec<&str> = GPT3.iter().map(|(name, ..)| *name).collect();
+                let problem = format!("no `{name}`: use tiny, small, base, big, {}", names.join(", "));
+                return Err(Error::config("preset", problem));
+            }
         };
         Ok(Gpt2Config { d_model, h, d_ff: 4 * d_model, layers, ..Gpt2Config::base(vocab_size) })
+    }
+
+    /// The same sizes as GPT-3 and GPT-Neo have them: every second layer sees a window, and nothing is dropped out.
+    fn in_turn(self) -> Gpt2Config {
+        Gpt2Config {
+            version: Version::GptNeo,
+            scaled_attention: false,
+            window: WINDOW,
+            local: (0..self.layers).map(|layer| layer % 2 == 1).collect(),
+            max_positions: 2048,
+            dropout: 0.0,
+            embedding_dropout: 0.0,
+            attention_dropout: 0.0,
+            ..self
+        }
+    }
+
+    /// Whether a layer sees a window of the text alone.
+    pub fn is_local(&self, layer: usize) -> bool {
+        self.local.get(layer).copied().unwrap_or(false)
+    }
+
+    /// How many tokens a query of a layer sees, if not all before it.
+    pub(super) fn window_of(&self, layer: usize) -> Option<usize> {
+        self.is_local(layer).then_some(self.window)
     }
 
     /// Reads the `config.json` of a folder.
     pub fn load(folder: &Path) -> Result<Gpt2Config, Error> {
         let file = ConfigFile::open(folder)?;
-        let is_first = match file.model_type() {
-            Some(model_type) => model_type == GPT1,
-            None => file.architectures().first().is_some_and(|name| name.starts_with("OpenAIGPT")),
+        let is = |model_type: &str, class: &str| match file.model_type() {
+            Some(named) => named == model_type,
+            None => file.architectures().first().is_some_and(|name| name.starts_with(class)),
         };
-        let config = if is_first {
-            gpt1::read(&file.read_as(Family::Gpt2)?).and_then(|config| {
-                config.check().map_err(in_their_words)?;
-                Ok(config)
-            })
-        } else {
-            file.read_as::<Config>(Family::Gpt2)?.read()
+        let read = match () {
+            () if is(GPT1, "OpenAIGPT") => gpt1::read(&file.read_as(Family::Gpt2)?),
+            () if is(GPT_NEO, "GPTNeo") => gpt_neo::read(&file.read_as(Family::Gpt2)?),
+            () => file.read_as::<Config>(Family::Gpt2)?.read(),
         };
-        config.map_err(|error| Error::Format { path: folder.join(CONFIG), problem: error.to_string() })
+        let checked = read.and_then(|config| {
+            config.check().map_err(|error| error.in_words(config.version.words()))?;
+            Ok(config)
+        });
+        checked.map_err(|error| Error::Format { path: folder.join(CONFIG), problem: error.to_string() })
     }
 
     /// Writes the `config.json` of a folder beside the old one.
     pub fn stage(&self, folder: &Path) -> Result<Staged, Error> {
         let text = match self.version {
             Version::Gpt1 => gpt1::text(self),
+            Version::GptNeo => gpt_neo::text(self),
             Version::Gpt2 => {
                 serde_json::to_string_pretty(&Config::of(self)).expect("a plain structure") + "\n"
             }
@@ -332,6 +415,10 @@ impl Gpt2Config {
         let attention = MultiHeadConfig::new(self.d_model, self.h)?;
         let attention = MultiHeadConfig {
             scale: (!self.scaled_attention).then_some(1.0),
+            biases: match self.version {
+                Version::GptNeo => ProjectionBiases::Output,
+                Version::Gpt1 | Version::Gpt2 => ProjectionBiases::All,
+            },
             dropout: self.attention_dropout,
             ..attention
         };
@@ -339,7 +426,7 @@ impl Gpt2Config {
             activation: self.activation,
             norm: match self.version {
                 Version::Gpt1 => NormPlacement::Post,
-                Version::Gpt2 => NormPlacement::Pre,
+                Version::Gpt2 | Version::GptNeo => NormPlacement::Pre,
             },
             epsilon: self.epsilon,
             dropout: self.dropout,

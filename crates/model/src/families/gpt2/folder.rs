@@ -3,6 +3,7 @@
 use super::{Gpt2, Gpt2Config};
 use crate::builder::Builder;
 use crate::checkpoint::{Checkpoint, Staged, WEIGHTS};
+use crate::convert::Old;
 use crate::error::Error;
 use crate::names::Read;
 use attentive_tensor::{Backend, Tensor};
@@ -10,13 +11,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 /// The configuration and the weights of a folder, these under our names.
-pub(super) struct Folder {
+struct Folder {
     config: Gpt2Config,
-    pub read: Read,
+    read: Read,
 }
 
 impl Folder {
-    pub fn open(folder: &Path) -> Result<Folder, Error> {
+    fn open(folder: &Path) -> Result<Folder, Error> {
         let config = Gpt2Config::load(folder)?;
         let names = config.version.names();
         let read = names.read(Checkpoint::of_folder(folder)?)?;
@@ -30,10 +31,17 @@ impl Folder {
     }
 
     /// The model with the parameters that `builder` gives it, together with what it left of the folder.
-    pub fn load(&self, builder: &Builder) -> Result<Gpt2, Error> {
+    fn load(&self, builder: &Builder) -> Result<Gpt2, Error> {
         let model = Gpt2::new(builder, &self.config)?;
         Ok(Gpt2 { unused: self.config.version.names().unused(&self.read, model.parameters(), &[]), ..model })
     }
+}
+
+/// The tensors that the model of a folder takes of its files, and what a new file calls them.
+pub(in crate::families) fn tensors(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Vec<Old>, Error> {
+    let folder = Folder::open(folder)?;
+    let model = folder.load(&Builder::shapes_of(backend, &folder.read.checkpoint))?;
+    Ok(model.config().version.names().in_files(&folder.read, model.parameters(), true))
 }
 
 impl Gpt2 {

@@ -4,20 +4,20 @@
 //! sublayer, and one more stands behind the last layer. The table of the embeddings is the output, too, unless the configuration
 //! says otherwise.
 //!
-//! GPT-1 is the same with norms behind each sublayer; `families/gpt1` has its names.
+//! GPT-1 is the same with norms behind each sublayer; `families/gpt1` has its names. GPT-Neo, with the sizes of GPT-3, has layers that
+//! see a window of the text alone; `families/gpt_neo` has its names.
 //!
 //! On disk it is a folder as transformers writes a `GPT2LMHeadModel`, or as the Hub has the first ones: without the prefix
 //! `transformer.`, and with the causal mask as a buffer.
 
 mod batch;
 mod config;
-mod convert;
 mod folder;
 mod names;
 
 pub use batch::Batch;
 pub use config::{Gpt2Config, Version};
-pub use convert::convert;
+pub(super) use folder::tensors;
 
 use crate::builder::Builder;
 use crate::error::Error;
@@ -48,14 +48,14 @@ impl Gpt2 {
     pub fn new(builder: &Builder, config: &Gpt2Config) -> Result<Gpt2, Error> {
         config.check()?;
         let residual = config.deviation / (2.0 * config.layers as f32).sqrt();
-        let builder = builder.with_deviation(config.deviation).with_deviation_of(RESIDUAL, residual);
+        let builder = builder.with_deviation(config.deviation).with_deviations_of(&[(RESIDUAL, residual)]);
         let (embedding, stack) = (config.embedding(), config.stack()?);
         let (decoder, d) = (builder.at("decoder"), config.d_model);
         let tokens = Embedding::new(&builder.at("embed_tokens"), &embedding)?;
         let positions = builder.at("embed_positions");
         Ok(Gpt2 {
             positions: Positions::new(&positions, PositionKind::Learned, config.max_positions, d)?,
-            decoder: Decoder::without_memory(&decoder, &stack)?,
+            decoder: Decoder::without_memory(&decoder, &stack, |layer| config.window_of(layer))?,
             norm: stack.final_norm(&decoder)?,
             head: if config.tied_output {
                 Head::tied(&builder.at("head"), &tokens, &embedding)?

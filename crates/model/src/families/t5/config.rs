@@ -1,13 +1,14 @@
 //! The sizes of a T5, and its `config.json`.
 
+use crate::builder::DeviationOf;
 use crate::checkpoint::CONFIG;
 use crate::checkpoint::Staged;
 use crate::error::Error;
 use crate::families::encoder_decoder::Outline;
-use crate::families::{ConfigFile, Family, T5};
+use crate::families::{ConfigFile, Family, T5, config_like};
 use crate::layers::{
-    EmbeddingConfig, FeedForwardKind, MultiHeadConfig, NormKind, NormPlacement, RelativeConfig, StackConfig,
-    activation_named, name_of_activation,
+    EmbeddingConfig, FeedForwardKind, MultiHeadConfig, NormKind, NormPlacement, ProjectionBiases,
+    RelativeConfig, StackConfig, activation_named, name_of_activation,
 };
 use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
 use attentive_tensor::Activation;
@@ -45,7 +46,8 @@ pub struct T5Config {
     pub trained_length: usize,
     /// What norms add to the mean of the squares.
     pub epsilon: f32,
-    /// Dropout of the embedded tokens, of each sublayer's output, of attention weights and behind the last norm.
+    /// Dropout of the embedded tokens, of attention weights, inside of the feed-forward network, of each sublayer's output and behind
+    /// the last norm.
     pub dropout: f32,
     /// Whether the table of the embeddings is the output, too.
     pub tied_output: bool,
@@ -289,6 +291,11 @@ impl T5Config {
         Staged::new(&folder.join(CONFIG), text.as_bytes())
     }
 
+    /// The same with what the model in the folder `origin`, from which this one has learned, says beside it.
+    pub fn stage_like(&self, folder: &Path, origin: &Path) -> Result<Staged, Error> {
+        config_like(folder, &Config::of(self), origin)
+    }
+
     /// Whether such a model can be.
     pub fn check(&self) -> Result<(), Error> {
         let sizes = [
@@ -361,6 +368,19 @@ impl T5Config {
         }
     }
 
+    /// The deviations of the random matrices of a new model, as Mesh TensorFlow draws those of T5 (`initializer_factor` 1): the products
+    /// of all have variance one, and so have scores, which are not divided by √d_kv. The output, where it has a table of its own, is
+    /// drawn as there, too, with d_model^-½; transformers draws it with 1, at which losses begin in the hundreds.
+    pub(super) fn deviations(&self) -> [DeviationOf; 4] {
+        let root = |size: usize| (size as f32).powf(-0.5);
+        [
+            (&["shared"], 1.0),
+            (&["q_proj"], root(self.d_model * self.d_kv)),
+            (&["out_proj"], root(self.h * self.d_kv)),
+            (&["fc2", "wo"], root(self.d_ff)),
+        ]
+    }
+
     pub(super) fn relative(&self, bidirectional: bool) -> RelativeConfig {
         RelativeConfig { h: self.h, buckets: self.buckets, max_distance: self.max_distance, bidirectional }
     }
@@ -369,8 +389,7 @@ impl T5Config {
         let attention = MultiHeadConfig::with_widths(self.d_model, self.h, self.d_kv, self.d_kv);
         let attention = MultiHeadConfig {
             scale: Some(1.0),
-            bias: false,
-            output_bias: false,
+            biases: ProjectionBiases::None,
             dropout: self.dropout,
             ..attention
         };
@@ -382,6 +401,7 @@ impl T5Config {
             norm_kind: NormKind::Rms,
             epsilon: self.epsilon,
             dropout: self.dropout,
+            inner_dropout: self.dropout,
             ..StackConfig::new(layers, attention, self.d_ff)
         }
     }

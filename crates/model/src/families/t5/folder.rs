@@ -4,6 +4,7 @@ use super::names::{OUTPUT, names};
 use super::{T5, T5Config};
 use crate::builder::Builder;
 use crate::checkpoint::{Checkpoint, Staged, WEIGHTS};
+use crate::convert::Old;
 use crate::error::Error;
 use crate::families::encoder_decoder::EncoderDecoder;
 use crate::names::{Names, Read};
@@ -39,6 +40,13 @@ impl Folder {
         let model = T5::new(builder, &self.config)?;
         Ok(T5 { unused: self.names.unused(&self.read, model.parameters(), &[]), ..model })
     }
+}
+
+/// The tensors that the model of a folder takes of its files, and what a new file calls them.
+pub(in crate::families) fn tensors(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Vec<Old>, Error> {
+    let folder = Folder::open(folder)?;
+    let model = folder.load(&Builder::shapes_of(backend, &folder.read.checkpoint))?;
+    Ok(folder.names.in_files(&folder.read, model.parameters(), true))
 }
 
 impl T5 {

@@ -12,6 +12,7 @@ mod names;
 
 pub use super::encoder_decoder::Batch;
 pub use config::T5Config;
+pub(super) use folder::tensors;
 
 use crate::builder::Builder;
 use crate::error::Error;
@@ -41,6 +42,8 @@ impl T5 {
     /// A model with the parameters that `builder` gives it.
     pub fn new(builder: &Builder, config: &T5Config) -> Result<T5, Error> {
         config.check()?;
+        let root = (config.d_model as f32).powf(-0.5);
+        let builder = builder.with_deviation(root).with_deviations_of(&config.deviations());
         let embedding = config.embedding();
         let (encoder, decoder) = (builder.at("encoder"), builder.at("decoder"));
         let (encoder_stack, decoder_stack) =

@@ -5,7 +5,7 @@ use super::{Transformer, TransformerConfig};
 use crate::checkpoint::CONFIG;
 use crate::checkpoint::{Staged, StoredType};
 use crate::error::Error;
-use crate::families::{ConfigFile, Family};
+use crate::families::{ConfigFile, Family, config_like};
 use crate::layers::{NormPlacement, PositionKind, activation_named, name_of_activation};
 use serde::{Deserialize, Deserializer, Serialize};
 use std::path::Path;
@@ -364,7 +364,12 @@ impl TransformerConfig {
         Config::of(self, StoredType::F32).stage(folder)
     }
 
-    /// The same with what [`multi_sentence_share`] reads.
+    /// The same with what the model in the folder `origin`, from which this one has learned, says beside it.
+    pub fn stage_like(&self, folder: &Path, origin: &Path) -> Result<Staged, Error> {
+        config_like(folder, &Config::of(self, StoredType::F32), origin)
+    }
+
+    /// [`TransformerConfig::stage`] with what [`multi_sentence_share`] reads.
     pub fn stage_with_share(&self, folder: &Path, multi_sentence_share: f64) -> Result<Staged, Error> {
         let share = Some(multi_sentence_share);
         Config { attentive_multi_sentence_share: share, ..Config::of(self, StoredType::F32) }.stage(folder)

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::families::labels::{Problem, default_labels, labels};
 use crate::families::{ConfigFile, Family};
 use crate::layers::{
-    FeedForwardKind, MultiHeadConfig, NormPlacement, StackConfig, activation_named, name_of_activation,
+    FeedForwardKind, MultiHeadConfig, ProjectionBiases, NormPlacement, StackConfig, activation_named, name_of_activation,
 };
 use crate::limits::{self, MOST_LAYERS, WIDEST};
 use attentive_tensor::Activation;
@@ -432,7 +432,8 @@ impl VitConfig {
 
     pub(super) fn stack(&self) -> Result<StackConfig, Error> {
         let attention = MultiHeadConfig::new(self.d_model, self.h)?;
-        let attention = MultiHeadConfig { bias: self.qkv_bias, dropout: self.attention_dropout, ..attention };
+        let biases = if self.qkv_bias { ProjectionBiases::All } else { ProjectionBiases::Output };
+        let attention = MultiHeadConfig { biases, dropout: self.attention_dropout, ..attention };
         Ok(StackConfig {
             activation: self.activation,
             feed_forward: self.feed_forward,

@@ -3,6 +3,7 @@
 use super::{Task, Vit, VitConfig};
 use crate::builder::Builder;
 use crate::checkpoint::{Checkpoint, Staged, WEIGHTS};
+use crate::convert::Old;
 use crate::error::Error;
 use crate::names::{Names, Read};
 use attentive_tensor::{Backend, Tensor};
@@ -27,6 +28,15 @@ impl Folder {
         let names = self.config.relative.particulars().names;
         Vit { unused: names.unused(&self.read, model.parameters(), &[MASK]), ..model }
     }
+}
+
+/// The tensors that the model of a folder takes of its files, and what a new file calls them.
+pub(in crate::families) fn tensors(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Vec<Old>, Error> {
+    let task = Task::of(folder)?;
+    let folder = Folder::open(folder)?;
+    let model = Vit::new(&Builder::shapes_of(backend, &folder.read.checkpoint), &folder.config, task)?;
+    let names = folder.config.relative.particulars().names;
+    Ok(names.in_files(&folder.read, model.parameters(), task != Task::Hidden))
 }
 
 /// Stands for patches that are hidden while a DINOv2 learns.

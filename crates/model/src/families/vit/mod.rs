@@ -9,7 +9,6 @@
 
 mod batch;
 mod config;
-mod convert;
 mod folder;
 mod heads;
 mod names;
@@ -20,7 +19,7 @@ mod tokens;
 pub use super::labels::Problem;
 pub use batch::{Batch, Picture};
 pub use config::VitConfig;
-pub use convert::convert;
+pub(super) use folder::tensors;
 pub use relatives::Relative;
 pub use task::Task;
 

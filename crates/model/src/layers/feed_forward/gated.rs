@@ -12,6 +12,7 @@ pub struct GatedFeedForward {
     inner: Linear,
     outer: Linear,
     activation: Activation,
+    dropout: f32,
 }
 
 impl GatedFeedForward {
@@ -30,13 +31,19 @@ impl GatedFeedForward {
             inner: linear("wi_1", d_model, d_ff)?,
             outer: linear("wo", d_ff, d_model)?,
             activation,
+            dropout: 0.0,
         })
+    }
+
+    /// The same with dropout of the inner numbers, as T5 has it.
+    pub fn with_dropout(self, dropout: f32) -> Self {
+        GatedFeedForward { dropout, ..self }
     }
 
     /// `[tokens, d_model]` to `[tokens, d_model]`.
     pub fn forward(&self, tape: &Tape, x: &Var) -> Var {
         let gate = self.gate.forward_with(tape, x, Some(self.activation));
         let hidden = tape.mul(&gate, &self.inner.forward(tape, x));
-        self.outer.forward(tape, &hidden)
+        self.outer.forward(tape, &tape.dropout(&hidden, self.dropout))
     }
 }

@@ -48,6 +48,14 @@ impl FeedForwardNetwork {
         })
     }
 
+    /// The same with dropout of the inner numbers.
+    pub fn with_dropout(self, dropout: f32) -> Self {
+        match self {
+            FeedForwardNetwork::Plain(network) => FeedForwardNetwork::Plain(network.with_dropout(dropout)),
+            FeedForwardNetwork::Gated(network) => FeedForwardNetwork::Gated(network.with_dropout(dropout)),
+        }
+    }
+
     /// `[tokens, d_model]` to `[tokens, d_model]`.
     pub fn forward(&self, tape: &Tape, x: &Var) -> Var {
         match self {

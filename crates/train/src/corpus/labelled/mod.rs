@@ -7,6 +7,8 @@
 //! | [`read_tags`] | a word, other columns, its tag; an empty line ends a sentence | as you like |
 //! | | `{"tokens": […], "tags": […]}` | `.jsonl`, `.ndjson`, `.json` |
 //!
+//! [`read_questions`] reads the files of SQuAD.
+//!
 //! Names may end with `.gz` or `.zst` as well. Labels are kept as they are written; their set is sorted, so that it does not depend on
 //! the order of lines or files. What a model is judged by must have no label that training never saw.
 //!
@@ -24,6 +26,7 @@ use super::Error;
 use super::files::check_paths;
 use super::text_file::each_line;
 use super::unpack::Cache;
+use attentive_text::squad::{Question, Squad};
 use labels::Collector;
 use std::path::{Path, PathBuf};
 
@@ -121,6 +124,20 @@ pub fn read_tags(
                 Ok(())
             })?;
             all.examples.extend(conll.end());
+        }
+        all.finish(files)
+    })
+}
+
+/// Reads questions with their answers, as [`read_texts`] reads texts. There are no labels.
+pub fn read_questions(files: &[PathBuf], cache: &Path) -> Result<Labelled<Question>, Error> {
+    with_files(files, cache, |files| {
+        let mut all = Collector::new(None);
+        for file in files {
+            let failed = |source| Error::File { path: file.named.to_owned(), source };
+            let bytes = std::fs::read(&file.path).map_err(failed)?;
+            all.count(&bytes);
+            all.examples.extend(Squad::parse(file.named, &bytes)?.questions);
         }
         all.finish(files)
     })

@@ -1,4 +1,4 @@
-//! The rule by which open settings of a BERT, of a GPT-2 or of a ViT are chosen.
+//! The rule by which open settings of a BERT, of a GPT-2, of a T5 or of a ViT are chosen.
 //!
 //! ```text
 //! hold_out        as for a translator
@@ -7,7 +7,8 @@
 //! epochs          3 of a model that was trained before, 10 of a new one; none where there is another limit
 //! schedule        linear, to zero at the last planned step
 //! warmup          a tenth of the planned steps
-//! learning_rate   0.00005 of a model that was trained before, 0.0001 · 768 / d_model of a new one
+//! learning_rate   0.00005 of a model that was trained before, 0.0001 · 768 / d_model of a new one; of text to text, that of
+//!                 a translator
 //! validate_every  once an epoch, after at most 1,000 steps
 //! ```
 
@@ -63,20 +64,22 @@ impl Draft {
             }
         }
         if self.is_open("learning_rate") {
-            let (rate, reason) = match facts.d_model {
-                Some(_) => (FURTHER, "for a trained model".to_owned()),
-                None => {
-                    let tokens = self.settings.vocab_size;
-                    let d_model = match self.settings.task {
-                        TaskKind::Lm => self.settings.gpt2(tokens)?.d_model,
-                        TaskKind::ClassifyImages => {
-                            let side = self.settings.image_size.unwrap_or(USUAL_SIDE);
-                            self.settings.vit([side; 2])?.d_model
-                        }
-                        _ => self.settings.bert(tokens)?.d_model,
-                    };
-                    (two_digits(1e-4 * 768.0 / d_model as f64), format!("for a model of width {d_model}"))
+            let tokens = self.settings.vocab_size;
+            let new = |d_model: usize, rate: f64| (rate, format!("for a model of width {d_model}"));
+            let of_width = |d_model: usize| new(d_model, two_digits(1e-4 * 768.0 / d_model as f64));
+            let (rate, reason) = match (facts.d_model, self.settings.task) {
+                (Some(_), TaskKind::Seq2Seq) => (super::FURTHER, "for a trained model".to_owned()),
+                (Some(_), _) => (FURTHER, "for a trained model".to_owned()),
+                (None, TaskKind::Seq2Seq) => {
+                    let d_model = self.settings.t5(tokens)?.d_model;
+                    new(d_model, super::peak(d_model))
                 }
+                (None, TaskKind::ClassifyImages) => {
+                    let side = self.settings.image_size.unwrap_or(USUAL_SIDE);
+                    of_width(self.settings.vit([side; 2])?.d_model)
+                }
+                (None, TaskKind::Lm) => of_width(self.settings.gpt2(tokens)?.d_model),
+                (None, _) => of_width(self.settings.bert(tokens)?.d_model),
             };
             self.settings.learning_rate = Some(rate);
             choices.add("learning_rate", rate, reason);
