@@ -1,7 +1,7 @@
 //! Activation functions and their slopes.
 //!
 //! `y = f(x)` element by element, and `dx = dy · f'(x)`. The formulas also run inside matrix products, on
-//! results that have just been written and are still in the first cache: `Activation::apply`.
+//! results that have just been written and are still in the L1 cache: `Activation::apply`.
 
 use crate::math::{erf, exp, tanh};
 use crate::pass::{Map, map};
@@ -55,7 +55,7 @@ impl Activation {
     pub(crate) fn apply<S: Simd>(self, s: S, x: S::F) -> S::F {
         let half = s.mul(x, s.splat(0.5));
         match self {
-            // The order of operands lets a NaN through.
+            // In this order of operands a NaN gets through.
             Activation::Relu => s.max(s.splat(0.0), x),
             Activation::Gelu => s.fma(half, erf(s, s.mul(x, s.splat(std::f32::consts::FRAC_1_SQRT_2))), half),
             Activation::GeluTanh => s.fma(half, bent_tanh(s, x), half),
@@ -70,8 +70,8 @@ impl Activation {
         }
     }
 
-    /// The derivative at the input `x`. That of [`Activation::Relu`] is the same at its output, so that
-    /// whoever has kept only `y` may pass it instead.
+    /// The derivative at the input `x`. That of [`Activation::Relu`] is the same at its output, so callers that have kept only `y` may
+    /// pass it instead.
     #[inline(always)]
     pub(crate) fn slope<S: Simd>(self, s: S, x: S::F) -> S::F {
         let (half, one) = (s.splat(0.5), s.splat(1.0));

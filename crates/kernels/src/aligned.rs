@@ -29,7 +29,7 @@ unsafe impl Element for u32 {}
 pub struct Aligned<T: Element> {
     start: NonNull<T>,
     len: usize,
-    /// What it is a part of, if it has no memory of its own.
+    /// The chunk that it is a part of, if it has no allocation of its own.
     chunk: Option<Arc<Chunk>>,
 }
 
@@ -38,8 +38,8 @@ pub const ALIGNMENT: usize = 64;
 
 const HUGE_PAGE: usize = 1 << 21;
 
-/// Pages of 2 MiB for large memory: operands of a product are read along columns too, where every row may lie on a page of
-/// its own, and the processor remembers the places of few pages.
+/// Pages of 2 MiB for large memory. A product reads its operands along columns, too, where each row may be on a page of its own, and the
+/// processor's TLB has room for few pages.
 fn ask_for_huge_pages(start: NonNull<u8>, layout: Layout) {
     #[cfg(target_os = "linux")]
     if layout.align() >= HUGE_PAGE {
@@ -50,7 +50,7 @@ fn ask_for_huge_pages(start: NonNull<u8>, layout: Layout) {
     let _ = (start, layout);
 }
 
-/// Some huge pages that are given away in parts, and go back to the system when all of these are dropped.
+/// Huge pages that are given out in parts. They are freed when all parts are dropped.
 struct Chunk {
     start: NonNull<u8>,
 }
@@ -66,9 +66,9 @@ impl Chunk {
         Err(_) => panic!("a chunk has a size"),
     };
 
-    /// The next `size` bytes that are free, of the open chunk or of a new one.
+    /// The next `size` free bytes, of the current chunk or of a new one.
     fn part(size: usize) -> (Arc<Chunk>, NonNull<u8>) {
-        /// The chunk that parts are taken of, and how many of its bytes are taken.
+        /// The current chunk, and how many of its bytes are used.
         static OPEN: Mutex<(Weak<Chunk>, usize)> = Mutex::new((Weak::new(), 0));
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         let fits = open.0.upgrade().filter(|_| open.1 + size <= Self::LAYOUT.size());
@@ -116,7 +116,7 @@ impl<T: Element> Aligned<T> {
         Aligned { start: start.cast(), len, chunk: None }
     }
 
-    /// `len` zeros that are kept for long, such as weights: many small ones share large pages, which are got in less time.
+    /// `len` zeros that are kept for long, such as weights. Many small ones share huge pages, which halves the page faults.
     pub(crate) fn lasting(len: usize) -> Self {
         let size = Self::layout(len).size().next_multiple_of(ALIGNMENT);
         if len == 0 || size >= HUGE_PAGE {

@@ -1,7 +1,8 @@
-//! The tile unit of recent Intel processors (AMX): eight registers of 16 rows × 64 bytes, and products of them.
+//! The tile unit of recent Intel processors (AMX): eight registers of 16 rows × 64 bytes, and products of them. `docs/kernels.md`
+//! explains it.
 //!
-//! The compiler has no stable names for the instructions, but its assembler knows them. The unit has to be asked for
-//! once in a process, and configured on each thread before use.
+//! Rust has no stable intrinsics for the instructions, but its assembler knows them. A process asks the system once for permission,
+//! and each thread configures the unit before use.
 
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 pub(crate) use elsewhere::{Amx, Tiles};
@@ -13,8 +14,8 @@ pub(crate) const TILE: usize = 16;
 /// Columns that are packed together: two tiles.
 pub(crate) const PANEL: usize = 2 * TILE;
 
-/// Where the sum of a row and a column is in a block of sums that has so many rows. They lie tile by tile, so that only the sixteen
-/// columns of a tile are side by side: a tile of sixteen rows that are far from each other takes longer to store and to load again.
+/// The index of the sum of a row and a column in a block of `ROWS` rows. Blocks are stored tile by tile, because a tile whose rows
+/// lie far apart takes longer to store and to load.
 #[inline(always)]
 pub(crate) const fn sum_at<const ROWS: usize>(row: usize, column: usize) -> usize {
     column / TILE * (ROWS * TILE) + row * TILE + column % TILE
@@ -23,32 +24,32 @@ pub(crate) const fn sum_at<const ROWS: usize>(row: usize, column: usize) -> usiz
 /// The bytes of two tiles.
 pub(crate) type TwoTiles = [[u8; 1024]; 2];
 
-/// A product of a tile of rows by a panel of columns, `steps` tiles long, added to or stored in a block of 16 × 32 sums, and what
-/// is fetched meanwhile.
+/// A product of a tile of rows with a panel of columns, `steps` tiles deep, into a block of 16 × 32 sums; and what is prefetched
+/// during it.
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
     expect(dead_code, reason = "there is no product of tiles without them")
 )]
 pub(crate) struct Product<T, Sum> {
-    /// 16 rows of 64 bytes, `a_stride` bytes apart, at each step `a_step` bytes further. Parts of numbers are tiles of their own,
-    /// one after the other.
+    /// 16 rows of 64 bytes, `a_stride` bytes apart. Each step begins `a_step` bytes behind the one before. Parts of numbers are
+    /// tiles of their own, one after the other.
     pub a: *const T,
     pub a_stride: usize,
     pub a_step: usize,
-    /// Packed columns: for each step two tiles of 1 KiB, or three times as many if they are in three parts.
+    /// Packed columns: for each step two tiles of 1 KiB, or six if numbers are in three parts.
     pub b: *const T,
     pub steps: usize,
-    /// Sums of 16 rows and 32 columns, each in its place ([`sum_at`]), taken as zero at the start with `first`.
+    /// 16 × 32 sums, ordered by [`sum_at`].
     pub c: *mut Sum,
-    pub first: bool,
-    /// Columns that come next, two cache lines for each step and part of them. They need not be valid.
+    /// Whether sums start at zero instead of at what `c` holds.
+    pub from_zero: bool,
+    /// What to prefetch: at each step two cache lines of columns, and two of rows, for each part. The addresses need not be valid.
     pub next_columns: *const u8,
-    /// The same of rows.
     pub next_rows: *const u8,
 }
 
-/// What is multiplied in blocks of two by two tiles: 32 rows, which stay in the first cache, with a panel of columns that streams
-/// past.
+/// A product of two tiles of rows, which stay in the L1 cache, with a panel of columns, which streams past them, into a block of
+/// 32 × 32 sums.
 #[derive(Clone, Copy)]
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
@@ -56,20 +57,21 @@ pub(crate) struct Product<T, Sum> {
 )]
 pub(crate) struct TwoByTwo<T, Sum> {
     pub a: Pair<T>,
-    /// Where the rows are stored as well, on their way through the registers, if they are to lie closer together for the products
-    /// after this one ([`Pair::copied`]).
+    /// Where to store the tiles of rows after loading them, so that the next products find them close together
+    /// ([`Pair::copied`]).
     pub copy: Option<*mut T>,
     /// As in a [`Product`].
     pub b: *const T,
     pub steps: usize,
-    /// Sums of 32 rows and 32 columns, each in its place ([`sum_at`]), taken as zero at the start with `first`.
+    /// 32 × 32 sums, ordered by [`sum_at`].
     pub c: *mut Sum,
-    pub first: bool,
-    /// Where the sums of the product before go to, if there was one.
+    /// Whether sums start at zero instead of at what `c` holds.
+    pub from_zero: bool,
+    /// Where to store the sums of the product before this one, which are still in the tiles.
     pub before: Option<*mut Sum>,
 }
 
-/// Twice 16 rows of 64 bytes, `stride` bytes apart, at each step `step` bytes further.
+/// Two tiles of 16 rows of 64 bytes, `stride` bytes apart. Each step begins `step` bytes behind the one before.
 #[derive(Clone, Copy)]
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
@@ -83,30 +85,30 @@ pub(crate) struct Pair<T> {
 }
 
 impl<T> Pair<T> {
-    /// The rows of a product that stored them here: for each step two tiles of 1 KiB.
+    /// Rows that a product has copied to `at`: for each step two tiles of 1 KiB.
     #[inline(always)]
     pub(crate) fn copied(at: *const T) -> Pair<T> {
         Pair { upper: at, lower: at.wrapping_byte_add(1024), stride: 64, step: 2048 }
     }
 }
 
-/// What comes later and is fetched meanwhile: at each step four cache lines, so many bytes from each other, and the next four so
-/// many bytes further. They need not be valid.
+/// What to prefetch during a product: at each step four cache lines, `line_stride` bytes apart. Each step begins `step` bytes behind
+/// the one before. The addresses need not be valid.
 #[derive(Clone, Copy)]
 #[cfg_attr(
     not(all(target_arch = "x86_64", target_os = "linux")),
     expect(dead_code, reason = "there is no product of tiles without them")
 )]
-pub(crate) struct Ahead {
+pub(crate) struct Prefetch {
     pub first: *const u8,
-    pub apart: usize,
+    pub line_stride: usize,
     pub step: usize,
 }
 
 #[cfg(all(target_arch = "x86_64", target_os = "linux"))]
 mod linux {
-    use super::{Ahead, PANEL, Pair, Product, TwoByTwo, TwoTiles};
-    use crate::simd::fetch;
+    use super::{PANEL, Pair, Prefetch, Product, TwoByTwo, TwoTiles};
+    use crate::simd::prefetch;
     use std::arch::asm;
     use std::arch::x86_64::{__cpuid, __cpuid_count};
     use std::cell::Cell;
@@ -118,13 +120,13 @@ mod linux {
     pub(crate) struct Amx(());
 
     impl Amx {
-        /// The token, where the processor has the unit and the system permits its use.
+        /// The token, if the processor has the unit and the system permits its use.
         pub(crate) fn detect() -> Option<Amx> {
             static PRESENT: OnceLock<bool> = OnceLock::new();
             PRESENT.get_or_init(|| has_tiles() && permitted()).then_some(Amx(()))
         }
 
-        /// The token without asking again.
+        /// The token without detection.
         ///
         /// # Safety
         /// [`Amx::detect`] must have succeeded.
@@ -132,8 +134,10 @@ mod linux {
             Amx(())
         }
 
-        /// Configures this thread's tiles as 16 rows of 64 bytes until the result is dropped. A thread has one set of
-        /// them: it cannot ask again before that.
+        /// Configures the tiles of this thread as 16 rows of 64 bytes, until the result is dropped.
+        ///
+        /// # Panics
+        /// If the thread has configured them already.
         pub(crate) fn tiles(self) -> Tiles {
             #[repr(C, align(64))]
             struct Config {
@@ -154,13 +158,13 @@ mod linux {
         }
     }
 
-    /// Bits 22 to 25 of what the processor says about itself: products of bf16, the tiles, products of int8.
+    /// Whether CPUID reports products of bf16 (bit 22), tiles (24) and products of int8 (25).
     fn has_tiles() -> bool {
         const NEEDED: u32 = 1 << 22 | 1 << 24 | 1 << 25;
         __cpuid(0).eax >= 7 && __cpuid_count(7, 0).edx & NEEDED == NEEDED
     }
 
-    /// Asks the system for the right to use tile data, which it grants to the whole process.
+    /// Asks Linux for permission to use tile data. It holds for the whole process.
     fn permitted() -> bool {
         const REQUEST_PERMISSION: libc::c_long = 0x1023;
         const TILE_DATA: libc::c_long = 18;
@@ -172,7 +176,7 @@ mod linux {
         static IN_USE: Cell<bool> = const { Cell::new(false) };
     }
 
-    /// Configured tiles of one thread, which they cannot leave; dropping them gives the registers back.
+    /// The configured tiles of a thread. They cannot be sent to another thread; dropping them releases the unit.
     pub(crate) struct Tiles(PhantomData<*mut ()>);
 
     impl Drop for Tiles {
@@ -184,10 +188,9 @@ mod linux {
     }
 
     impl Tiles {
-        /// Fetches `rows` rows of `bytes` bytes, `stride` bytes apart, in order to write to them: what a product is finished to
-        /// comes while it is computed. They need not be valid.
+        /// Prefetches `rows` rows of `bytes` bytes, `stride` bytes apart, for writing. The addresses need not be valid.
         #[inline(always)]
-        pub(crate) fn fetch_to_write(&self, first: *const u8, stride: usize, rows: usize, bytes: usize) {
+        pub(crate) fn prefetch_to_write(&self, first: *const u8, stride: usize, rows: usize, bytes: usize) {
             for row in 0..rows {
                 for at in (0..bytes).step_by(64) {
                     let line = first.wrapping_add(row * stride + at);
@@ -199,10 +202,10 @@ mod linux {
             }
         }
 
-        /// Fetches `bytes` bytes of a row that is written after four others, `stride` bytes apart, of which `row` is the first. Rows
-        /// of a power of two fall into one set of the first cache, which has room for a few of them only.
+        /// Prefetches, for writing, `bytes` bytes of the row four rows behind `row`. Further ahead would be worse: rows whose distance
+        /// is a power of two share a set of the L1 cache, which holds only a few of them.
         #[inline(always)]
-        pub(crate) fn fetch_row_to_write(&self, row: *const u8, stride: usize, bytes: usize) {
+        pub(crate) fn prefetch_row_to_write(&self, row: *const u8, stride: usize, bytes: usize) {
             for at in (0..bytes).step_by(64) {
                 // Safety: a hint, which does nothing where there is no memory.
                 unsafe {
@@ -217,13 +220,13 @@ mod linux {
         }
     }
 
-    /// What the unit can do at best with one type of elements.
+    /// The benchmark of one type of elements.
     macro_rules! busy {
         ($name:ident, $product:literal) => {
             impl Tiles {
-                /// Four products in each of `turns` turns, of two tiles of numbers: what the unit can do at best.
-                pub(crate) fn $name(&self, turns: usize, numbers: &TwoTiles) {
-                    assert!(turns > 0);
+                /// Four products in each of `rounds` rounds, with operands in registers: the highest rate of the unit.
+                pub(crate) fn $name(&self, rounds: usize, numbers: &TwoTiles) {
+                    assert!(rounds > 0);
                     // Safety: the tiles are configured as long as `self` lives; `numbers` are two of them, 16 rows of 64 bytes each.
                     unsafe {
                         asm!(
@@ -238,9 +241,9 @@ mod linux {
                             concat!($product, " tmm1, tmm4, tmm5"),
                             concat!($product, " tmm2, tmm4, tmm5"),
                             concat!($product, " tmm3, tmm4, tmm5"),
-                            "dec {turns}",
+                            "dec {rounds}",
                             "jnz 2b",
-                            turns = inout(reg) turns => _,
+                            rounds = inout(reg) rounds => _,
                             numbers = in(reg) numbers,
                             row = in(reg) 64usize,
                             out("tmm0") _,
@@ -260,10 +263,10 @@ mod linux {
     busy!(busy_bf16, "tdpbf16ps");
     busy!(busy_int8, "tdpbssd");
 
-    /// The first product of a tile of rows with the columns in `tmm6`: the sums of the product before are stored, and the new ones
-    /// begin.
-    macro_rules! first_step {
-        ($product:literal, $rows:literal, $sums:tt, $at:literal, $before:ident, $c:ident, $first:ident) => {
+    /// Stores the sums of the product before, starts the sums of this one, and adds the first product of a tile of rows with the
+    /// columns in `tmm6`.
+    macro_rules! first_product_of_sums {
+        ($product:literal, $rows:literal, $sums:tt, $at:literal, $before:ident, $c:ident, $from_zero:ident) => {
             if let Some(before) = $before {
                 asm!(
                     concat!("tilestored [{c} + {row}", $at, "], ", $sums),
@@ -272,7 +275,7 @@ mod linux {
                     options(nostack, preserves_flags),
                 );
             }
-            if $first {
+            if $from_zero {
                 asm!(concat!("tilezero ", $sums), out($sums) _, options(nomem, nostack, preserves_flags));
             } else {
                 asm!(
@@ -304,15 +307,14 @@ mod linux {
         };
     }
 
-    /// The [`Product`]s of one type of elements, in so many parts, by the assembly of a step: it adds to `tmm0` and `tmm1`.
-    ///
-    /// A step takes four registers, or five.
+    /// A [`Product`] of one type of elements, in `$parts` parts. `$step` is the assembly of a step: it adds to `tmm0` and `tmm1`, and
+    /// may use `tmm2` to `tmm4`.
     macro_rules! multiply {
         ($(#[$doc:meta])* $name:ident, $element:ty, $parts:literal, $sum:ty, $step:expr) => {
             impl Tiles {
                 $(#[$doc])*
                 ///
-                /// After each step `between` is called: the tile unit works on its own, and a little more hardly takes time.
+                /// `between` is called after each step. The tile unit works on its own, so a few instructions there take hardly any time.
                 ///
                 /// # Safety
                 /// All operands must be valid to read, and sums to write; `between` must leave the tiles alone.
@@ -322,15 +324,15 @@ mod linux {
                     product: Product<$element, $sum>,
                     mut between: impl FnMut(),
                 ) {
-                    let Product { a_stride, a_step, steps, c, first, .. } = product;
+                    let Product { a_stride, a_step, steps, c, from_zero, .. } = product;
                     let Product { mut a, mut b, mut next_columns, mut next_rows, .. } = product;
                     debug_assert!(steps > 0 && a.addr() % 64 == 0 && b.addr() % 64 == 0 && c.addr() % 64 == 0);
                     const { assert!(PANEL * 4 == 2 * 64) };
-                    // Safety: the caller's promise; the tiles are configured as long as `self` lives. They keep what they hold from
-                    // one piece of assembly to the next. The language does not promise that of registers, but no compiled code
-                    // touches these: the feature is not enabled anywhere, and `between` leaves them alone.
+                    // Safety: the caller's promise; the tiles are configured as long as `self` lives. They keep their contents from one
+                    // piece of assembly to the next. The language does not promise that of registers, but no compiled code uses these:
+                    // the feature is not enabled anywhere, and `between` leaves them alone.
                     unsafe {
-                        if first {
+                        if from_zero {
                             asm!(
                                 "tilezero tmm0",
                                 "tilezero tmm1",
@@ -365,8 +367,8 @@ mod linux {
                                 options(readonly, nostack, preserves_flags),
                             );
                             for line in 0..2 * $parts {
-                                fetch(next_columns.wrapping_add(line * 64));
-                                fetch(next_rows.wrapping_add(line * 64));
+                                prefetch(next_columns.wrapping_add(line * 64));
+                                prefetch(next_rows.wrapping_add(line * 64));
                             }
                             between();
                             a = a.wrapping_byte_add(a_step);
@@ -392,28 +394,28 @@ mod linux {
         ($(#[$doc:meta])* $name:ident, $element:ty, $sum:ty, $product:literal) => {
             impl Tiles {
                 $(#[$doc])*
-                /// in blocks of two by two tiles: four tiles are loaded for four products, where a [`Product`] loads six. Loads are what takes
-                /// most of the time, above all when a neighbour keeps the other half of the core busy.
+                /// in blocks of two by two tiles: four loads for four products, where a [`Product`] has six. Loads take most of the
+                /// time, above all when another thread uses the other half of the core.
                 ///
-                /// Rows are to stay in the first cache. Columns are loaded with the hint that they will not be needed again soon, without
-                /// which they would drive the rows out.
+                /// Columns are loaded with the hint that they are not needed again soon. Without it they would drive the rows out of
+                /// the L1 cache.
                 ///
-                /// The sums stay in the tiles. Those of the product before this one, if there was one, are stored to their block before the
-                /// first products of this one need their registers, so that the unit has something to do meanwhile; those of the last one by
-                /// [`Self::store_two_by_two`]. `between` is called after each step but the first.
+                /// The sums stay in the tiles. The next product stores them just before it needs their registers, so that the unit
+                /// stays busy; [`Self::store_two_by_two`] stores those of the last product. `between` is called after each step but
+                /// the first.
                 ///
                 /// # Safety
-                /// As for [`Self::multiply_bf16`], with 32 rows and 32 × 32 sums. If there is a block `before`, it must be valid to write,
-                /// and the last thing that these tiles were used for must be the product whose sums belong there. If there is a place for a
-                /// copy, it must be valid to write, 2 KiB for each step, and apart from operands and sums.
+                /// As for [`Self::multiply_bf16`], with 32 rows and 32 × 32 sums. `before`, if it is given, must be valid to write, and the
+                /// tiles must not have been used since the product whose sums belong there. `copy`, if it is given, must be valid to write,
+                /// 2 KiB for each step, and must not overlap operands and sums.
                 #[inline(always)]
-                pub(crate) unsafe fn $name<const FETCHES: usize>(
+                pub(crate) unsafe fn $name<const PREFETCHES: usize>(
                     &self,
                     product: TwoByTwo<$element, $sum>,
-                    mut ahead: [Ahead; FETCHES],
+                    mut prefetches: [Prefetch; PREFETCHES],
                     mut between: impl FnMut(),
                 ) {
-                    let TwoByTwo { a, mut copy, mut b, steps, c, first, before } = product;
+                    let TwoByTwo { a, mut copy, mut b, steps, c, from_zero, before } = product;
                     let Pair { mut upper, mut lower, stride, step } = a;
                     debug_assert!(steps > 0 && upper.addr() % 64 == 0 && lower.addr() % 64 == 0);
                     debug_assert!(b.addr() % 64 == 0 && c.addr() % 64 == 0);
@@ -422,12 +424,12 @@ mod linux {
                     unsafe {
                         load_tile!("tileloadd", "tmm4", upper, stride);
                         load_tile!("tileloaddt1", "tmm6", b, 64usize);
-                        first_step!($product, "tmm4", "tmm0", "", before, c, first);
+                        first_product_of_sums!($product, "tmm4", "tmm0", "", before, c, from_zero);
                         load_tile!("tileloadd", "tmm5", lower, stride);
-                        first_step!($product, "tmm5", "tmm1", " + 1024", before, c, first);
+                        first_product_of_sums!($product, "tmm5", "tmm1", " + 1024", before, c, from_zero);
                         load_tile!("tileloaddt1", "tmm6", b.wrapping_byte_add(1024), 64usize);
-                        first_step!($product, "tmm4", "tmm2", " + 2048", before, c, first);
-                        first_step!($product, "tmm5", "tmm3", " + 3072", before, c, first);
+                        first_product_of_sums!($product, "tmm4", "tmm2", " + 2048", before, c, from_zero);
+                        first_product_of_sums!($product, "tmm5", "tmm3", " + 3072", before, c, from_zero);
                         loop {
                             if let Some(to) = &mut copy {
                                 asm!(
@@ -439,11 +441,11 @@ mod linux {
                                 );
                                 *to = to.wrapping_byte_add(2048);
                             }
-                            for ahead in &mut ahead {
+                            for next in &mut prefetches {
                                 for line in 0..4 {
-                                    fetch(ahead.first.wrapping_add(line * ahead.apart));
+                                    prefetch(next.first.wrapping_add(line * next.line_stride));
                                 }
-                                ahead.first = ahead.first.wrapping_add(ahead.step);
+                                next.first = next.first.wrapping_add(next.step);
                             }
                             upper = upper.wrapping_byte_add(step);
                             lower = lower.wrapping_byte_add(step);
@@ -499,7 +501,7 @@ mod linux {
     );
 
     impl Tiles {
-        /// Stores the sums of the last product in blocks of two by two tiles.
+        /// Stores the sums of the last product of two by two tiles.
         ///
         /// # Safety
         /// The block must be valid to write, and the tiles must not have been used for anything since.
@@ -520,7 +522,7 @@ mod linux {
         }
     }
 
-    /// Rows stream past, columns stay in the first cache.
+    /// A step with rows that stream past columns in the L1 cache.
     macro_rules! step {
         ($product:literal) => {
             concat!(
@@ -554,7 +556,7 @@ mod linux {
     );
 
     multiply!(
-        /// Products of pairs of numbers in two parts of bf16, the second in a tile behind the first, and pairs of bf16.
+        /// Products of rows in two parts of bf16, the second in the tile behind the first, with columns of bf16.
         multiply_two_parts,
         half::bf16,
         1,
@@ -572,8 +574,8 @@ mod linux {
     );
 
     multiply!(
-        /// Products of pairs of numbers in three parts of bf16 each, the least last, into sums of f32: of the nine products of parts
-        /// the six that an f32 could tell. Eleven tiles are loaded for twelve products, so that the unit rarely waits.
+        /// Products of numbers in three parts of bf16 each, the smallest last, into sums of f32. Of the nine products of parts, these are
+        /// the six that are large enough for a sum in f32. Eleven tiles are loaded for twelve products, so that the unit rarely waits.
         multiply_parts,
         half::bf16,
         3,
@@ -606,15 +608,15 @@ mod linux {
     );
 }
 
-/// A token that cannot exist, for other processors and systems.
+/// Tokens that cannot exist, for other processors and systems.
 #[cfg(not(all(target_arch = "x86_64", target_os = "linux")))]
 mod elsewhere {
-    use super::{Ahead, Product, TwoByTwo, TwoTiles};
+    use super::{Prefetch, Product, TwoByTwo, TwoTiles};
 
-    /// Never had here.
+    /// Has no value here.
     #[derive(Clone, Copy)]
     pub(crate) enum Amx {}
-    /// Never had here.
+    /// Has no value here.
     pub(crate) enum Tiles {}
 
     impl Amx {
@@ -630,16 +632,22 @@ mod elsewhere {
     }
 
     impl Tiles {
-        pub(crate) fn busy_bf16(&self, _turns: usize, _numbers: &TwoTiles) {
+        pub(crate) fn busy_bf16(&self, _rounds: usize, _numbers: &TwoTiles) {
             match *self {}
         }
-        pub(crate) fn busy_int8(&self, _turns: usize, _numbers: &TwoTiles) {
+        pub(crate) fn busy_int8(&self, _rounds: usize, _numbers: &TwoTiles) {
             match *self {}
         }
-        pub(crate) fn fetch_to_write(&self, _first: *const u8, _stride: usize, _rows: usize, _bytes: usize) {
+        pub(crate) fn prefetch_to_write(
+            &self,
+            _first: *const u8,
+            _stride: usize,
+            _rows: usize,
+            _bytes: usize,
+        ) {
             match *self {}
         }
-        pub(crate) fn fetch_row_to_write(&self, _row: *const u8, _stride: usize, _bytes: usize) {
+        pub(crate) fn prefetch_row_to_write(&self, _row: *const u8, _stride: usize, _bytes: usize) {
             match *self {}
         }
         pub(crate) unsafe fn multiply_bf16(&self, _: Product<half::bf16, f32>, _between: impl FnMut()) {
@@ -654,18 +662,18 @@ mod elsewhere {
         pub(crate) unsafe fn multiply_parts(&self, _: Product<half::bf16, f32>, _between: impl FnMut()) {
             match *self {}
         }
-        pub(crate) unsafe fn multiply_two_by_two<const FETCHES: usize>(
+        pub(crate) unsafe fn multiply_two_by_two<const PREFETCHES: usize>(
             &self,
             _: TwoByTwo<half::bf16, f32>,
-            _: [Ahead; FETCHES],
+            _: [Prefetch; PREFETCHES],
             _between: impl FnMut(),
         ) {
             match *self {}
         }
-        pub(crate) unsafe fn multiply_two_by_two_int8<const FETCHES: usize>(
+        pub(crate) unsafe fn multiply_two_by_two_int8<const PREFETCHES: usize>(
             &self,
             _: TwoByTwo<i8, i32>,
-            _: [Ahead; FETCHES],
+            _: [Prefetch; PREFETCHES],
             _between: impl FnMut(),
         ) {
             match *self {}

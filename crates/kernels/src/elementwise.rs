@@ -1,6 +1,6 @@
 //! Sums, products, scaling, dropout and sums over rows.
 //!
-//! These run at the speed of memory, so each is one pass, cut into pieces that fit the first cache.
+//! These run at the speed of memory, so each is one pass, cut into pieces that fit the L1 cache.
 //! Activations are stored as [`Real`]s; sums over many of them, and rows of parameters, are `f32`.
 
 use crate::isa::Kernel;

@@ -41,7 +41,7 @@ pub fn embedding_backward<T: Real>(
     });
 }
 
-/// `y[rows[i]] = x[i]`: `x: [rows, d]`, `y: [_, d]`; of rows that are named twice the last stays.
+/// `y[rows[i]] = x[i]`: `x: [rows, d]`, `y: [_, d]`. If a row is named twice, the last value stays.
 pub fn write_rows<T: Copy>(x: &[T], d: usize, rows: &[i32], y: &mut [T]) {
     let height = rows_of("write_rows", y, d);
     assert_rows("write_rows", x, d, rows);
@@ -72,7 +72,7 @@ pub fn write_int8_rows<T: Real>(
         "write_int8_rows: {d} and {column}"
     );
     rows.iter().for_each(|&row| assert_id("write_int8_rows", row, height));
-    // One thread writes them: who decodes has a thread for each copy of the model, and at most steps there are few.
+    // On the calling thread alone: decoding has a thread for each copy of the model, and most steps write few rows.
     cpu.isa.dispatch(WriteInt8 { x, d, rows, y, scales, column });
 }
 

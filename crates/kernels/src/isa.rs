@@ -1,7 +1,7 @@
 //! Instruction sets as proof tokens, chosen at run time.
 //!
-//! An [`Isa`] can only be had by detecting it, so whoever holds one may run code compiled for it. A kernel is
-//! written once over [`Simd`]; [`Isa::dispatch`] compiles it for each set and picks one when it is called.
+//! The only way to get an [`Isa`] is to detect it, so code that has one may use its instructions. A kernel is written once over
+//! [`Simd`]; [`Isa::dispatch`] compiles it for each set and chooses one at run time.
 
 use crate::amx::{Amx, Tiles};
 use crate::simd::{Avx2, Avx512, Portable, Simd};
@@ -12,7 +12,7 @@ use std::str::FromStr;
 /// What can go wrong when an instruction set is chosen by name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum IsaError {
-    /// The name is none of the known ones.
+    /// The name is unknown.
     #[error("unknown instruction set `{0}` in ATTENTIVE_ISA: use portable, avx2, avx512, avx512bf16 or amx")]
     Unknown(String),
     /// The name is known, but this processor does not have it.
@@ -62,18 +62,18 @@ impl Level {
 /// A computation written once for every instruction set.
 ///
 /// `run` and everything hot below it must be `#[inline(always)]`: only code that is inlined into the functions of
-/// [`Isa::dispatch`] is compiled with the instructions of the set. That goes for closures too: one that works on vectors
-/// says `#[inline(always)] |at, n| …`, and vectors do not go through `map_or` or `array::from_fn`, which may stay
-/// functions of their own, with every instruction a call.
+/// [`Isa::dispatch`] is compiled with the instructions of the set. That is true of closures, too: a closure over vectors is written
+/// `#[inline(always)] |at, n| …`. Vectors must not go through `map`, `map_or` or `array::from_fn`: if these are not inlined, each
+/// instruction becomes a call.
 ///
-/// What is inlined in many places is compiled as often, which takes long. A part that runs for a while, such as a whole
-/// block, is a kernel of its own that the larger one calls through [`Simd::call`].
+/// Code that is inlined in many places is compiled as often, which takes long. So a longer part, such as a whole block, is a kernel of
+/// its own that the larger one calls through [`Simd::call`].
 pub(crate) trait Kernel {
     /// What the computation returns.
     type Output;
-    /// Whether AVX-512 without BF16 computes this faster than AVX2 does. A kernel that waits for memory gains nothing from
-    /// wider vectors, and processors without BF16 compute in f32 by themselves. What gains nothing is not compiled for that
-    /// set: on such a processor it runs as for AVX2.
+    /// Whether AVX-512 without BF16 computes this faster than AVX2 does. If not, it is not compiled for that set, and AVX2 is used in its
+    /// place. Kernels that wait for memory gain nothing from wider vectors, and kernels for bf16 are rarely used on such processors,
+    /// because `auto` means f32 there.
     const GAINS_FROM_AVX512: bool = true;
     /// The computation, over the vectors of `S`.
     fn run<S: Simd>(self, simd: S) -> Self::Output;
@@ -90,12 +90,12 @@ impl Isa {
         Level::ALL.into_iter().filter(|level| level.present()).map(Isa).collect()
     }
 
-    /// The set named by the environment variable `ATTENTIVE_ISA`, or the best one where it is not set.
+    /// The set named by the environment variable `ATTENTIVE_ISA`, or the best one if it is not set.
     pub fn from_env() -> Result<Isa, IsaError> {
         Isa::asked_for(std::env::var_os("ATTENTIVE_ISA"))
     }
 
-    /// The set of that name, which need not be text to be refused as unknown, or the best one without a name.
+    /// The set of that name, or the best one without a name. A name that is not UTF-8 is unknown.
     fn asked_for(name: Option<OsString>) -> Result<Isa, IsaError> {
         match name {
             Some(name) if !name.is_empty() => name.to_string_lossy().parse(),
@@ -147,7 +147,7 @@ impl Isa {
     }
 
     /// Whether products of bf16 are faster than those of f32: on the tile unit. As dot products on vectors they are
-    /// slower still (BENCHMARKS.md).
+    /// slower so far (`docs/tried.md`).
     pub fn has_fast_bf16(self) -> bool {
         self.0 == Level::Amx
     }
@@ -193,7 +193,7 @@ pub(crate) fn run_avx512bf16<K: Kernel>(kernel: K, token: Avx512<true>) -> K::Ou
     kernel.run(token)
 }
 
-/// Elsewhere the tokens cannot be had, so these are never called.
+/// On other processors the tokens cannot exist, so these are never called.
 #[cfg(not(target_arch = "x86_64"))]
 unsafe fn run_avx2<K: Kernel>(_: K, token: Avx2) -> K::Output {
     match token {}

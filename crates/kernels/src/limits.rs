@@ -1,7 +1,7 @@
-//! What the machine can do at best: the rates that kernels are held against.
+//! The highest rates of the machine, with which kernels are compared.
 //!
-//! They are measured where they are asked for, with the instruction set and the threads of a [`Cpu`], in attempts that are
-//! short enough to be made in turn with a kernel: what else happens on the machine then holds up both alike.
+//! They are measured with the instruction set and the threads of a [`Cpu`], in attempts that are short enough to alternate with a kernel:
+//! then other load on the machine slows down both.
 
 use crate::amx::{Amx, TILE, Tiles, TwoTiles};
 use crate::isa::Kernel;
@@ -12,28 +12,28 @@ use half::bf16;
 use std::hint::black_box;
 use std::time::Instant;
 
-/// Sums that are in work at once: enough to hide the latency of a multiply-add on two units, few enough to stay in
-/// sixteen registers.
+/// Sums that are computed at the same time: enough to hide the latency of a multiply-add on two units, few enough for sixteen
+/// registers.
 const CHAINS: usize = 12;
 /// Multiply-adds of a task in each chain: about a tenth of a millisecond.
-const TURNS: usize = 1 << 15;
+const ROUNDS: usize = 1 << 15;
 /// Tasks of one attempt, many more than there are threads: an attempt takes about a millisecond on two.
 const TASKS: usize = 32;
 /// Bytes that are moved in one attempt, at the least.
 const MOVED: usize = 1 << 26;
 
-/// Floating-point operations a second of multiply-adds that need nothing but registers; each counts as two.
+/// Floating-point operations a second of multiply-adds with operands in registers. A multiply-add counts as two.
 pub fn multiply_add_rate(cpu: &Cpu) -> f64 {
-    rate(TASKS * TURNS * CHAINS * 2 * cpu.isa.dispatch(Lanes), || {
+    rate(TASKS * ROUNDS * CHAINS * 2 * cpu.isa.dispatch(Lanes), || {
         cpu.threads.run(TASKS, |_| {
-            black_box(cpu.isa.dispatch(MultiplyAdd { turns: black_box(TURNS) }));
+            black_box(cpu.isa.dispatch(MultiplyAdd { rounds: black_box(ROUNDS) }));
         });
     })
 }
 
-/// Products of tiles that need nothing but registers.
+/// Products of tiles with operands in registers.
 ///
-/// They are products of numbers, as those of a model are: with zeros the unit is faster, presumably at a higher clock.
+/// The operands are random numbers, because the unit is faster with zeros, presumably at a higher clock.
 pub struct TileProducts {
     amx: Amx,
     numbers: TwoTiles,
@@ -43,7 +43,7 @@ pub struct TileProducts {
 }
 
 impl TileProducts {
-    /// Of bf16; none without a tile unit.
+    /// Products of bf16. None without a tile unit.
     pub fn bf16(cpu: &Cpu) -> Option<TileProducts> {
         let random = Random::new(1);
         let number = |i: usize| bf16::from_f32(random.normal(i as u32)).to_le_bytes();
@@ -51,7 +51,7 @@ impl TileProducts {
         Some(TileProducts { amx: cpu.isa.amx()?, numbers, busy: Tiles::busy_bf16, group: 2 })
     }
 
-    /// Of int8; none without a tile unit.
+    /// Products of int8. None without a tile unit.
     pub fn int8(cpu: &Cpu) -> Option<TileProducts> {
         let random = Random::new(1);
         let numbers = [0, 1].map(|tile| std::array::from_fn(|i| random.bits(1024 * tile + i as u32) as u8));
@@ -62,17 +62,17 @@ impl TileProducts {
     pub fn rate(&self, cpu: &Cpu) -> f64 {
         const FLOP: usize = 2 * TILE * TILE * TILE;
         const PRODUCTS: usize = 4;
-        let turns = TURNS / 16;
-        rate(TASKS * turns * PRODUCTS * FLOP * self.group, || {
-            cpu.threads.run(TASKS, |_| (self.busy)(&self.amx.tiles(), turns, &self.numbers));
+        let rounds = ROUNDS / 16;
+        rate(TASKS * rounds * PRODUCTS * FLOP * self.group, || {
+            cpu.threads.run(TASKS, |_| (self.busy)(&self.amx.tiles(), rounds, &self.numbers));
         })
     }
 }
 
 /// `y = y / 2 + x` over two arrays.
 ///
-/// As long as the caches hold them, it runs at the caches' rate; beyond at the memory's. An update in place moves
-/// nothing but what is counted. A copy would move more: memory that is only written is read first all the same.
+/// It runs at the rate of the cache that holds the arrays, or of memory. An update in place moves only the bytes that are counted. A copy
+/// would move more, because memory that is only written is read before.
 pub struct Stream {
     x: Aligned<f32>,
     y: Aligned<f32>,
@@ -89,7 +89,7 @@ impl Stream {
         Stream { x, y }
     }
 
-    /// Bytes a second, read and written ones together.
+    /// Bytes a second, read and written.
     pub fn rate(&mut self, cpu: &Cpu) -> f64 {
         let Stream { x, y } = self;
         let moved = 12 * x.len();
@@ -112,7 +112,7 @@ fn rate(work: usize, attempt: impl FnOnce()) -> f64 {
 }
 
 struct MultiplyAdd {
-    turns: usize,
+    rounds: usize,
 }
 
 impl Kernel for MultiplyAdd {
@@ -120,10 +120,10 @@ impl Kernel for MultiplyAdd {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> f32 {
-        // Sums that tend to one: they neither overflow nor become subnormal.
+        // The sums tend to one, so they neither overflow nor become subnormal.
         let (factor, addend) = (s.splat(0.75), s.splat(0.25));
         let mut sums = [s.splat(0.0); CHAINS];
-        for _ in 0..self.turns {
+        for _ in 0..self.rounds {
             for sum in &mut sums {
                 *sum = s.fma(*sum, factor, addend);
             }
@@ -175,9 +175,9 @@ mod tests {
     #[test]
     fn all_chains_add_up_on_every_instruction_set() {
         for isa in Isa::present() {
-            // From zero, a chain is at 1 - 0.75ⁿ after n turns.
+            // From zero, a chain is at 1 - 0.75ⁿ after n rounds.
             let expected = (1.0 - 0.75f32.powi(3)) * (CHAINS * isa.dispatch(Lanes)) as f32;
-            assert_eq!(isa.dispatch(MultiplyAdd { turns: 3 }), expected, "{isa}");
+            assert_eq!(isa.dispatch(MultiplyAdd { rounds: 3 }), expected, "{isa}");
         }
     }
 

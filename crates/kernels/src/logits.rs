@@ -1,7 +1,7 @@
 //! The best of the logits `x · wᵀ + bias`, which never exist as a whole.
 //!
-//! The logits of a step are several megabytes, and only a few of them matter. They are made some columns at a time, for all
-//! rows, and looked at while they are in cache.
+//! The logits of a step are several megabytes, and only a few of them matter. So they are computed some columns at a time, for all rows,
+//! and searched while they are in a cache.
 
 use crate::Cpu;
 use crate::gemm::{Epilogue, Int8Rows, Matrix, Operand, Weights, gemm_int8_columns};

@@ -71,8 +71,8 @@ struct CrossEntropy<'a, T> {
     smoothing: f32,
     scale: f32,
     losses: &'a mut [f32],
-    /// Those of a row, from its sum to its gradient, if that is wanted: in place of logits of bf16 they would be rounded twice, and to
-    /// compute them again takes longer.
+    /// The exponentials of a row, kept from the sum to the gradient, if that is wanted. Stored in place of logits in bf16 they would be
+    /// rounded twice, and computing them again takes longer.
     exponentials: Option<&'a mut [f32]>,
 }
 
@@ -107,12 +107,12 @@ impl<T: Real> Kernel for CrossEntropy<'_, T> {
                     [e, difference]
                 },
             );
-            // Without smoothing a class may be ruled out by -∞, and nothing times infinity is not nothing.
+            // Without smoothing a logit may be -∞ to rule out a class, and zero times infinity is NaN.
             let others = if spread == 0.0 { 0.0 } else { spread * -differences };
             *loss = self.scale * (sum.ln() + (1.0 - self.smoothing) * above_target + others);
             if let Some(exponentials) = &self.exponentials {
                 let (share, spread) = (s.splat(self.scale / sum), s.splat(-self.scale * spread));
-                // All lanes are the target's, whose gradient is not rounded before it has lost the hit.
+                // All lanes are the target's. Its gradient is rounded only once, after the hit was subtracted.
                 let e = exp(s, s.splat(-above_target));
                 let missed = s.greatest(s.fma(e, share, spread)) - self.scale * (1.0 - self.smoothing);
                 for_vectors(

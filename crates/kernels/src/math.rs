@@ -3,8 +3,8 @@
 use crate::simd::Simd;
 use std::f32::consts::FRAC_2_SQRT_PI;
 
-/// `e^x` to within 2 units in the last place for `x` from -87.336 to 88.376. Below, where the result would be
-/// subnormal, it is exactly zero; above it stays at `e^88.376`, some 2.4e38, and never becomes infinite.
+/// `e^x` to within 2 units in the last place for `x` from -87.336 to 88.376. Below, where the result would be subnormal, it is exactly
+/// zero. Above, it stays at `e^88.376`, about 2.4e38, and never becomes infinite.
 ///
 /// `x = n·ln 2 + r` with `|r| ≤ ln 2 / 2`, a polynomial of degree 7 for `e^r`, and `2^n` put into the exponent.
 #[inline(always)]
@@ -15,10 +15,10 @@ pub(crate) fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     const LN_2_LOW: f32 = -2.121_944_4e-4;
     const LOWEST: f32 = -87.336_54;
     const HIGHEST: f32 = 88.376_26;
-    // Those of Cephes' `expf`, from r⁷ down to r²: near Taylor's, bent to the interval but for the last.
+    // The coefficients of Cephes' `expf`, from r⁷ down to r²: near Taylor's, adapted to the interval.
     const P: [f32; 6] = [1.987_569_1e-4, 1.398_2e-3, 8.333_452e-3, 4.166_579_6e-2, 0.166_666_66, 0.5];
 
-    // A comparison with a NaN answers with its second operand, so that a NaN comes through to the result.
+    // `max` and `min` return their second operand if either is NaN. So a NaN gets through to the result.
     let clamped = s.max(s.splat(LOWEST), s.min(s.splat(HIGHEST), x));
     let n = s.round(s.mul(clamped, s.splat(LOG2_E)));
     let r = s.fma(n, s.splat(-LN_2_HIGH), clamped);
@@ -32,14 +32,14 @@ pub(crate) fn exp<S: Simd>(s: S, x: S::F) -> S::F {
     s.select(s.lt(x, s.splat(LOWEST)), s.splat(0.0), y)
 }
 
-/// `2^x` to within a part in 300,000 for `x` up to 127, where it need not be more exact: in a third less time than [`exp`]. Below
-/// -126.5 it is exactly zero.
+/// `2^x` with a relative error below 1/300,000 for `x` up to 127. It takes a third less time than [`exp`]. Below -126.5 it is exactly
+/// zero.
 ///
 /// `x = n + r` with `|r| ≤ 1/2`, and the polynomial of degree 4 that is nearest to `2^r`.
 #[inline(always)]
 pub(crate) fn exp2_roughly<S: Simd>(s: S, x: S::F) -> S::F {
     const P: [f32; 5] = [9.570_102e-3, 5.591_786_3e-2, 0.240_247_44, 0.693_121_8, 0.999_999_3];
-    // Of -127, `pow2` makes zero. A comparison with a NaN answers with its second operand.
+    // `pow2(-127)` is zero. `max` and `min` return their second operand if either is NaN.
     let clamped = s.max(s.splat(-127.0), x);
     let n = s.round(clamped);
     let r = s.sub(clamped, n);
@@ -64,7 +64,7 @@ pub(crate) fn tanh<S: Simd>(s: S, x: S::F) -> S::F {
     s.select(s.lt(square, s.splat(0.390_625)), near, far)
 }
 
-/// `erf x` to within 5e-7: `x·P(x²)/Q(x²)`, the quotient that is nearest to it, relatively. At 4 it reaches 1, and stays there.
+/// `erf x` to within 5e-7: `x·P(x²)/Q(x²)`, the quotient with the least relative error. From 4 on it is 1.
 #[inline(always)]
 pub(crate) fn erf<S: Simd>(s: S, x: S::F) -> S::F {
     const LAST: f32 = 4.0;
@@ -72,7 +72,7 @@ pub(crate) fn erf<S: Simd>(s: S, x: S::F) -> S::F {
     const P: [f32; 6] =
         [2.050_090_4e-6, 2.848_812_1e-4, 3.765_566_3e-3, 5.274_856e-2, 0.190_405_34, FRAC_2_SQRT_PI];
     const Q: [f32; 6] = [3.809_167e-5, 1.162_522_6e-3, 1.496_911_3e-2, 0.114_108_64, 0.502_075_1, 1.0];
-    // A comparison with a NaN answers with its second operand.
+    // `max` and `min` return their second operand if either is NaN.
     let x = s.max(s.splat(-LAST), s.min(s.splat(LAST), x));
     let square = s.mul(x, x);
     let (mut p, mut q) = (s.splat(P[0]), s.splat(Q[0]));

@@ -7,25 +7,26 @@
 
 use crate::Cpu;
 use crate::aligned::ALIGNMENT;
-use crate::gemm::{BothWays, Matrix, Places};
+use crate::gemm::{BothWays, Matrix, PackingTargets};
 use crate::isa::Kernel;
 use crate::pass::{Map, PIECE, assert_same_length, reduce};
 use crate::scratch::Scratch;
-use crate::simd::{Real, Simd, fetch, for_vectors, load, store};
+use crate::simd::{Real, Simd, for_vectors, load, prefetch, store};
 use crate::threads::Shared;
 use half::bf16;
 use std::ops::Range;
 
-/// Elements of a task without packing, if there is enough for all threads: the processor, which looks ahead by itself where memory is
-/// read in order, rarely begins anew.
+/// Elements of a task that does not pack, if there are enough for all threads. The processor prefetches memory that is read in order,
+/// and starts again with each piece: so pieces are large.
 const LARGE_PIECE: usize = 8 * PIECE;
-/// How far ahead a step fetches, in elements. What it reads comes from memory, and it waits for little else.
-const AHEAD: usize = 512;
+/// How many elements ahead to prefetch. A step waits mostly for what it reads from memory, and the processor alone does not prefetch
+/// far enough.
+const PREFETCH_DISTANCE: usize = 512;
 
 /// Numbers of bf16 in a cache line.
 const LINE: usize = ALIGNMENT / size_of::<bf16>();
 
-/// What Adam is told once a step.
+/// The settings of a step of Adam.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Adam {
     /// The learning rate.
@@ -43,8 +44,8 @@ pub struct Adam {
 
 /// One step, the `step`-th from 1 on, with the gradient `factor · g`: `p, g, m, v` of one length.
 ///
-/// The factor is for averaging and clipping, so that neither needs a pass of its own. If `p` are weights that are packed as
-/// well, they are packed anew while they are at hand.
+/// The factor is for averaging and clipping, so that neither needs a pass of its own. If `p` are weights that are also packed, `packed`
+/// is updated with them.
 pub fn adam<G: Real>(
     cpu: &Cpu,
     hyper: &Adam,
@@ -79,10 +80,10 @@ pub fn adam<G: Real>(
         Some(packed) => {
             let [n, k] = packed.shape();
             assert_eq!(p.len(), n * k, "adam: {} weights that are packed as [{n}, {k}]", p.len());
-            let places = packed.places();
-            cpu.threads.run(places.groups(), |group| {
-                let Range { start, end } = places.rows(group);
-                cpu.isa.dispatch(StepAndPack { rows: part(start * k..end * k), places, group });
+            let targets = packed.targets();
+            cpu.threads.run(targets.groups(), |group| {
+                let Range { start, end } = targets.rows(group);
+                cpu.isa.dispatch(StepAndPack { rows: part(start * k..end * k), targets, group });
             });
         }
     }
@@ -160,9 +161,9 @@ impl<G: Real> Kernel for Step<'_, G> {
 }
 
 impl<G: Real> Step<'_, G> {
-    /// Makes the step, and shows each vector of parameters with its place and how many of its lanes count.
+    /// Makes the step, and calls `changed(index, lanes, vector)` for each vector of changed parameters.
     #[inline(always)]
-    fn make<S: Simd>(self, s: S, mut show: impl FnMut(usize, usize, S::F)) {
+    fn make<S: Simd>(self, s: S, mut changed: impl FnMut(usize, usize, S::F)) {
         let c = self.coefficients;
         for_vectors(
             s,
@@ -170,9 +171,9 @@ impl<G: Real> Step<'_, G> {
             #[inline(always)]
             |at, n| {
                 for x in [&*self.p, self.m, self.v] {
-                    fetch(x.as_ptr().wrapping_add(at + AHEAD));
+                    prefetch(x.as_ptr().wrapping_add(at + PREFETCH_DISTANCE));
                 }
-                fetch(self.g.as_ptr().wrapping_add(at + AHEAD));
+                prefetch(self.g.as_ptr().wrapping_add(at + PREFETCH_DISTANCE));
                 let g = s.mul(load(s, self.g, at, n), s.splat(c.factor));
                 let m = s.fma(load(s, self.m, at, n), s.splat(c.beta1), s.mul(g, s.splat(c.rest1)));
                 let v = s.fma(load(s, self.v, at, n), s.splat(c.beta2), s.mul(s.mul(g, g), s.splat(c.rest2)));
@@ -182,17 +183,17 @@ impl<G: Real> Step<'_, G> {
                 store(s, self.m, at, n, m);
                 store(s, self.v, at, n, v);
                 store(s, self.p, at, n, p);
-                show(at, n, p);
+                changed(at, n, p);
             },
         );
     }
 }
 
-/// The step of a group of rows, which are packed from a copy, rounded on the way: rows of a power of two drive each other out of the
-/// first cache.
+/// The step of a group of rows, and their packing. They are packed from a rounded copy, whose rows are an odd number of cache lines
+/// apart: rows whose distance is a power of two would drive each other out of the L1 cache.
 struct StepAndPack<'a, G> {
     rows: Step<'a, G>,
-    places: Places<'a>,
+    targets: PackingTargets<'a>,
     group: usize,
 }
 
@@ -201,8 +202,8 @@ impl<G: Real> Kernel for StepAndPack<'_, G> {
     const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let StepAndPack { rows: Step { coefficients, p, g, m, v }, places, group } = self;
-        let (rows, k) = (places.rows(group).len(), places.k());
+        let StepAndPack { rows: Step { coefficients, p, g, m, v }, targets, group } = self;
+        let (rows, k) = (targets.rows(group).len(), targets.k());
         // An odd number of cache lines: no power of two.
         let stride = (k.div_ceil(LINE) | 1) * LINE;
         let mut copy = Scratch::<bf16>::take(rows * stride);
@@ -218,7 +219,7 @@ impl<G: Real> Kernel for StepAndPack<'_, G> {
             copy[k..].fill(bf16::ZERO);
         }
         // Safety: a task has its own group.
-        unsafe { places.pack(s, group, Matrix::new(&copy, rows, stride)) }
+        unsafe { targets.pack(s, group, Matrix::new(&copy, rows, stride)) }
     }
 }
 
@@ -291,20 +292,20 @@ mod tests {
             let all = |p: &[f32], m: &[f32], v: &[f32]| bits(&[p, m, v].concat());
             assert_eq!(all(&plain, &m, &v), all(&other, &other_m, &other_v), "{}", cpu.isa);
             let fresh = BothWays::new(&cpu, &plain, n, k);
-            let products = |both: &BothWays| {
+            let products = |packed: &BothWays| {
                 let (mut y, mut dx) = (vec![bf16::NAN; 3 * n], vec![bf16::NAN; 3 * k]);
                 let plain = Epilogue::default;
                 bf16::times_weights(
                     &cpu,
                     Matrix::new(&x, 3, k),
-                    both.forward().unwrap().all(),
+                    packed.forward().unwrap().all(),
                     &mut y,
                     plain(),
                 );
                 bf16::times_weights(
                     &cpu,
                     Matrix::new(&y, 3, n),
-                    both.back().unwrap().all(),
+                    packed.back().unwrap().all(),
                     &mut dx,
                     plain(),
                 );

@@ -1,8 +1,7 @@
-//! What kernels that pass over memory once are made of: pieces of work, maps, sums along a row and down the
-//! rows.
+//! The parts of kernels that pass over memory once: pieces of work, maps, sums along a row, sums over the rows.
 //!
-//! Closures in a kernel carry `#[inline(always)]`: one that is called from two places would otherwise stay a
-//! function of its own, without the instructions of the set, and call each of them as a function.
+//! Closures in a kernel are `#[inline(always)]`. Otherwise a closure that is called in two places would be compiled without the
+//! instructions of the set, and each instruction would be a call.
 
 use crate::Cpu;
 use crate::isa::Kernel;
@@ -22,20 +21,20 @@ pub(crate) fn rows_of<T>(op: &str, x: &[T], d: usize) -> usize {
     x.len() / d
 }
 
-/// Refuses an input that has not the shape of the output.
+/// Panics if an input does not have the shape of the output.
 #[track_caller]
 pub(crate) fn assert_same_length<A, B>(op: &str, x: &[A], y: &[B]) {
     assert!(x.len() == y.len(), "{op}: an input of {} elements for an output of {}", x.len(), y.len());
 }
 
-/// How many rows of width `d` make a task: by the width alone, so that a row's place in it does not matter.
+/// How many rows of width `d` a task has. It depends on the width alone.
 pub(crate) fn rows_per_piece(d: usize) -> usize {
     (PIECE / d).max(1)
 }
 
 /// A function from `N` vectors to one, together with the flat index of their first element.
 pub(crate) trait Map<const N: usize>: Copy + Sync {
-    /// The function. Lanes past the end of the data hold zeros and are thrown away.
+    /// The function. Lanes past the end of the data are zero, and their results are not used.
     fn apply<S: Simd>(self, s: S, index: usize, x: [S::F; N]) -> S::F;
 }
 

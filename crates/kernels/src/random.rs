@@ -40,8 +40,8 @@ impl Random {
         ((-2.0 * open.ln()).sqrt() * angle.cos()) as f32
     }
 
-    /// Other bits of element `index`, for dropout, which needs more of them than all else together: scrambled once, with a word
-    /// of the key before it and the other one in the middle.
+    /// Other bits of element `index`, for dropout, which needs most of the random bits. They are scrambled once, with one word of the key
+    /// before and the other in the middle.
     fn quick_bits(self, index: u32) -> u32 {
         scramble_with(index ^ self.key[0], self.key[1])
     }

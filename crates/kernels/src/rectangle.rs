@@ -1,7 +1,6 @@
-//! Rectangles of matrices: what concatenating and slicing come down to.
+//! Rectangles of matrices, for concatenating and slicing.
 //!
-//! `y[to + i] = x[from + i]`, or `+=`, for all places `i` of a rectangle. Each element is touched once, so that there is no order that
-//! could matter.
+//! `y[to + i] = x[from + i]`, or `+=`, for all positions `i` of a rectangle. Each element is changed once, so no order matters.
 
 use crate::isa::Kernel;
 use crate::pass::{rows_of, rows_per_piece};
@@ -9,7 +8,7 @@ use crate::simd::{Simd, for_vectors, load, store};
 use crate::threads::Shared;
 use crate::{Cpu, Real};
 
-/// A rectangle of one matrix and the place of the same size in another: rows and columns.
+/// A rectangle of a matrix, and a rectangle of the same size in another: rows and columns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rectangle {
     /// Its first row and column in the matrix that is read.
@@ -21,7 +20,7 @@ pub struct Rectangle {
 }
 
 impl Rectangle {
-    /// The same rectangle, read where it was written: the way of a gradient.
+    /// The rectangle in the other direction, as a gradient needs it.
     pub fn back(self) -> Rectangle {
         Rectangle { from: self.to, to: self.from, size: self.size }
     }

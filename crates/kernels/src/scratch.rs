@@ -1,4 +1,4 @@
-//! Scratch memory that a thread keeps between kernels, so that a steady step asks the system for none.
+//! Scratch memory that a thread keeps between kernels, so that a training step allocates nothing after the first.
 
 use crate::aligned::{Aligned, Element};
 use std::cell::RefCell;
@@ -9,7 +9,7 @@ thread_local! {
     static FREE: RefCell<Vec<Aligned<f32>>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Some numbers left over from an earlier use; they go back to the thread's store when dropped.
+/// Scratch memory with arbitrary numbers in it. Dropping it gives it back to the thread.
 #[derive(Debug)]
 pub(crate) struct Scratch<T: Element = f32> {
     memory: Aligned<f32>,
@@ -24,7 +24,7 @@ impl<T: Element> Scratch<T> {
         let words = (len * size_of::<T>()).div_ceil(size_of::<f32>());
         let memory = FREE.with_borrow_mut(|free| {
             let fits = (0..free.len()).filter(|&i| free[i].len() >= words).min_by_key(|&i| free[i].len());
-            // Where none fits, the largest makes room for its successor: the store does not pile up.
+            // If none fits, the largest is replaced, so that memory does not pile up.
             let index = fits.or_else(|| (0..free.len()).max_by_key(|&i| free[i].len()));
             let found = index.map(|index| free.swap_remove(index));
             found.filter(|memory| memory.len() >= words)
@@ -36,7 +36,7 @@ impl<T: Element> Scratch<T> {
 impl<T: Element> Drop for Scratch<T> {
     fn drop(&mut self) {
         let memory = std::mem::replace(&mut self.memory, Aligned::zeros(0));
-        // A thread that is ending has no store any more.
+        // A thread that is ending keeps no memory any more.
         let _ = FREE.try_with(|free| free.borrow_mut().push(memory));
     }
 }

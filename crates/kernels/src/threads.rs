@@ -1,9 +1,8 @@
 //! The threads that share a kernel's work.
 //!
-//! A kernel cuts its work into numbered tasks by the size of the problem alone; which thread takes which task is
-//! left to chance, and cannot be seen in the result. The pool is made for many short kernels in a row: between two of
-//! them its threads spin instead of sleeping, and only a longer pause puts them to sleep. (A work-stealing pool
-//! would pay for generality that kernels do not use, and sleeps too early for them.)
+//! A kernel cuts its work into numbered tasks. Any thread may take any task: that does not change the result. The pool is made for many
+//! short kernels in a row: between two kernels its threads spin, and only a longer pause lets them sleep. (A work-stealing pool costs
+//! more, for generality that kernels do not use, and its threads sleep too early.)
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -20,8 +19,7 @@ pub struct Threads {
 impl Threads {
     /// A pool of `count` threads, of which the calling thread is one; at least one.
     ///
-    /// Where the system refuses a thread, the pool goes on with those it has, and [`Threads::count`] says how many
-    /// they are: the results have the same bits.
+    /// If the system refuses a thread, the pool has fewer; see [`Threads::count`]. The results have the same bits.
     pub fn new(count: usize) -> Threads {
         Threads { pool: (count > 1).then(|| Arc::new(Pool::start(count - 1))) }
     }
@@ -137,7 +135,7 @@ impl Job {
                 let mut first = self.panic.lock().unwrap_or_else(|e| e.into_inner());
                 match *first {
                     None => *first = Some(panic),
-                    // Dropping it might panic, and nobody is there to catch that.
+                    // Dropping it might panic, which nothing here would catch.
                     Some(_) => std::mem::forget(panic),
                 }
             }
@@ -155,8 +153,8 @@ struct Pool {
 /// What the caller and the workers share.
 ///
 /// `gate` is the number of the job, shifted up, with [`OPEN`] and the number of workers inside below it. A worker
-/// enters by counting itself in while the gate is open; the caller closes it when no task is left, and then waits
-/// only for the workers inside. One that overslept finds the gate closed and does nobody any harm.
+/// enters by counting itself in while the gate is open. The caller closes the gate when no task is left, and then waits
+/// only for the workers inside. A worker that wakes up too late finds the gate closed and does nothing.
 struct State {
     gate: AtomicU64,
     job: AtomicPtr<Job>,
@@ -167,8 +165,8 @@ struct State {
 
 const OPEN: u64 = 1 << 31;
 const INSIDE: u64 = OPEN - 1;
-/// Turns of the waiting loop before a worker sleeps: some tenths of a millisecond, longer than any pause inside a
-/// training step, shorter than anybody notices.
+/// Rounds of the waiting loop before a worker sleeps: some tenths of a millisecond. That is longer than any pause inside a training step,
+/// and too short to be noticed.
 const SPINS: u32 = 20_000;
 
 impl Pool {
@@ -270,7 +268,7 @@ impl State {
     fn sleep(&self, seen: u64) {
         let mut sleepers = self.sleepers.lock().unwrap_or_else(|e| e.into_inner());
         *sleepers += 1;
-        // Looked at under the lock that `open` takes after it moved the gate: no call to wake up is missed.
+        // Checked under the lock that `open` takes after it changed the gate, so that no wake-up is missed.
         while !self.stop.load(Ordering::SeqCst) {
             let gate = self.gate.load(Ordering::SeqCst);
             if gate & OPEN != 0 && gate >> 32 != seen {
@@ -282,7 +280,7 @@ impl State {
     }
 }
 
-/// A gate that closes when this is dropped, be it by a panic, and lets nobody go on before the last worker is out.
+/// Closes the gate when it is dropped, also by a panic, and waits until the last worker is out.
 struct OpenGate<'a>(&'a State);
 
 impl Drop for OpenGate<'_> {

@@ -1,7 +1,7 @@
-//! The best of a row of logits, and what makes log-probabilities of them: `log p_i = x_i - log Σ_j e^x_j`.
+//! The best of a row of logits, and the sum that turns them into log-probabilities: `log p_i = x_i - log Σ_j e^x_j`.
 //!
-//! Every step of every hypothesis comes through here, with the whole vocabulary. The best are found by a threshold that
-//! most of the row stays below, a vector at a time, and nothing is sorted but the few that pass it.
+//! Every step of every hypothesis does this with the whole vocabulary. So a row is compared with a threshold, a vector at a time, and only
+//! the few numbers above it are sorted.
 
 use crate::Cpu;
 use crate::isa::{Isa, Kernel};
@@ -9,28 +9,28 @@ use crate::math::exp;
 use crate::simd::{Simd, load};
 use crate::threads::Shared;
 
-/// A place of a row and the number there.
+/// A number of a row and its index.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Best {
     /// The number.
     pub score: f32,
-    /// Its place.
+    /// Its index.
     pub token: u32,
 }
 
 impl Best {
-    /// What fills a list that a row has too few numbers for.
+    /// Fills the list of a row that has too few numbers.
     pub const NONE: Best = Best { score: f32::NEG_INFINITY, token: u32::MAX };
 }
 
-/// What is to be found in a row.
+/// What to find in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Wanted {
     /// How many of the best.
     pub count: usize,
     /// Whether the logarithm of the sum, without which the best are no log-probabilities.
     pub sums: bool,
-    /// A place whose number counts for nothing: it stands for a token that is never written.
+    /// An index whose number is ignored: that of a token that is never written.
     pub never: Option<usize>,
 }
 
@@ -40,7 +40,7 @@ pub struct Wanted {
 pub struct TokenLists<'a> {
     /// The tokens of all rows, one list after the other.
     pub tokens: &'a [u32],
-    /// Where the list of each row ends; nothing at all where no row has one.
+    /// Where the list of each row ends. Empty if no row has a list.
     pub ends: &'a [u32],
     /// The rows whose tokens are told but not apart: they count like all others. In ascending order.
     pub counted: &'a [usize],
@@ -68,14 +68,13 @@ pub struct Found {
     pub apart: Vec<f32>,
 }
 
-/// Columns that are looked at together. The bits of the sums depend on it.
+/// Columns that are processed at a time. The bits of the sums depend on it.
 pub const CHUNK: usize = 256;
 
-/// The `count` greatest numbers of each row, greatest first, of equals the one that comes first, and `log Σ e^x` over the
-/// whole row, if it is wanted. What is `-∞` or not a number is never among the best; [`Best::NONE`] stands where there are too
-/// few.
+/// The `count` greatest numbers of each row, greatest first, and `log Σ e^x` over the whole row, if it is wanted. Of equal numbers the
+/// first one wins. `-∞` and NaN are never among the best. If a row has too few numbers, [`Best::NONE`] fills its list.
 ///
-/// The columns come in pieces, so that they never need to be there all at once.
+/// The columns are given in pieces, so that the whole row never has to exist.
 #[derive(Debug)]
 pub struct Top {
     wanted: Wanted,
@@ -109,7 +108,7 @@ impl Sum {
 }
 
 impl Top {
-    /// Nothing yet of any row.
+    /// The state before the first columns.
     pub fn new(rows: usize, wanted: Wanted) -> Top {
         Top { wanted, best: vec![Best::NONE; rows * wanted.count], rows: vec![Sum::NOTHING; rows] }
     }
@@ -153,7 +152,7 @@ pub fn top_of_row_without(isa: Isa, x: &[f32], never: Option<usize>, best: &mut 
     sums[0].log()
 }
 
-/// Rows that are looked at in one go: so many that what it takes to begin does not count.
+/// Rows in a task: enough that the cost of starting a task does not matter.
 const ROWS: usize = 16;
 
 /// A chunk of some rows, from the column `first` on.
@@ -175,7 +174,7 @@ impl Kernel for Add<'_> {
         let never = never.and_then(|never| never.checked_sub(first)).filter(|&never| never < columns);
         for (i, sum) in sums.iter_mut().enumerate() {
             let (x, best) = (&x[i * columns..][..columns], &mut best[i * count..][..count]);
-            // In two parts if the place that never counts is among them.
+            // In two parts if the ignored index is among them.
             let parts = [(0, never.unwrap_or(columns)), (never.map_or(columns, |never| never + 1), columns)];
             for (start, end) in parts {
                 let (x, first) = (&x[start..end], first + start);
@@ -185,7 +184,7 @@ impl Kernel for Add<'_> {
                 }
                 match &mut *best {
                     [] => {}
-                    // Searching for the one is quicker than keeping a list.
+                    // Searching for one number is faster than keeping a list.
                     [one] => {
                         if here > one.score {
                             let place = x.iter().position(|&x| x == here).unwrap_or(0);
@@ -206,11 +205,11 @@ impl Kernel for Add<'_> {
     }
 }
 
-/// The greatest number of a row; what is not a number is passed over.
+/// The greatest number of a row, without NaNs.
 #[inline(always)]
 fn greatest<S: Simd>(s: S, x: &[f32]) -> f32 {
     let nothing = s.splat(f32::NEG_INFINITY);
-    // Four of them, since each takes some time to answer.
+    // Four maxima, so that one comparison need not wait for the one before.
     let mut most = [nothing; 4];
     let mut at = 0;
     while at + 4 * S::LANES <= x.len() {
@@ -224,7 +223,7 @@ fn greatest<S: Simd>(s: S, x: &[f32]) -> f32 {
     s.greatest(most).max(rest)
 }
 
-/// Puts what belongs among the best into its place.
+/// Inserts a number into the best ones, if it belongs there.
 #[inline(always)]
 fn select<S: Simd>(s: S, first: usize, x: &[f32], best: &mut [Best]) {
     let last = best.len() - 1;

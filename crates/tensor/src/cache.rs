@@ -1,4 +1,4 @@
-//! Keys and values of earlier tokens, kept by a backend in the order and the type that it likes.
+//! Keys and values of earlier tokens. The backend chooses their order and type.
 
 use crate::bias::Bias;
 use crate::layout::Seen;
@@ -7,8 +7,8 @@ use std::fmt::Debug;
 
 /// The keys and values of one attention. [`Backend::cache`](crate::AttentionOps::cache) makes an empty one.
 ///
-/// A row holds the key and the value of one token. Rows are taken and given back by whoever owns the cache; what a row that is
-/// free holds does not matter.
+/// A row holds the key and the value of a token. The owner of the cache decides which rows are in use; the contents of free rows do not
+/// matter.
 pub trait KeyValueCache: Debug + Send {
     /// Makes room for at least so many rows; those that are there stay as they are.
     fn reserve(&mut self, rows: usize);

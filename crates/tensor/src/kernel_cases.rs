@@ -48,13 +48,13 @@ pub enum Work {
 pub enum Operands {
     /// f32.
     F32,
-    /// f32 on the way back, where tiles multiply six pairs of its parts.
+    /// f32 in the backward pass, where tiles multiply six pairs of parts.
     Parts,
     /// f32 a third forward and two thirds back.
     Both,
     /// bf16.
     Bf16,
-    /// bf16 on the way back through attention: of five products, tiles multiply two parts of an operand in three.
+    /// bf16 in the backward pass of attention: of its five products, three have an operand in two parts.
     Attention,
     /// int8.
     Int8,
@@ -101,7 +101,7 @@ fn all<T: Operand>(bench: &mut dyn Stopwatch) {
     }
 }
 
-/// What products of a precision multiply on the way forward, on the way back, and on both.
+/// What products of a precision multiply in the forward pass, in the backward pass, and in both.
 fn operands<T: Real>() -> [Operands; 3] {
     if size_of::<T>() == size_of::<f32>() {
         [Operands::F32, Operands::Parts, Operands::Both]
@@ -178,7 +178,7 @@ fn products<T: Operand>(bench: &mut dyn Stopwatch) {
     }
 }
 
-/// Weights `[n, k]` packed for both ways, where training has them packed.
+/// Weights `[n, k]` packed for training, if training packs them.
 fn both_ways<T: Real>(cpu: &Cpu, w: &[f32], n: usize, k: usize) -> Option<BothWays> {
     (size_of::<T>() == size_of::<bf16>()).then(|| BothWays::new(cpu, w, n, k))
 }

@@ -1,4 +1,4 @@
-//! Who attends to whom, in the memory of a backend: made once for a batch and used by every layer.
+//! Which queries attend to which keys, in the memory of a backend. A layout is made once for a batch and used by every layer.
 
 use crate::tensor::Buffer;
 use attentive_kernels::attention::Span;

@@ -61,7 +61,7 @@ pub struct Tape {
     /// The source of dropout; none means inference: nothing is dropped and nothing recorded.
     random: Option<Random>,
     draws: Cell<u64>,
-    /// For each node the way back, none for leaves.
+    /// The backward function of each node. Leaves have none.
     nodes: RefCell<Vec<Option<BackwardFn>>>,
     leaves: RefCell<HashMap<u64, Var>>,
     /// The attentions seen so far, if anybody is watching.
@@ -213,7 +213,7 @@ impl Tape {
         numbers.into_iter().map(|number| slots[number].take()).collect()
     }
 
-    /// Walks the tape back from `y`; each operation, and what it kept, is dropped as soon as it has been passed.
+    /// Goes through the tape backwards from `y`. Each operation, and what it kept, is dropped as soon as it has run.
     fn backward_into(
         self,
         y: &Var,
@@ -237,7 +237,7 @@ impl Tape {
     }
 }
 
-/// The gradients on their way back.
+/// The gradients during a backward pass.
 pub(crate) struct Backward {
     pub(crate) backend: Arc<dyn Backend>,
     slots: Vec<Option<Tensor>>,

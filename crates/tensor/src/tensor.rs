@@ -100,7 +100,7 @@ impl Buffer {
         Arc::get_mut(&mut self.0)?.downcast_mut()
     }
 
-    /// Whether nobody shares it.
+    /// Whether this is the only handle.
     pub fn is_unique(&mut self) -> bool {
         Arc::get_mut(&mut self.0).is_some()
     }

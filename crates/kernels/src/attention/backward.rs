@@ -1,4 +1,4 @@
-//! The way back: gradients of queries, keys and values.
+//! The backward pass: gradients of queries, keys and values.
 
 use super::backward_on_tiles::backward_on_tiles;
 use super::bias::{Bias, BiasGradient, HeadBias, HeadGradient, Pairs};
@@ -16,12 +16,11 @@ use crate::{Cpu, Dropout, Real};
 use std::ops::Range;
 
 /// Gradients of [`attention`](super::attention()) with respect to queries, keys and values, from the gradient
-/// `dy` and from the output `y` and the `lse` of the way forward. That of the bias, if it is wanted, is added to `dbias`, which has
-/// the shape of its table or its numbers.
+/// `dy` and from the output `y` and the `lse` of the forward pass. The gradient of the bias, if it is wanted, is added to `dbias`, which
+/// has the shape of the table or the numbers of the bias.
 ///
-/// The mean of gradients that a query's scores share is `dy · y`, with `y` as it was stored; but for that,
-/// nothing is rounded before the results are. (On the tile unit, weights and gradients of scores have sixteen
-/// bits and not twenty-four where they are summed up.)
+/// The mean of gradients that the scores of a query share is `dy · y`, with `y` as it was stored. Apart from that, only results are
+/// rounded. (On the tile unit, weights and gradients of scores have sixteen bits in sums, and not twenty-four.)
 ///
 /// Rows of the spans are overwritten, others left as they are. Spans must share neither queries nor keys.
 ///
@@ -113,7 +112,7 @@ pub(super) struct Head<'a, T> {
     pub dbias: Option<HeadGradient<'a>>,
 }
 
-/// What turns the scores of a query with a block of keys into gradients.
+/// What is needed to compute gradients from the scores of a query with a block of keys.
 pub(super) struct Query<S: Simd> {
     /// The keys of the block that it sees.
     seen: Range<usize>,
@@ -127,7 +126,7 @@ pub(super) struct Query<S: Simd> {
 impl<T: Real> Head<'_, T> {
     /// Whether some of the `queries` from `first` on see some of the `keys` from `start` on.
     #[inline(always)]
-    pub(super) fn meet(&self, first: usize, queries: usize, start: usize, keys: usize) -> bool {
+    pub(super) fn sees_any(&self, first: usize, queries: usize, start: usize, keys: usize) -> bool {
         let from = self.attention.seen(self.span, first).start;
         let to = self.attention.seen(self.span, first + queries - 1).end;
         from < start + keys && start < to
@@ -191,11 +190,11 @@ impl<T: Real> Head<'_, T> {
         }
     }
 
-    /// Writes sums, times a factor, to this head of the rows from `row` on of one of the results, which is so wide: `place` tells where
-    /// the sums of a row and a column begin.
+    /// Writes sums, times a factor, to this head of `rows` rows from `row` on of a result. `width` is the width of a head in the result,
+    /// and `index` gives the index of the sum of a row and a column.
     ///
     /// # Safety
-    /// The rows must belong to the span, and nobody else may have them.
+    /// The rows must belong to the span, and to no other task.
     #[inline(always)]
     pub(super) unsafe fn write<S: Simd>(
         &self,
@@ -204,14 +203,14 @@ impl<T: Real> Head<'_, T> {
         [row, rows, width]: [usize; 3],
         sums: &[f32],
         factor: f32,
-        place: impl Fn(usize, usize) -> usize,
+        index: impl Fn(usize, usize) -> usize,
     ) {
         for i in 0..rows {
             // Safety: the caller's promise.
             let to = unsafe { to.slice(((row + i) * self.attention.heads + self.number) * width, width) };
             for at in (0..width).step_by(S::LANES) {
                 let n = S::LANES.min(width - at);
-                store(s, to, at, n, s.mul(load(s, sums, place(i, at), n), s.splat(factor)));
+                store(s, to, at, n, s.mul(load(s, sums, index(i, at), n), s.splat(factor)));
             }
         }
     }
@@ -235,15 +234,15 @@ fn backward_on_vectors<T: Real>(isa: Isa, head: Head<T>) {
     let all_queries = size(head.span.queries as usize, d_k);
     let sizes = [narrow, narrow, narrow, wider, wider, square, square, all_queries, narrow, wider];
     let mut memory = Scratch::take(sizes.iter().sum());
-    let [q_block, k_block, k_turned, v_turned, dy_block, p, ds, dq_sum, dk_sum, dv_sum] =
+    let [q_block, k_block, k_transposed, v_transposed, dy_block, p, ds, dq_sum, dk_sum, dv_sum] =
         cut(&mut memory, sizes);
     isa.dispatch(Backward {
         isa,
         head,
         q_block,
         k_block,
-        k_turned,
-        v_turned,
+        k_transposed,
+        v_transposed,
         dy_block,
         p,
         ds,
@@ -261,9 +260,9 @@ struct Backward<'a, T> {
     /// `[keys, d_k]`
     k_block: &'a mut [f32],
     /// `[d_k, keys]`
-    k_turned: &'a mut [f32],
+    k_transposed: &'a mut [f32],
     /// `[d_v, keys]`
-    v_turned: &'a mut [f32],
+    v_transposed: &'a mut [f32],
     /// `[queries, d_v]`
     dy_block: &'a mut [f32],
     /// `[queries, keys]`: scores, then weights after dropout.
@@ -292,13 +291,13 @@ impl<T: Real> Kernel for Backward<'_, T> {
         for start in (0..all_keys).step_by(BLOCK) {
             let keys = BLOCK.min(all_keys - start);
             copy(s, self.head.k.at(start, 0), keys, d_k, 1.0, self.k_block);
-            transpose(s, self.head.k.at(start, 0), keys, d_k, self.k_turned);
-            transpose(s, self.head.v.at(start, 0), keys, d_v, self.v_turned);
+            transpose(s, self.head.k.at(start, 0), keys, d_k, self.k_transposed);
+            transpose(s, self.head.v.at(start, 0), keys, d_v, self.v_transposed);
             self.dk_sum[..keys * padded(s, d_k)].fill(0.0);
             self.dv_sum[..keys * padded(s, d_v)].fill(0.0);
             for first in (0..queries).step_by(BLOCK) {
                 let count = BLOCK.min(queries - first);
-                if self.head.meet(first, count, start, keys) {
+                if self.head.sees_any(first, count, start, keys) {
                     self.pair(s, first, count, start, keys);
                 }
             }
@@ -333,8 +332,8 @@ impl<T: Real> Backward<'_, T> {
         let (stride, k_stride, v_stride) = (padded(s, keys), padded(s, d_k), padded(s, d_v));
         copy(s, self.head.q.at(first, 0), queries, d_k, scale, self.q_block);
         copy(s, self.head.dy.at(first, 0), queries, d_v, 1.0, self.dy_block);
-        multiply(self.isa, [queries, stride, d_k], self.q_block, [k_stride, 1], self.k_turned, self.p);
-        multiply(self.isa, [queries, stride, d_v], self.dy_block, [v_stride, 1], self.v_turned, self.ds);
+        multiply(self.isa, [queries, stride, d_k], self.q_block, [k_stride, 1], self.k_transposed, self.p);
+        multiply(self.isa, [queries, stride, d_v], self.dy_block, [v_stride, 1], self.v_transposed, self.ds);
         if let Some(bias) = &self.head.bias {
             bias.add(s, [first, queries], [start, keys], self.p, stride);
         }

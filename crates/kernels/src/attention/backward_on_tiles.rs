@@ -1,8 +1,8 @@
-//! The way back on the tile unit, for heads in bf16 that are as wide as whole steps of it.
+//! The backward pass on the tile unit, for heads in bf16 whose width is a multiple of 32.
 //!
-//! Queries, keys, values and `dy` are bf16 already, and lose nothing in products of tiles. Weights and gradients
-//! of scores go into theirs in two parts, the nearest bf16 and that of what is left, which are sixteen bits.
-//! Blocks of queries and keys are as large as they are on vectors; tiles that are not full end in zeros.
+//! Queries, keys, values and `dy` are bf16 already, so they lose nothing in products of tiles. Weights and gradients of scores are
+//! split into two parts, the nearest bf16 and the nearest bf16 to the rest: sixteen bits. Blocks of queries and keys are as large as on
+//! vectors; tiles are padded with zeros.
 
 use super::backward::{Head, Query};
 use super::block::{BLOCK, cut};
@@ -18,6 +18,7 @@ use half::bf16;
 
 /// Parts of weights and of gradients of scores.
 const PARTS: usize = 2;
+
 /// The gradients of a head that [`fits_tiles`](super::on_tiles::fits_tiles).
 pub(super) fn backward_on_tiles<T: Real>(isa: Isa, amx: Amx, head: Head<T>) {
     let &Attention { d_k, d_v, .. } = head.attention;
@@ -26,14 +27,26 @@ pub(super) fn backward_on_tiles<T: Real>(isa: Isa, amx: Amx, head: Head<T>) {
     let sizes = [queries, square, square, queries * d_k, narrow, wider];
     let mut sums = Scratch::take(sizes.iter().sum());
     let [means, scores, dp, dq_sum, dk_sum, dv_sum] = cut(&mut sums, sizes);
-    let (squares, turning) = (PARTS * square, 2 * PARTS * BLOCK * STEP);
+    let (squares, paired) = (PARTS * square, 2 * PARTS * BLOCK * STEP);
     let sizes = [
-        narrow, narrow, narrow, narrow, narrow, wider, wider, wider, wider, squares, squares, squares,
-        turning,
+        narrow, narrow, narrow, narrow, narrow, wider, wider, wider, wider, squares, squares, squares, paired,
     ];
     let mut operands = Scratch::take(sizes.iter().sum());
-    let [q, q_pairs, k, k_pairs, k_turned, v, v_turned, dy, dy_pairs, ds, p_turned, ds_turned, turning] =
-        cut(&mut operands, sizes);
+    let [
+        q,
+        q_pairs,
+        k,
+        k_pairs,
+        k_transposed,
+        v,
+        v_transposed,
+        dy,
+        dy_pairs,
+        ds,
+        p_transposed,
+        ds_transposed,
+        paired,
+    ] = cut(&mut operands, sizes);
     isa.dispatch(OnTiles {
         tiles: amx.tiles(),
         head,
@@ -41,15 +54,15 @@ pub(super) fn backward_on_tiles<T: Real>(isa: Isa, amx: Amx, head: Head<T>) {
         q_pairs,
         k,
         k_pairs,
-        k_turned,
+        k_transposed,
         v,
-        v_turned,
+        v_transposed,
         dy,
         dy_pairs,
         ds,
-        p_turned,
-        ds_turned,
-        turning,
+        p_transposed,
+        ds_transposed,
+        paired,
         means,
         scores,
         dp,
@@ -70,21 +83,21 @@ struct OnTiles<'a, T> {
     /// `[keys, d_k]`, as a right operand of products over keys, and transposed.
     k: &'a mut [bf16],
     k_pairs: &'a mut [bf16],
-    k_turned: &'a mut [bf16],
+    k_transposed: &'a mut [bf16],
     /// `[keys, d_v]`, and transposed.
     v: &'a mut [bf16],
-    v_turned: &'a mut [bf16],
+    v_transposed: &'a mut [bf16],
     /// `[queries, d_v]`, and as a right operand of products over queries.
     dy: &'a mut [bf16],
     dy_pairs: &'a mut [bf16],
     /// Gradients of scores: `[tile of queries][step of keys][part]`.
     ds: &'a mut [bf16],
     /// Weights after dropout: `[tile of keys][step of queries][part]`.
-    p_turned: &'a mut [bf16],
+    p_transposed: &'a mut [bf16],
     /// The same of gradients of scores.
-    ds_turned: &'a mut [bf16],
-    /// Weights, and then gradients of scores, of 32 queries as pairs, before they are turned: `[tile of keys][part]`.
-    turning: &'a mut [bf16],
+    ds_transposed: &'a mut [bf16],
+    /// Weights, and behind them gradients of scores, of 32 queries as pairs, before they are transposed: `[tile of keys][part]`.
+    paired: &'a mut [bf16],
     /// Of each query, `dy · y`.
     means: &'a mut [f32],
     /// `[tile of queries][panel of keys]`, before they are scaled.
@@ -102,7 +115,7 @@ struct OnTiles<'a, T> {
 impl<T: Real> Kernel for OnTiles<'_, T> {
     type Output = ();
 
-    /// As on vectors.
+    /// The same order of blocks as on vectors.
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
         assert!(S::BESIDE_TILES, "tiles without the vectors beside them");
@@ -117,14 +130,14 @@ impl<T: Real> Kernel for OnTiles<'_, T> {
             let keys = BLOCK.min(all_keys - start);
             let k = copy(s, self.head.k.at(start, 0), keys, d_k, self.k);
             pack(s, k, self.k_pairs);
-            pack(s, k.t(), self.k_turned);
-            pack(s, copy(s, self.head.v.at(start, 0), keys, d_v, self.v).t(), self.v_turned);
+            pack(s, k.t(), self.k_transposed);
+            pack(s, copy(s, self.head.v.at(start, 0), keys, d_v, self.v).t(), self.v_transposed);
             self.dk_sum[..keys.next_multiple_of(STEP) * d_k].fill(0.0);
             self.dv_sum[..keys.next_multiple_of(STEP) * d_v].fill(0.0);
             for first in (0..queries).step_by(BLOCK) {
                 let count = BLOCK.min(queries - first);
-                if self.head.meet(first, count, start, keys) {
-                    self.pair(s, first, count, start, keys);
+                if self.head.sees_any(first, count, start, keys) {
+                    self.add_blocks(s, first, count, start, keys);
                 }
             }
             let (row, head) = (key as usize + start, &self.head);
@@ -143,33 +156,35 @@ impl<T: Real> Kernel for OnTiles<'_, T> {
 }
 
 impl<T: Real> OnTiles<'_, T> {
-    /// What a block of queries and a block of keys add to the gradients.
+    /// Adds a block of queries and a block of keys to the gradients.
     #[inline(always)]
-    fn pair<S: Simd>(&mut self, s: S, first: usize, queries: usize, start: usize, keys: usize) {
+    fn add_blocks<S: Simd>(&mut self, s: S, first: usize, queries: usize, start: usize, keys: usize) {
         let &Attention { d_k, d_v, .. } = self.head.attention;
         let (of_queries, of_keys) = (queries.div_ceil(STEP), keys.div_ceil(STEP));
         pack(s, copy(s, self.head.q.at(first, 0), queries, d_k, self.q), self.q_pairs);
         pack(s, copy(s, self.head.dy.at(first, 0), queries, d_v, self.dy), self.dy_pairs);
         let (q, dy) = (Left::rows(self.q, d_k), Left::rows(self.dy, d_v));
-        multiply(&self.tiles, [2 * of_queries, of_keys, d_k / STEP], q, self.k_turned, self.scores, true);
-        multiply(&self.tiles, [2 * of_queries, of_keys, d_v / STEP], dy, self.v_turned, self.dp, true);
+        multiply(&self.tiles, [2 * of_queries, of_keys, d_k / STEP], q, self.k_transposed, self.scores, true);
+        multiply(&self.tiles, [2 * of_queries, of_keys, d_v / STEP], dy, self.v_transposed, self.dp, true);
         match self.head.bias {
             Some(_) => self.through_softmax::<S, true>(s, first, queries, start, keys),
             None => self.through_softmax::<S, false>(s, first, queries, start, keys),
         }
         let tiles = &self.tiles;
-        let (p, ds) =
-            (Left::tiles(self.p_turned, PARTS, of_queries), Left::tiles(self.ds_turned, PARTS, of_queries));
+        let (p, ds) = (
+            Left::tiles(self.p_transposed, PARTS, of_queries),
+            Left::tiles(self.ds_transposed, PARTS, of_queries),
+        );
         multiply_two_parts(tiles, [2 * of_keys, d_v / PANEL, of_queries], p, self.dy_pairs, self.dv_sum);
         multiply_two_parts(tiles, [2 * of_keys, d_k / PANEL, of_queries], ds, self.q_pairs, self.dk_sum);
         let (ds, dq_sum) = (Left::tiles(self.ds, PARTS, of_keys), &mut self.dq_sum[first * d_k..]);
         multiply_two_parts(tiles, [2 * of_queries, d_k / PANEL, of_keys], ds, self.k_pairs, dq_sum);
     }
 
-    /// Turns scores into weights after dropout, and gradients of those weights into gradients of the scores, two
-    /// queries at a time: what is summed up over queries later is paired with its neighbour, and then transposed.
+    /// Computes weights after dropout from scores, and gradients of scores from gradients of those weights, two queries at a time:
+    /// operands of products over queries are paired along queries, and then transposed.
     ///
-    /// With a bias it is another function, so that without one nothing is asked in the innermost loop.
+    /// `BIASED` is a constant, so that the innermost loop has no branch for it.
     #[inline(always)]
     fn through_softmax<S: Simd, const BIASED: bool>(
         &mut self,
@@ -181,11 +196,11 @@ impl<T: Real> OnTiles<'_, T> {
     ) {
         let scale = s.splat(self.head.attention.scale);
         let (of_queries, of_keys) = (queries.div_ceil(STEP), keys.div_ceil(STEP));
-        let (weights, gradients) = self.turning.split_at_mut(PARTS * BLOCK * STEP);
+        let (weights, gradients) = self.paired.split_at_mut(PARTS * BLOCK * STEP);
         for step in 0..of_queries {
             for pair in 0..TILE {
                 let number = step * STEP + 2 * pair;
-                // Rows below the last query add zeros.
+                // There is no second query below the last one: it adds zeros.
                 let mut both: [Option<Query<S>>; 2] = [None, None];
                 for i in 0..2 {
                     if number + i < queries {
@@ -194,7 +209,7 @@ impl<T: Real> OnTiles<'_, T> {
                     }
                 }
                 for panel in 0..of_keys {
-                    // The block of sums, and the tiles of gradients, that have both queries in rows one below the other.
+                    // The block of sums, and the tile of gradients, in which both queries are neighbouring rows.
                     let block = number / TILE * of_keys + panel;
                     for at in (0..PANEL).step_by(2 * S::LANES) {
                         let (mut p, mut ds) = ([[s.splat(0.0); 2]; 2], [[s.splat(0.0); 2]; 2]);
@@ -242,8 +257,8 @@ impl<T: Real> OnTiles<'_, T> {
             }
             for tile in 0..2 * of_keys {
                 let to = tile * of_queries + step;
-                transpose(s, parts(weights, tile), parts(self.p_turned, to));
-                transpose(s, parts(gradients, tile), parts(self.ds_turned, to));
+                transpose(s, parts(weights, tile), parts(self.p_transposed, to));
+                transpose(s, parts(gradients, tile), parts(self.ds_transposed, to));
             }
         }
     }

@@ -255,7 +255,7 @@ impl<'a> HeadGradient<'a> {
     /// Adds the gradients of the scores of the `queries` from `first` on with the `keys` from `start` on.
     ///
     /// # Safety
-    /// Nobody else may have this head of this span.
+    /// This head of this span must belong to no other task.
     #[inline(always)]
     pub(super) unsafe fn add<S: Simd>(
         &self,
@@ -293,7 +293,7 @@ impl Kernel for AddGradient<'_, '_> {
     fn run<S: Simd>(self, s: S) {
         let ([first, queries], [start, keys]) = (self.queries, self.keys);
         for i in 0..queries {
-            // Safety: the promise of whoever called `HeadGradient::add`.
+            // Safety: the promise of the caller of `HeadGradient::add`.
             let to = unsafe { self.to.row(first + i, start, keys) };
             add_row(s, &self.ds[i * self.stride..][..keys], to);
         }

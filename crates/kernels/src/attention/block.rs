@@ -1,4 +1,4 @@
-//! The parts that attention is put together from: small products in cache, copies, masks, memory.
+//! The parts of attention: small products in a cache, copies, masks, memory.
 //!
 //! Loops over vectors are written out here and in the kernels above; see [`Kernel`] for what closures may do.
 
@@ -8,10 +8,10 @@ use crate::simd::{Simd, load, store};
 use crate::{Dropout, Real};
 use std::ops::Range;
 
-/// Queries, and keys, whose scores are in work at the same time. The bits of a sum over keys depend on it.
+/// Queries, and keys, in a block of scores. The bits of a sum over keys depend on it.
 pub(super) const BLOCK: usize = 64;
 
-/// The most lanes of a vector: memory for padded rows is made for them.
+/// The largest number of lanes of a vector, to which rows are padded.
 pub(super) const MOST_LANES: usize = 16;
 
 /// Elements of a matrix with padded rows, on any instruction set.
@@ -54,8 +54,7 @@ pub(super) fn multiply_add(
     isa.dispatch(Product { add: true, shape, a, strides, b, c });
 }
 
-/// A kernel of its own, and not inlined into the others, because its tiles are too much code to have eight
-/// times.
+/// A kernel of its own that is not inlined into the others, because its tiles would be too much code in eight places.
 struct Product<'a> {
     add: bool,
     shape: [usize; 3],
@@ -120,7 +119,7 @@ impl Product<'_> {
                         sums[r][v] = s.fma(factor, vectors[v], sums[r][v]);
                     }
                 }
-                // The last step may lead past the end, where nothing is read.
+                // The last step may lead past the end. Nothing is read there.
                 (a, b) = (a.wrapping_add(column), b.wrapping_add(n));
             }
             for r in 0..R {

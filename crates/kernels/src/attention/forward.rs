@@ -1,4 +1,4 @@
-//! The way forward: outputs, and weights for those who want to look at them.
+//! The forward pass: outputs, and on request the attention weights.
 
 use super::bias::{Bias, HeadBias, Pairs};
 use super::block::{
@@ -213,7 +213,7 @@ pub(super) fn blocks_of_keys(
     (start - start % BLOCK..end).step_by(BLOCK).map(move |at| (at, BLOCK.min(end - at)))
 }
 
-/// One block of queries of one head; matrices start at the first query and key that matter to it.
+/// A block of queries of a head. Its matrices start at the first query of the block and the first key of the span.
 struct Forward<'a, T> {
     isa: Isa,
     attention: &'a Attention,
@@ -279,7 +279,7 @@ impl<T: Real> Kernel for Forward<'_, T> {
 }
 
 impl<T: Real> Forward<'_, T> {
-    /// Turns the scores of a query with a block of keys into weights relative to the greatest score so far.
+    /// Computes the weights of a query for a block of keys, relative to the greatest score so far, from its scores.
     #[inline(always)]
     fn weigh<S: Simd>(&mut self, s: S, i: usize, m: &mut f32, start: usize, keys: usize) {
         let (stride, v_stride) = (padded(s, keys), padded(s, self.attention.d_v));
@@ -291,7 +291,7 @@ impl<T: Real> Forward<'_, T> {
             greatest = s.max(greatest, x);
             store(s, scores, at, S::LANES, x);
         }
-        // A score that is not a number may get lost here, but not below.
+        // A NaN may get lost in this maximum, but not in the weights below.
         let before = *m;
         *m = before.max(s.greatest(greatest));
         let mut l = load(s, self.l, i * S::LANES, S::LANES);

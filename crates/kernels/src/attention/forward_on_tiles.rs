@@ -1,8 +1,8 @@
-//! The forward pass on the tile unit, for heads in bf16 that are as wide as whole steps of it.
+//! The forward pass on the tile unit, for heads in bf16 whose width is a multiple of 32.
 //!
-//! Scores are products of bf16, which queries and keys are already. The weights of a block of keys are relative to the greatest score
-//! so far, rounded to bf16, and multiplied with the values; sums are f32. Blocks are those of the pass on vectors, so that
-//! a sequence has the same bits in any batch. They are not the bits of the pass on vectors.
+//! Queries and keys are bf16 already, so scores lose nothing in products of tiles. The weights of a block of keys are relative to the
+//! greatest score so far. They are rounded to bf16 and multiplied with the values; sums are f32. Blocks are those of the pass on
+//! vectors, so that a sequence has the same bits in any batch. They are not the bits of the pass on vectors.
 
 use super::bias::HeadBias;
 use super::block::{BLOCK, MOST_LANES, base, cut, masked, part};
@@ -43,12 +43,12 @@ pub(super) fn forward_on_tiles<T: Real>(isa: Isa, amx: Amx, head: Head<T>) {
     let [scores, o, greatest, l] = cut(&mut sums, sizes);
     let sizes = [BLOCK * d_k.max(d_v), keys * d_k, keys * d_v, BLOCK * BLOCK];
     let mut operands = Scratch::take(sizes.iter().sum());
-    let [rows, k_turned, v_pairs, weights] = cut(&mut operands, sizes);
+    let [rows, k_transposed, v_pairs, weights] = cut(&mut operands, sizes);
     isa.dispatch(OnTiles {
         tiles: amx.tiles(),
         head,
         rows,
-        k_turned,
+        k_transposed,
         v_pairs,
         weights,
         scores,
@@ -61,11 +61,11 @@ pub(super) fn forward_on_tiles<T: Real>(isa: Isa, amx: Amx, head: Head<T>) {
 struct OnTiles<'a, T> {
     tiles: Tiles,
     head: Head<'a, T>,
-    /// Queries of a block `[queries, d_k]`, and before that keys or values that are to be packed.
+    /// First keys and values while they are packed, then the queries of a block: `[queries, d_k]`.
     rows: &'a mut [bf16],
-    /// For each block of keys, their transpose as a right operand.
-    k_turned: &'a mut [bf16],
-    /// For each block of keys, their values as a right operand of products over keys.
+    /// Of each block of keys the transpose, as a right operand.
+    k_transposed: &'a mut [bf16],
+    /// Of each block of keys the values, as a right operand of products over keys.
     v_pairs: &'a mut [bf16],
     /// Weights after dropout: `[tile of queries][step of keys]`.
     weights: &'a mut [bf16],
@@ -73,7 +73,7 @@ struct OnTiles<'a, T> {
     scores: &'a mut [f32],
     /// `[tile of queries][panel of d_v]`: sums of values, each to be divided by its sum of weights.
     o: &'a mut [f32],
-    /// The greatest score of each query so far, as a power of two: scores are those times log₂ e.
+    /// The greatest score of each query so far, times log₂ e, so that weights are powers of two.
     greatest: &'a mut [f32],
     /// `[queries, LANES]`: sums of weights, in parts that are added up at the end.
     l: &'a mut [f32],
@@ -90,7 +90,7 @@ impl<T: Real> Kernel for OnTiles<'_, T> {
         for start in (0..span.keys as usize).step_by(BLOCK) {
             let keys = BLOCK.min(span.keys as usize - start);
             let k = copy(s, self.head.k.at(start, 0), keys, d_k, self.rows);
-            pack(s, k.t(), &mut self.k_turned[start * d_k..][..BLOCK * d_k]);
+            pack(s, k.t(), &mut self.k_transposed[start * d_k..][..BLOCK * d_k]);
             let v = copy(s, self.head.v.at(start, 0), keys, d_v, self.rows);
             pack(s, v, &mut self.v_pairs[start * d_v..][..BLOCK * d_v]);
         }
@@ -101,7 +101,7 @@ impl<T: Real> Kernel for OnTiles<'_, T> {
             self.l.fill(0.0);
             self.o.fill(0.0);
             for (start, keys) in blocks_of_keys(self.head.attention, span, block) {
-                self.meet(s, block, start, keys);
+                self.add_keys(s, block, start, keys);
             }
             for query in 0..block.queries {
                 self.finish(s, block, query);
@@ -111,12 +111,12 @@ impl<T: Real> Kernel for OnTiles<'_, T> {
 }
 
 impl<T: Real> OnTiles<'_, T> {
-    /// What a block of keys adds to the sums of a block of queries.
+    /// Adds a block of keys to the sums of a block of queries.
     #[inline(always)]
-    fn meet<S: Simd>(&mut self, s: S, block: Block, start: usize, keys: usize) {
+    fn add_keys<S: Simd>(&mut self, s: S, block: Block, start: usize, keys: usize) {
         let &Attention { d_k, d_v, .. } = self.head.attention;
         let (of_queries, of_keys) = (block.queries.div_ceil(TILE), keys.div_ceil(STEP));
-        let k = &self.k_turned[start * d_k..];
+        let k = &self.k_transposed[start * d_k..];
         let q = Left::rows(self.rows, d_k);
         multiply(&self.tiles, [of_queries, of_keys, d_k / STEP], q, k, self.scores, true);
         for query in 0..block.queries {
@@ -132,9 +132,10 @@ impl<T: Real> OnTiles<'_, T> {
         multiply(&self.tiles, [of_queries, d_v / PANEL, of_keys], weights, v, self.o, false);
     }
 
-    /// Turns the scores of a query with a block of keys, which fill `V` vectors, into weights relative to the greatest score so far.
+    /// Computes the weights of a query for a block of keys, relative to the greatest score so far, from its scores, which fill `V`
+    /// vectors.
     ///
-    /// With a bias it is another function, so that without one nothing is asked in the innermost loop.
+    /// `BIASED` is a constant, so that the innermost loop has no branch for it.
     #[inline(always)]
     fn weigh<S: Simd, const V: usize, const BIASED: bool>(
         &mut self,
@@ -168,7 +169,7 @@ impl<T: Real> OnTiles<'_, T> {
             }
             here = s.max(here, x[v]);
         }
-        // A score that is not a number may get lost here, but not below.
+        // A NaN may get lost in this maximum, but not in the weights below.
         let before = self.greatest[query];
         let greatest = before.max(s.greatest(here));
         self.greatest[query] = greatest;

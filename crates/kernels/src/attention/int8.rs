@@ -1,18 +1,17 @@
 //! Decoding over keys and values in int8, each row with a scale of its own.
 //!
-//! At each step, keys and values are as many bytes to read as weights. In int8 they are half as many as in bf16, and
-//! dot products of four take one instruction. Queries are rounded for that like keys, and so are the weights of keys,
-//! times the scales of their values: the greatest weight of a block, with the largest scale in it, becomes 254. What
-//! rounding leaves over goes to the next key, so that of many weights that are small beside the greatest not all are
-//! rounded the same way, and the result stays a mean of the values.
+//! In each step, keys and values are as many bytes to read as weights. In int8 they are half as many as in bf16, and a dot product of
+//! four elements is one instruction. So queries are rounded like keys. Attention weights are multiplied with the scales of their values
+//! and rounded, too: the greatest weight of a block with the largest scale in it becomes 254. The rest of each rounding is added to the
+//! next key. So many weights that are small beside the greatest are not all rounded the same way, and the result stays a mean of the
+//! values.
 //!
-//! Queries and keys lie in the order of [`key_order`]: four elements of a head, then the same four of the next head. A
-//! vector of sums then has a lane for each head, or several, which are added up; and from there to the weights all
-//! heads are computed at once. Values lie in the order of [`value_order`], from which four rows are turned with the
-//! fewest instructions. Who makes queries, keys and values has their order for nothing: it is that of the rows of a
-//! projection.
+//! Queries and keys have the order of [`key_order`]: four elements of a head, then the same four of the next head. A vector of sums then
+//! has one lane for each head, or several, which are added. From there to the weights all heads are computed at the same time. Values
+//! have the order of [`value_order`], in which four rows are transposed with the fewest instructions. These orders cost nothing: a
+//! projection has its rows in the order that is wanted.
 //!
-//! Sums of products are exact. So the bits of what a query gets depend on the query and on what it sees, and on nothing else.
+//! Sums of products are exact. So the result of a query depends only on the query and on what it sees, to the bit.
 
 use super::bias::{Bias, Biases};
 use super::block::{BLOCK, MOST_LANES, cut};
@@ -26,13 +25,13 @@ use crate::simd::{Simd, load, store};
 use crate::threads::Shared;
 use crate::{Cpu, Real};
 
-/// Keys whose products are computed together, since each sum waits for itself.
+/// Keys whose products are computed at the same time, because each sum has to wait for its own last addition.
 const KEYS: usize = 8;
-/// Values that are turned together.
+/// Elements of a dot product that is one instruction.
 const FOUR: usize = 4;
-/// The largest rounded weight: they have no sign, and there is room for what another one left over.
+/// The largest rounded weight. Rounded weights are unsigned bytes; 255 leaves room for the rest of the weight before.
 const MOST: f32 = 254.0;
-/// Bytes of a row of values that have an order of their own.
+/// Bytes of a row of values within which the order is changed.
 const PART: usize = 64;
 
 /// Keys and values, and their scales.
@@ -56,20 +55,20 @@ pub fn fits_int8(attention: &Attention) -> bool {
         && (heads * d_v).is_multiple_of(PART)
 }
 
-/// Which column of heads one after the other each place of a query or a key has.
+/// The order of a query or a key in a cache: `order[i]` is the column, head after head, that is stored at position `i`.
 pub fn key_order(heads: usize, d_k: usize) -> Vec<usize> {
-    let column = |place: usize| {
-        let (group, element) = (place / FOUR, place % FOUR);
+    let column = |position: usize| {
+        let (group, element) = (position / FOUR, position % FOUR);
         group % heads * d_k + group / heads * FOUR + element
     };
     (0..heads * d_k).map(column).collect()
 }
 
-/// Which column of heads one after the other each place of a value has: in every 64 of them, groups of four change places
-/// like rows and columns.
+/// The order of a value in a cache: `order[i]` is the column, head after head, that is stored at position `i`. Of every 64 columns, the
+/// 4 × 4 groups of four are transposed.
 pub fn value_order(heads: usize, d_v: usize) -> Vec<usize> {
-    let column = |place: usize| {
-        let (part, group, element) = (place / PART, place % PART / FOUR, place % FOUR);
+    let column = |position: usize| {
+        let (part, group, element) = (position / PART, position % PART / FOUR, position % FOUR);
         part * PART + (group % 4 * 4 + group / 4) * FOUR + element
     };
     (0..heads * d_v).map(column).collect()
@@ -127,7 +126,7 @@ struct Queries<'a, T> {
     first: usize,
     q: Rows<'a, T>,
     cache: Int8Cache<'a>,
-    /// Those of these queries alone.
+    /// The results of these queries.
     y: &'a mut [T],
 }
 
@@ -157,14 +156,14 @@ impl<T: Real> Kernel for Queries<'_, T> {
     }
 }
 
-/// What a query is computed in. Where there is a number for each head, there are whole vectors of them: heads that are
-/// fewer than lanes are repeated.
+/// The memory in which a query is computed. Arrays with a number for each head are whole vectors: if there are fewer heads than lanes,
+/// heads are repeated.
 struct Memory<'a> {
     /// The query, rounded.
     query: &'a mut [i8],
-    /// For every four keys and each head their weights, times the scales of their values, rounded.
+    /// For every four keys and each head, four rounded weights, multiplied with the scales of the values.
     weights: &'a mut [u32],
-    /// `[BLOCK, LANES]`: those of some heads.
+    /// `[BLOCK, LANES]`: the scores of some heads.
     scores: &'a mut [f32],
     /// `[heads, d_v]`: sums of values, each to be divided by its sum of weights.
     o: &'a mut [f32],
@@ -172,9 +171,9 @@ struct Memory<'a> {
     l: &'a mut [f32],
     /// Its greatest score so far.
     greatest: &'a mut [f32],
-    /// What its sums so far are multiplied with because a block has a greater one.
+    /// The factor of its sums so far, below 1 if the block has a greater score.
     shrink: &'a mut [f32],
-    /// What those of a block are multiplied with because there was a greater one before.
+    /// The factor of the sums of the block, below 1 if there was a greater score before.
     gain: &'a mut [f32],
 }
 
@@ -185,7 +184,7 @@ struct Query<'a> {
     /// Which of the queries it is.
     number: usize,
     biases: Option<&'a Biases<'a>>,
-    /// Of the query's rounded numbers, times that of scores.
+    /// The scale of the rounded query, times the scale of scores.
     scale: f32,
     cache: Int8Cache<'a>,
 }
@@ -201,7 +200,7 @@ impl Query<'_> {
             let mut largest = 0f32;
             for &key in keys {
                 let scale = self.cache.scales[2 * key as usize + 1];
-                // What is not a number stays so, and makes the result none.
+                // A NaN stays a NaN, and so does the result.
                 largest = if scale <= largest || largest.is_nan() { largest } else { scale };
             }
             let step = largest / MOST;
@@ -220,7 +219,7 @@ impl Query<'_> {
             self.add_values(s, memory, keys, step);
         }
         for (head, y) in y.chunks_exact_mut(d_v).enumerate() {
-            // Without keys there are zeros, and nothing to divide them by.
+            // Without keys the result is zero, and so is the divisor.
             let l = if memory.l[head] == 0.0 { 1.0 } else { memory.l[head] };
             for at in (0..d_v).step_by(S::LANES) {
                 let o = load(s, memory.o, head * d_v + at, S::LANES);
@@ -282,7 +281,7 @@ impl Query<'_> {
             // Safety: `attention_to_int8_lists` checked that every row in the lists is there.
             rows[i] = unsafe { rows[i].add(keys[i.min(keys.len() - 1)] as usize * width) };
         }
-        // Keys are taken as unsigned, 128 more than they are: its share is taken away.
+        // The instruction takes keys as unsigned. So 128 is added to them, and its share of the sum is subtracted.
         let sign = s.splat_u(0x8080_8080);
         let (mut sums, mut share) = ([s.splat_u(0); KEYS], s.splat_u(0));
         for at in (part * FOUR..width).step_by(heads.max(S::LANES) * FOUR) {
@@ -303,8 +302,8 @@ impl Query<'_> {
         sums
     }
 
-    /// Makes weights of scores, of which `here` are the greatest: `e^(score - here)`, each times the scale of its value,
-    /// and what the one before left over, rounded to whole numbers of `step`. Their sums are added to `l`.
+    /// Computes weights `e^(score - here)`, where `here` is the greatest score of each head. Each weight is multiplied with the scale of
+    /// its value, the rest of the weight before is added, and the sum is rounded to a multiple of `step`. `l` gets the sum of weights.
     #[inline(always)]
     fn weigh<S: Simd>(&self, s: S, memory: &mut Memory, part: usize, keys: &[u32], here: S::F, step: f32) {
         let inverse = if step >= f32::MIN_POSITIVE { 1.0 / step } else { 0.0 };
@@ -312,7 +311,7 @@ impl Query<'_> {
         let (mut sum, mut rest) = (s.splat(0.0), s.splat(0.0));
         for first in (0..keys.len()).step_by(FOUR) {
             let mut four = s.splat_u(0);
-            // From the last to the first, which ends in the lowest byte.
+            // From the last to the first, so that the first ends in the lowest byte.
             for i in (first..keys.len().min(first + FOUR)).rev() {
                 let p = exp(s, s.sub(load(s, memory.scores, i * S::LANES, S::LANES), here));
                 let factor = s.splat(self.cache.scales[2 * keys[i] as usize + 1] * inverse);
@@ -326,7 +325,7 @@ impl Query<'_> {
             // Safety: a whole vector.
             unsafe { s.store_u(to.as_mut_ptr(), four) }
         }
-        // What is left over in the end counts for nothing.
+        // The rest of the last weight is lost, so it must not be in the sum either.
         sum = s.sub(sum, s.mul(rest, s.splat(1.0 / MOST)));
         let before = load(s, memory.greatest, part, S::LANES);
         let greatest = s.max(before, here);
@@ -351,15 +350,15 @@ impl Query<'_> {
                 let weights = &memory.weights[first / FOUR * lanes..][..lanes];
                 let mut rows = [s.splat_u(0); FOUR];
                 for i in 0..FOUR {
-                    // Those behind the last key have no weight.
+                    // Rows behind the last key have weight zero.
                     let key = keys[(first + i).min(keys.len() - 1)] as usize;
                     // Safety: `attention_to_int8_lists` checked that every row in the lists is there.
                     rows[i] = unsafe { s.load_u(self.cache.v.as_ptr().add(key * width + at).cast()) };
                 }
-                let turned = s.turn_bytes(rows);
+                let transposed = s.transpose_bytes(rows);
                 for j in 0..4 {
                     let weights = s.splat_u(weights[(column + 16 * j) / d_v]);
-                    sums[j] = s.dot4_unsigned(sums[j], weights, turned[j]);
+                    sums[j] = s.dot4_unsigned(sums[j], weights, transposed[j]);
                 }
             }
             for j in 0..4 {

@@ -64,8 +64,8 @@ pub struct Attention {
     pub causal: bool,
     /// With `Some(w)`, a query at position `p` sees only the keys from `p - w + 1` to `p + w - 1`.
     pub window: Option<usize>,
-    /// Whether the same is computed query by query over a cache, too: then both give the same bits. Otherwise a pass may take any
-    /// instructions of the set.
+    /// Whether the same attention is also computed query by query over a cache. Then both give the same bits. Otherwise the pass over
+    /// whole sequences may use any instructions of the set, also tiles.
     pub cached: bool,
     /// Drops weights after the softmax; element `j` of generator `split(row · heads + head)` decides about
     /// key `j` of the sequence for the query in that row.
@@ -98,18 +98,17 @@ impl Span {
     }
 }
 
-/// A matrix whose rows may lie further apart than they are long, such as the queries in a fused projection.
+/// A matrix whose rows may lie further apart than their length, such as the queries in a fused projection.
 #[derive(Debug, Clone, Copy)]
 pub struct Rows<'a, T = f32> {
     /// The numbers, from the first one of the first row on.
     pub data: &'a [T],
-    /// How far the start of a row is from the start of the next.
+    /// The distance from the start of a row to the start of the next.
     pub stride: usize,
 }
 
 impl<'a, T: Real> Rows<'a, T> {
-    /// The matrix that starts at a row and a column of this one; past the end it is empty, as an empty span
-    /// may be.
+    /// The part of this matrix that starts at a row and a column. It is empty past the end, where an empty span may begin.
     #[inline(always)]
     fn at(self, row: usize, column: usize) -> Rows<'a, T> {
         Rows { data: self.data.get(row * self.stride + column..).unwrap_or(&[]), stride: self.stride }
@@ -131,27 +130,26 @@ impl<'a, T: Real> Rows<'a, T> {
     }
 }
 
-/// Heads that a task has at most, one after the other. Neighbours lie side by side in every row: what the first of them needs brings
-/// the others nearer.
-const TOGETHER: usize = 4;
-/// Tasks for each thread that there are to be at least, so that none waits long for the last.
-const TASKS: usize = 8;
+/// The largest number of heads in a task, computed one after the other. They are neighbours in every row, so computing one of them
+/// brings the rows of the next into a cache.
+const HEADS_IN_A_TASK: usize = 4;
+/// The smallest number of tasks for each thread, so that no thread waits long for the last one.
+const TASKS_OF_A_THREAD: usize = 8;
 
-/// Calls `run(i, head)` for each of the `heads` of each of `count` spans, or of other things that have heads.
+/// Calls `run(i, head)` for `i` in `0..count` and `head` in `0..heads`, on all threads.
 fn for_heads(cpu: &Cpu, count: usize, heads: usize, run: impl Fn(usize, usize) + Sync) {
-    let together = (count * heads / (TASKS * cpu.threads.count())).clamp(1, TOGETHER);
-    let groups = heads.div_ceil(together);
+    let size = (count * heads / (TASKS_OF_A_THREAD * cpu.threads.count())).clamp(1, HEADS_IN_A_TASK);
+    let groups = heads.div_ceil(size);
     cpu.threads.run(count * groups, |task| {
-        let first = task % groups * together;
-        for head in first..heads.min(first + together) {
+        let first = task % groups * size;
+        for head in first..heads.min(first + size) {
             run(task / groups, head);
         }
     });
 }
 
 impl Attention {
-    /// The keys of a span that its query number `query` sees. Both ends never decrease from a query to the
-    /// next.
+    /// Which keys of a span its query number `query` sees. Neither end decreases from a query to the next.
     #[inline(always)]
     fn seen(&self, span: &Span, query: usize) -> Range<usize> {
         let position = span.offset as usize + query;
@@ -168,8 +166,7 @@ impl Attention {
         self.dropout.map(|dropout| Dropout { random: dropout.random.split(number), ..dropout })
     }
 
-    /// Checks what every operation needs: queries, keys and `lse` in memory, and no row of queries in two
-    /// spans.
+    /// Checks what every operation needs: that queries, keys and `lse` are large enough, and that no row of queries is in two spans.
     fn check<T: Real>(&self, op: &str, spans: &[Span], q: Rows<T>, k: Rows<T>, lse: &[f32]) {
         let Attention { heads, d_k, d_v, .. } = *self;
         let widths = heads.checked_mul(d_k).and(heads.checked_mul(d_v));

@@ -1,4 +1,4 @@
-//! Products of attention on the tile unit, for heads in bf16 that are as wide as whole steps of it.
+//! Products of attention on the tile unit, for heads in bf16 whose width is a multiple of 32.
 //!
 //! Left operands are tiles of 16 rows, right ones panels of 32 columns as [`pack_right`] makes them, and sums are blocks of
 //! 16 × 32 ([`sum_at`]). Tiles that are not full end in zeros.
@@ -8,10 +8,10 @@ use crate::Real;
 use crate::amx::{PANEL, Product, TILE, Tiles, sum_at};
 use crate::gemm::Matrix;
 use crate::gemm::bf16::{STEP, pack_right};
-use crate::simd::{Simd, fetch};
+use crate::simd::{Simd, prefetch};
 use half::bf16;
 
-/// Whether the tiles can compute it.
+/// Whether tiles can compute this attention.
 pub(super) fn fits_tiles<T: Real>(attention: &Attention) -> bool {
     let steps = |width: usize| width > 0 && width.is_multiple_of(STEP);
     size_of::<T>() == size_of::<bf16>() && steps(attention.d_k) && steps(attention.d_v)
@@ -20,7 +20,7 @@ pub(super) fn fits_tiles<T: Real>(attention: &Attention) -> bool {
 /// Elements of a tile of bf16.
 pub(super) const IN_TILE: usize = TILE * STEP;
 
-/// Where columns of rows in blocks of sums are.
+/// The index of a row and a column in a matrix that consists of blocks of sums.
 #[inline(always)]
 pub(super) fn in_blocks(width: usize) -> impl Fn(usize, usize) -> usize {
     #[inline(always)]
@@ -30,8 +30,8 @@ pub(super) fn in_blocks(width: usize) -> impl Fn(usize, usize) -> usize {
     }
 }
 
-/// Copies the first `[rows, width]` of a matrix of bf16, with rows of zeros below them up to a whole step. What lies beside
-/// them is fetched: mostly it is what this thread needs next, for the next head.
+/// Copies the first `[rows, width]` of a matrix of bf16, padded with rows of zeros to a whole step. It prefetches what is beside them:
+/// that is usually the next head of this thread.
 #[inline(always)]
 pub(super) fn copy<'a, S: Simd, T: Real>(
     s: S,
@@ -44,7 +44,7 @@ pub(super) fn copy<'a, S: Simd, T: Real>(
     for i in 0..rows {
         let (from, to) = (from.row(i, width), &mut to[i * width..][..width]);
         for at in (0..width).step_by(STEP) {
-            fetch(from.as_ptr().wrapping_add(width + at));
+            prefetch(from.as_ptr().wrapping_add(width + at));
         }
         for at in (0..width).step_by(2 * S::LANES) {
             // Safety: a row is as wide as whole steps, which are as wide as whole pairs of vectors.
@@ -55,7 +55,7 @@ pub(super) fn copy<'a, S: Simd, T: Real>(
     Matrix::new(&to[..all * width], all, width)
 }
 
-/// All panels of a right operand.
+/// Packs all panels of a right operand.
 #[inline(always)]
 pub(super) fn pack<S: Simd>(s: S, from: Matrix<bf16>, to: &mut [bf16]) {
     let [rows, columns] = from.shape();
@@ -64,7 +64,7 @@ pub(super) fn pack<S: Simd>(s: S, from: Matrix<bf16>, to: &mut [bf16]) {
     }
 }
 
-/// A left operand, in elements: from tile to tile, from row to row and from step to step.
+/// A left operand. `tile`, `stride` and `step` are the distances of tiles, rows and steps, in elements.
 #[derive(Clone, Copy)]
 pub(super) struct Left<'a> {
     data: &'a [bf16],
@@ -75,13 +75,13 @@ pub(super) struct Left<'a> {
 }
 
 impl<'a> Left<'a> {
-    /// Rows as they are.
+    /// A row-major matrix.
     #[inline(always)]
     pub fn rows(data: &'a [bf16], width: usize) -> Left<'a> {
         Left { data, parts: 1, tile: TILE * width, stride: width, step: STEP }
     }
 
-    /// Tiles in so many parts, so many steps long.
+    /// Tiles, with numbers in `parts` parts, `steps` steps long.
     #[inline(always)]
     pub fn tiles(data: &'a [bf16], parts: usize, steps: usize) -> Left<'a> {
         let step = parts * IN_TILE;
@@ -89,16 +89,23 @@ impl<'a> Left<'a> {
     }
 }
 
-/// All blocks of a product of so many tiles of rows, panels of columns and steps: the sums, with `first`, or added to them.
+/// The product of `shape`: tiles of rows, panels of columns, and steps. It is added to `c`, or stored there with `from_zero`.
 #[inline(always)]
-pub(super) fn multiply(tiles: &Tiles, shape: [usize; 3], a: Left, b: &[bf16], c: &mut [f32], first: bool) {
+pub(super) fn multiply(
+    tiles: &Tiles,
+    shape: [usize; 3],
+    a: Left,
+    b: &[bf16],
+    c: &mut [f32],
+    from_zero: bool,
+) {
     assert!(a.parts == 1);
     for_blocks(
         shape,
         a,
         b,
         c,
-        first,
+        from_zero,
         #[inline(always)]
         |product| {
             // Safety: a valid product, whose left operand is in one part.
@@ -107,7 +114,7 @@ pub(super) fn multiply(tiles: &Tiles, shape: [usize; 3], a: Left, b: &[bf16], c:
     );
 }
 
-/// The same of a left operand in two parts, added to the sums.
+/// The same with a left operand in two parts, added to `c`.
 #[inline(always)]
 pub(super) fn multiply_two_parts(tiles: &Tiles, shape: [usize; 3], a: Left, b: &[bf16], c: &mut [f32]) {
     assert!(a.parts == 2);
@@ -125,20 +132,20 @@ pub(super) fn multiply_two_parts(tiles: &Tiles, shape: [usize; 3], a: Left, b: &
     );
 }
 
-/// Calls `multiply` with the product of each block, which is valid.
+/// Calls `multiply` with the product of each block. Each product is valid.
 #[inline(always)]
 fn for_blocks(
     [rows, panels, steps]: [usize; 3],
     a: Left,
     b: &[bf16],
     c: &mut [f32],
-    first: bool,
+    from_zero: bool,
     multiply: impl Fn(Product<bf16, f32>),
 ) {
     assert!(steps > 0);
     let size = size_of::<bf16>();
     for row in 0..rows {
-        // The last element is that of the last row of the last step, in the last part.
+        // Up to the end of the last row of the last step, in the last part.
         let length = (a.parts - 1) * IN_TILE + (TILE - 1) * a.stride + (steps - 1) * a.step + STEP;
         let left = &a.data[row * a.tile..][..length];
         for panel in 0..panels {
@@ -151,8 +158,8 @@ fn for_blocks(
                 b: right.as_ptr(),
                 steps,
                 c: sums.as_mut_ptr(),
-                first,
-                // Nothing has to be fetched: it was just written.
+                from_zero,
+                // Nothing to prefetch: the operands have just been written.
                 next_columns: right.as_ptr().cast(),
                 next_rows: left.as_ptr().cast(),
             });

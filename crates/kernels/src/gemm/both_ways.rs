@@ -1,7 +1,7 @@
-//! Weights that training in bf16 keeps packed, for the way forward and for the way back.
+//! Weights that training in bf16 keeps packed, for the forward and for the backward pass.
 //!
-//! The optimizer packs them anew where it changes them, a group of rows at a time, while these are in a cache. So no product of
-//! a step has to read them in f32 and pack them, during which the tile unit would have nothing to do.
+//! The optimizer packs a group of rows right after it has changed them, while they are in a cache. So no product of a step has to read
+//! weights in f32 and pack them, which would leave the tile unit idle.
 
 use super::bf16::{STEP, pack_right, whole_steps};
 use super::{Matrix, PackedWeights};
@@ -9,18 +9,18 @@ use crate::Cpu;
 use crate::aligned::{ALIGNMENT, Element};
 use crate::amx::PANEL;
 use crate::isa::Kernel;
-use crate::simd::{Real, Simd, settle};
+use crate::simd::{Real, Simd, store_fence};
 use crate::threads::Shared;
 use half::bf16;
 use std::any::Any;
 use std::ops::Range;
 
-/// Weights `[n, k]` that are learned, rounded to bf16 and packed for the products of both ways: forward with their transpose,
-/// back with themselves.
+/// Learned weights `[n, k]`, rounded to bf16 and packed twice: for products with their transpose in the forward pass, and for products
+/// with the weights as they are in the backward pass.
 #[derive(Debug)]
 pub struct BothWays {
     forward: PackedWeights<bf16>,
-    back: PackedWeights<bf16>,
+    backward: PackedWeights<bf16>,
 }
 
 impl BothWays {
@@ -30,13 +30,13 @@ impl BothWays {
         let room = |n: usize, k: usize| {
             PackedWeights::new(cpu, n, k, n.next_multiple_of(PANEL) * whole_steps(k), |_| {})
         };
-        let mut both = BothWays { forward: room(n, k), back: room(k, n) };
-        let places = both.places();
-        cpu.threads.run(places.groups(), |group| {
-            let rows = &weights[places.rows(group).start * k..places.rows(group).end * k];
-            cpu.isa.dispatch(PackRows { places, group, rows });
+        let mut packed = BothWays { forward: room(n, k), backward: room(k, n) };
+        let targets = packed.targets();
+        cpu.threads.run(targets.groups(), |group| {
+            let rows = &weights[targets.rows(group).start * k..targets.rows(group).end * k];
+            cpu.isa.dispatch(PackRows { targets, group, rows });
         });
-        both
+        packed
     }
 
     /// The shape of the weights, `[n, k]`.
@@ -44,38 +44,39 @@ impl BothWays {
         [self.forward.n, self.forward.k]
     }
 
-    /// For the way forward, if activations are bf16.
+    /// The weights for the forward pass, if activations are bf16.
     pub fn forward<T: Element>(&self) -> Option<&PackedWeights<T>> {
         (&self.forward as &dyn Any).downcast_ref()
     }
 
-    /// For the way back, if activations are bf16.
+    /// The weights for the backward pass, if activations are bf16.
     pub fn back<T: Element>(&self) -> Option<&PackedWeights<T>> {
-        (&self.back as &dyn Any).downcast_ref()
+        (&self.backward as &dyn Any).downcast_ref()
     }
 
-    /// Where to write them, some rows at a time.
-    pub(crate) fn places(&mut self) -> Places<'_> {
+    /// Where to pack changed rows to.
+    pub(crate) fn targets(&mut self) -> PackingTargets<'_> {
         let [n, k] = self.shape();
-        Places {
+        PackingTargets {
             forward: Shared::new(&mut self.forward.panels),
-            back: Shared::new(&mut self.back.panels),
+            backward: Shared::new(&mut self.backward.panels),
             n,
             k,
         }
     }
 }
 
-/// Where [`BothWays`] are written, in groups of rows that are a panel of one of them and a step of the other.
+/// The memory of [`BothWays`], which is written in groups of rows. A group is a panel of the weights for the forward pass and a
+/// step of those for the backward pass.
 #[derive(Clone, Copy)]
-pub(crate) struct Places<'a> {
+pub(crate) struct PackingTargets<'a> {
     forward: Shared<'a, bf16>,
-    back: Shared<'a, bf16>,
+    backward: Shared<'a, bf16>,
     n: usize,
     k: usize,
 }
 
-impl Places<'_> {
+impl PackingTargets<'_> {
     /// How many groups there are.
     pub(crate) fn groups(&self) -> usize {
         self.n.div_ceil(PANEL)
@@ -91,32 +92,33 @@ impl Places<'_> {
         self.k
     }
 
-    /// Packs a group. What follows its rows in a matrix that is wider must be zeros.
+    /// Packs the rows of a group. If the matrix is wider than the weights, the rest of each row must be zero.
     ///
     /// # Safety
-    /// No two tasks may have the same group.
+    /// No two tasks may pack the same group.
     #[inline(always)]
     pub(crate) unsafe fn pack<S: Simd, T: Real>(&self, s: S, group: usize, rows: Matrix<T>) {
         const { assert!(STEP == PANEL) };
         assert!(rows.rows == self.rows(group).len() && rows.cols >= self.k && !rows.transposed);
-        let (length, back_length) = (whole_steps(self.k), whole_steps(self.n));
+        let (length, backward_length) = (whole_steps(self.k), whole_steps(self.n));
         let mut step = Packed([bf16::ZERO; STEP * PANEL]);
         for column in (0..self.k).step_by(STEP) {
-            // Safety: this group's panel, and its step of the panels of the other, are this task's alone.
-            let (forward, back) = unsafe {
-                let back = self.back.slice(column * back_length + group * STEP * PANEL, STEP * PANEL);
-                (self.forward.slice((group * length + column) * PANEL, STEP * PANEL), back)
+            // Safety: the panel of this group, and its step of the panels for the backward pass, belong to this task alone.
+            let (forward, backward) = unsafe {
+                let backward =
+                    self.backward.slice(column * backward_length + group * STEP * PANEL, STEP * PANEL);
+                (self.forward.slice((group * length + column) * PANEL, STEP * PANEL), backward)
             };
             pack_right::<_, _, 1>(s, rows.t(), 0, column, &mut step.0);
             step.stream(s, forward);
             pack_right::<_, _, 1>(s, rows, column, 0, &mut step.0);
-            step.stream(s, back);
+            step.stream(s, backward);
         }
-        settle();
+        store_fence();
     }
 }
 
-/// A step of a panel, on its way to memory: in training it is not needed before the other weights were written, too.
+/// A step of a panel. It is written past the caches, because it is not read before all other weights have changed, too.
 #[repr(C, align(64))]
 struct Packed([bf16; STEP * PANEL]);
 
@@ -132,9 +134,9 @@ impl Packed {
     }
 }
 
-/// A group of rows for both ways.
+/// Packs a group of rows.
 struct PackRows<'a> {
-    places: Places<'a>,
+    targets: PackingTargets<'a>,
     group: usize,
     rows: &'a [f32],
 }
@@ -144,9 +146,9 @@ impl Kernel for PackRows<'_> {
     const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let rows = Matrix::new(self.rows, self.places.rows(self.group).len(), self.places.k);
+        let rows = Matrix::new(self.rows, self.targets.rows(self.group).len(), self.targets.k);
         // Safety: a task has its own group.
-        unsafe { self.places.pack(s, self.group, rows) }
+        unsafe { self.targets.pack(s, self.group, rows) }
     }
 }
 
@@ -157,9 +159,9 @@ mod tests {
     use crate::testing::{bits, normal, rounded};
     use crate::{Isa, Threads};
 
-    /// Rows as they lie and rows that are copied; one stretch of `k` and several; one task and several.
+    /// Rows in place and rows that are copied, one stretch of `k` and several, one task and several.
     #[test]
-    fn weights_for_both_ways_give_the_bits_of_those_that_are_not_packed() {
+    fn weights_that_are_packed_for_training_give_the_bits_of_those_that_are_not() {
         for [m, n, k] in [
             [5, 32, 64],
             [33, 70, 100],
@@ -173,21 +175,25 @@ mod tests {
             let (x, dy, w) = (rounded(1, m * k), rounded(2, m * n), normal(3, n * k));
             for isa in Isa::present() {
                 let cpu = Cpu { isa, threads: Threads::new(2) };
-                let both = BothWays::new(&cpu, &w, n, k);
-                assert!(both.forward::<f32>().is_none() && both.back::<f32>().is_none());
+                let packed = BothWays::new(&cpu, &w, n, k);
+                assert!(packed.forward::<f32>().is_none() && packed.back::<f32>().is_none());
                 let product = |a: &[bf16], b: Weights<bf16>, [inner, outer]: [usize; 2]| {
                     let mut c = vec![bf16::NAN; m * outer];
                     bf16::times_weights(&cpu, Matrix::new(a, m, inner), b, &mut c, Epilogue::default());
                     bits(&c)
                 };
                 let plain = Matrix::new(&w, n, k);
-                let (forward, back) = (both.forward().unwrap().all(), both.back().unwrap().all());
+                let (forward, backward) = (packed.forward().unwrap().all(), packed.back().unwrap().all());
                 assert_eq!(
                     product(&x, forward, [k, n]),
                     product(&x, Weights::F32(plain.t()), [k, n]),
                     "{isa}"
                 );
-                assert_eq!(product(&dy, back, [n, k]), product(&dy, Weights::F32(plain), [n, k]), "{isa}");
+                assert_eq!(
+                    product(&dy, backward, [n, k]),
+                    product(&dy, Weights::F32(plain), [n, k]),
+                    "{isa}"
+                );
             }
         }
     }

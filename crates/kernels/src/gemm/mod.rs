@@ -1,12 +1,12 @@
 //! Matrix products in f32, `C = A·B`, in every transposition, with bias and activation on the way out.
 //!
-//! Every element of `C` is one chain of multiply-adds in the order of `k`, started from zero or from what `C`
-//! held. Blocks of `k` go on from the stored sum, exactly. So an element depends on its row of `A`, its column of
-//! `B` and the instruction set, and on nothing else: not on the number of rows, the blocking or the threads.
+//! Every element of `C` is one chain of multiply-adds in the order of `k`, starting from zero or from what `C` held. A block of `k`
+//! continues exactly from the stored sum. So an element depends only on its row of `A`, its column of `B` and the instruction set: not
+//! on the number of rows, the blocking or the threads.
 //!
-//! Both operands are first packed into panels that the tile kernel reads in order (`pack.rs`); then tasks of some
-//! 340 × 128 elements of `C` are computed tile by tile (`tile.rs`), for a block of `k` at a time: one panel of `B` stays in
-//! the first cache while the panels of `A` stream past it from the second.
+//! Both operands are first packed into panels that the tile kernel reads in order (`pack.rs`). Then tasks of about 340 × 128 elements of
+//! `C` are computed tile by tile (`tile.rs`), for a block of `k` at a time: a panel of `B` stays in the L1 cache while panels of `A`
+//! stream past it from the L2 cache.
 
 pub(crate) mod bf16;
 mod both_ways;
@@ -17,7 +17,7 @@ mod weights;
 
 use bf16::gemm_bf16;
 pub use both_ways::BothWays;
-pub(crate) use both_ways::Places;
+pub(crate) use both_ways::PackingTargets;
 pub(crate) use int8::quantise_row;
 pub use int8::{Int8Rows, Int8Weights, gemm_int8, gemm_int8_columns, quantise};
 pub use weights::{PackedWeights, Weights};
@@ -32,19 +32,19 @@ use pack::{Left, PackLeft, PackRight};
 use std::ops::Range;
 use tile::{Edges, Panels};
 
-/// Elements of `k` in a block: a panel of `B` of that depth fills two thirds of the first cache.
+/// Elements of `k` in a block: a panel of `B` of that depth fills two thirds of the L1 cache.
 const DEPTH: usize = 256;
-/// From row to row of a packed block of `A`: one cache line more than [`DEPTH`], so that rows fall into different
-/// cache sets.
+/// The distance of the rows of a packed block of `A`: one cache line more than [`DEPTH`], so that rows fall into different sets of a
+/// cache.
 const DEPTH_STRIDE: usize = DEPTH + 16;
-/// Panels of `A` in a task: what the second cache holds with room to spare.
+/// Panels of `A` in a task: they fit easily into the L2 cache.
 const TASK_LEFT: usize = 24;
 /// Panels of `B` in a task.
 const TASK_RIGHT: usize = 4;
-/// Panels packed by one task.
+/// Panels that a task packs.
 const TASK_PACK: usize = 4;
 
-/// A matrix operand: `rows × cols` numbers, row after row or column after column.
+/// A matrix operand: `rows × cols` numbers, row-major or, if it is transposed, column-major.
 #[derive(Debug, Clone, Copy)]
 pub struct Matrix<'a, T = f32> {
     data: &'a [T],
@@ -54,7 +54,7 @@ pub struct Matrix<'a, T = f32> {
 }
 
 impl<'a, T> Matrix<'a, T> {
-    /// The matrix whose rows lie one after the other in `data`.
+    /// The row-major matrix in `data`.
     pub fn new(data: &'a [T], rows: usize, cols: usize) -> Self {
         let len = data.len();
         assert!(product([rows, cols]) == Some(len), "gemm: {len} numbers for a matrix of {rows} × {cols}");
@@ -80,27 +80,27 @@ impl<'a, T> Matrix<'a, T> {
         Matrix::new(&self.data[rows.start * self.cols..rows.end * self.cols], rows.len(), self.cols)
     }
 
-    /// Its transpose: no number moves.
+    /// Its transpose, without moving a number.
     pub fn t(self) -> Self {
         Matrix { rows: self.cols, cols: self.rows, transposed: !self.transposed, ..self }
     }
 }
 
-/// What happens to the sums of a product on their way to memory.
+/// What is done with the sums of a product before they are written.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Epilogue<'a> {
-    /// Add to what `C` holds: f32 sums start from it, those of the tile unit and of bf16 products are added to it at the end.
+    /// Whether to add to what `C` holds. Sums in f32 on vectors start from it; other sums are added to it at the end.
     pub accumulate: bool,
     /// A number to add to each column, `[n]`.
     pub bias: Option<&'a [f32]>,
     /// A function to apply at the end.
     pub activation: Option<Activation>,
-    /// `C` is large and not read soon: where that is possible it is written past the caches. The numbers are the same.
+    /// Whether to write `C` past the caches if possible, because it is large and not read soon. The numbers are the same.
     pub streamed: bool,
 }
 
 impl Epilogue<'_> {
-    /// That of a gradient of weights: of those of a model, a cache keeps none until they are used.
+    /// That of a gradient of weights. The gradients of a model are too many for a cache to hold until the optimizer reads them.
     fn of_gradient(accumulate: bool) -> Self {
         Epilogue { accumulate, streamed: !accumulate, ..Epilogue::default() }
     }
@@ -122,7 +122,7 @@ pub fn gemm(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) 
     shape.multiply(cpu, a, &left, b.cols, &right, c, epilogue);
 }
 
-/// [`gemm`] for gradients: on the tile unit, where there is one, with numbers in three parts (`bf16/parts.rs`).
+/// [`gemm`] for gradients: on the tile unit, if there is one, with numbers in three parts (`bf16/parts.rs`).
 fn gemm_for_gradients(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f32], epilogue: Epilogue) {
     if cpu.isa.amx().is_some() {
         bf16::gemm_in_parts(cpu, a, b, c, epilogue);
@@ -168,7 +168,7 @@ pub fn gemm_batched<T: Operand>(
         let fits = product([batch, rows, cols]) == Some(len);
         assert!(fits, "gemm: {len} numbers for {batch} matrices of {rows} × {cols}");
     }
-    // A single product has all threads for itself; one of several finds them taken and runs on its own.
+    // A single product runs on all threads. Several products run on a thread each, because the threads are taken then.
     cpu.threads.for_pieces(c, (m * n).max(1), |i, c| {
         let (a, b) = (&a[i * m * k..][..m * k], &b[i * k * n..][..k * n]);
         let a = if a_transposed { Matrix::new(a, k, m).t() } else { Matrix::new(a, m, k) };
@@ -177,11 +177,11 @@ pub fn gemm_batched<T: Operand>(
     });
 }
 
-/// A type of activations, and its products: with weights and with other activations, into the gradient of weights.
+/// A type of activations, with its products: with weights, and with other activations, as for the gradient of weights.
 pub trait Operand: Real {
     /// `C = activation(A·B + bias)` with weights on the right.
     fn times_weights(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [Self], epilogue: Epilogue);
-    /// `C = A·B` for the gradient of rows, which were multiplied with the transpose of these weights.
+    /// `C = A·B` for the gradient of rows that were multiplied with the transpose of these weights.
     fn back_through_weights(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [Self], epilogue: Epilogue);
     /// [`times_weights`](Operand::times_weights) in f32.
     fn logits(cpu: &Cpu, a: Matrix<Self>, b: Weights<Self>, c: &mut [f32], epilogue: Epilogue);
@@ -189,7 +189,7 @@ pub trait Operand: Real {
     fn multiply(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [Self]);
     /// `C = A·B` for the gradient of weights.
     fn times_activations(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [Self]);
-    /// [`times_activations`](Operand::times_activations) in f32, which may be added to what `C` holds.
+    /// [`times_activations`](Operand::times_activations) in f32, added to what `C` holds if `accumulate` is true.
     fn times_activations_in_f32(cpu: &Cpu, a: Matrix<Self>, b: Matrix<Self>, c: &mut [f32], accumulate: bool);
     /// Weights `[n, k]` for these products.
     fn pack(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> PackedWeights<Self>;
@@ -279,12 +279,12 @@ fn check((m, a_k): (usize, usize), (k, n): (usize, usize), c: usize, epilogue: E
     }
 }
 
-/// How many numbers a shape has, if that can be counted.
+/// How many numbers a shape has, unless that overflows.
 fn product<const N: usize>(shape: [usize; N]) -> Option<usize> {
     shape.into_iter().try_fold(1, usize::checked_mul)
 }
 
-/// The size of the tile that an instruction set computes in registers, and what follows from it.
+/// The size of the tile that an instruction set computes in registers, and the sizes that follow from it.
 #[derive(Clone, Copy)]
 struct Shape {
     rows: usize,
@@ -341,7 +341,7 @@ impl Shape {
         isa.dispatch(PackRight { b, panels, to });
     }
 
-    /// `C` from packed operands, in tasks of [`TASK_LEFT`] × [`TASK_RIGHT`] panels or a little less, all alike.
+    /// `C` from packed operands, in tasks of equal size, of at most [`TASK_LEFT`] × [`TASK_RIGHT`] panels.
     fn multiply(
         self,
         cpu: &Cpu,

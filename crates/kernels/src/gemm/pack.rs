@@ -1,16 +1,16 @@
-//! Operands of a product, copied into the order in which the tile kernel reads them.
+//! The operands of a product, copied into the order in which the tile kernel reads them.
 
 use super::{DEPTH, DEPTH_STRIDE, Matrix, tile};
 use crate::isa::Kernel;
 use crate::simd::Simd;
 use std::ops::Range;
 
-/// How a panel of the left operand is laid out. Either way, packing is a plain copy: nothing is transposed.
+/// The layout of a panel of the left operand. There is one for each layout of the operand, so that packing never transposes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Left {
-    /// `[blocks of k][row][DEPTH_STRIDE]`, from rows that lie in memory one after the other.
+    /// `[blocks of k][row][DEPTH_STRIDE]`, of a row-major operand.
     Rows,
-    /// `[k][row]`, from columns that do.
+    /// `[k][row]`, of a column-major operand.
     Columns,
 }
 
@@ -20,8 +20,7 @@ impl Left {
     }
 }
 
-/// Packs some panels of `A`, `TILE_ROWS` rows each. Rows past the last one keep what they held: their sums are thrown
-/// away.
+/// Packs some panels of `A` of `TILE_ROWS` rows each. Rows past the last one are left as they are, since their sums are not used.
 pub(super) struct PackLeft<'a> {
     pub a: Matrix<'a>,
     pub panels: Range<usize>,
@@ -49,7 +48,7 @@ impl Kernel for PackLeft<'_> {
                 }
                 Left::Columns => {
                     for (column, to) in a.data.chunks_exact(a.rows).zip(to.chunks_exact_mut(S::TILE_ROWS)) {
-                        // The whole panel is the common case, and a copy of fixed length.
+                        // A whole panel is the common case, and a copy of fixed length.
                         if rows == S::TILE_ROWS {
                             to.copy_from_slice(&column[first..first + S::TILE_ROWS]);
                         } else {
@@ -62,7 +61,7 @@ impl Kernel for PackLeft<'_> {
     }
 }
 
-/// Packs some panels of `B` as `[k][VECTORS · LANES]`; columns past the last one are zero.
+/// Packs some panels of `B` as `[k][VECTORS · LANES]`. Columns past the last one become zero.
 pub(super) struct PackRight<'a> {
     pub b: Matrix<'a>,
     pub panels: Range<usize>,
@@ -94,7 +93,7 @@ impl Kernel for PackRight<'_> {
     }
 }
 
-/// Writes rows of length `k` as the columns of `to: [k, width]`; missing rows give columns of zeros.
+/// Writes rows of length `k` as the columns of `to: [k, width]`. Further columns become zero.
 #[inline(always)]
 fn transpose<S: Simd>(s: S, from: &[f32], k: usize, to: &mut [f32], width: usize) {
     let rows = from.len() / k.max(1);

@@ -1,4 +1,4 @@
-//! The tile kernel: some rows by two vectors of `C`, whose sums stay in registers along a block of `k`.
+//! The tile kernel: a tile of some rows × two vectors of `C`, whose sums stay in registers along a block of `k`.
 
 use super::pack::Left;
 use super::{DEPTH, DEPTH_STRIDE, Epilogue};
@@ -13,7 +13,7 @@ pub(super) const VECTORS: usize = 2;
 const BUFFER_ROWS: usize = 14;
 const BUFFER_COLS: usize = 64;
 
-/// The true size of the product.
+/// The size of the product, without padding.
 #[derive(Clone, Copy)]
 pub(super) struct Edges {
     pub m: usize,
@@ -43,7 +43,7 @@ impl Kernel for Panels<'_> {
     fn run<S: Simd>(self, s: S) {
         let width = VECTORS * S::LANES;
         let k = self.edges.k;
-        // A product over no `k` at all is still a bias and an activation.
+        // If `k` is zero, bias and activation are still applied.
         for block in 0..k.div_ceil(DEPTH).max(1) {
             let depth = DEPTH.min(k - block * DEPTH);
             let first = block == 0 && !self.epilogue.accumulate;
@@ -86,12 +86,11 @@ impl Panels<'_> {
         let finish = Epilogue { bias, ..finish };
         if cols == width {
             let _end = self.c.at((i + rows - 1) * n + j + width);
-            // Safety: the tile lies inside `C`, whose bounds its end was just held against, and belongs to this task
-            // alone.
+            // Safety: the tile is inside `C`, as its end was just checked, and belongs to this task alone.
             unsafe { self.rows(s, left, right, depth, rows, self.c.at(i * n + j), n, first, finish) }
             return;
         }
-        // At the right edge the tile goes through a buffer of full width.
+        // At the right edge the tile is computed in a buffer of full width.
         let mut buffer = [0.0; BUFFER_ROWS * BUFFER_COLS];
         let mut wide_bias = [0.0; BUFFER_COLS];
         if let Some(bias) = bias {
@@ -112,7 +111,7 @@ impl Panels<'_> {
         }
     }
 
-    /// Picks the kernel for `rows` rows, or the next larger one that is compiled.
+    /// Calls the kernel for `rows` rows, or the next larger one that is compiled.
     ///
     /// # Safety
     /// `c` must be valid for `rows` rows of `VECTORS · LANES` numbers with the given stride.
@@ -129,7 +128,7 @@ impl Panels<'_> {
         first: bool,
         finish: Epilogue,
     ) {
-        // A whole tile has a kernel of its own size, so the one for fewer rows reads no further in a panel.
+        // There is a kernel for each size of a whole tile. So no kernel reads past the end of a panel.
         const { assert!(matches!(S::TILE_ROWS, 1 | 2 | 4 | 6 | 10 | 14)) };
         assert!(right.len() >= depth * VECTORS * S::LANES);
         macro_rules! kernel {
@@ -161,7 +160,7 @@ impl Panels<'_> {
                 }
             }};
         }
-        // The conditions are constants: what is taller than the set's tile is not compiled.
+        // The conditions are constants: kernels taller than the tile of the set are not compiled.
         match rows {
             1 => kernel!(1),
             2 => kernel!(2),
@@ -196,7 +195,7 @@ unsafe fn multiply<S: Simd, const ROWS: usize, const APART: usize>(
     first: bool,
 ) {
     let mut sums = [[s.splat(0.0); VECTORS]; ROWS];
-    // Loops over rows have fixed bounds: the sums stay in registers only if every index is known when compiling.
+    // Loops over rows have fixed bounds, because sums stay in registers only if the compiler knows every index.
     if !first {
         for row in 0..ROWS {
             for v in 0..VECTORS {
@@ -219,8 +218,8 @@ unsafe fn multiply<S: Simd, const ROWS: usize, const APART: usize>(
     }
 }
 
-/// Bias and activation, on a tile that has just been written and is still in the first cache. (Done on the registers
-/// it was no faster, and its code is too long to unroll, without which sums do not stay in registers at all.)
+/// Adds the bias and applies the activation to a tile that has just been written and is still in the L1 cache. (In registers this was
+/// not faster. Its code is too long to unroll, and without unrolling sums do not stay in registers.)
 ///
 /// # Safety
 /// `c` must be valid for `rows` rows of `VECTORS · LANES` numbers.

@@ -1,7 +1,7 @@
-//! Weights on the right of a product, in all the forms that they can have.
+//! Weights on the right of a product, in each form that they can have.
 //!
-//! What is learned stays in f32, row by row. Who only multiplies with weights packs them once: with few rows of activations,
-//! packing takes longer than the product. Training in bf16 has them packed beside it, for both ways: see
+//! Weights that are learned stay in f32, row-major. Weights that are only multiplied with are packed once, because with few rows of
+//! activations packing takes longer than the product. Training in bf16 keeps packed copies beside the f32 numbers; see
 //! [`BothWays`](super::BothWays).
 
 use super::{Int8Weights, Matrix};
@@ -12,23 +12,23 @@ use std::ops::Range;
 /// The right operand of a product with activations of type `T`.
 #[derive(Debug, Clone)]
 pub enum Weights<'a, T: Element> {
-    /// As they were learned, `[k, n]`, mostly the transpose of `[n, k]`.
+    /// Numbers in f32, `[k, n]`: mostly the transpose of learned weights `[n, k]`.
     F32(Matrix<'a>),
-    /// Packed ones.
+    /// Packed weights, or a part of them.
     Packed {
-        /// All of them.
+        /// All weights.
         weights: &'a PackedWeights<T>,
-        /// The columns that are meant, which begin with a panel.
+        /// The columns to multiply with. They begin with a panel.
         columns: Range<usize>,
-        /// How many elements of a column count: all or, in bf16, the first.
+        /// How many elements of each column to multiply with, from the first on. In f32 it must be all.
         k: usize,
     },
-    /// Quantised ones.
+    /// Quantised weights.
     Int8(&'a Int8Weights),
 }
 
 impl<'a, T: Element> Weights<'a, T> {
-    /// How many columns there are: outputs.
+    /// How many columns there are, one for each output.
     pub fn columns(&self) -> usize {
         match self {
             Weights::F32(b) => b.cols,
@@ -37,10 +37,10 @@ impl<'a, T: Element> Weights<'a, T> {
         }
     }
 
-    /// Some of the columns, which must begin with a multiple of 64.
+    /// Some of the columns, beginning at a multiple of 64.
     ///
     /// # Panics
-    /// If they are quantised: their products begin with rows that are quantised too, and once for all columns.
+    /// If the weights are quantised. Their products need quantised rows, which [`super::gemm_int8_columns`] shares among columns.
     pub fn part(&self, columns: Range<usize>) -> Weights<'a, T> {
         match self {
             Weights::F32(b) => Weights::F32(b.t().part(columns).t()),
@@ -53,10 +53,10 @@ impl<'a, T: Element> Weights<'a, T> {
     }
 }
 
-/// Weights `[n, k]`, rounded to `T`, in the order in which an instruction set reads them.
+/// Weights `[n, k]`, rounded to `T`, in the order in which the products of an instruction set read them.
 #[derive(Debug)]
 pub struct PackedWeights<T: Element> {
-    /// `[panel][k][columns of a panel]`, or the same in pairs along `k`; with zeros up to whole panels.
+    /// `[panel][k][columns of a panel]`, or the same in pairs along `k`, padded with zeros to whole panels.
     pub(super) panels: Aligned<T>,
     pub(super) n: usize,
     pub(super) k: usize,
@@ -64,7 +64,7 @@ pub struct PackedWeights<T: Element> {
 }
 
 impl<T: Element> PackedWeights<T> {
-    /// Weights of which `pack` writes `len` numbers.
+    /// Weights whose `len` packed numbers `pack` writes.
     pub(super) fn new(
         cpu: &Cpu,
         n: usize,
@@ -82,13 +82,13 @@ impl<T: Element> PackedWeights<T> {
         self.first(self.k)
     }
 
-    /// All columns, of which the first `k` elements count; what lies behind these must be finite.
+    /// The first `k` elements of all columns. The other elements must be finite.
     pub(crate) fn first(&self, k: usize) -> Weights<'_, T> {
         assert!(k <= self.k, "gemm: {k} elements of {}", self.k);
         Weights::Packed { weights: self, columns: 0..self.n, k }
     }
 
-    /// The panels from that of a column on, which must be its first.
+    /// The panels from `column` on, which must be the first column of a panel.
     pub(super) fn panels_from(&self, cpu: &Cpu, column: usize, width: usize) -> &[T] {
         assert_eq!(cpu.isa, self.isa, "gemm: weights that were packed for {}", self.isa);
         assert!(column.is_multiple_of(width), "gemm: column {column} is not the first of a panel");
@@ -106,7 +106,7 @@ mod tests {
     use crate::testing::{bits, normal, normals};
     use half::bf16;
 
-    /// Of all columns, and of those from the 64th on and so forth.
+    /// With all columns, with those from 64 on, and so forth.
     fn check<T: Operand>([m, k, n]: [usize; 3]) {
         let a: Vec<T> = normals(1, m * k).into_iter().map(T::from_f32).collect();
         let (w, bias) = (normal(2, n * k), normal(3, n));

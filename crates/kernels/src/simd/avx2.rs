@@ -14,12 +14,12 @@ use std::arch::x86_64::*;
 pub(crate) struct Avx2(());
 
 impl Avx2 {
-    /// The token, where the processor has the instructions.
+    /// The token, if the processor has the instructions.
     pub(crate) fn detect() -> Option<Self> {
         (is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma")).then_some(Avx2(()))
     }
 
-    /// The token without asking again.
+    /// The token without detection.
     ///
     /// # Safety
     /// [`Self::detect`] must have succeeded.
@@ -46,8 +46,7 @@ fn low(x: __m256i) -> __m256 {
     unsafe { _mm256_castsi256_ps(_mm256_slli_epi32::<16>(x)) }
 }
 
-/// The bits of `x`, of which the upper half is `x` rounded to the nearest bf16, the even one of two, and the lower half is
-/// anything. A NaN is made a quiet one.
+/// Bits whose upper half is `x` rounded to the nearest bf16, halves to even. The lower half is anything. A NaN becomes a quiet NaN.
 #[inline(always)]
 fn rounded(x: __m256) -> __m256i {
     unsafe {
@@ -345,7 +344,7 @@ impl Simd for Avx2 {
         }
     }
     #[inline(always)]
-    fn turn_bytes(self, [a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
+    fn transpose_bytes(self, [a, b, c, d]: [__m256i; 4]) -> [__m256i; 4] {
         unsafe {
             let (ab, cd) = (_mm256_unpacklo_epi8(a, b), _mm256_unpacklo_epi8(c, d));
             let (ab_high, cd_high) = (_mm256_unpackhi_epi8(a, b), _mm256_unpackhi_epi8(c, d));
@@ -375,8 +374,7 @@ impl Simd for Avx2 {
     }
 }
 
-/// `sum + Σ a·b` over the four signed bytes of each lane of `b`, of which those of `a` are given as numbers of 16 bits:
-/// products are added in pairs.
+/// `sum + Σ a·b` over the four signed bytes of each lane of `b`, with `a` as numbers of 16 bits. Products are added in pairs.
 #[inline(always)]
 fn dot_halves(sum: __m256i, a_even: __m256i, a_odd: __m256i, b: __m256i) -> __m256i {
     unsafe {

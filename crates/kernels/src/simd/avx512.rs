@@ -15,7 +15,7 @@ use std::arch::x86_64::*;
 pub(crate) struct Avx512<const BF16: bool>(());
 
 impl<const BF16: bool> Avx512<BF16> {
-    /// The token, where the processor has the instructions.
+    /// The token, if the processor has the instructions.
     pub(crate) fn detect() -> Option<Self> {
         let present = is_x86_feature_detected!("avx2")
             && is_x86_feature_detected!("fma")
@@ -27,7 +27,7 @@ impl<const BF16: bool> Avx512<BF16> {
         present.then_some(Avx512(()))
     }
 
-    /// The token without asking again.
+    /// The token without detection.
     ///
     /// # Safety
     /// [`Self::detect`] must have succeeded.
@@ -53,8 +53,7 @@ fn low(x: __m512i) -> __m512 {
     unsafe { _mm512_castsi512_ps(_mm512_slli_epi32::<16>(x)) }
 }
 
-/// The bits of `x`, of which the upper half is `x` rounded to the nearest bf16, the even one of two, and the lower half is
-/// anything. A NaN is made a quiet one.
+/// Bits whose upper half is `x` rounded to the nearest bf16, halves to even. The lower half is anything. A NaN becomes a quiet NaN.
 #[inline(always)]
 fn rounded(x: __m512) -> __m512i {
     unsafe {
@@ -378,7 +377,7 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     fn dot4(self, sum: __m512i, a: __m512i, b: __m512i) -> __m512i {
         unsafe {
             if BF16 {
-                // The instruction takes the first operand as unsigned: 128 is added to it, and its share taken away.
+                // The instruction takes the first operand as unsigned. So 128 is added to it, and its share of the sum is subtracted.
                 let sign = _mm512_set1_epi8(-128);
                 let shifted = _mm512_dpbusd_epi32(sum, _mm512_xor_si512(a, sign), b);
                 return _mm512_sub_epi32(shifted, _mm512_dpbusd_epi32(_mm512_setzero_si512(), sign, b));
@@ -398,7 +397,7 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
         }
     }
     #[inline(always)]
-    fn turn_bytes(self, [a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
+    fn transpose_bytes(self, [a, b, c, d]: [__m512i; 4]) -> [__m512i; 4] {
         unsafe {
             let (ab, cd) = (_mm512_unpacklo_epi8(a, b), _mm512_unpacklo_epi8(c, d));
             let (ab_high, cd_high) = (_mm512_unpackhi_epi8(a, b), _mm512_unpackhi_epi8(c, d));
@@ -424,8 +423,7 @@ impl<const BF16: bool> Simd for Avx512<BF16> {
     }
 }
 
-/// `sum + Σ a·b` over the four signed bytes of each lane of `b`, of which those of `a` are given as numbers of 16 bits:
-/// products are added in pairs.
+/// `sum + Σ a·b` over the four signed bytes of each lane of `b`, with `a` as numbers of 16 bits. Products are added in pairs.
 #[inline(always)]
 fn dot_halves(sum: __m512i, a_even: __m512i, a_odd: __m512i, b: __m512i) -> __m512i {
     unsafe {
@@ -435,8 +433,8 @@ fn dot_halves(sum: __m512i, a_even: __m512i, a_odd: __m512i, b: __m512i) -> __m5
     }
 }
 
-/// Fourteen rows fill the registers. Each multiply-add reads its number of `a` from memory and spreads it by itself; the
-/// compiler would load and spread it once for both vectors: one operation more for every two multiply-adds.
+/// Fourteen rows fill the registers. Each multiply-add broadcasts its number of `a` from memory. The compiler would load and broadcast it
+/// once for both vectors, which is one more operation for every two multiply-adds.
 ///
 /// # Safety
 /// As for [`Simd::multiply_rows`], with a `depth` of at least one.

@@ -34,11 +34,10 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     const LANES: usize;
     /// Rows of the tile of a matrix product whose sums stay in registers.
     const TILE_ROWS: usize;
-    /// Whether processors with a tile unit use this set beside it: kernels over any other are compiled without tiles.
+    /// Whether processors with a tile unit use this set. Kernels over any other set are compiled without tiles.
     const BESIDE_TILES: bool = false;
 
-    /// Runs a part of a kernel as a function of its own, with the same instructions: it is compiled once, from however many
-    /// places it is called.
+    /// Calls a part of a kernel as a function of its own, compiled once, with the same instructions.
     fn call<K: Kernel>(self, kernel: K) -> K::Output;
 
     /// Every lane `x`.
@@ -58,7 +57,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// `at` must be valid for writing [`Self::LANES`] values.
     unsafe fn store(self, at: *mut f32, x: Self::F);
-    /// Writes a vector to `at`, past the caches where there is an instruction for it; others see it after [`settle`].
+    /// Writes a vector to `at`, past the caches if there is an instruction for it. Other threads see it after [`store_fence`].
     ///
     /// # Safety
     /// `at` must be valid for writing [`Self::LANES`] values, and aligned like a vector of them.
@@ -82,8 +81,8 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// As for [`Self::load_first`].
     unsafe fn load_first_bf16(self, at: *const bf16, n: usize) -> Self::F;
-    /// Writes a vector to `at`, each value rounded to the nearest `bf16`, the even one of two; a NaN stays
-    /// one. The instruction that some processors have for it makes zeros of subnormal numbers.
+    /// Writes a vector to `at`, each value rounded to the nearest `bf16`, halves to even. A NaN stays a NaN. Some processors have an
+    /// instruction for it, which turns subnormal numbers into zeros.
     ///
     /// # Safety
     /// As for [`Self::store`].
@@ -125,10 +124,10 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn div(self, a: Self::F, b: Self::F) -> Self::F;
     /// `a · b + c`, rounded once where the instruction set can.
     fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
-    /// The greater of `a` and `b`; `b` where they are equal or either is not a number. So a NaN gets through as the
-    /// second operand, and gets lost as the first: kernels choose their order by that.
+    /// The greater of `a` and `b`; `b` if they are equal or either is NaN. So a NaN gets through as the second operand and is lost as
+    /// the first, and kernels choose the order of operands by that.
     fn max(self, a: Self::F, b: Self::F) -> Self::F;
-    /// The lesser of `a` and `b`; else like [`Self::max`].
+    /// The lesser of `a` and `b`, with NaN as in [`Self::max`].
     fn min(self, a: Self::F, b: Self::F) -> Self::F;
     /// `√a`.
     fn sqrt(self, a: Self::F) -> Self::F;
@@ -136,16 +135,15 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn round(self, a: Self::F) -> Self::F;
     /// `2^n` for whole `n` in `-126..=127`.
     fn pow2(self, n: Self::F) -> Self::F;
-    /// `a < b`; false where either is not a number.
+    /// `a < b`; false if either is NaN.
     fn lt(self, a: Self::F, b: Self::F) -> Self::M;
-    /// `a` where the mask says yes, else `b`.
+    /// `a` in lanes where the mask is true, else `b`.
     fn select(self, mask: Self::M, a: Self::F, b: Self::F) -> Self::F;
-    /// Every lane the sum of those whose numbers leave the same rest when divided by `period`, a power of two.
+    /// Each lane becomes the sum of all lanes whose index has the same remainder modulo `period`, a power of two.
     fn fold(self, a: Self::F, period: usize) -> Self::F;
     /// The sum of all lanes, in an order that depends on the instruction set alone.
     fn sum(self, a: Self::F) -> f32;
-    /// The greatest lane. If some lanes are not numbers, it is one of the lanes, and which one depends on the
-    /// instruction set.
+    /// The greatest lane. If some lanes are NaN, it is any of the lanes, depending on the instruction set.
     fn greatest(self, a: Self::F) -> f32;
 
     /// Every lane `x`.
@@ -174,7 +172,7 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     /// # Safety
     /// `at` must be valid for writing [`Self::LANES`] values.
     unsafe fn store_u(self, at: *mut u32, x: Self::U);
-    /// The same, past the caches where there is an instruction for it; others see it after [`settle`].
+    /// The same, past the caches if there is an instruction for it. Other threads see it after [`store_fence`].
     ///
     /// # Safety
     /// As for [`Self::store_u`], and `at` must be aligned like a vector.
@@ -202,11 +200,11 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
         unsafe { multiply_rows::<Self, ROWS, APART>(self, a, a_step, b, depth, sums) }
     }
 
-    /// A bf16 of those nearest to each lane, as an f32; of two that are as near, the one further from zero. A NaN becomes anything.
+    /// The nearest bf16 to each lane, as an f32; of two that are as near, the one further from zero. A NaN becomes anything.
     fn nearest_bf16(self, x: Self::F) -> Self::F;
     /// Both rounded to bf16, lane by lane: `low` in the lower and `high` in the upper half.
     fn pair(self, low: Self::F, high: Self::F) -> Self::U;
-    /// The same of values that are bf16 already.
+    /// The same for values in memory that are bf16 already.
     ///
     /// # Safety
     /// Both must be valid for reading [`Self::LANES`] values.
@@ -218,23 +216,23 @@ pub(crate) trait Simd: Copy + Send + Sync + 'static {
     fn dot(self, sum: Self::F, a: Self::U, b: Self::U) -> Self::F;
     /// `sum + Σ a·b` over the four signed bytes of each lane, in 32 bits, exact.
     fn dot4(self, sum: Self::U, a: Self::U, b: Self::U) -> Self::U;
-    /// The same where the bytes of `a` are unsigned, which takes some processors a single instruction.
+    /// The same with unsigned bytes in `a`, which some processors compute with a single instruction.
     fn dot4_unsigned(self, sum: Self::U, a: Self::U, b: Self::U) -> Self::U;
-    /// The bytes of four rows, turned: of every sixteen bytes of a row, those from `4j` on go to the lanes of vector
-    /// `j`, a byte of each row in a lane.
-    fn turn_bytes(self, rows: [Self::U; 4]) -> [Self::U; 4];
+    /// Transposes the bytes of four rows. Of every sixteen bytes of a row, bytes `4j..4j + 4` go to the lanes of vector `j`, so that a lane
+    /// has a byte of each row.
+    fn transpose_bytes(self, rows: [Self::U; 4]) -> [Self::U; 4];
     /// Signed whole numbers as `f32`.
     fn whole(self, x: Self::U) -> Self::F;
-    /// The nearest whole number, the even one of two, for values from 0 to 2³¹.
+    /// The nearest whole number, halves to even, for values from 0 to 2³¹.
     fn nearest_u(self, x: Self::F) -> Self::U;
-    /// Writes a vector of numbers in `-127.5..127.5` to `at`, each rounded to the nearest whole one, the even one of two.
+    /// Writes a vector of numbers in `-127.5..127.5` to `at`, each rounded to the nearest whole number, halves to even.
     ///
     /// # Safety
     /// `at` must be valid for writing [`Self::LANES`] values.
     unsafe fn store_i8(self, at: *mut i8, x: Self::F);
 }
 
-/// [`Simd::multiply_rows`] as the compiler makes it.
+/// [`Simd::multiply_rows`] without assembly.
 ///
 /// # Safety
 /// As there.
@@ -247,7 +245,7 @@ unsafe fn multiply_rows<S: Simd, const ROWS: usize, const APART: usize>(
     depth: usize,
     sums: &mut [[S::F; 2]; ROWS],
 ) {
-    // The sums are held apart from the caller's, in registers.
+    // A copy of the caller's sums, so that they stay in registers.
     let mut held = *sums;
     for _ in 0..depth {
         // Safety: the caller's promise.
@@ -266,8 +264,7 @@ unsafe fn multiply_rows<S: Simd, const ROWS: usize, const APART: usize>(
     *sums = held;
 }
 
-/// Walks slices of one length a vector at a time and calls `body` with the offset and the number of lanes in use:
-/// `LANES` for all but the last vector.
+/// Calls `body` with the offset and the number of lanes of each vector of a slice: `LANES` for all but the last.
 #[inline(always)]
 pub(crate) fn for_vectors<S: Simd>(_: S, len: usize, mut body: impl FnMut(usize, usize)) {
     let whole = len - len % S::LANES;
@@ -305,9 +302,9 @@ pub(crate) fn store<S: Simd, T: Real>(simd: S, x: &mut [T], at: usize, n: usize,
     }
 }
 
-/// Fetches the cache line of `at`, which need not be valid, to the second cache.
+/// Prefetches the cache line of `at` to the L2 cache. The address need not be valid.
 #[inline(always)]
-pub(crate) fn fetch<T>(at: *const T) {
+pub(crate) fn prefetch<T>(at: *const T) {
     #[cfg(target_arch = "x86_64")]
     // Safety: a hint, which does nothing where there is no memory.
     unsafe {
@@ -318,8 +315,8 @@ pub(crate) fn fetch<T>(at: *const T) {
     let _ = at;
 }
 
-/// Waits until all that this thread wrote past the caches can be seen by others.
-pub(crate) fn settle() {
+/// Waits until other threads can see all that this thread wrote past the caches.
+pub(crate) fn store_fence() {
     #[cfg(target_arch = "x86_64")]
     // Safety: every processor of this architecture has the instruction.
     unsafe {
@@ -330,10 +327,10 @@ pub(crate) fn settle() {
 /// Tokens that cannot exist, for processors of another architecture.
 #[cfg(not(target_arch = "x86_64"))]
 mod elsewhere {
-    /// Never had here.
+    /// Has no value here.
     #[derive(Clone, Copy)]
     pub(crate) enum Avx2 {}
-    /// Never had here.
+    /// Has no value here.
     #[derive(Clone, Copy)]
     pub(crate) enum Avx512<const BF16: bool> {}
 
@@ -409,7 +406,7 @@ mod tests {
     /// Vectors of whole numbers.
     struct Bytes<'a>(&'a [[u32; 16]; 4]);
 
-    /// `dot4_unsigned`, all four vectors of `turn_bytes`, `fold` with every period, `shl_u` and `nearest_u`.
+    /// `dot4_unsigned`, all four vectors of `transpose_bytes`, `fold` with every period, `shl_u` and `nearest_u`.
     impl Kernel for Bytes<'_> {
         type Output = (usize, Vec<[u32; 16]>, Vec<[f32; 16]>);
         #[inline(always)]
@@ -423,7 +420,7 @@ mod tests {
             // Safety: there is a whole vector in each.
             let rows = self.0.each_ref().map(|row| unsafe { s.load_u(row.as_ptr()) });
             let mut whole = vec![lanes(s.dot4_unsigned(rows[0], rows[1], rows[2]))];
-            whole.extend(s.turn_bytes(rows).map(lanes));
+            whole.extend(s.transpose_bytes(rows).map(lanes));
             whole.push(lanes(s.shl_u::<8>(rows[3])));
             let small = s.whole(s.shr_u::<8>(rows[3]));
             whole.push(lanes(s.nearest_u(s.mul(small, s.splat(0.5)))));
@@ -437,7 +434,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_are_multiplied_and_turned_and_lanes_folded_as_they_say() {
+    fn bytes_are_multiplied_and_transposed_and_lanes_folded_as_they_say() {
         let random = crate::Random::new(3);
         let rows: [[u32; 16]; 4] =
             std::array::from_fn(|i| std::array::from_fn(|j| random.bits((i * 16 + j) as u32)));
@@ -451,8 +448,8 @@ mod tests {
                 assert_eq!(whole[0][lane], dot as u32, "{isa}");
                 for j in 0..4 {
                     let at = lane / 4 * 16 + 4 * j + lane % 4;
-                    let turned = u32::from_ne_bytes([0, 1, 2, 3].map(|row| byte(row, at)));
-                    assert_eq!(whole[1 + j][lane], turned, "{isa}");
+                    let transposed = u32::from_ne_bytes([0, 1, 2, 3].map(|row| byte(row, at)));
+                    assert_eq!(whole[1 + j][lane], transposed, "{isa}");
                 }
                 assert_eq!(whole[5][lane], rows[3][lane] << 8, "{isa}");
                 let small = |lane: usize| (rows[3][lane] >> 8) as f32;

@@ -1,10 +1,10 @@
-//! Plain Rust on arrays of eight: compiles anywhere, and the compiler makes what vectors it can of it.
+//! Plain Rust on arrays of eight. It compiles on every processor, and the compiler uses vectors where it can.
 
 use super::{Real, Simd};
 use crate::isa::{Kernel, run_portable};
 use half::bf16;
 
-/// The token of the portable set; everybody has it.
+/// The token of the portable set, which every processor has.
 #[derive(Clone, Copy)]
 pub(crate) struct Portable;
 
@@ -27,8 +27,7 @@ fn tree(a: [f32; N], f: impl Fn(f32, f32) -> f32) -> f32 {
     f(f(four[0], four[2]), f(four[1], four[3]))
 }
 
-/// The nearest `bf16`, the even one of two: what is cut off is rounded up if it is more than a half, or a
-/// half of an odd number. Without a branch, so that the compiler can make vectors of it.
+/// The nearest `bf16`, halves to even, without a branch, so that the compiler can use vectors.
 #[inline(always)]
 fn nearest(x: f32) -> bf16 {
     let bits = x.to_bits();
@@ -127,7 +126,7 @@ impl Simd for Portable {
     fn div(self, a: Self::F, b: Self::F) -> Self::F {
         zip(a, b, |a, b| a / b)
     }
-    /// Rounded twice: a fused operation without the instruction for it is a slow library call.
+    /// Rounded twice, because a fused operation without an instruction for it is a slow library call.
     #[inline(always)]
     fn fma(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F {
         std::array::from_fn(|i| a[i] * b[i] + c[i])
@@ -268,8 +267,8 @@ impl Simd for Portable {
         })
     }
     #[inline(always)]
-    fn turn_bytes(self, rows: [Self::U; 4]) -> [Self::U; 4] {
-        // Lane `i` of vector `j`: byte `i % 4` of what is lane `j` in its sixteen bytes.
+    fn transpose_bytes(self, rows: [Self::U; 4]) -> [Self::U; 4] {
+        // Lane `i` of vector `j` is byte `i % 4` of lane `j` of its sixteen bytes.
         let lane = |j: usize, i: usize| rows.map(|row| row[i / 4 * 4 + j].to_ne_bytes()[i % 4]);
         [0, 1, 2, 3].map(|j| std::array::from_fn(|i| u32::from_ne_bytes(lane(j, i))))
     }

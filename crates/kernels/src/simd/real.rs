@@ -14,13 +14,13 @@ use half::bf16;
 pub trait Real: Stored {
     /// The number as it is computed with; exact.
     fn to_f32(self) -> f32;
-    /// The nearest number of this type, the even one of two that are as near; a NaN stays one.
+    /// The nearest number of this type, halves to even. A NaN stays a NaN.
     fn from_f32(x: f32) -> Self;
 }
 
 /// How a [`Real`] gets into vectors and out of them.
 pub(crate) trait Stored: Element {
-    /// Whether what is stored is loaded again without a change.
+    /// Whether storing loses nothing.
     #[cfg(test)]
     const EXACT: bool;
 
@@ -44,7 +44,7 @@ pub(crate) trait Stored: Element {
     /// # Safety
     /// `at` must be valid for writing twice `LANES` values.
     unsafe fn store_row<S: Simd>(s: S, at: *mut Self, first: S::F, second: S::F);
-    /// Writes a vector to `at`, past the caches where that is possible; others see it after [`settle`](super::settle).
+    /// Writes a vector to `at`, past the caches where that is possible; others see it after [`store_fence`](super::settle).
     ///
     /// # Safety
     /// `at` must be valid for writing `LANES` values, and aligned like a vector of them.
@@ -207,7 +207,7 @@ mod tests {
     use super::*;
     use crate::aligned::Aligned;
     use crate::isa::{Isa, Kernel};
-    use crate::simd::{load, settle, store};
+    use crate::simd::{load, store, store_fence};
 
     /// Copies runs of `lanes` elements, the widest vector of a set if that is more than it has.
     struct Copy<'a, A, B> {
@@ -251,7 +251,7 @@ mod tests {
                     }
                 }
             }
-            settle();
+            store_fence();
         }
     }
 

@@ -26,10 +26,9 @@ pub(super) enum Storage {
 pub(super) struct Memory {
     storage: Option<Storage>,
     len: usize,
-    /// The same in int8, once somebody multiplied with weights in int8: several do in turn, as those of queries, keys and
-    /// values.
+    /// The same in int8, after the first product with weights in int8. Others follow, such as those of queries, keys and values.
     quantised: OnceLock<Arc<Int8Rows>>,
-    /// The same as packed weights, once somebody came back through a product with them.
+    /// The same as packed weights, after the first backward pass of a product with them.
     packed: OnceLock<BothWays>,
     /// The order of its columns, if that is not the usual one.
     order: Option<Order>,
@@ -155,7 +154,7 @@ impl Drop for Memory {
     }
 }
 
-/// Buffers that nobody uses at the moment, by type and size.
+/// Buffers that are not in use, by type and size.
 #[derive(Debug, Default)]
 pub(super) struct Pool {
     free: Mutex<Free>,
@@ -215,7 +214,7 @@ impl Pool {
         };
         #[allow(unused_mut, reason = "changed in debug builds")]
         let mut storage = storage.unwrap_or_else(|| Storage::zeros(dtype, size));
-        // Whoever reads what was never written shall see it.
+        // So that a read of numbers that were never written is noticed.
         #[cfg(debug_assertions)]
         match &mut storage {
             Storage::F32(data) => data.fill(f32::NAN),

@@ -1,16 +1,15 @@
-//! The order in which heads lie in the columns of queries, keys and values.
+//! The order of heads in the columns of queries, keys and values.
 //!
-//! Weights are learned head after head, and so attention takes them. A cache has another order, in which sums over keys are sums of
-//! whole vectors. Projections that are [prepared](crate::ProductOps::prepare) for a cache have their rows in its order, so that
-//! nothing is turned at each step. What they give remembers its order, and is turned back where somebody needs it head after
-//! head.
+//! Weights are learned head after head, and attention reads them so. A cache has another order, in which sums over keys are sums of whole
+//! vectors. Projections that are [prepared](crate::ProductOps::prepare) for a cache have their rows in its order, so that no step has to
+//! transpose anything. Their results remember the order, and are brought back to head after head where that is needed.
 
 use crate::backend::{Form, Role};
 use attentive_kernels::attention::{Attention, fits_int8, heads_side_by_side, key_order, value_order};
 use attentive_kernels::{Cpu, Real};
 use std::sync::Arc;
 
-/// An order of columns that is not that of heads one after the other.
+/// An order of columns that is not head after head.
 #[derive(Debug, Clone)]
 pub(super) enum Order {
     /// Element by element, the heads side by side.
@@ -19,7 +18,7 @@ pub(super) enum Order {
         d: usize,
         heads: usize,
     },
-    /// As a cache in int8 has it: which column of heads one after the other each place has.
+    /// The order of a cache in int8: `order[i]` is the column, head after head, that is stored at position `i`.
     Int8(Arc<[usize]>),
 }
 
@@ -37,11 +36,11 @@ impl Order {
         }
     }
 
-    /// Rows of weights, or the numbers of a bias, brought from the usual order to this one.
+    /// Brings rows of weights, or the numbers of a bias, from head after head to this order.
     pub(super) fn arrange<T: Copy>(&self, rows: &[T]) -> Vec<T> {
         let columns: Arc<[usize]> = match self {
             &Order::SideBySide { d, heads } => {
-                (0..heads * d).map(|place| place % heads * d + place / heads).collect()
+                (0..heads * d).map(|position| position % heads * d + position / heads).collect()
             }
             Order::Int8(columns) => Arc::clone(columns),
         };
@@ -49,10 +48,10 @@ impl Order {
         columns.iter().flat_map(|row| &rows[row * width..][..width]).copied().collect()
     }
 
-    /// Rows of `x` brought from this order to the usual one.
+    /// Brings rows of `x` from this order to head after head.
     pub(super) fn turn_back<T: Real>(&self, cpu: &Cpu, x: &[T], y: &mut [T]) {
         match self {
-            // Elements and heads change places, as they do on the way there.
+            // A transposition of elements and heads, as in the other direction.
             &Order::SideBySide { d, heads } => heads_side_by_side(cpu, x, d, heads * d, y),
             Order::Int8(columns) => {
                 for (x, y) in x.chunks_exact(columns.len()).zip(y.chunks_exact_mut(columns.len())) {

@@ -50,32 +50,32 @@ pub(super) fn i32s(x: &Tensor) -> &[i32] {
     data(x)
 }
 
-/// The memory of a tensor that nobody shares.
+/// The memory of a tensor that is not shared.
 fn memory_mut(x: &mut Tensor) -> &mut Memory {
     let (dtype, shape) = (x.dtype(), x.shape());
     let memory = x.buffer_mut().get_mut::<Memory>();
     memory.unwrap_or_else(|| panic!("{dtype:?}{shape} is shared, or not in the processor's memory"))
 }
 
-/// The numbers of a tensor that nobody shares.
+/// The numbers of a tensor that is not shared.
 pub(super) fn data_mut<T: Number>(x: &mut Tensor) -> &mut [T] {
     let (dtype, shape) = (x.dtype(), x.shape());
     let numbers = memory_mut(x).view_mut();
     numbers.unwrap_or_else(|| panic!("{:?} expected, but the tensor is {dtype:?}{shape}", T::DTYPE))
 }
 
-/// The numbers of a parameter that nobody shares, and what they are packed to, which has to follow them.
+/// The numbers of a parameter that is not shared, and their packed copies, which have to follow them.
 pub(super) fn learned_mut(x: &mut Tensor) -> (&mut [f32], Option<&mut BothWays>) {
     let (dtype, shape) = (x.dtype(), x.shape());
     memory_mut(x).learn().unwrap_or_else(|| panic!("F32 expected, but the tensor is {dtype:?}{shape}"))
 }
 
-/// Weights that were packed for both ways, if they were.
+/// The packed copies of weights, if there are any.
 pub(super) fn packed(w: &Tensor) -> Option<&BothWays> {
     memory(w).packed([w.shape().rows(), w.shape().cols()])
 }
 
-/// Packs weights for both ways, if activations are bf16: whoever comes back through them will come again.
+/// Packs weights for training, if activations are bf16. A weight that had one backward pass will have more.
 pub(super) fn pack<T: Number>(cpu: &Cpu, w: &Tensor) {
     if T::DTYPE == DType::Bf16 {
         memory(w).pack(|| BothWays::new(cpu, f32s(w), w.shape().rows(), w.shape().cols()));

@@ -1,7 +1,7 @@
 //! Attention over packed sequences.
 //!
-//! `q: [queries, h·d_k]`, `k: [keys, h·d_k]`, `v: [keys, h·d_v]` to `[queries, h·d_v]`. What is kept for the way back is one
-//! number for each query and head, the log of its softmax's denominator; weights are computed again from it.
+//! `q: [queries, h·d_k]`, `k: [keys, h·d_k]`, `v: [keys, h·d_v]` to `[queries, h·d_v]`. For the backward pass one
+//! number is kept for each query and head, the log of the denominator of its softmax. The weights are computed again from it.
 
 use crate::bias::Bias;
 use crate::cache::KeyValueCache;
@@ -12,7 +12,7 @@ use crate::watched::AttentionWeights;
 use attentive_kernels::attention::Attention;
 
 impl Tape {
-    /// Attention of queries to the rows of a cache that each sees: decoding, with no way back.
+    /// Attention of queries to the rows of a cache that each sees, for decoding, without a gradient.
     pub fn attend(
         &self,
         cache: &dyn KeyValueCache,

@@ -25,8 +25,7 @@ impl Tape {
 }
 
 impl Tape {
-    /// `x · wᵀ + bias` in f32, to be read and not learned from: the way back goes through
-    /// [`Tape::projection_loss`](Tape::projection_loss).
+    /// `x · wᵀ + bias` in f32, without a gradient. Training uses [`Tape::projection_loss`](Tape::projection_loss).
     ///
     /// # Panics
     /// If a gradient is to reach an input.

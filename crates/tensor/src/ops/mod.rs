@@ -1,4 +1,4 @@
-//! The operations of a [`Tape`](crate::Tape): one file each, the way forward and, beside it, the way back.
+//! The operations of a [`Tape`](crate::Tape): one file each, with the forward pass and, beside it, the backward pass.
 
 pub(crate) mod activation;
 pub(crate) mod assemble;

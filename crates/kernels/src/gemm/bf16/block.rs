@@ -1,47 +1,47 @@
-//! Blocks of sums, of 16 rows and the columns of a panel, which stays in the first cache while rows stream past it: on the tile
-//! unit, or as dot products of pairs on vectors.
+//! Blocks of 16 rows and the columns of a panel, which stays in the L1 cache while rows stream past it: on the tile unit, or as dot
+//! products of pairs on vectors.
 
-use super::finish::{Finish, InSteps, Squares};
+use super::finish::{BetweenSteps, Finish, Squares};
 use super::pack::{Left, PackPanel, Right, Tile};
 use super::parts::PARTS;
-use super::{DEPTH, Epilogue, STEP};
+use super::{DEPTH_COLUMNS_STAY, Epilogue, STEP};
 use crate::amx::{PANEL, Product, TILE, Tiles, sum_at};
 use crate::isa::{Isa, Kernel};
-use crate::simd::{Real, Simd, settle};
+use crate::simd::{Real, Simd, store_fence};
 use crate::threads::Shared;
 use half::bf16;
 use std::ops::Range;
 
-/// The product of some rows of `A`, from the start of a tile on, with some columns of `B`, with numbers in `N` parts.
-pub(super) struct Columns<'a, C, const N: usize> {
+/// A task: the product of some rows of `A`, beginning with a tile, and some columns of `B`. Numbers are in `N` parts.
+pub(super) struct Task<'a, C, const N: usize> {
     pub isa: Isa,
     pub left: &'a Left<'a, N>,
     pub b: Right<'a>,
-    /// The columns of `B`.
+    /// How many columns `B` has.
     pub n: usize,
     pub rows: Range<usize>,
     pub columns: Range<usize>,
-    /// The first row and the first column of what this thread presumably has next.
+    /// The first row and the first column of the task that this thread presumably has next.
     pub next_task: Option<[usize; 2]>,
-    /// Room for a stretch of columns as pairs, if they do not come packed: of one panel, or where rows stay of all.
+    /// Memory for packing a stretch of columns, if they do not come packed: of all panels if rows stay, else of one.
     pub right: &'a mut [bf16],
-    /// Room for a stretch of 32 rows, where they stay and are longer.
+    /// Memory for copying a stretch of 32 long rows, if rows stay.
     pub copied: &'a mut [bf16],
-    /// Room for two blocks of sums, or where `k` has more than one stretch for all that wait for the next.
+    /// Memory for sums: two blocks, or all blocks that wait for the next stretch of `k`.
     pub sums: Shared<'a, f32>,
     pub c: Shared<'a, C>,
-    /// If `C` is streamed, its rows are whole cache lines.
+    /// If `C` is written past the caches, its rows are whole cache lines.
     pub epilogue: Epilogue<'a>,
     /// Whether `C` is the transpose of this product.
-    pub turned: bool,
+    pub transposed_result: bool,
 }
 
 /// Sums in a block of one tile of rows.
 pub(super) const SUMS: usize = TILE * PANEL;
-/// Elements of rows, and of columns, that are fetched at each step for each part: two cache lines.
-const FETCHED: usize = 2 * STEP;
+/// Elements of rows, and of columns, that each step prefetches for each part: two cache lines.
+const PREFETCHED: usize = 2 * STEP;
 
-impl<C: Real, const N: usize> Kernel for Columns<'_, C, N> {
+impl<C: Real, const N: usize> Kernel for Task<'_, C, N> {
     type Output = ();
     const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
@@ -50,10 +50,10 @@ impl<C: Real, const N: usize> Kernel for Columns<'_, C, N> {
         if const { N > 1 } {
             assert!(S::BESIDE_TILES && tiles.is_some(), "numbers in parts are for tiles");
         }
-        // Conditions that are constants come first, here and below: what they rule out is not even compiled.
+        // Constant conditions come first, here and below: the compiler drops the branches that they rule out.
         if S::BESIDE_TILES
             && const { N == 1 }
-            && self.left.stay
+            && self.left.rows_stay
             && let Some(tiles) = &tiles
         {
             self.rows_stay(s, tiles);
@@ -61,21 +61,21 @@ impl<C: Real, const N: usize> Kernel for Columns<'_, C, N> {
             self.columns_stay(s, tiles.as_ref());
         }
         if self.epilogue.streamed {
-            settle();
+            store_fence();
         }
     }
 }
 
-impl<C: Real, const N: usize> Columns<'_, C, N> {
-    /// Panel by panel, each with all rows.
+impl<C: Real, const N: usize> Task<'_, C, N> {
+    /// All rows with all columns, panel after panel.
     #[inline(always)]
     fn columns_stay<S: Simd>(&mut self, s: S, tiles: Option<&Tiles>) {
-        let (k, deep) = (self.left.length, self.left.deep());
+        let (k, depth_of_one_pass) = (self.left.length, self.left.depth_of_one_pass());
         let room = std::mem::take(&mut self.right);
-        for begin in (0..k).step_by(deep) {
+        for begin in (0..k).step_by(depth_of_one_pass) {
             for column in self.columns.clone().step_by(PANEL) {
-                for start in (begin..k.min(begin + deep)).step_by(DEPTH) {
-                    let size = N * PANEL * DEPTH.min(k - start);
+                for start in (begin..k.min(begin + depth_of_one_pass)).step_by(DEPTH_COLUMNS_STAY) {
+                    let size = N * PANEL * DEPTH_COLUMNS_STAY.min(k - start);
                     let panel = match self.b {
                         Right::Packed(panels) => &panels[N * (column * k + start * PANEL)..][..size],
                         Right::F32(b) => {
@@ -89,14 +89,14 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
                             &room[..size]
                         }
                     };
-                    let (columns, rows) = (&*self, self.rows.clone());
-                    s.call(Panel { columns, tiles, rows, panel, column, start });
+                    let (task, rows) = (&*self, self.rows.clone());
+                    s.call(RowsTimesPanel { task, tiles, rows, panel, column, start });
                 }
             }
         }
     }
 
-    /// A stretch of a panel with some rows of the task.
+    /// Some rows of the task with a stretch of a panel.
     #[inline(always)]
     fn multiply<S: Simd>(
         &self,
@@ -108,27 +108,27 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
         start: usize,
     ) {
         let depth = self.left.depth(start);
-        let (first, last, steps) = (start == 0, start + depth == self.left.length, depth / STEP);
+        let (from_zero, last, steps) = (start == 0, start + depth == self.left.length, depth / STEP);
         assert!(panel.len() == N * depth * PANEL);
         let (next_columns, next_rows) = self.next_panel(column, start);
-        // A block is finished while the tiles are at work on the next: row by row between the steps, or all of it behind them.
-        let in_steps = if last && tiles.is_some() { self.in_steps::<TILE>(steps) } else { None };
+        // A block is finished while the tiles work on the next one: row by row between its steps, or in one go behind them.
+        let between_steps = if last && tiles.is_some() { self.between_steps::<TILE>(steps) } else { None };
         let (mut before, mut squares) = (None, Squares::new());
         for (i, row) in rows.step_by(TILE).enumerate() {
             let sums = self.sums_of::<TILE>(row, column);
             let left = self.left.tile(row, start);
             let Tile { data, stride, step } = left;
             assert!(size_of_val(data) >= (N - 1) * TILE * 64 + (TILE - 1) * stride + (steps - 1) * step + 64);
-            let finish = in_steps
+            let finish = between_steps
                 .as_ref()
                 .zip(before)
-                .and_then(|(in_steps, row)| Some((in_steps, self.whole::<TILE>(row, column)?)));
+                .and_then(|(between_steps, row)| Some((between_steps, self.whole::<TILE>(row, column)?)));
             if S::BESIDE_TILES
                 && let Some(tiles) = tiles
             {
                 let (a, b) = (data.as_ptr(), panel.as_ptr());
-                // A share of what comes next, as large as the product is long, or the product's own again if there is none.
-                let rest = |next: &[bf16], own| match next.get(i * steps * N * FETCHED..) {
+                // Each block prefetches its share of what comes next. If nothing is left, it prefetches its own operands again.
+                let rest = |next: &[bf16], own| match next.get(i * steps * N * PREFETCHED..) {
                     Some(rest) if !rest.is_empty() => rest.as_ptr().cast(),
                     _ => own,
                 };
@@ -139,27 +139,27 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
                     b,
                     steps,
                     c: sums,
-                    first,
+                    from_zero,
                     next_columns: rest(next_columns, b.cast()),
                     next_rows: rest(next_rows, a.cast()),
                 };
-                // Safety: `left` has sixteen rows, as just checked, `panel` as many steps, `sums` is a whole block, and the
-                // places of blocks do not overlap and belong to one task. Nobody writes to the sums of a complete block before the
-                // block after this one.
+                // Safety: `left` has sixteen rows, as just checked, `panel` has as many steps, and `sums` is a whole block. Blocks of
+                // `C` do not overlap and belong to one task. The sums of a complete block are not written before the block after
+                // this one begins.
                 unsafe {
                     match finish {
-                        Some((InSteps::Plain(blocks), whole)) => {
+                        Some((BetweenSteps::Plain(blocks), whole)) => {
                             let (mut block, bias) = (blocks.block(whole), whole.bias(s));
-                            run::<N>(
+                            multiply_tiles::<N>(
                                 tiles,
                                 product,
                                 #[inline(always)]
                                 || block.step(s, tiles, &bias),
                             );
                         }
-                        Some((InSteps::Turned(blocks), whole)) => {
+                        Some((BetweenSteps::Transposed(blocks), whole)) => {
                             let mut block = blocks.block(whole);
-                            run::<N>(
+                            multiply_tiles::<N>(
                                 tiles,
                                 product,
                                 #[inline(always)]
@@ -168,9 +168,9 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
                         }
                         None => {
                             if let Some(row) = before.filter(|_| last) {
-                                self.fetch(tiles, row, column);
+                                self.prefetch_result(tiles, row, column);
                             }
-                            run::<N>(tiles, product, || {});
+                            multiply_tiles::<N>(tiles, product, || {});
                         }
                     }
                 }
@@ -179,33 +179,33 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
                 // Safety: as above; sums are this task's alone.
                 unsafe {
                     let sums = std::slice::from_raw_parts_mut(sums, SUMS);
-                    dot_rows(s, left, panel.as_ptr().cast(), steps, rows, sums, first);
+                    dot_rows(s, left, panel.as_ptr().cast(), steps, rows, sums, from_zero);
                 }
             }
             if let Some(row) = before.replace(row)
                 && last
                 && finish.is_none()
             {
-                s.call(Finish::<C, N, TILE> { columns: self, row, column });
+                s.call(Finish::<C, N, TILE> { task: self, row, column });
             }
         }
         if let Some(row) = before
             && last
         {
-            s.call(Finish::<C, N, TILE> { columns: self, row, column });
+            s.call(Finish::<C, N, TILE> { task: self, row, column });
         }
     }
 
-    /// What is needed after a stretch of a panel, if it comes packed: the next one, and, if they lie together, a share of the rows of
-    /// the next stretch, of which each panel fetches some.
+    /// What to prefetch during a stretch of a panel: the next stretch of columns, if they come packed, and a share of the rows of the
+    /// next stretch, if they are contiguous.
     #[inline(always)]
     fn next_panel(&self, column: usize, start: usize) -> (&[bf16], &[bf16]) {
-        let (left, k, after) = (self.left, self.left.length, start + DEPTH);
-        if left.stay {
+        let (left, k, after) = (self.left, self.left.length, start + DEPTH_COLUMNS_STAY);
+        if left.rows_stay {
             return (&[], &[]);
         }
-        let again = start - start % left.deep();
-        let (next_column, next_start) = if after < k.min(again + left.deep()) {
+        let again = start - start % left.depth_of_one_pass();
+        let (next_column, next_start) = if after < k.min(again + left.depth_of_one_pass()) {
             (column, after)
         } else if column + PANEL < self.columns.end {
             (column + PANEL, again)
@@ -213,29 +213,29 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
             (self.columns.start, after)
         };
         let rows = if after < k { left.tiles_of(&self.rows, after) } else { &[] };
-        let share = self.rows.len().div_ceil(TILE) * (DEPTH / STEP) * N * FETCHED;
+        let share = self.rows.len().div_ceil(TILE) * (DEPTH_COLUMNS_STAY / STEP) * N * PREFETCHED;
         let rows = rows.get((column - self.columns.start) / PANEL * share..).unwrap_or(&[]);
         let columns = match self.b {
             Right::Packed(panels) if next_start < k => {
                 let at = |element| N * (next_column * k + element * PANEL);
-                &panels[at(next_start)..at(k.min(next_start + DEPTH))]
+                &panels[at(next_start)..at(k.min(next_start + DEPTH_COLUMNS_STAY))]
             }
             _ => &[],
         };
         (columns, rows)
     }
 
-    /// Where the sums of the block of `row` and `column` are, which has `R` rows. If there is one stretch of `k` only, blocks take
-    /// two places in turn; if they go through all stretches before those of other columns begin, they lie at the start.
+    /// Where the sums of the block of `R` rows at `row` and `column` are. If `k` is a single stretch, blocks alternate between two
+    /// places. If a panel goes through all stretches before the next panel begins, the sums of one panel are enough.
     #[inline(always)]
     pub(super) fn sums_of<const R: usize>(&self, row: usize, column: usize) -> *mut f32 {
         let (tile, panel) = ((row - self.rows.start) / TILE, (column - self.columns.start) / PANEL);
         let (left, panels) = (self.left, self.columns.len().div_ceil(PANEL));
         let at = if left.length <= left.depth(0) {
-            // Blocks of two tiles follow one another along a row, the others down a panel.
+            // Blocks of two tiles of rows follow one another along a row of `C`, the others down a panel.
             let block = if R > TILE { tile / 2 * panels + panel } else { tile };
             block % 2 * R * PANEL
-        } else if left.length <= left.deep() {
+        } else if left.length <= left.depth_of_one_pass() {
             tile * SUMS
         } else {
             tile * panels * SUMS + panel * R * PANEL
@@ -245,9 +245,9 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
     }
 }
 
-/// A stretch of a panel with some rows of a task, as a function of its own.
-pub(super) struct Panel<'a, 'c, C, const N: usize> {
-    pub columns: &'a Columns<'c, C, N>,
+/// Some rows of a task with a stretch of a panel, as a function that is called and not inlined.
+pub(super) struct RowsTimesPanel<'a, 'c, C, const N: usize> {
+    pub task: &'a Task<'c, C, N>,
     pub tiles: Option<&'a Tiles>,
     pub rows: Range<usize>,
     pub panel: &'a [bf16],
@@ -255,21 +255,21 @@ pub(super) struct Panel<'a, 'c, C, const N: usize> {
     pub start: usize,
 }
 
-impl<C: Real, const N: usize> Kernel for Panel<'_, '_, C, N> {
+impl<C: Real, const N: usize> Kernel for RowsTimesPanel<'_, '_, C, N> {
     type Output = ();
     const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        self.columns.multiply(s, self.tiles, self.rows, self.panel, self.column, self.start);
+        self.task.multiply(s, self.tiles, self.rows, self.panel, self.column, self.start);
     }
 }
 
-/// The product of tiles with numbers in `N` parts.
+/// A product of tiles with numbers in `N` parts.
 ///
 /// # Safety
 /// As for [`Tiles::multiply_bf16`].
 #[inline(always)]
-unsafe fn run<const N: usize>(tiles: &Tiles, product: Product<bf16, f32>, between: impl FnMut()) {
+unsafe fn multiply_tiles<const N: usize>(tiles: &Tiles, product: Product<bf16, f32>, between: impl FnMut()) {
     // Safety: the caller's promise.
     unsafe {
         match N {
@@ -280,7 +280,7 @@ unsafe fn run<const N: usize>(tiles: &Tiles, product: Product<bf16, f32>, betwee
     }
 }
 
-/// The first `rows` rows of a block as dot products of pairs.
+/// The first `rows` rows of a block as dot products of pairs, added to `sums` or, with `from_zero`, stored there.
 ///
 /// # Safety
 /// `left` must be valid for sixteen rows and `right` for a panel, both of `steps` steps.
@@ -292,7 +292,7 @@ unsafe fn dot_rows<S: Simd>(
     steps: usize,
     rows: usize,
     sums: &mut [f32],
-    first: bool,
+    from_zero: bool,
 ) {
     let mut row = 0;
     while row < rows {
@@ -303,10 +303,10 @@ unsafe fn dot_rows<S: Simd>(
                 let left = Tile { data: &left.data[row * left.stride / size_of::<bf16>()..], ..left };
                 let place = [row, column];
                 match (rows - row).min(S::TILE_ROWS) {
-                    1 => dot::<S, 1>(s, left, right, steps, place, sums, first),
-                    2 | 3 => dot::<S, 2>(s, left, right, steps, place, sums, first),
-                    4..=7 => dot::<S, 4>(s, left, right, steps, place, sums, first),
-                    _ => dot::<S, 8>(s, left, right, steps, place, sums, first),
+                    1 => dot::<S, 1>(s, left, right, steps, place, sums, from_zero),
+                    2 | 3 => dot::<S, 2>(s, left, right, steps, place, sums, from_zero),
+                    4..=7 => dot::<S, 4>(s, left, right, steps, place, sums, from_zero),
+                    _ => dot::<S, 8>(s, left, right, steps, place, sums, from_zero),
                 }
             };
         }
@@ -314,7 +314,7 @@ unsafe fn dot_rows<S: Simd>(
     }
 }
 
-/// `ROWS` rows, which come from `first_row` on in the block, by two vectors of columns from `column` on; returns `ROWS`.
+/// `ROWS` rows from `first_row` on with two vectors of columns from `column` on. Returns `ROWS`.
 ///
 /// # Safety
 /// As for [`dot_rows`].
@@ -326,13 +326,13 @@ unsafe fn dot<S: Simd, const ROWS: usize>(
     steps: usize,
     [first_row, column]: [usize; 2],
     sums: &mut [f32],
-    first: bool,
+    from_zero: bool,
 ) -> usize {
     assert!(sums.len() == SUMS && first_row + ROWS <= TILE && column + 2 * S::LANES <= PANEL);
     let c = sums.as_mut_ptr();
     let at = |row, v| sum_at::<TILE>(first_row + row, column + v * S::LANES);
     let mut totals = [[s.splat(0.0); 2]; ROWS];
-    if !first {
+    if !from_zero {
         for row in 0..ROWS {
             for v in 0..2 {
                 // Safety: inside `sums`, as just checked.

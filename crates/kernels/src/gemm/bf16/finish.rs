@@ -1,15 +1,15 @@
-//! The way of complete blocks of sums to `C`.
+//! Finishing complete blocks of sums: what `C` holds, bias and activation are added, and the block is rounded and written to `C`.
 
 use super::Epilogue;
-use super::block::Columns;
+use super::block::Task;
 use crate::activation::Activation;
 use crate::amx::{PANEL, TILE, Tiles, sum_at};
 use crate::isa::Kernel;
 use crate::simd::{Real, Simd, for_vectors, load, store};
 
-/// A block's place in `C`, which is so wide.
+/// The part of `C` that a block is written to. `width` is the length of a row of `C`.
 #[derive(Clone, Copy)]
-struct Place {
+struct Target {
     row: usize,
     column: usize,
     rows: usize,
@@ -17,71 +17,70 @@ struct Place {
     width: usize,
 }
 
-impl<'a, C: Real, const N: usize> Columns<'a, C, N> {
-    /// Where the block of `row` and `column` goes, which has `R` rows and a panel of columns.
+impl<'a, C: Real, const N: usize> Task<'a, C, N> {
+    /// The part of `C` for the block of `R` rows and a panel of columns at `row` and `column`.
     #[inline(always)]
-    fn place<const R: usize>(&self, row: usize, column: usize) -> Place {
+    fn target<const R: usize>(&self, row: usize, column: usize) -> Target {
         let (m, n) = (self.left.m, self.n);
         let (rows, cols) = (R.min(m - row), PANEL.min(n - column));
-        if self.turned {
-            return Place { row: column, column: row, rows: cols, cols: rows, width: m };
+        if self.transposed_result {
+            return Target { row: column, column: row, rows: cols, cols: rows, width: m };
         }
-        Place { row, column, rows, cols, width: n }
+        Target { row, column, rows, cols, width: n }
     }
 
-    /// The first element of it.
+    /// The first element of that part.
     #[inline(always)]
-    fn first<const R: usize>(&self, row: usize, column: usize) -> *mut C {
-        let Place { row, column, width, .. } = self.place::<R>(row, column);
+    fn first_element<const R: usize>(&self, row: usize, column: usize) -> *mut C {
+        let Target { row, column, width, .. } = self.target::<R>(row, column);
         self.c.at(row * width + column)
     }
 
-    /// Fetches the place of the block of sixteen rows of `row` and `column`: on most machines it takes longer to get it than to fill
-    /// it.
+    /// Prefetches, for writing, the part of `C` of the block of sixteen rows at `row` and `column`.
     #[inline(always)]
-    pub(super) fn fetch(&self, tiles: &Tiles, row: usize, column: usize) {
+    pub(super) fn prefetch_result(&self, tiles: &Tiles, row: usize, column: usize) {
         if !self.epilogue.streamed {
-            let (first, size) = (self.first::<TILE>(row, column), size_of::<C>());
-            let Place { rows, cols, width, .. } = self.place::<TILE>(row, column);
-            tiles.fetch_to_write(first.cast_const().cast(), width * size, rows, cols * size);
+            let (first, size) = (self.first_element::<TILE>(row, column), size_of::<C>());
+            let Target { rows, cols, width, .. } = self.target::<TILE>(row, column);
+            tiles.prefetch_to_write(first.cast_const().cast(), width * size, rows, cols * size);
         }
     }
 
-    /// What is in `C` already, bias and activation; then the block goes to its place, rounded to its type.
+    /// Finishes the block of `R` rows at `row` and `column` in one go.
     #[inline(always)]
     fn finish<S: Simd, const R: usize>(&self, s: S, row: usize, column: usize) {
-        let (at, place) = (self.sums_of::<R>(row, column), self.place::<R>(row, column));
-        // Safety: the block is complete, and nobody writes to it.
+        let (at, target) = (self.sums_of::<R>(row, column), self.target::<R>(row, column));
+        // Safety: the block is complete, and is not written to any more.
         let sums = unsafe { std::slice::from_raw_parts(at.cast_const(), R * PANEL) };
-        if !self.turned {
-            return self.finish_rows::<S, R, PANEL>(s, place, sums);
+        if !self.transposed_result {
+            return self.finish_rows::<S, R, PANEL>(s, target, sums);
         }
         let mut squares = Squares::new();
-        for column in (0..place.rows).step_by(TILE) {
+        for column in (0..target.rows).step_by(TILE) {
             // Safety: the tiles of sixteen columns.
-            unsafe { squares.turn::<S, R>(s, sums[sum_at::<R>(0, column)..].as_ptr()) }
-            for (row, square) in (0..place.cols).step_by(TILE).zip(&squares.0) {
-                let (rows, cols) = (TILE.min(place.rows - column), TILE.min(place.cols - row));
-                let place =
-                    Place { row: place.row + column, column: place.column + row, rows, cols, ..place };
-                self.finish_rows::<S, TILE, TILE>(s, place, square.as_flattened());
+            unsafe { squares.transpose::<S, R>(s, sums[sum_at::<R>(0, column)..].as_ptr()) }
+            for (row, square) in (0..target.cols).step_by(TILE).zip(&squares.0) {
+                let (rows, cols) = (TILE.min(target.rows - column), TILE.min(target.cols - row));
+                let target =
+                    Target { row: target.row + column, column: target.column + row, rows, cols, ..target };
+                self.finish_rows::<S, TILE, TILE>(s, target, square.as_flattened());
             }
         }
     }
 
-    /// A block of `R` rows and `W` columns. The choices are made here, once for all rows.
+    /// Finishes a block of `R` rows and `W` columns. What the epilogue asks for is decided here, once for all rows.
     #[inline(always)]
-    fn finish_rows<S: Simd, const R: usize, const W: usize>(&self, s: S, place: Place, sums: &[f32]) {
+    fn finish_rows<S: Simd, const R: usize, const W: usize>(&self, s: S, target: Target, sums: &[f32]) {
         let Epilogue { accumulate, bias, activation, .. } = self.epilogue;
         let mut wide_bias = [0.0; W];
         if let Some(bias) = bias {
-            wide_bias[..place.cols].copy_from_slice(&bias[place.column..place.column + place.cols]);
+            wide_bias[..target.cols].copy_from_slice(&bias[target.column..target.column + target.cols]);
         }
         match (accumulate, activation) {
-            (false, None) => self.put::<S, R, W>(s, place, sums, &wide_bias, |sum, _, _| sum),
+            (false, None) => self.put::<S, R, W>(s, target, sums, &wide_bias, |sum, _, _| sum),
             (true, None) => self.put::<S, R, W>(
                 s,
-                place,
+                target,
                 sums,
                 &wide_bias,
                 #[inline(always)]
@@ -89,7 +88,7 @@ impl<'a, C: Real, const N: usize> Columns<'a, C, N> {
             ),
             (_, Some(activation)) => self.put::<S, R, W>(
                 s,
-                place,
+                target,
                 sums,
                 &wide_bias,
                 #[inline(always)]
@@ -101,12 +100,12 @@ impl<'a, C: Real, const N: usize> Columns<'a, C, N> {
         }
     }
 
-    /// Stores `finish` of each sum with its bias, what `C` holds there and the number of lanes.
+    /// Stores `finish(sum + bias, what C holds there, number of lanes)` for each vector of a block.
     #[inline(always)]
     fn put<S: Simd, const R: usize, const W: usize>(
         &self,
         s: S,
-        Place { row, column, rows, cols, width }: Place,
+        Target { row, column, rows, cols, width }: Target,
         sums: &[f32],
         bias: &[f32; W],
         finish: impl Fn(S::F, &[C], usize) -> S::F,
@@ -114,7 +113,7 @@ impl<'a, C: Real, const N: usize> Columns<'a, C, N> {
         let sum = |i, at| s.add(load(s, sums, sum_at::<R>(i, at), S::LANES), load(s, bias, at, S::LANES));
         // Safety: rows and columns belong to one task each.
         let c = |i: usize| unsafe { self.c.slice((row + i) * width + column, cols) };
-        // Whole rows are the common case, and their length is known when compiling.
+        // Whole rows are the common case, and the compiler knows their length.
         if cols == W {
             for i in 0..rows {
                 let c = c(i).first_chunk_mut::<W>().expect("a whole row");
@@ -144,22 +143,23 @@ impl<'a, C: Real, const N: usize> Columns<'a, C, N> {
         }
     }
 
-    /// How whole blocks are finished in the `steps` of the next one, if that is possible: there is little arithmetic.
+    /// How to finish whole blocks between the `steps` of the next one. None if that takes too much arithmetic: it would hold up the
+    /// tiles.
     #[inline(always)]
-    pub(super) fn in_steps<const R: usize>(&self, steps: usize) -> Option<InSteps<C, R>> {
+    pub(super) fn between_steps<const R: usize>(&self, steps: usize) -> Option<BetweenSteps<C, R>> {
         let Epilogue { accumulate, bias, activation, streamed } = self.epilogue;
         let (m, n) = (self.left.m, self.n);
-        // The sums of two by two tiles are stored in the first step of the next product.
+        // The first step of the next product stores the sums of two by two tiles.
         let steps = if R > TILE { steps - 1 } else { steps };
         if steps == 0 {
             return None;
         }
-        if self.turned {
+        if self.transposed_result {
             if accumulate || bias.is_some() || activation.is_some() || !streamed {
                 return None;
             }
-            return Some(InSteps::Turned(Turned {
-                each: PANEL.div_ceil(steps),
+            return Some(BetweenSteps::Transposed(TransposedBlock {
+                rows_each: PANEL.div_ceil(steps),
                 row: 0,
                 sums: std::ptr::null(),
                 c: std::ptr::null_mut(),
@@ -171,8 +171,8 @@ impl<'a, C: Real, const N: usize> Columns<'a, C, N> {
             Some(Activation::Relu) => 0.0,
             Some(_) => return None,
         };
-        Some(InSteps::Plain(Plain {
-            each: R.div_ceil(steps),
+        Some(BetweenSteps::Plain(PlainBlock {
+            rows_each: R.div_ceil(steps),
             rows: 0,
             sums: std::ptr::null(),
             c: std::ptr::null_mut(),
@@ -183,9 +183,9 @@ impl<'a, C: Real, const N: usize> Columns<'a, C, N> {
         }))
     }
 
-    /// The sums of the block of `row` and `column` and where they go to, if it lies in `C` whole.
+    /// The sums of the block at `row` and `column` and where they go to, if all of the block is inside `C`.
     #[inline(always)]
-    pub(super) fn whole<const R: usize>(&self, row: usize, column: usize) -> Option<Whole<'a, C>> {
+    pub(super) fn whole<const R: usize>(&self, row: usize, column: usize) -> Option<WholeBlock<'a, C>> {
         let (m, n) = (self.left.m, self.n);
         assert!(m * n == self.c.len());
         if row + R > m || column + PANEL > n {
@@ -195,13 +195,17 @@ impl<'a, C: Real, const N: usize> Columns<'a, C, N> {
             Some(bias) => bias[column..].first_chunk().expect("a bias for each column"),
             None => &[0.0; PANEL],
         };
-        Some(Whole { sums: self.sums_of::<R>(row, column), c: self.first::<R>(row, column), bias })
+        Some(WholeBlock {
+            sums: self.sums_of::<R>(row, column),
+            c: self.first_element::<R>(row, column),
+            bias,
+        })
     }
 }
 
-/// The way of a complete block of `R` rows to `C`, as a function of its own.
+/// Finishes a complete block of `R` rows, as a function that is called and not inlined.
 pub(super) struct Finish<'a, 'c, C, const N: usize, const R: usize> {
-    pub columns: &'a Columns<'c, C, N>,
+    pub task: &'a Task<'c, C, N>,
     pub row: usize,
     pub column: usize,
 }
@@ -211,21 +215,20 @@ impl<C: Real, const N: usize, const R: usize> Kernel for Finish<'_, '_, C, N, R>
     const GAINS_FROM_AVX512: bool = false;
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        self.columns.finish::<S, R>(s, self.row, self.column);
+        self.task.finish::<S, R>(s, self.row, self.column);
     }
 }
 
-/// A block that lies in `C` whole.
+/// A block that is inside `C` as a whole.
 #[derive(Clone, Copy)]
-pub(super) struct Whole<'a, C> {
+pub(super) struct WholeBlock<'a, C> {
     sums: *const f32,
     c: *mut C,
     bias: &'a [f32; PANEL],
 }
 
-impl<C> Whole<'_, C> {
-    /// The bias in registers, where it stays while a block is finished: at times a load, even from the first cache, holds up those of
-    /// tiles.
+impl<C> WholeBlock<'_, C> {
+    /// The bias, to be kept in registers while a block is finished: even a load from the L1 cache may hold up the loads of tiles.
     #[inline(always)]
     pub(super) fn bias<S: Simd>(&self, s: S) -> [S::F; VECTORS] {
         const { assert!(!S::BESIDE_TILES || PANEL <= VECTORS * S::LANES) };
@@ -237,37 +240,37 @@ impl<C> Whole<'_, C> {
     }
 }
 
-/// How blocks are finished between the steps of a product: the tile unit is at work meanwhile, and the time hardly shows.
-pub(super) enum InSteps<C, const R: usize> {
-    Plain(Plain<C, R>),
-    Turned(Turned<C, R>),
+/// How blocks are finished between the steps of a product. The tile unit works meanwhile, so this takes hardly any time.
+pub(super) enum BetweenSteps<C, const R: usize> {
+    Plain(PlainBlock<C, R>),
+    Transposed(TransposedBlock<C, R>),
 }
 
-/// Vectors in a row of a block at most, on processors with tiles.
+/// The largest number of vectors in a row of a block, on processors with tiles.
 pub(super) const VECTORS: usize = 2;
 
-/// Blocks: `max(floor, sum + bias)`, or that of the sum with what is in `C`.
+/// A block that becomes `max(floor, sum + bias)`, or with `accumulate` `max(floor, C + sum + bias)`.
 #[derive(Clone, Copy)]
-pub(super) struct Plain<C, const R: usize> {
+pub(super) struct PlainBlock<C, const R: usize> {
     /// How many rows are finished in a step.
-    each: usize,
-    /// How many are left of the block.
+    rows_each: usize,
+    /// How many rows of the block are left.
     rows: usize,
-    /// The next row of sums, and where it goes to; none before there is a block.
+    /// The next row of sums, and where it goes to; null as long as there is no block.
     sums: *const f32,
     c: *mut C,
-    /// From row to row of `C`, in bytes.
+    /// Bytes from row to row of `C`.
     stride: usize,
     accumulate: bool,
     floor: f32,
     streamed: bool,
 }
 
-impl<C: Real, const R: usize> Plain<C, R> {
-    /// A block.
+impl<C: Real, const R: usize> PlainBlock<C, R> {
+    /// The same for a block.
     #[inline(always)]
-    pub(super) fn block(self, block: Whole<C>) -> Self {
-        Plain { rows: R, sums: block.sums, c: block.c, ..self }
+    pub(super) fn block(self, block: WholeBlock<C>) -> Self {
+        PlainBlock { rows: R, sums: block.sums, c: block.c, ..self }
     }
 
     /// Finishes the rows of a step.
@@ -277,10 +280,10 @@ impl<C: Real, const R: usize> Plain<C, R> {
     /// cache lines.
     #[inline(always)]
     pub(super) unsafe fn step<S: Simd>(&mut self, s: S, tiles: &Tiles, bias: &[S::F; VECTORS]) {
-        for _ in 0..self.each.min(self.rows) {
-            // Blocks of two tiles follow one another along a row, whose next cache lines the processor fetches by itself.
+        for _ in 0..self.rows_each.min(self.rows) {
+            // Blocks of two tiles of rows follow one another along a row of `C`, which the processor prefetches by itself.
             if R == TILE && !self.streamed {
-                tiles.fetch_row_to_write(self.c.cast_const().cast(), self.stride, PANEL * size_of::<C>());
+                tiles.prefetch_row_to_write(self.c.cast_const().cast(), self.stride, PANEL * size_of::<C>());
             }
             for at in (0..PANEL).step_by(2 * S::LANES) {
                 // Safety: inside of rows of tiles and of `C`; rows that are streamed are whole cache lines.
@@ -317,37 +320,37 @@ impl<C: Real, const R: usize> Plain<C, R> {
     }
 }
 
-/// Blocks that are turned and streamed, with nothing added.
+/// A block that is transposed and written past the caches, with nothing added.
 #[derive(Clone, Copy)]
-pub(super) struct Turned<C, const R: usize> {
-    /// How many rows of the turned block are finished in a step.
-    each: usize,
+pub(super) struct TransposedBlock<C, const R: usize> {
+    /// How many rows of the transposed block are finished in a step.
+    rows_each: usize,
     /// The next of them.
     row: usize,
-    /// The sums of the next sixteen columns, and where the next row goes to; none before there is a block.
+    /// The sums of the next sixteen columns, and where the next row goes to; null as long as there is no block.
     sums: *const f32,
     c: *mut C,
-    /// From row to row of `C`, in bytes.
+    /// Bytes from row to row of `C`.
     stride: usize,
 }
 
-impl<C: Real, const R: usize> Turned<C, R> {
-    /// A block.
+impl<C: Real, const R: usize> TransposedBlock<C, R> {
+    /// The same for a block.
     #[inline(always)]
-    pub(super) fn block(self, block: Whole<C>) -> Self {
-        Turned { row: 0, sums: block.sums, c: block.c, ..self }
+    pub(super) fn block(self, block: WholeBlock<C>) -> Self {
+        TransposedBlock { row: 0, sums: block.sums, c: block.c, ..self }
     }
 
-    /// Finishes the rows of a step, by way of squares that last as long as the block.
+    /// Finishes the rows of a step. `squares` must be the same for all steps of a block.
     ///
     /// # Safety
-    /// As for [`Plain::step`].
+    /// As for [`PlainBlock::step`].
     #[inline(always)]
     pub(super) unsafe fn step<S: Simd>(&mut self, s: S, squares: &mut Squares) {
-        for _ in 0..self.each.min(PANEL - self.row) {
+        for _ in 0..self.rows_each.min(PANEL - self.row) {
             if self.row.is_multiple_of(TILE) {
                 // Safety: the tiles of sixteen columns.
-                unsafe { squares.turn::<S, R>(s, self.sums) }
+                unsafe { squares.transpose::<S, R>(s, self.sums) }
                 self.sums = self.sums.wrapping_add(sum_at::<R>(0, TILE));
             }
             let row = self.row % TILE;
@@ -368,7 +371,7 @@ impl<C: Real, const R: usize> Turned<C, R> {
     }
 }
 
-/// Sixteen columns of sums, turned: a tile of them or two.
+/// Sixteen columns of sums, transposed: one tile or two.
 #[repr(C, align(64))]
 pub(super) struct Squares([[[f32; TILE]; TILE]; 2]);
 
@@ -378,20 +381,20 @@ impl Squares {
         Squares([[[0.0; TILE]; TILE]; 2])
     }
 
-    /// A vector of a row, across both.
+    /// The vector at column `at` of a row, counted across both tiles.
     #[inline(always)]
     fn vector<S: Simd>(&self, s: S, row: usize, at: usize) -> S::F {
         let sums = load(s, &self.0[at / TILE][row], at % TILE, S::LANES);
-        // A zero is added as if it were a bias: it takes the sign from another zero, in every block.
+        // Every other block gets a bias, zero if there is none, which turns -0 into 0. So zero is added here, too.
         s.add(sums, s.splat(0.0))
     }
 
-    /// Takes the tiles of sixteen columns in a block of `R` rows.
+    /// Transposes the tiles of sixteen columns of a block of `R` rows.
     ///
     /// # Safety
     /// `sums` must be valid for reading `R` rows of sixteen.
     #[inline(always)]
-    unsafe fn turn<S: Simd, const R: usize>(&mut self, s: S, sums: *const f32) {
+    unsafe fn transpose<S: Simd, const R: usize>(&mut self, s: S, sums: *const f32) {
         const { assert!(R <= 2 * TILE) };
         for (first, square) in (0..R).step_by(TILE).zip(&mut self.0) {
             let to = square.as_flattened_mut().as_mut_ptr();

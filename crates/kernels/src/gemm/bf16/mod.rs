@@ -1,14 +1,15 @@
 //! Matrix products of bf16 with sums in f32.
 //!
-//! A task has up to 256 columns and, if these come packed, 256 rows, else 1,024, or 512 of numbers in parts (`parts.rs`). Its
-//! columns are packed (unless they come packed) in panels of 32, rounded to bf16 on the way, into pairs of neighbours along `k`,
-//! which is what the tile unit and the dot products of AVX-512 multiply.
+//! A product is cut into tasks: up to 256 rows and 256 columns if columns come packed, or 512 columns if `k` is a single stretch. A
+//! task that packs its columns has up to 1,024 rows, or 512 if numbers are in parts (`parts.rs`), so that packing pays. Columns are
+//! packed in panels of 32, rounded to bf16, as pairs of neighbours along `k`: that is what the tile unit and the dot products of
+//! AVX-512 multiply.
 //!
-//! On the tile unit a stretch of `k` of 32 rows stays in the first cache while the panels stream past it from the second
-//! (`rows_stay.rs`); if `k` is one stretch, a task has up to 512 columns. On vectors, with numbers in parts, and for sixteen rows
-//! that are alone, a stretch of a panel stays while rows stream past it (`block.rs`). Sums of a block go on exactly from one stretch
-//! to the next, so that an element depends on its row, its column and the instruction set alone. A complete block goes to `C` while
-//! the next one is computed (`finish.rs`).
+//! On the tile unit 32 rows stay in the L1 cache while panels stream past them from the L2 cache, one stretch of `k` after the other
+//! (`rows_stay.rs`). On vectors, with numbers in parts, and for a single tile of rows, a stretch of a panel stays while rows stream
+//! past it (`block.rs`). The sums of a block continue exactly from one stretch to the next, so that an element depends on its row, its
+//! column and the instruction set alone. A complete block goes to `C` while the next one is computed (`finish.rs`). `docs/kernels.md`
+//! explains why.
 
 mod block;
 mod finish;
@@ -24,7 +25,7 @@ use crate::amx::{PANEL, TILE};
 use crate::scratch::Scratch;
 use crate::simd::Real;
 use crate::threads::Shared;
-use block::{Columns, SUMS};
+use block::{SUMS, Task};
 use half::bf16;
 use pack::{Left, PackPanel, Right};
 pub(crate) use pack::{Parts, as_tiles, pack_right, put, transpose};
@@ -32,27 +33,25 @@ pub(super) use parts::gemm_in_parts;
 pub(crate) use parts::{pairs, row};
 use rows_stay::PAIR;
 
-/// Elements of `k` in a row of a tile: rows of operands are padded to a multiple of it.
+/// Elements of `k` in a row of a tile: a step. Rows of operands are padded to whole steps.
 pub(crate) const STEP: usize = 32;
-/// Panels in a task at most.
-const PANELS: usize = 8;
-/// The same where rows stay and no sums wait: 512 KiB of them are in the second cache, of which a neighbour may have his share.
-const MORE_PANELS: usize = 16;
-/// Rows in a task, if columns come packed: their sums with the panels of a task are 256 KiB.
-const ROWS: usize = 256;
-/// The same if each task packs its columns, which has to be worth it.
-const WORTHWHILE: usize = 1024;
-/// The same of numbers in parts, which take more room.
-const WORTHWHILE_IN_PARTS: usize = 512;
-/// Elements of `k` that are multiplied in one go where columns stay: so much of a panel stays in the first cache, and most of one
-/// with numbers in three parts.
-const DEPTH: usize = 256;
-/// The same where rows stay: so much of 32 rows is two thirds of the first cache.
-const DEEP: usize = 512;
-
-/// So many times as many rows as columns, as in feed-forward layers, are still better turned themselves than their result, if `k` is
-/// one stretch.
-const FEW: usize = 4;
+/// The largest number of panels in a task.
+const TASK_PANELS: usize = 8;
+/// The same if rows stay and `k` is a single stretch, so that no sums wait in the L2 cache: then columns may fill 512 KiB of it.
+const TASK_PANELS_OF_ONE_STRETCH: usize = 16;
+/// The largest number of rows in a task whose columns come packed: the sums of such a task are 256 KiB.
+const TASK_ROWS: usize = 256;
+/// The same for a task that packs its columns: more rows make packing pay.
+const PACKING_TASK_ROWS: usize = 1024;
+/// The same for numbers in parts, which take more memory.
+const PACKING_TASK_ROWS_IN_PARTS: usize = 512;
+/// Elements of `k` in a stretch if columns stay: so much of a panel fits into the L1 cache, and most of one in three parts.
+const DEPTH_COLUMNS_STAY: usize = 256;
+/// The same if rows stay: so much of 32 rows fills two thirds of the L1 cache.
+const DEPTH_ROWS_STAY: usize = 512;
+/// Rows for each column up to which it is faster to transpose the rows than the result, if `k` is a single stretch. Feed-forward
+/// layers have 4.
+const TRANSPOSED_ROWS_PER_COLUMN: usize = 4;
 
 /// `C = activation(A·B + bias)` with operands rounded to bf16: `A: [m, k]`, `B: [k, n]`, `C: [m, n]`.
 pub(super) fn gemm_bf16<'b, B: Real, C: Real>(
@@ -68,9 +67,10 @@ pub(super) fn gemm_bf16<'b, B: Real, C: Real>(
     if a.rows == 0 || b.cols == 0 {
         return;
     }
-    // Where rows stay and no sums wait, blocks that are written one beside the other make up for some more rows to turn.
-    let as_it_is = cpu.isa.amx().is_some() && a.cols <= DEEP && a.rows <= FEW * b.cols;
-    if better_turned(a, b) && !as_it_is {
+    // If rows stay and no sums wait, blocks are written side by side. That is worth transposing some more rows.
+    let is_one_stretch = cpu.isa.amx().is_some() && a.cols <= DEPTH_ROWS_STAY;
+    let straight = is_one_stretch && a.rows <= TRANSPOSED_ROWS_PER_COLUMN * b.cols;
+    if better_transposed(a, b) && !straight {
         let left = Left::<1>::tiles(cpu, b.t(), whole_steps(b.rows));
         multiply(cpu, left, Right::Bf16(a.t()), a.rows, c, epilogue, true);
     } else {
@@ -78,10 +78,10 @@ pub(super) fn gemm_bf16<'b, B: Real, C: Real>(
     }
 }
 
-/// Whether the transpose of a product takes less time, as a rule. Rows on the left that lie in columns have to be turned, which takes
-/// longer than packing them on the right: with the wider operand there, the result comes out transposed, and is turned block by
-/// block.
-fn better_turned<A, B>(a: Matrix<A>, b: Matrix<B>) -> bool {
+/// Whether it is usually faster to compute the transpose of a product. A column-major operand on the left has to be transposed, which
+/// takes longer than packing it on the right. So the wider operand goes to the right; then the result comes out transposed, and each
+/// block is transposed on its way to `C`.
+fn better_transposed<A, B>(a: Matrix<A>, b: Matrix<B>) -> bool {
     a.transposed && !b.transposed && a.rows > b.cols
 }
 
@@ -126,7 +126,7 @@ pub(super) fn pack_weights(cpu: &Cpu, weights: &[f32], n: usize, k: usize) -> Pa
     })
 }
 
-/// The product, or with `turned` its transpose, in tasks.
+/// The product in tasks. With `transposed_result`, `c` is its transpose.
 fn multiply<C: Real, const N: usize>(
     cpu: &Cpu,
     left: Left<N>,
@@ -134,51 +134,57 @@ fn multiply<C: Real, const N: usize>(
     n: usize,
     c: &mut [C],
     epilogue: Epilogue,
-    turned: bool,
+    transposed_result: bool,
 ) {
     let m = left.m;
-    let width = if turned { m } else { n } * size_of::<C>();
+    let width = if transposed_result { m } else { n } * size_of::<C>();
     let streamed = epilogue.streamed && c.as_ptr().addr().is_multiple_of(64) && width.is_multiple_of(64);
     let epilogue = Epilogue { streamed, ..epilogue };
     let c = Shared::new(c);
-    // No element can tell how the work is cut, so that it may be cut by the number of threads: by columns, so that each is
-    // packed, if it has to be, by one of them, unless there are so many more rows that the threads had better not all read them.
+    // The numbers do not depend on how the work is cut, so it may depend on the number of threads. It is cut by columns, so that a
+    // column is packed by one thread only, unless there are so many rows that not every thread should read all of them.
     let threads = cpu.threads.count();
     let shares = if m > 3 * n { 1 } else { threads.min(2) };
-    let most_panels = if left.stay && left.length <= DEEP { MORE_PANELS } else { PANELS };
+    let most_panels = if left.rows_stay && left.length <= DEPTH_ROWS_STAY {
+        TASK_PANELS_OF_ONE_STRETCH
+    } else {
+        TASK_PANELS
+    };
     let all_panels = n.div_ceil(PANEL);
     let panels = all_panels.div_ceil(all_panels.div_ceil(most_panels).next_multiple_of(shares));
     let column_tasks = all_panels.div_ceil(panels);
     let most = if matches!(b, Right::Packed(_)) {
-        ROWS
+        TASK_ROWS
     } else if N == 1 {
-        WORTHWHILE
+        PACKING_TASK_ROWS
     } else {
-        WORTHWHILE_IN_PARTS
+        PACKING_TASK_ROWS_IN_PARTS
     };
-    let row_tasks = threads.div_ceil(column_tasks).min(m.div_ceil(ROWS)).max(m.div_ceil(most));
-    let unit = if left.stay { PAIR } else { TILE };
+    let row_tasks = threads.div_ceil(column_tasks).min(m.div_ceil(TASK_ROWS)).max(m.div_ceil(most));
+    let unit = if left.rows_stay { PAIR } else { TILE };
     let rows_each = m.div_ceil(unit).div_ceil(row_tasks) * unit;
     let tasks = row_tasks * column_tasks;
-    // Neighbouring tasks have the same columns.
+    // Tasks with neighbouring numbers have the same columns.
     let first = |task| [m.min(task % row_tasks * rows_each), task / row_tasks * panels * PANEL];
     cpu.threads.run(tasks, |task| {
         let [row, column] = first(task);
         let (rows, columns) = (row..m.min(row + rows_each), column..n.min(column + panels * PANEL));
         let packed_here = match b {
             Right::Packed(_) => 0,
-            Right::F32(_) | Right::Bf16(_) => left.depth(0) * N * PANEL * if left.stay { panels } else { 1 },
+            Right::F32(_) | Right::Bf16(_) => {
+                left.depth(0) * N * PANEL * if left.rows_stay { panels } else { 1 }
+            }
         };
         let mut right = Scratch::take(packed_here);
-        let mut copied = Scratch::take(if left.are_long() { PAIR * DEEP } else { 0 });
+        let mut copied = Scratch::take(if left.are_long() { PAIR * DEPTH_ROWS_STAY } else { 0 });
         let blocks = if left.length <= left.depth(0) {
             2 * unit / TILE
         } else {
-            // The sums of all blocks that wait for the next stretch of `k`.
-            rows.len().div_ceil(TILE) * if left.length <= left.deep() { 1 } else { panels }
+            // All blocks whose sums wait for the next stretch of `k`.
+            rows.len().div_ceil(TILE) * if left.length <= left.depth_of_one_pass() { 1 } else { panels }
         };
         let mut sums = Scratch::take(blocks * SUMS);
-        cpu.isa.dispatch(Columns {
+        cpu.isa.dispatch(Task {
             isa: cpu.isa,
             left: &left,
             b,
@@ -191,7 +197,7 @@ fn multiply<C: Real, const N: usize>(
             sums: Shared::new(&mut sums),
             c,
             epilogue,
-            turned,
+            transposed_result,
         });
     });
 }

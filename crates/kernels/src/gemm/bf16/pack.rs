@@ -1,7 +1,7 @@
-//! Operands of a product of bf16 in the order in which tiles are loaded, with numbers in one part or in three.
+//! The operands of a product of bf16 in the order in which tiles are loaded, with numbers in one part or in three.
 
 use super::parts::{load_pairs, load_row, pairs, row};
-use super::{DEEP, DEPTH, Matrix, STEP, whole_steps};
+use super::{DEPTH_COLUMNS_STAY, DEPTH_ROWS_STAY, Matrix, STEP, whole_steps};
 use crate::Cpu;
 use crate::amx::{PANEL, TILE};
 use crate::isa::Kernel;
@@ -11,24 +11,24 @@ use crate::threads::Shared;
 use half::bf16;
 use std::ops::Range;
 
-/// The left operand: rows of bf16, `N` for each number, that start at cache lines and are whole steps long.
+/// The left operand: rows of bf16, `N` of them for each number, that begin at cache lines and are whole steps long.
 pub(super) struct Left<'a, const N: usize> {
     rows: Rows<'a>,
     /// The length of a row: `k` rounded up to whole steps.
     pub length: usize,
     pub m: usize,
-    /// Whether rows stay in the first cache while columns stream past them (`rows_stay.rs`), or the other way round (`block.rs`).
-    pub stay: bool,
+    /// Whether rows stay in the L1 cache while columns stream past them (`rows_stay.rs`), or the other way round (`block.rs`).
+    pub rows_stay: bool,
 }
 
 enum Rows<'a> {
-    /// As they are, but for the last ones: where they do not fill a tile, they are copied, with zeros below them.
-    Given(&'a [bf16], Option<Scratch<bf16>>),
-    /// Copied to [`Tile`]s, `[stretch of k][tile of rows][step][part][16 rows][32 elements]`, with zeros up to whole ones.
+    /// The caller's memory. Last rows that do not fill a tile are copied, with zeros below them.
+    InPlace(&'a [bf16], Option<Scratch<bf16>>),
+    /// Copied to tiles, `[stretch of k][tile of rows][step][part][16 rows][32 elements]`, with zeros up to whole tiles.
     Tiles(Scratch<bf16>),
 }
 
-/// A stretch of sixteen rows: they are `stride` bytes apart, and at each step of `k` `step` bytes further.
+/// A stretch of sixteen rows, which lie `stride` bytes apart. Each step of `k` begins `step` bytes behind the one before.
 #[derive(Clone, Copy)]
 pub(super) struct Tile<'a> {
     pub data: &'a [bf16],
@@ -37,7 +37,7 @@ pub(super) struct Tile<'a> {
 }
 
 impl<'a> Tile<'a> {
-    /// Steps one after the other, each of 1 KiB for each of `N` parts.
+    /// Contiguous steps, each of 1 KiB for each of `N` parts.
     #[inline(always)]
     fn packed<const N: usize>(data: &'a [bf16]) -> Tile<'a> {
         Tile { data, stride: LINE, step: N * TILE * LINE }
@@ -46,28 +46,27 @@ impl<'a> Tile<'a> {
 
 /// Bytes of a step of a row: a cache line.
 const LINE: usize = STEP * size_of::<bf16>();
-/// Of longer rows that stream past columns, a stretch of many would share few places in the second cache.
-const LONGEST: usize = 1024;
-/// Longer ones are copied if there are many columns, so that the next stretch of them can be fetched.
-const SHORT: usize = 512;
-/// So many columns make that worth it.
-const MANY: usize = 1024;
-/// The same where rows stay, and each task would copy its own otherwise: if they are more than the second cache holds, each would
-/// get them from beyond it.
-const MORE: usize = 2048;
-/// Elements of rows that the second cache holds.
-const HELD: usize = 1 << 20;
+/// Columns stay: the longest rows that are used in place. Stretches of longer rows share too few sets of the L2 cache.
+const LONGEST_IN_PLACE: usize = 1024;
+/// Columns stay: the longest rows that are used in place if there are [`MANY_COLUMNS`]. Copies can be prefetched, stretch by stretch.
+const LONGEST_OF_ONE_PASS: usize = 512;
+/// So many columns make that copy pay.
+const MANY_COLUMNS: usize = 1024;
+/// Rows stay: so many columns make it pay to copy long rows once, and not in each task, if they are more than the L2 cache holds.
+const VERY_MANY_COLUMNS: usize = 2048;
+/// Elements of rows that the L2 cache holds.
+const L2_ELEMENTS: usize = 1 << 20;
 
 impl<'a> Left<'a, 1> {
     /// For a product with `n` columns.
     pub(super) fn new(cpu: &Cpu, a: Matrix<'a, bf16>, n: usize) -> Left<'a, 1> {
         let (m, k) = (a.rows, a.cols);
         let whole = k > 0 && k.is_multiple_of(STEP) && a.data.as_ptr().addr().is_multiple_of(64);
-        let stay = stay::<1>(cpu, m);
-        let copied = if stay {
-            k > DEEP && m * k > HELD && n >= MORE
+        let rows_stay = rows_stay::<1>(cpu, m);
+        let copied = if rows_stay {
+            k > DEPTH_ROWS_STAY && m * k > L2_ELEMENTS && n >= VERY_MANY_COLUMNS
         } else {
-            k > LONGEST || (k > SHORT && n >= MANY)
+            k > LONGEST_IN_PLACE || (k > LONGEST_OF_ONE_PASS && n >= MANY_COLUMNS)
         };
         if a.transposed || !whole || copied {
             return Left::tiles(cpu, a, whole_steps(k));
@@ -79,98 +78,103 @@ impl<'a> Left<'a, 1> {
             last[rest.len()..].fill(bf16::ZERO);
             last
         });
-        Left { rows: Rows::Given(a.data, last), length: k, m, stay }
+        Left { rows: Rows::InPlace(a.data, last), length: k, m, rows_stay }
     }
 }
 
-/// Whether rows stay: on the tile unit, if there are two tiles of them. Products of numbers in parts load less than a tile for each
-/// as it is, and three parts of 32 rows would not fit into the first cache.
-fn stay<const N: usize>(cpu: &Cpu, m: usize) -> bool {
+/// Whether rows stay: on the tile unit, if there are at least two tiles of them. Not if numbers are in parts: three parts of 32 rows
+/// would not fit into the L1 cache, and such products need less than one load each anyway.
+fn rows_stay<const N: usize>(cpu: &Cpu, m: usize) -> bool {
     N == 1 && m > TILE && cpu.isa.amx().is_some()
 }
 
 impl<'a, const N: usize> Left<'a, N> {
-    /// Rows that lie in columns, have to be rounded or lengthened, or would be in each other's way in a cache: they are copied, with
-    /// zeros up to a length of whole steps.
+    /// Copies rows to tiles, with zeros up to `length`, which is whole steps. That is needed for a column-major operand, for rows that
+    /// have to be rounded or padded, and for rows that would drive each other out of a cache.
     pub(super) fn tiles<T: Real>(cpu: &Cpu, a: Matrix<T>, length: usize) -> Left<'a, N> {
         let m = a.rows;
         let rows = m.next_multiple_of(TILE);
-        let stay = stay::<N>(cpu, m);
+        let rows_stay = rows_stay::<N>(cpu, m);
         let mut tiles = Scratch::take(N * rows * length);
         let to = Shared::new(&mut tiles);
-        cpu.threads.run(rows.div_ceil(COPIED), |i| {
-            let rows = i * COPIED..rows.min((i + 1) * COPIED);
-            cpu.isa.dispatch(Copy::<T, N> { a, rows, to, length, deepest: deepest(stay) });
+        cpu.threads.run(rows.div_ceil(COPY_TASK_ROWS), |i| {
+            let rows = i * COPY_TASK_ROWS..rows.min((i + 1) * COPY_TASK_ROWS);
+            cpu.isa.dispatch(Copy::<T, N> { a, rows, to, length, max_depth: max_depth(rows_stay) });
         });
-        Left { rows: Rows::Tiles(tiles), length, m, stay }
+        Left { rows: Rows::Tiles(tiles), length, m, rows_stay }
     }
 
-    /// The length of the stretch of `k` from `start` on.
+    /// The length of the stretch of `k` that begins at `start`.
     #[inline(always)]
     pub(super) fn depth(&self, start: usize) -> usize {
-        deepest(self.stay).min(self.length - start)
+        max_depth(self.rows_stay).min(self.length - start)
     }
 
-    /// Whether rows that stay do not lie in tiles, and are longer than a stretch.
+    /// Whether each task has to copy its rows: they stay, are used in place, and are longer than a stretch.
     pub(super) fn are_long(&self) -> bool {
-        self.stay && self.length > DEEP && matches!(self.rows, Rows::Given(..))
+        self.rows_stay && self.length > DEPTH_ROWS_STAY && matches!(self.rows, Rows::InPlace(..))
     }
 
-    /// How much of `k` one panel goes through before the next begins: all of it if columns stay and rows are short, so that few sums
-    /// wait for the next stretch; else one stretch, so that the rows of a task stay in the second cache.
+    /// How much of `k` a panel goes through before the next panel begins. All of it if columns stay and rows are short: then few sums
+    /// wait for the next stretch. Otherwise one stretch: then the rows of a task stay in the L2 cache.
     #[inline(always)]
-    pub(super) fn deep(&self) -> usize {
-        if self.stay || self.length > SHORT { deepest(self.stay) } else { self.length }
+    pub(super) fn depth_of_one_pass(&self) -> usize {
+        if self.rows_stay || self.length > LONGEST_OF_ONE_PASS {
+            max_depth(self.rows_stay)
+        } else {
+            self.length
+        }
     }
 
-    /// The stretch of `k` from `start` on of some rows, from the start of a tile on, if it lies together.
+    /// The stretch of `k` that begins at `start` of some rows, which begin with a tile; empty if it is not contiguous.
     #[inline(always)]
     pub(super) fn tiles_of(&self, rows: &Range<usize>, start: usize) -> &[bf16] {
         let Rows::Tiles(tiles) = &self.rows else { return &[] };
         let (depth, all) = (self.depth(start), self.m.next_multiple_of(TILE));
-        &tiles[N * place(all, rows.start, start, depth)..][..N * rows.len().next_multiple_of(TILE) * depth]
+        &tiles[N * tile_offset(all, rows.start, start, depth)..]
+            [..N * rows.len().next_multiple_of(TILE) * depth]
     }
 
-    /// The stretch of `k` from `start` on of the sixteen rows from `row` on.
+    /// The stretch of `k` that begins at `start` of the sixteen rows that begin at `row`.
     #[inline(always)]
     pub(super) fn tile(&self, row: usize, start: usize) -> Tile<'_> {
         let rows = |data| Tile { data, stride: self.length * size_of::<bf16>(), step: LINE };
         match &self.rows {
-            Rows::Given(_, Some(last)) if row + TILE > self.m => rows(&last[start..]),
-            Rows::Given(given, _) => rows(&given[row * self.length + start..(row + TILE) * self.length]),
+            Rows::InPlace(_, Some(last)) if row + TILE > self.m => rows(&last[start..]),
+            Rows::InPlace(given, _) => rows(&given[row * self.length + start..(row + TILE) * self.length]),
             Rows::Tiles(tiles) => {
                 let depth = self.depth(start);
-                let start = N * place(self.m.next_multiple_of(TILE), row, start, depth);
+                let start = N * tile_offset(self.m.next_multiple_of(TILE), row, start, depth);
                 Tile::packed::<N>(&tiles[start..start + N * TILE * depth])
             }
         }
     }
 }
 
-/// The length of a stretch of `k` at most.
+/// The largest length of a stretch of `k`.
 #[inline(always)]
-fn deepest(stay: bool) -> usize {
-    if stay { DEEP } else { DEPTH }
+fn max_depth(rows_stay: bool) -> usize {
+    if rows_stay { DEPTH_ROWS_STAY } else { DEPTH_COLUMNS_STAY }
 }
 
-/// Where the stretch of `k` from `start` on, which has `depth` elements, of the tile of rows from `row` on begins, if there are
-/// `rows` rows.
+/// The offset in [`Rows::Tiles`] of a stretch of `k` of `depth` elements that begins at `start`, of the tile of rows that begins at
+/// `row`, out of `rows` rows. In numbers, each of which is `N` elements.
 #[inline(always)]
-fn place(rows: usize, row: usize, start: usize, depth: usize) -> usize {
+fn tile_offset(rows: usize, row: usize, start: usize, depth: usize) -> usize {
     rows * start + row * depth
 }
 
-/// Rows copied by one task: from columns of bf16, as many as lie in four cache lines.
-const COPIED: usize = 128;
+/// Rows that a task copies: of a column-major operand in bf16, those in four cache lines.
+const COPY_TASK_ROWS: usize = 128;
 
-/// Copies some rows to their tiles.
+/// Copies some rows to tiles.
 struct Copy<'a, T, const N: usize> {
     a: Matrix<'a, T>,
     rows: Range<usize>,
     to: Shared<'a, bf16>,
     length: usize,
-    /// The length of a stretch at most.
-    deepest: usize,
+    /// The largest length of a stretch.
+    max_depth: usize,
 }
 
 impl<T: Real, const N: usize> Kernel for Copy<'_, T, N> {
@@ -179,23 +183,23 @@ impl<T: Real, const N: usize> Kernel for Copy<'_, T, N> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         only_one_part_without_tiles::<S, N>();
-        let Copy { a, rows, to, length, deepest } = self;
+        let Copy { a, rows, to, length, max_depth } = self;
         let (m, k) = (a.rows, a.cols);
         let mut pairs = [Pairs::<N>::new(), Pairs::new()];
-        for start in (0..length).step_by(deepest) {
-            let depth = deepest.min(length - start);
+        for start in (0..length).step_by(max_depth) {
+            let depth = max_depth.min(length - start);
             let tiles_at = |row: usize, step: usize| {
-                let at = place(m.next_multiple_of(TILE), row, start, depth) + (step - start) * TILE;
+                let at = tile_offset(m.next_multiple_of(TILE), row, start, depth) + (step - start) * TILE;
                 // Safety: a tile of rows belongs to one task.
                 as_tiles(unsafe { to.slice(N * at, N * TILE * STEP) })
             };
             let steps = (start..start + depth).step_by(STEP);
             if a.transposed {
-                // Rows that lie in columns are side by side, and the processor fetches along them: a step with all rows of the task
-                // before the next. So many of bf16 as two tiles have are a cache line.
+                // In a column-major operand the rows of the task are side by side, and the processor prefetches along them. So all
+                // rows of a step are read before the next step. Two tiles of rows in bf16 are a cache line.
                 for step in steps {
                     for row in rows.clone().step_by(2 * TILE) {
-                        // Pairs along `k` of the rows, turned so that each row's lie side by side.
+                        // Pairs along `k`, which are transposed so that the pairs of a row are side by side.
                         let [first, second] = &mut pairs;
                         merge_tiles(s, a.data, m, step..k, row, [&mut first.0, &mut second.0]);
                         for (row, pairs) in (row..rows.end).step_by(TILE).zip(&pairs) {
@@ -238,14 +242,14 @@ pub(crate) fn put<S: Simd, const N: usize>(s: S, to: &mut Parts<N>, i: usize, at
     }
 }
 
-/// The right operand. It is no type parameter of the product: only packing has to know what it is stored in.
+/// The right operand. It is not a type parameter of the product, because only packing depends on the stored type.
 #[derive(Clone, Copy)]
 pub(in crate::gemm) enum Right<'a> {
-    /// To be packed: one stretch of a panel after the other, or where rows stay of all panels of a task.
+    /// To be packed by each task: a stretch of one panel at a time, or, if rows stay, of all its panels.
     F32(Matrix<'a, f32>),
-    /// The same of bf16.
+    /// The same in bf16.
     Bf16(Matrix<'a, bf16>),
-    /// In panels that were packed before, each for all of `k`.
+    /// Packed panels, each for all of `k`.
     Packed(&'a [bf16]),
 }
 
@@ -261,7 +265,7 @@ impl<'a> From<Matrix<'a, bf16>> for Right<'a> {
     }
 }
 
-/// Packs a panel of columns from row `start` on.
+/// Packs a stretch of a panel of columns, which begins at row `start`.
 pub(super) struct PackPanel<'a, T, const N: usize> {
     pub b: Matrix<'a, T>,
     pub column: usize,
@@ -279,7 +283,7 @@ impl<T: Real, const N: usize> Kernel for PackPanel<'_, T, N> {
     }
 }
 
-/// Numbers in parts are multiplied on tiles alone: for other sets what follows is not compiled.
+/// Numbers in parts are multiplied on tiles only. For other instruction sets, what follows is not compiled.
 #[inline(always)]
 pub(super) fn only_one_part_without_tiles<S: Simd, const N: usize>() {
     if const { N > 1 } {
@@ -287,7 +291,7 @@ pub(super) fn only_one_part_without_tiles<S: Simd, const N: usize>() {
     }
 }
 
-/// Packs a panel of columns of `B`, from row `start` on: `[step][2][part][16 pairs][16 columns]`.
+/// Packs a panel of columns of `B`, beginning at row `start`, to `[step][2 tiles][part][16 pairs][16 columns]`.
 #[inline(always)]
 pub(crate) fn pack_right<S: Simd, T: Real, const N: usize>(
     s: S,
@@ -319,7 +323,7 @@ pub(crate) fn pack_right<S: Simd, T: Real, const N: usize>(
     }
 }
 
-/// Packs a stretch of `depth` rows of some columns of `B`, one panel behind the other.
+/// Packs a stretch of `depth` rows of some columns of `B`, panel after panel.
 pub(super) struct PackPanels<'a, T> {
     pub b: Matrix<'a, T>,
     pub columns: Range<usize>,
@@ -334,8 +338,8 @@ impl<T: Real> Kernel for PackPanels<'_, T> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
         let PackPanels { b, columns, start, depth, to } = self;
-        // Rows that lie together are read a step of `k` at a time, with all panels: the processor fetches what comes next in a row,
-        // but not the next row. Columns that lie together are read one panel after the other.
+        // A row-major operand is read one step of `k` at a time for all panels: the processor prefetches along a row, but not the
+        // next row. A column-major operand is read panel after panel.
         let piece = if b.transposed { depth } else { STEP };
         for begin in (0..depth).step_by(piece) {
             for (column, to) in columns.clone().step_by(PANEL).zip(to.chunks_exact_mut(depth * PANEL)) {
@@ -346,13 +350,13 @@ impl<T: Real> Kernel for PackPanels<'_, T> {
     }
 }
 
-/// The columns `columns` of row `rows.start`, or nothing if that is not below `rows.end`.
+/// Some columns of row `rows.start`, or nothing if there is no such row.
 #[inline(always)]
 fn part<T>(data: &[T], stride: usize, rows: Range<usize>, columns: Range<usize>) -> &[T] {
     if rows.is_empty() || columns.is_empty() { &[] } else { &data[rows.start * stride..][columns] }
 }
 
-/// Up to 32 numbers as sixteen pairs, in order, with zeros behind them.
+/// Up to 32 numbers as sixteen pairs, in order, padded with zeros.
 #[inline(always)]
 fn row_pairs<S: Simd, T: Real, const N: usize>(s: S, from: &[T], to: &mut Parts<N>, i: usize) {
     if let Some(from) = from.first_chunk::<STEP>() {
@@ -368,8 +372,8 @@ fn row_pairs<S: Simd, T: Real, const N: usize>(s: S, from: &[T], to: &mut Parts<
     }
 }
 
-/// Sixteen columns from `column` on, and the next sixteen, of sixteen pairs of rows from `rows.start` on, below `rows.end`; rows
-/// have `stride` columns.
+/// Interleaves sixteen pairs of rows from `rows.start` on, those below `rows.end`: of sixteen columns from `column` on, and of the next
+/// sixteen. Rows have `stride` columns.
 #[inline(always)]
 fn merge_tiles<S: Simd, T: Real, const N: usize>(
     s: S,
@@ -388,7 +392,8 @@ fn merge_tiles<S: Simd, T: Real, const N: usize>(
         }
         return;
     }
-    // The common case: all of them are there. A row's are read at once: rows of a power of two drive each other out of a cache.
+    // The common case: no edge. Both tiles of a row are read at once, because rows whose distance is a power of two drive each other
+    // out of a cache.
     let from = &data[rows.start * stride + column..][..(STEP - 1) * stride + 2 * TILE];
     let [first, second] = to;
     for p in 0..TILE {
@@ -404,8 +409,7 @@ fn merge_tiles<S: Simd, T: Real, const N: usize>(
     }
 }
 
-/// Sixteen columns from `column` on, as far as there are so many, of the rows `rows.start` and the next, below `rows.end`, as
-/// pairs.
+/// Interleaves the rows `rows.start` and `rows.start + 1`, if they are below `rows.end`, of up to sixteen columns from `column` on.
 #[inline(always)]
 fn merge_rows<S: Simd, T: Real, const N: usize>(
     s: S,
@@ -424,7 +428,7 @@ fn merge_rows<S: Simd, T: Real, const N: usize>(
     }
 }
 
-/// The vector from `at` on, with zeros for what is past the end.
+/// The vector that begins at `at`, with zeros past the end.
 #[inline(always)]
 fn vector<S: Simd, T: Real>(s: S, from: &[T], at: usize) -> S::F {
     if at + S::LANES <= from.len() {
@@ -436,7 +440,7 @@ fn vector<S: Simd, T: Real>(s: S, from: &[T], at: usize) -> S::F {
     }
 }
 
-/// Sixteen rows of sixteen pairs of bf16 for each part, about to be turned.
+/// Sixteen rows of sixteen pairs of bf16 for each part, to be transposed.
 #[repr(C, align(64))]
 struct Pairs<const N: usize>(Parts<N>);
 
@@ -447,7 +451,7 @@ impl<const N: usize> Pairs<N> {
     }
 }
 
-/// Turns sixteen rows of sixteen pairs, for each part.
+/// Transposes sixteen rows of sixteen pairs, for each part.
 #[inline(always)]
 pub(crate) fn transpose<S: Simd, const N: usize>(s: S, from: &Parts<N>, to: &mut Parts<N>) {
     for part in 0..N {

@@ -1,19 +1,19 @@
 //! Numbers in f32 as sums of bf16, for products in f32 on the tile unit.
 //!
-//! An f32 has 24 bits, a bf16 has 8: the nearest bf16, the nearest one to what is left, and what is left then are the number,
-//! exactly, as long as the last of them is not below the least normal number, which the unit takes for zero. Of the nine products of
-//! the parts of two numbers, the three least are 2⁻²³ of the whole at most, of either sign and mostly far less: what a product in f32
-//! rounds away. The other six are products of bf16, which the unit computes sixteen times as fast as vectors compute those of f32.
-//! It adds up 32 of them before it adds to a sum, so that the long sum is rounded once for so many: the error is not greater than that
-//! of a chain of multiply-adds but smaller (see the tests).
+//! An f32 has 24 bits, a bf16 has 8. So an f32 is exactly the sum of three parts: the nearest bf16, the nearest bf16 to the rest, and
+//! what is left then. (Unless the last part is below the smallest normal number, which the unit takes for zero.) Of the nine products
+//! of the parts of two numbers, the three smallest are at most 2⁻²³ of the whole, of either sign, and mostly far less: a product in f32
+//! rounds that away. The other six are products of bf16, which the unit computes sixteen times as fast as vectors compute those of
+//! f32. It adds up 32 products before it adds to a sum, so that a long sum is rounded less often than a chain of multiply-adds, and its
+//! error is smaller (see the tests).
 //!
-//! Gradients of weights and through weights are computed like this, and nothing else is: what a model says in f32 has to be the same
-//! to the bit whether its weights are packed for decoding, where parts would be half as much again to read, or not.
+//! Only the gradients of weights and of rows are computed like this. In the forward pass a model must give the same bits whether its
+//! weights are packed for decoding or not, and packed weights in three parts would be half as large again.
 //!
-//! What is not finite, or as a bf16 would not be, is not a number in the product.
+//! A number that is not finite, or that would be infinite as a bf16, makes the product NaN or infinite.
 
 use super::pack::{Left, Right};
-use super::{Epilogue, Matrix, better_turned, multiply, whole_steps};
+use super::{Epilogue, Matrix, better_transposed, multiply, whole_steps};
 use crate::Cpu;
 use crate::simd::{Real, Simd};
 
@@ -30,13 +30,13 @@ pub(in crate::gemm) fn gemm_in_parts(cpu: &Cpu, a: Matrix, b: Matrix, c: &mut [f
     if a.rows == 0 || b.cols == 0 {
         return;
     }
-    let turned = better_turned(a, b);
-    let (left, right) = if turned { (b.t(), a.t()) } else { (a, b) };
+    let transposed_result = better_transposed(a, b);
+    let (left, right) = if transposed_result { (b.t(), a.t()) } else { (a, b) };
     let left = Left::<PARTS>::tiles(cpu, left, whole_steps(left.cols));
-    multiply(cpu, left, Right::F32(right), right.cols, c, epilogue, turned);
+    multiply(cpu, left, Right::F32(right), right.cols, c, epilogue, transposed_result);
 }
 
-/// The parts of each lane: `N` of them, of which the last is yet to be rounded. A NaN is one in the last part.
+/// The `N` parts of each lane. The last part is not rounded yet. A NaN is a NaN in the last part.
 #[inline(always)]
 fn split<S: Simd, const N: usize>(s: S, x: S::F) -> [S::F; N] {
     let mut parts = [x; N];
@@ -48,7 +48,7 @@ fn split<S: Simd, const N: usize>(s: S, x: S::F) -> [S::F; N] {
     parts
 }
 
-/// The parts of both, lane by lane in pairs: see [`Simd::pair`].
+/// The parts of two vectors, paired lane by lane; see [`Simd::pair`].
 #[inline(always)]
 pub(crate) fn pairs<S: Simd, const N: usize>(s: S, low: S::F, high: S::F) -> [S::U; N] {
     let (low, high) = (split::<S, N>(s, low), split::<S, N>(s, high));
@@ -59,7 +59,7 @@ pub(crate) fn pairs<S: Simd, const N: usize>(s: S, low: S::F, high: S::F) -> [S:
     pairs
 }
 
-/// The parts of both, one after the other: see [`Simd::row`].
+/// The parts of two vectors, one vector behind the other; see [`Simd::row`].
 #[inline(always)]
 pub(crate) fn row<S: Simd, const N: usize>(s: S, first: S::F, second: S::F) -> [S::U; N] {
     let (first, second) = (split::<S, N>(s, first), split::<S, N>(s, second));
@@ -168,7 +168,7 @@ mod tests {
         (0..a.rows * b.cols).map(|i| element(i / b.cols, i % b.cols)).collect()
     }
 
-    /// Whole steps and tiles and not, one stretch of `k` and several, results that are turned and not.
+    /// Whole steps and tiles and not, one stretch of `k` and several, results that are transposed and not.
     const SIZES: [[usize; 3]; 12] = [
         [1, 1, 1],
         [70, 1, 33],

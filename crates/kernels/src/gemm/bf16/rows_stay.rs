@@ -1,43 +1,42 @@
-//! Blocks of 32 rows and 32 columns on the tile unit, two by two tiles: rows stay in the first cache, and columns stream past them
-//! from the second.
+//! Blocks of 32 rows and 32 columns on the tile unit, two by two tiles: rows stay in the L1 cache, and columns stream past them from
+//! the L2 cache.
 
-use super::block::{Columns, Panel};
-use super::finish::{Finish, InSteps, Squares, Whole};
+use super::block::{RowsTimesPanel, Task};
+use super::finish::{BetweenSteps, Finish, Squares, WholeBlock};
 use super::pack::{PackPanels, Right, Tile};
-use super::{DEEP, STEP};
-use crate::amx::{Ahead, PANEL, Pair, TILE, Tiles, TwoByTwo};
+use super::{DEPTH_ROWS_STAY, STEP};
+use crate::amx::{PANEL, Pair, Prefetch, TILE, Tiles, TwoByTwo};
 use crate::simd::{Real, Simd};
 use half::bf16;
 use std::ops::Range;
 
 /// Rows of a block.
 pub(super) const PAIR: usize = 2 * TILE;
-/// Products that fetch the next 32 rows, each four of them. Where a task has fewer panels, a part of these rows is fetched.
-const ROW_FETCHES: usize = PAIR / 4;
-/// Passes that fetch a stretch of the columns that come next, each an eighth of every panel: four cache lines at a step of `k`,
-/// where a panel has 32.
-const COLUMN_FETCHES: usize = 8;
+/// How many products prefetch the next 32 rows, four rows each. A task with fewer panels prefetches only some of these rows.
+const ROW_PREFETCHES: usize = PAIR / 4;
+/// How many passes prefetch the next columns, an eighth of every panel each: four cache lines in each step, where a panel has 32.
+const COLUMN_PREFETCHES: usize = 8;
 
-/// A stretch of the panels of a task, `apart` elements from each other.
+/// A stretch of `k` of the panels of a task. Each panel begins `panel_stride` elements behind the one before.
 struct Stretch<'a> {
     start: usize,
     depth: usize,
     panels: &'a [bf16],
-    apart: usize,
+    panel_stride: usize,
 }
 
-impl<C: Real, const N: usize> Columns<'_, C, N> {
-    /// Stretch by stretch of all columns, each with all rows.
+impl<C: Real, const N: usize> Task<'_, C, N> {
+    /// All rows with all columns, one stretch of `k` after the other.
     #[inline(always)]
     pub(super) fn rows_stay<S: Simd>(&mut self, s: S, tiles: &Tiles) {
         let (right, copied) = (std::mem::take(&mut self.right), std::mem::take(&mut self.copied));
         let (k, Range { start: begin, end }) = (self.left.length, self.rows.clone());
-        // The last tile of rows may be alone.
+        // A single tile of rows may be left over.
         let middle = end.min(begin + (end - begin).div_ceil(TILE) / 2 * PAIR);
-        for start in (0..k).step_by(DEEP) {
+        for start in (0..k).step_by(DEPTH_ROWS_STAY) {
             let depth = self.left.depth(start);
             let size = depth * PANEL;
-            let (panels, apart) = match self.b {
+            let (panels, panel_stride) = match self.b {
                 Right::Packed(panels) => (&panels[self.columns.start * k + start * PANEL..], k * PANEL),
                 Right::F32(b) => {
                     let columns = self.columns.clone();
@@ -50,17 +49,23 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
                     (&*right, size)
                 }
             };
-            self.multiply_pairs(s, tiles, begin..middle, &Stretch { start, depth, panels, apart }, copied);
+            self.multiply_pairs(
+                s,
+                tiles,
+                begin..middle,
+                &Stretch { start, depth, panels, panel_stride },
+                copied,
+            );
             if middle < end {
-                for (column, panel) in self.columns.clone().step_by(PANEL).zip(panels.chunks(apart)) {
-                    let (columns, rows, panel) = (&*self, middle..end, &panel[..size]);
-                    s.call(Panel { columns, tiles: Some(tiles), rows, panel, column, start });
+                for (column, panel) in self.columns.clone().step_by(PANEL).zip(panels.chunks(panel_stride)) {
+                    let (task, rows, panel) = (&*self, middle..end, &panel[..size]);
+                    s.call(RowsTimesPanel { task, tiles: Some(tiles), rows, panel, column, start });
                 }
             }
         }
     }
 
-    /// A stretch of columns with pairs of tiles of rows.
+    /// A stretch of the columns with all pairs of tiles of rows. A pass takes one pair through all columns.
     #[inline(always)]
     fn multiply_pairs<S: Simd>(
         &self,
@@ -70,12 +75,12 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
         stretch: &Stretch,
         copied: &mut [bf16],
     ) {
-        let Stretch { start, depth, panels, apart } = *stretch;
-        let (first, last, steps) = (start == 0, start + depth == self.left.length, depth / STEP);
-        let in_steps = if last { self.in_steps::<PAIR>(steps) } else { None };
+        let Stretch { start, depth, panels, panel_stride } = *stretch;
+        let (from_zero, last, steps) = (start == 0, start + depth == self.left.length, depth / STEP);
+        let between_steps = if last { self.between_steps::<PAIR>(steps) } else { None };
         let (mut before, mut squares) = (None, Squares::new());
         let passes = rows.len().div_ceil(PAIR);
-        // The first product of a pass copies long rows, which would be in each other's way in the first cache, for those after it.
+        // Long rows share few sets of the L1 cache. So the first product of a pass copies them for the products after it.
         let room =
             (!copied.is_empty() && self.columns.len() > PANEL).then(|| copied[..PAIR * depth].as_mut_ptr());
         for (pass, row) in rows.clone().step_by(PAIR).enumerate() {
@@ -85,9 +90,9 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
                 assert!(size_of_val(data) >= (TILE - 1) * stride + (steps - 1) * step + 64);
             }
             let mut a = Pair { upper: upper.as_ptr(), lower: lower.as_ptr(), stride, step };
-            let next_pair = self.after(row, start, &rows);
+            let next_pair = self.next_pair(row, start, &rows);
             for (i, (column, panel)) in
-                self.columns.clone().step_by(PANEL).zip(panels.chunks(apart)).enumerate()
+                self.columns.clone().step_by(PANEL).zip(panels.chunks(panel_stride)).enumerate()
             {
                 assert!(panel.len() >= depth * PANEL);
                 let copy = room.filter(|_| i == 0);
@@ -97,28 +102,28 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
                     b: panel.as_ptr(),
                     steps,
                     c: self.sums_of::<PAIR>(row, column),
-                    first,
+                    from_zero,
                     before: before.map(|(row, column)| self.sums_of::<PAIR>(row, column)),
                 };
-                let next_rows =
-                    next_pair.filter(|_| i < ROW_FETCHES).map(|[row, start]| self.rows_ahead(row, start, i));
-                // The last passes fetch them.
+                let next_rows = next_pair
+                    .filter(|_| i < ROW_PREFETCHES)
+                    .map(|[row, start]| self.prefetch_of_rows(row, start, i));
+                // The last passes prefetch them.
                 let next_columns = pass
-                    .checked_sub(passes.saturating_sub(COLUMN_FETCHES))
-                    .and_then(|pass| self.columns_ahead(start + depth, i, pass * steps));
-                let finish = in_steps
-                    .as_ref()
-                    .zip(before)
-                    .and_then(|(in_steps, (row, column))| Some((in_steps, self.whole::<PAIR>(row, column)?)));
-                // Safety: both tiles have sixteen rows, as just checked, or were copied, all steps of them, by the first product of this
-                // pass. The panel and the room for the copy have as many steps, sums are a whole block, and the places of blocks do not
-                // overlap and belong to one task. Nobody writes to the sums of a complete block before the
-                // block after this one, and nothing but these products uses the tiles.
+                    .checked_sub(passes.saturating_sub(COLUMN_PREFETCHES))
+                    .and_then(|pass| self.prefetch_of_columns(start + depth, i, pass * steps));
+                let finish = between_steps.as_ref().zip(before).and_then(|(between_steps, (row, column))| {
+                    Some((between_steps, self.whole::<PAIR>(row, column)?))
+                });
+                // Safety: both tiles have sixteen rows, as just checked, or the first product of this pass has copied all their steps.
+                // The panel and the room for the copy have as many steps, and sums are a whole block. Blocks of `C` do not overlap and
+                // belong to one task. The sums of a complete block are not written before the block after this one begins, and only
+                // these products use the tiles.
                 unsafe {
                     match (next_rows, next_columns) {
                         (None, None) => self.two_by_two(s, tiles, product, [], finish, &mut squares),
-                        (Some(ahead), None) | (None, Some(ahead)) => {
-                            self.two_by_two(s, tiles, product, [ahead], finish, &mut squares);
+                        (Some(next), None) | (None, Some(next)) => {
+                            self.two_by_two(s, tiles, product, [next], finish, &mut squares);
                         }
                         (Some(rows), Some(columns)) => {
                             self.two_by_two(s, tiles, product, [rows, columns], finish, &mut squares);
@@ -132,7 +137,7 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
                     && last
                     && finish.is_none()
                 {
-                    s.call(Finish::<C, N, PAIR> { columns: self, row, column });
+                    s.call(Finish::<C, N, PAIR> { task: self, row, column });
                 }
             }
         }
@@ -140,54 +145,54 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
             // Safety: the block of the last product.
             unsafe { tiles.store_two_by_two(self.sums_of::<PAIR>(row, column)) }
             if last {
-                s.call(Finish::<C, N, PAIR> { columns: self, row, column });
+                s.call(Finish::<C, N, PAIR> { task: self, row, column });
             }
         }
     }
 
-    /// A product, between the steps of which the block before it is finished, if it can be.
+    /// A product. Between its steps, the block before it is finished if `finish` is given.
     ///
     /// # Safety
-    /// As for [`Tiles::multiply_two_by_two`] and for the steps in which a block is finished.
+    /// As for [`Tiles::multiply_two_by_two`] and for finishing a block in steps.
     #[inline(always)]
-    unsafe fn two_by_two<S: Simd, const FETCHES: usize>(
+    unsafe fn two_by_two<S: Simd, const PREFETCHES: usize>(
         &self,
         s: S,
         tiles: &Tiles,
         product: TwoByTwo<bf16, f32>,
-        ahead: [Ahead; FETCHES],
-        finish: Option<(&InSteps<C, PAIR>, Whole<C>)>,
+        prefetches: [Prefetch; PREFETCHES],
+        finish: Option<(&BetweenSteps<C, PAIR>, WholeBlock<C>)>,
         squares: &mut Squares,
     ) {
         // Safety: the caller's promise.
         unsafe {
             match finish {
-                Some((InSteps::Plain(blocks), whole)) => {
+                Some((BetweenSteps::Plain(blocks), whole)) => {
                     let (mut block, bias) = (blocks.block(whole), whole.bias(s));
                     tiles.multiply_two_by_two(
                         product,
-                        ahead,
+                        prefetches,
                         #[inline(always)]
                         || block.step(s, tiles, &bias),
                     );
                 }
-                Some((InSteps::Turned(blocks), whole)) => {
+                Some((BetweenSteps::Transposed(blocks), whole)) => {
                     let mut block = blocks.block(whole);
                     tiles.multiply_two_by_two(
                         product,
-                        ahead,
+                        prefetches,
                         #[inline(always)]
                         || block.step(s, squares),
                     );
                 }
-                None => tiles.multiply_two_by_two(product, ahead, || {}),
+                None => tiles.multiply_two_by_two(product, prefetches, || {}),
             }
         }
     }
 
-    /// The row and the place in `k` where the pair begins that comes after another, if it is known.
+    /// Where the pair after this one begins, as a row and an element of `k`, if that is known.
     #[inline(always)]
-    fn after(&self, row: usize, start: usize, rows: &Range<usize>) -> Option<[usize; 2]> {
+    fn next_pair(&self, row: usize, start: usize, rows: &Range<usize>) -> Option<[usize; 2]> {
         let next_start = start + self.left.depth(start);
         if row + PAIR < rows.end {
             Some([row + PAIR, start])
@@ -198,28 +203,33 @@ impl<C: Real, const N: usize> Columns<'_, C, N> {
         }
     }
 
-    /// The rows that the `i`th product of a pass fetches of the next pair.
+    /// What the `i`th product of a pass prefetches of the next pair of row tiles.
     #[inline(always)]
-    fn rows_ahead(&self, row: usize, start: usize, i: usize) -> Ahead {
-        let row = row + i * PAIR / ROW_FETCHES;
+    fn prefetch_of_rows(&self, row: usize, start: usize, i: usize) -> Prefetch {
+        let row = row + i * PAIR / ROW_PREFETCHES;
         let Tile { data, stride, step } = self.left.tile(row / TILE * TILE, start);
-        Ahead { first: data.as_ptr().wrapping_byte_add(row % TILE * stride).cast(), apart: stride, step }
+        Prefetch {
+            first: data.as_ptr().wrapping_byte_add(row % TILE * stride).cast(),
+            line_stride: stride,
+            step,
+        }
     }
 
-    /// The columns that are needed after those of the task up to `end` of `k`, if they are not the same and come packed: a part of
-    /// the `i`th panel, of which so many steps have been fetched.
+    /// What the `i`th product of a pass prefetches of the columns that come next: those of the stretch that begins at `end`, or of the
+    /// next task. None if they are the columns of this stretch, or do not come packed. `steps` steps of each panel have been
+    /// prefetched before.
     #[inline(always)]
-    fn columns_ahead(&self, end: usize, i: usize, steps: usize) -> Option<Ahead> {
+    fn prefetch_of_columns(&self, end: usize, i: usize, steps: usize) -> Option<Prefetch> {
         let k = self.left.length;
         let (column, start) = if end < k { (self.columns.start, end) } else { (self.next_task?[1], 0) };
         let (column, depth) = (column + i * PANEL, self.left.depth(start));
-        if (column == self.columns.start + i * PANEL && k <= DEEP) || column >= self.n {
+        if (column == self.columns.start + i * PANEL && k <= DEPTH_ROWS_STAY) || column >= self.n {
             return None;
         }
         let Right::Packed(panels) = self.b else { return None };
         let panel = &panels[column * k + start * PANEL..][..depth * PANEL];
-        let step = PANEL * STEP / COLUMN_FETCHES;
+        let step = PANEL * STEP / COLUMN_PREFETCHES;
         let rest = panel.get(steps * step..).filter(|rest| !rest.is_empty())?;
-        Some(Ahead { first: rest.as_ptr().cast(), apart: 64, step: step * size_of::<bf16>() })
+        Some(Prefetch { first: rest.as_ptr().cast(), line_stride: 64, step: step * size_of::<bf16>() })
     }
 }

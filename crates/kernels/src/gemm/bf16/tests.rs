@@ -152,7 +152,7 @@ fn a_row_has_the_same_bits_in_any_company_and_place_on_any_number_of_threads() {
                 rows_have_the_same_bits::<bf16>(isa, [200, k, 150], activation, accumulate);
             }
         }
-        // On tiles, long rows that the second cache does not hold are copied in one go for so many columns, and else by each task.
+        // On tiles, long rows that the L2 cache does not hold are copied once if there are so many columns, otherwise by each task.
         if isa.amx().is_some() {
             rows_have_the_same_bits::<bf16>(isa, [1040, 1024, 2048], None, false);
         }
@@ -162,7 +162,7 @@ fn a_row_has_the_same_bits_in_any_company_and_place_on_any_number_of_threads() {
 /// The numbers are so small that many sums are taken for zero, of either sign, where a sum's bits are not kept below the least
 /// normal number.
 #[test]
-fn gradients_of_weights_have_the_same_bits_however_they_are_written_and_turned() {
+fn gradients_of_weights_have_the_same_bits_however_they_are_written_and_transposed() {
     gradients_have_the_same_bits::<f32>([176, 144]);
     gradients_have_the_same_bits::<bf16>([192, 160]);
 }
@@ -182,7 +182,7 @@ fn gradients_have_the_same_bits<C: Real>([m, n]: [usize; 2]) {
             gemm_bf16(&cpu, a, b, &mut c, Epilogue { streamed, ..Epilogue::default() });
             bits(&c)
         };
-        // The first is turned, but for rows that stay and a short `k`; the second is not.
+        // The first result is transposed, unless rows stay and `k` is short; the second is not.
         let expected = product(1, &a, m, &b, n, false);
         let transposed = product(1, &b, n, &a, m, false);
         assert!((0..m * n).all(|i| expected[i] == transposed[i % n * m + i / n]), "{isa}, {k}");

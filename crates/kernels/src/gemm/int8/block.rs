@@ -1,4 +1,4 @@
-//! Blocks of 16 × 32 sums: on the tile unit, or as dot products of four on vectors.
+//! Blocks of 16 × 32 sums of int8: on the tile unit, or as dot products of four on vectors.
 
 use super::finish::Finish;
 use super::{Int8Weights, STEP};
@@ -7,8 +7,7 @@ use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd};
 use std::ops::Range;
 
-/// Some rows, from the start of a tile on, with some panels of columns: panel by panel, which stays in the L1 cache while rows stream
-/// past it.
+/// A task: some rows, beginning with a tile, with some panels of columns. Each panel stays in the L1 cache while rows stream past it.
 pub(super) struct Panels<'a, T> {
     pub isa: Isa,
     /// All rows, quantised, in whole tiles.
@@ -20,7 +19,7 @@ pub(super) struct Panels<'a, T> {
     pub finish: Finish<'a, T>,
 }
 
-/// A block of sums where tiles can store it.
+/// A block of sums, aligned for storing tiles.
 #[repr(C, align(64))]
 struct Sums([i32; TILE * PANEL]);
 
@@ -48,7 +47,7 @@ impl<T: Real> Panels<'_, T> {
                 Some(tiles) if length > 0 => unsafe {
                     let (n, size) = (self.finish.columns.len(), size_of::<T>());
                     let c = self.finish.c.at(self.finish.first(row, panel)).cast();
-                    tiles.fetch_to_write(c, n * size, rows, PANEL * size);
+                    tiles.prefetch_to_write(c, n * size, rows, PANEL * size);
                     let (a, b, steps) = (left.as_ptr(), right.as_ptr(), length / STEP);
                     let product = Product {
                         a,
@@ -57,15 +56,15 @@ impl<T: Real> Panels<'_, T> {
                         b,
                         steps,
                         c: sums.0.as_mut_ptr(),
-                        first: true,
-                        // A share of the next panel comes with each tile of rows.
+                        from_zero: true,
+                        // Each tile of rows prefetches a share of the next panel.
                         next_columns: b.wrapping_add(PANEL * length + row / TILE * steps * 2 * STEP).cast(),
                         next_rows: a.cast(),
                     };
                     tiles.multiply_int8(product, || {});
                 },
                 _ => {
-                    // There are whole tiles of rows: some more than are wanted do no harm.
+                    // Rows are padded to whole tiles, so that a few rows too many do no harm.
                     for i in (0..rows).step_by(ROWS) {
                         dot_rows(s, &left[i * length..][..ROWS * length], right, i, sums);
                     }
@@ -76,12 +75,12 @@ impl<T: Real> Panels<'_, T> {
     }
 }
 
-/// Rows that are multiplied together on vectors: what is made of a column is made once for all of them.
+/// Rows that are multiplied at a time on vectors: a column is loaded and prepared once for all of them.
 const ROWS: usize = 4;
-/// Vectors of columns that are multiplied together: what is made of a row is made once for both.
+/// Vectors of columns that are multiplied at a time: a row is loaded and prepared once for both.
 const VECTORS: usize = 2;
 
-/// [`ROWS`] rows of `left`, from the `i`th of the block on, with a panel, as dot products of four.
+/// [`ROWS`] rows with a panel, as dot products of four. They become the rows from `i` on of the block.
 #[inline(always)]
 fn dot_rows<S: Simd>(s: S, left: &[i8], right: &[i8], i: usize, sums: &mut Sums) {
     let length = left.len() / ROWS;

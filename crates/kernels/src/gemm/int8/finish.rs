@@ -1,4 +1,4 @@
-//! The way of sums to `C`: `sum · row scale · column scale + (row centre · column total + bias)`, and the activation.
+//! Finishing sums: `activation(sum · row scale · column scale + (row centre · column total + bias))`.
 
 use super::{Epilogue, Int8Weights};
 use crate::amx::{PANEL, sum_at};
@@ -6,14 +6,14 @@ use crate::simd::{Real, Simd, load};
 use crate::threads::Shared;
 use std::ops::Range;
 
-/// What every block of sums is finished with.
+/// What finishing a block of sums needs.
 #[derive(Clone, Copy)]
 pub(super) struct Finish<'a, T> {
     /// The scale and the centre of each row.
     pub scales: &'a [f32],
     pub centres: &'a [f32],
     pub w: &'a Int8Weights,
-    /// The columns of `w` that `c` has.
+    /// Which columns of `w` are in `c`.
     pub columns: &'a Range<usize>,
     pub c: Shared<'a, T>,
     pub epilogue: Epilogue<'a>,
@@ -26,7 +26,7 @@ impl<T: Real> Finish<'_, T> {
         row * self.columns.len() + panel * PANEL - self.columns.start
     }
 
-    /// The first `rows` rows of a block of sums that has `R`.
+    /// Finishes the first `rows` rows of a block of `R` rows.
     #[inline(always)]
     pub fn block<S: Simd, const R: usize>(&self, s: S, panel: usize, row: usize, rows: usize, sums: &[i32]) {
         assert!(sums.len() == R * PANEL && rows <= R);
@@ -36,7 +36,7 @@ impl<T: Real> Finish<'_, T> {
         }
     }
 
-    /// A vector of columns after the other, so that their scales and biases stay in registers.
+    /// Goes through the columns vector by vector, so that their scales and biases stay in registers.
     #[inline(always)]
     fn write<S: Simd, const R: usize, const ACTIVATE: bool>(
         &self,
@@ -75,15 +75,15 @@ impl<T: Real> Finish<'_, T> {
         }
     }
 
-    /// The block of `row` and `panel`, to be finished some rows at a time; none if it does not lie in `C` whole.
+    /// The block at `row` and `panel`, to be finished some rows at a time. None if it is not inside `C` as a whole.
     #[inline(always)]
-    pub fn in_steps<S: Simd, const R: usize>(
+    pub fn between_steps<S: Simd, const R: usize>(
         &self,
         s: S,
         panel: usize,
         row: usize,
         sums: *const i32,
-    ) -> Option<InSteps<S, T>> {
+    ) -> Option<BetweenSteps<S, T>> {
         const { assert!(!S::BESIDE_TILES || PANEL == VECTORS * S::LANES) };
         let (n, column) = (self.columns.len(), panel * PANEL);
         if row + R > self.scales.len().min(self.centres.len()) || column + PANEL > self.columns.end {
@@ -100,7 +100,7 @@ impl<T: Real> Finish<'_, T> {
                 biases[v] = load(s, bias, column + v * S::LANES, S::LANES);
             }
         }
-        Some(InSteps {
+        Some(BetweenSteps {
             rows: R,
             sums,
             row_scale: self.scales[row..].as_ptr(),
@@ -114,11 +114,11 @@ impl<T: Real> Finish<'_, T> {
     }
 }
 
-/// Vectors in a row of a block, beside tiles.
+/// Vectors in a row of a block, on processors with tiles.
 const VECTORS: usize = 2;
 
-/// A block that is finished between the steps of the next product: the tile unit is at work meanwhile.
-pub(super) struct InSteps<S: Simd, T> {
+/// A block that is finished between the steps of the next product, while the tile unit works.
+pub(super) struct BetweenSteps<S: Simd, T> {
     /// How many rows are left.
     rows: usize,
     /// The next row of sums, its scale, its centre, and where it goes to.
@@ -132,7 +132,7 @@ pub(super) struct InSteps<S: Simd, T> {
     biases: [S::F; VECTORS],
 }
 
-impl<S: Simd, T: Real> InSteps<S, T> {
+impl<S: Simd, T: Real> BetweenSteps<S, T> {
     /// Finishes up to `most` rows.
     ///
     /// # Safety
@@ -150,7 +150,7 @@ impl<S: Simd, T: Real> InSteps<S, T> {
                     y[v] = s.add(s.mul(s.mul(sum, row_scale), self.scales[v]), bias);
                 }
                 if let Some(activation) = epilogue.activation {
-                    // `map` of arrays would be compiled without the instructions of this set.
+                    // The closure of `map` would be compiled without the instructions of this set.
                     for y in &mut y {
                         *y = activation.apply(s, *y);
                     }

@@ -1,12 +1,12 @@
 //! Matrix products of int8 with sums in int32, for inference. Weights have a scale for each output, so that the largest
-//! magnitude becomes 127. Activations have a scale and a centre for each row: its least number becomes -127, its greatest
-//! 127, and zero is always between them. What GELU or ReLU leave is nearly all on one side of zero, and would else waste
-//! half of the numbers.
+//! magnitude becomes 127. Activations have a scale and a centre for each row: its smallest number, or zero, becomes -127, and its
+//! largest number, or zero, becomes 127. Results of GELU or ReLU are nearly all on one side of zero: without a centre they would use
+//! only half of int8.
 //!
 //! With `a = centre + row scale · qₐ` and `w = column scale · q`, a product is
 //! `(Σ qₐ·q) · row scale · column scale + (centre · total + bias)`, where `total = column scale · Σ q` belongs to the weights.
-//! The sums are exact, so that every instruction set and every order gives the same ones; the rest is rounded in the same
-//! order on all of them.
+//! The sums are exact, so every instruction set and every order gives the same ones. The rest is rounded in the same order on all
+//! sets.
 
 mod block;
 mod finish;
@@ -29,18 +29,18 @@ use std::ops::Range;
 
 /// Elements of `k` in a row of a tile.
 const STEP: usize = 64;
-/// Panels of a task: enough that what it takes to begin one does not count.
-const PANELS: usize = 4;
-/// Rows from which on they stay in the L1 cache in place of columns: fewer are a step of decoding, whose weights come from further away
-/// than its rows.
-const MANY: usize = 4 * PAIR;
-/// Rows of a task then, and panels.
-const MANY_ROWS: usize = 8 * PAIR;
-const MANY_PANELS: usize = 8;
-/// Rows of weights that are quantised before they are packed: whole panels.
-const TOGETHER: usize = 8 * PANEL;
-/// Rows that one task quantises: whole tiles.
-const QUANTISED: usize = 2 * TILE;
+/// Panels in a task of few rows: enough that the cost of starting a task does not matter.
+const TASK_PANELS_OF_FEW_ROWS: usize = 4;
+/// From so many rows on, rows stay in the L1 cache, and not columns. Fewer rows are a step of decoding, whose weights come from
+/// further away than its rows.
+const ROWS_STAY_FROM: usize = 4 * PAIR;
+/// Rows and panels in a task if rows stay.
+const TASK_ROWS: usize = 8 * PAIR;
+const TASK_PANELS: usize = 8;
+/// Rows of weights that are quantised at a time, before they are packed: whole panels.
+const ROWS_QUANTISED_AT_ONCE: usize = 8 * PANEL;
+/// Rows that a task quantises: whole tiles.
+const QUANTISING_TASK_ROWS: usize = 2 * TILE;
 /// The largest magnitude of a quantised number.
 const LARGEST: f32 = 127.0;
 
@@ -62,9 +62,9 @@ impl Int8Weights {
         let length = k.next_multiple_of(STEP);
         let (mut packed, mut scales) = (Int8Weights::room(n, k), Vec::with_capacity(n));
         let mut totals = Vec::with_capacity(n);
-        // Some at a time, so that no large part of them is in memory twice.
-        for first in (0..n).step_by(TOGETHER) {
-            let count = TOGETHER.min(n - first);
+        // Some rows at a time, so that no large part of the weights is in memory twice.
+        for first in (0..n).step_by(ROWS_QUANTISED_AT_ONCE) {
+            let count = ROWS_QUANTISED_AT_ONCE.min(n - first);
             let rows = Int8Rows::of_weights(cpu, Matrix::new(&weights[first * k..][..count * k], count, k));
             scales.extend_from_slice(&rows.scales);
             totals.extend((0..count).map(|i| total(&rows.rows[i * length..][..k], rows.scales[i])));
@@ -82,7 +82,7 @@ impl Int8Weights {
         Int8Weights { packed, scales: scales.to_vec(), totals, n, k }
     }
 
-    /// Zeros in whole tiles.
+    /// Memory for packed weights, filled with zeros.
     fn room(n: usize, k: usize) -> Aligned<i8> {
         Aligned::lasting(n.next_multiple_of(PANEL) * k.next_multiple_of(STEP))
     }
@@ -103,10 +103,10 @@ fn total(row: &[i8], scale: f32) -> f32 {
     row.iter().map(|&q| i32::from(q)).sum::<i32>() as f32 * scale
 }
 
-/// Packs `n` rows of `k`, which are `stride` apart, where there are zeros.
+/// Packs `n` rows of `k` numbers, which lie `stride` apart. `to` must be zero.
 fn pack(rows: &[i8], stride: usize, n: usize, k: usize, to: &mut [i8]) {
     let steps = k.div_ceil(STEP);
-    // Column by column of a tile for each group of four, in the order in which they lie there.
+    // For each group of four, column by column of a tile: the order in which they lie there.
     let tiles = to.chunks_exact_mut(TILE * TILE * 4).take(n.div_ceil(PANEL) * 2 * steps);
     for (number, tile) in tiles.enumerate() {
         let (panel, step, half) = (number / 2 / steps, number / 2 % steps, number % 2);
@@ -124,11 +124,11 @@ fn pack(rows: &[i8], stride: usize, n: usize, k: usize, to: &mut [i8]) {
     }
 }
 
-/// Quantises a row of weights and returns its scale: the largest magnitude becomes 127, the others the nearest whole
-/// number, of two as near the even one.
+/// Quantises a row of weights and returns its scale. The largest magnitude becomes 127; other numbers are rounded to the nearest whole
+/// number, and halves to the even one.
 pub fn quantise(row: &[f32], to: &mut [i8]) -> f32 {
     assert_eq!(row.len(), to.len(), "int8: {} weights into {} places", row.len(), to.len());
-    // Sixteen of them, which the compiler makes vectors of.
+    // Sixteen maxima, so that the compiler can use vectors.
     let mut most = [0f32; 16];
     for part in row.chunks(16) {
         for (most, x) in most.iter_mut().zip(part) {
@@ -137,7 +137,7 @@ pub fn quantise(row: &[f32], to: &mut [i8]) -> f32 {
     }
     let scale = most.into_iter().fold(0f32, f32::max) / LARGEST;
     let inverse = inverse(scale);
-    // Next to this number, floats are whole: adding it rounds, to the even one of two, without a call for each number.
+    // Near this number floats are whole. So adding it rounds, halves to even, without a function call for each number.
     const WHOLE: f32 = 12_582_912.0;
     for (to, x) in to.iter_mut().zip(row) {
         *to = (x * inverse + WHOLE - WHOLE) as i8;
@@ -145,15 +145,15 @@ pub fn quantise(row: &[f32], to: &mut [i8]) -> f32 {
     scale
 }
 
-/// What a row is multiplied with; what is too small to be divided by becomes zeros.
+/// The factor that quantises a row: `1 / scale`, or zero if the scale is too small to divide by.
 fn inverse(scale: f32) -> f32 {
     if scale >= f32::MIN_POSITIVE { 1.0 / scale } else { 0.0 }
 }
 
-/// Rows `[m, k]` of activations, or of weights that are packed next, each quantised with a scale and a centre of its own.
+/// Quantised rows `[m, k]`, each with its scale and its centre: of activations, or of weights before they are packed.
 #[derive(Debug)]
 pub struct Int8Rows {
-    /// In whole tiles, of rows that are as long as whole tiles.
+    /// Padded with zeros to whole tiles.
     rows: Scratch<i8>,
     scales: Scratch<f32>,
     centres: Scratch<f32>,
@@ -178,8 +178,8 @@ impl Int8Rows {
         let mut scales = Scratch::<f32>::take(m);
         let mut centres = Scratch::<f32>::take(m);
         let (to, all_centres) = (Shared::new(&mut rows), Shared::new(&mut centres));
-        cpu.threads.for_pieces(&mut scales, QUANTISED, |i, scales| {
-            let first = i * QUANTISED;
+        cpu.threads.for_pieces(&mut scales, QUANTISING_TASK_ROWS, |i, scales| {
+            let first = i * QUANTISING_TASK_ROWS;
             // Safety: the rows of this piece, which no other task has.
             let (to, centres) = unsafe {
                 let to = to.slice(first * length, scales.len().next_multiple_of(TILE) * length);
@@ -190,7 +190,7 @@ impl Int8Rows {
         Int8Rows { rows, scales, centres, k: a.cols }
     }
 
-    /// How long they are.
+    /// The length of a row.
     pub fn width(&self) -> usize {
         self.k
     }
@@ -231,17 +231,17 @@ pub fn gemm_int8_columns<C: Real>(
     let finish = Finish { scales, centres, w, columns: &columns, c: Shared::new(c), epilogue };
     let (isa, left, length) = (cpu.isa, &rows[..], k.next_multiple_of(STEP));
     let panels = columns.start / PANEL..columns.end.div_ceil(PANEL);
-    let few = |rows: Range<usize>, panels| {
+    let columns_stay = |rows: Range<usize>, panels| {
         cpu.isa.dispatch(Panels { isa, left, length, w, rows, panels, finish });
     };
-    if scales.len() >= MANY && length > 0 && cpu.isa.amx().is_some() {
-        let tasks = panels.len().div_ceil(MANY_PANELS);
-        cpu.threads.run(scales.len().div_ceil(MANY_ROWS) * tasks, |task| {
-            let first = panels.start + task % tasks * MANY_PANELS;
-            let panels = first..panels.end.min(first + MANY_PANELS);
-            let start = task / tasks * MANY_ROWS;
-            let end = scales.len().min(start + MANY_ROWS);
-            // The last tile of rows may be alone.
+    if scales.len() >= ROWS_STAY_FROM && length > 0 && cpu.isa.amx().is_some() {
+        let tasks = panels.len().div_ceil(TASK_PANELS);
+        cpu.threads.run(scales.len().div_ceil(TASK_ROWS) * tasks, |task| {
+            let first = panels.start + task % tasks * TASK_PANELS;
+            let panels = first..panels.end.min(first + TASK_PANELS);
+            let start = task / tasks * TASK_ROWS;
+            let end = scales.len().min(start + TASK_ROWS);
+            // A single tile of rows may be left over.
             let middle = end.min(start + (end - start).div_ceil(TILE) / 2 * PAIR);
             cpu.isa.dispatch(Pairs {
                 isa,
@@ -253,20 +253,20 @@ pub fn gemm_int8_columns<C: Real>(
                 finish,
             });
             if middle < end {
-                few(middle..end, panels);
+                columns_stay(middle..end, panels);
             }
         });
         return;
     }
-    // Sums are exact, so that a thread that is alone need not begin anew for every few panels.
-    let each = if cpu.threads.count() == 1 { panels.len().max(1) } else { PANELS };
+    // Sums are exact, so the work may be cut in any way: a single thread takes all panels in one task.
+    let each = if cpu.threads.count() == 1 { panels.len().max(1) } else { TASK_PANELS_OF_FEW_ROWS };
     cpu.threads.run(panels.len().div_ceil(each), |task| {
         let first = panels.start + task * each;
-        few(0..scales.len(), first..panels.end.min(first + each));
+        columns_stay(0..scales.len(), first..panels.end.min(first + each));
     });
 }
 
-/// Quantises some rows; missing rows and columns are zero.
+/// Quantises some rows. Rows and columns that pad them to whole tiles become zero.
 struct Quantise<'a, T, const CENTRED: bool> {
     a: Matrix<'a, T>,
     first: usize,
@@ -309,7 +309,7 @@ pub(crate) fn quantise_row<S: Simd, T: Real>(s: S, row: &[T], to: &mut [i8]) -> 
     scale
 }
 
-/// Quantises a row so that its least number becomes -127 and its greatest 127, and returns its scale and its centre.
+/// Quantises a row so that its smallest number becomes -127 and its largest 127. Returns its scale and its centre.
 #[inline(always)]
 fn quantise_centred<S: Simd, T: Real>(s: S, row: &[T], to: &mut [i8]) -> (f32, f32) {
     let (least, greatest) = range(s, row);
@@ -321,8 +321,8 @@ fn quantise_centred<S: Simd, T: Real>(s: S, row: &[T], to: &mut [i8]) -> (f32, f
     (scale, centre)
 }
 
-/// Writes the whole numbers of a row in whole vectors, of which the last has what zeros become behind the end of the row, so that
-/// there must be room for it.
+/// Writes the quantised numbers of a row in whole vectors. `to` must have room for whole vectors; what is written behind the end of the
+/// row is the quantised zero.
 #[inline(always)]
 fn write_row<S: Simd, T: Real>(s: S, row: &[T], to: &mut [i8], centre: f32, inverse: f32) {
     let k = row.len();
@@ -342,10 +342,10 @@ fn write_row<S: Simd, T: Real>(s: S, row: &[T], to: &mut [i8], centre: f32, inve
     }
 }
 
-/// The least and the greatest numbers of a row and zero, lane by lane.
+/// For each lane, the smallest and the largest of its numbers and zero.
 #[inline(always)]
 fn range<S: Simd, T: Real>(s: S, row: &[T]) -> (S::F, S::F) {
-    // Two of each, since each takes some time to answer.
+    // Two of each, so that one comparison need not wait for the one before.
     let (mut least, mut greatest) = ([s.splat(0.0); 2], [s.splat(0.0); 2]);
     let mut at = 0;
     while at + 2 * S::LANES <= row.len() {

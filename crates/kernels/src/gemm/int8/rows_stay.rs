@@ -3,17 +3,17 @@
 
 use super::finish::Finish;
 use super::{Int8Weights, STEP};
-use crate::amx::{Ahead, PANEL, Pair, TILE, Tiles, TwoByTwo};
+use crate::amx::{PANEL, Pair, Prefetch, TILE, Tiles, TwoByTwo};
 use crate::isa::{Isa, Kernel};
 use crate::simd::{Real, Simd};
 use std::ops::Range;
 
 /// Rows of a block.
 pub(super) const PAIR: usize = 2 * TILE;
-/// Products that fetch the next rows.
-const ROW_FETCHES: usize = 8;
+/// How many products prefetch the next rows.
+const ROW_PREFETCHES: usize = 8;
 
-/// Some rows, pairs of tiles of them, with some panels of columns.
+/// A task: some pairs of tiles of rows with some panels of columns.
 pub(super) struct Pairs<'a, T> {
     pub isa: Isa,
     /// All rows, quantised, in whole tiles.
@@ -25,7 +25,7 @@ pub(super) struct Pairs<'a, T> {
     pub finish: Finish<'a, T>,
 }
 
-/// A block of sums where tiles can store it.
+/// A block of sums, aligned for storing tiles.
 #[repr(C, align(64))]
 struct Sums([i32; PAIR * PANEL]);
 
@@ -46,8 +46,8 @@ impl<T: Real> Pairs<'_, T> {
     #[inline(always)]
     fn multiply<S: Simd>(&self, s: S, tiles: &Tiles) {
         let (length, steps) = (self.length, self.length / STEP);
-        // A block is finished in all steps of the next product but the first, in which its sums are stored.
-        let each = PAIR.div_ceil(steps.saturating_sub(1).max(1));
+        // The first step of the next product stores the sums of a block, the other steps finish it.
+        let rows_each = PAIR.div_ceil(steps.saturating_sub(1).max(1));
         let mut sums = [Sums([0; PAIR * PANEL]), Sums([0; PAIR * PANEL])];
         let places = [(); 2].map({
             let mut sums = sums.iter_mut();
@@ -72,28 +72,28 @@ impl<T: Real> Pairs<'_, T> {
                     b: self.w.panel(panel).as_ptr(),
                     steps,
                     c,
-                    first: true,
+                    from_zero: true,
                     before: before.map(|(.., sums)| sums),
                 };
-                // A share of the rows that come next; they need not be there.
-                let share = PAIR / ROW_FETCHES;
-                let next = left.as_ptr().wrapping_add((PAIR + i % ROW_FETCHES * share) * length);
-                let ahead = [Ahead { first: next.cast(), apart: length, step: STEP }];
+                // Each product prefetches a share of the next rows. There need not be any.
+                let share = PAIR / ROW_PREFETCHES;
+                let next = left.as_ptr().wrapping_add((PAIR + i % ROW_PREFETCHES * share) * length);
+                let prefetches = [Prefetch { first: next.cast(), line_stride: length, step: STEP }];
                 let finish = before
                     .filter(|_| steps > 1)
-                    .and_then(|(row, panel, sums)| self.finish.in_steps::<S, PAIR>(s, panel, row, sums));
+                    .and_then(|(row, panel, sums)| self.finish.between_steps::<S, PAIR>(s, panel, row, sums));
                 let is_finished = finish.is_some();
-                // Safety: `left` has 32 rows of `length`, the panel as many columns, the blocks of sums are whole, and nothing but these
-                // products uses the tiles. The block before is complete after the first step, and its rows belong to this task.
+                // Safety: `left` has 32 rows of `length`, the panel has as many steps, the blocks of sums are whole, and only these
+                // products use the tiles. The block before is complete after the first step, and its rows belong to this task.
                 unsafe {
                     match finish {
                         Some(mut block) => tiles.multiply_two_by_two_int8(
                             product,
-                            ahead,
+                            prefetches,
                             #[inline(always)]
-                            || block.step::<PAIR>(s, each, &self.finish.epilogue),
+                            || block.step::<PAIR>(s, rows_each, &self.finish.epilogue),
                         ),
-                        None => tiles.multiply_two_by_two_int8(product, ahead, || {}),
+                        None => tiles.multiply_two_by_two_int8(product, prefetches, || {}),
                     }
                 }
                 if let Some(before) = before.replace((row, panel, c))
@@ -113,7 +113,7 @@ impl<T: Real> Pairs<'_, T> {
     /// Finishes a block in one go.
     #[inline(always)]
     fn finish_behind<S: Simd>(&self, s: S, (row, panel, sums): (usize, usize, *mut i32)) {
-        // Safety: a whole block, to which the tiles have stored, and which nobody writes to now.
+        // Safety: a whole block, which the tiles have stored and which is not written to any more.
         let sums = unsafe { std::slice::from_raw_parts(sums, PAIR * PANEL) };
         self.finish.block::<S, PAIR>(s, panel, row, PAIR.min(self.rows.end - row), sums);
     }
