@@ -82,7 +82,7 @@ Without either, search is greedy (a beam of 1) and writes at most 128 tokens; wi
 answer has at most 50 tokens more than its prompt.";
 
 /// How many prompts are read ahead, in batches.
-const AHEAD: usize = 4;
+const QUEUED_BATCHES: usize = 4;
 
 pub(crate) fn run(generate: &Generate) -> Result<(), Error> {
     let mut writer = generate.writer()?;
@@ -93,7 +93,7 @@ pub(crate) fn run(generate: &Generate) -> Result<(), Error> {
     let mut arguments = generate.prompts.iter().enumerate();
     let mut out = Out { separate: false };
     while is_open || arguments.len() > 0 || !writer.is_empty() {
-        let room = AHEAD * writer.options().batch;
+        let room = QUEUED_BATCHES * writer.options().batch;
         while writer.len() < room
             && let Some((number, prompt)) = arguments.next()
         {

@@ -14,7 +14,7 @@ use crate::rules::Rules;
 use crate::seq2seq::Spec;
 use std::sync::Arc;
 
-/// A search for alternatives, for whoever drives a generator by hand. [`Generator::alternatives`] does it in one call.
+/// A search for alternatives, for callers that drive a generator themselves. [`Generator::alternatives`] does it in one call.
 #[derive(Debug)]
 pub struct Alternatives {
     request: Request,
@@ -101,7 +101,7 @@ impl Generator {
             !stops.iter().any(|stop| stop.stop(&context))
         });
         requests.extend(translation);
-        // What they are worth comes from their scores, whether somebody asked for these or not.
+        // They are ranked by their scores, which are computed even if the caller did not ask for them.
         let options = Options { scores: true, ..self.options().clone() };
         let second = self.generate_with(Rules { options, ..(*self.rules).clone() }, requests)?;
         Ok(search.finish(second.into_iter().filter_map(|best| best.into_iter().next()).collect()))

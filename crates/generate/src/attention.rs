@@ -1,12 +1,12 @@
-//! Who looked at whom: the attention weights of what was written.
+//! The attention weights of what was written.
 
 use crate::error::Error;
 use attentive_tensor::{AttentionWeights, Backend};
 
-/// Which attention to look at.
+/// Which attention weights are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Look {
-    /// Of which tokens, to which.
+    /// From which tokens to which.
     pub kind: AttentionKind,
     /// The layer, counted from 0, the one nearest to the embeddings.
     pub layer: usize,
@@ -28,8 +28,8 @@ pub enum AttentionKind {
 }
 
 impl Look {
-    /// Its place among all attentions of a pass: an encoder has one in each layer, a decoder two, and a decoder alone one.
-    pub(crate) fn place(self, encoder_layers: usize) -> usize {
+    /// Its index among all attentions of a pass. An encoder has one in each layer, a decoder with an encoder two, a decoder alone one.
+    pub(crate) fn index(self, encoder_layers: usize) -> usize {
         match self.kind {
             AttentionKind::Encoder | AttentionKind::Causal => self.layer,
             AttentionKind::Decoder => encoder_layers + 2 * self.layer,

@@ -164,7 +164,7 @@ impl Search for BeamSearch {
         if self.is_over(rules) {
             self.rows.clear();
             if self.finished.is_empty() {
-                // Every token is forbidden, or the model has gone mad: what there is, is the result.
+                // Every token is forbidden, or all logits are NaN: the result is what has been written so far.
                 let unfinished = self.spare.drain(..).map(|path| path.finish(rules, &self.sentence));
                 self.finished.extend(unfinished);
             }

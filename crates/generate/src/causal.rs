@@ -2,7 +2,7 @@
 //!
 //! A prompt is read into the cache but for its last token, which takes the place of the start token in its first row. So search
 //! sees no difference. A step reads some tokens of prompts beside the rows of texts that are being written: a long prompt takes
-//! several steps, and holds up nobody.
+//! several steps, and other texts go on meanwhile.
 //!
 //! A model has so many positions. Where it slides, a text that has filled them all is read again from its later half on, as if it began
 //! there, and goes on until the positions are full again.
@@ -18,10 +18,10 @@ use attentive_tensor::{AttentionWeights, Backend, Best, Found, Tape, Tensor, Tok
 use std::fmt;
 use std::sync::Arc;
 
-/// How many tokens of prompts a step reads, as long as nothing is written: activations take memory.
-const TOGETHER: usize = 1024;
-/// How many it reads beside texts that are being written, whose next tokens wait for it.
-const BESIDE: usize = 128;
+/// How many tokens of prompts a step reads while no text is written. More would take too much memory for activations.
+const PROMPT_TOKENS: usize = 1024;
+/// How many it reads beside texts that are written, whose next tokens wait for it.
+const PROMPT_TOKENS_BESIDE_TEXTS: usize = 128;
 
 /// The slot of a prompt that was given up before its first row.
 const RELEASED: usize = usize::MAX;
@@ -204,7 +204,7 @@ impl Seq2Seq for CausalSteps {
         }
         self.windows = before.map(|_| windows);
         let written = tokens.len();
-        let mut room = if rows.is_empty() { TOGETHER } else { BESIDE };
+        let mut room = if rows.is_empty() { PROMPT_TOKENS } else { PROMPT_TOKENS_BESIDE_TEXTS };
         for (prompt, own) in &mut waiting {
             let rest = &prompt.tokens[prompt.read..prompt.tokens.len() - 1];
             let now = &rest[..rest.len().min(room)];
@@ -219,7 +219,7 @@ impl Seq2Seq for CausalSteps {
         self.rows = rows.len();
         let (tape, ids) = (Tape::inference(&self.backend), self.backend.upload_i32(&tokens));
         let hidden = self.model.step(&tape, &ids, &branches, &mut self.cache);
-        // Behind the rows are the tokens of prompts, of which nobody wants to know what follows.
+        // The rows are followed by tokens of prompts, whose logits are not needed.
         self.hidden = (!rows.is_empty()).then(|| {
             let last = match () {
                 () if tokens.len() == rows.len() => hidden,

@@ -19,8 +19,7 @@ const CONFIG: &str = "config.json";
 const FILES: [&str; 2] = ["generation_config.json", CONFIG];
 const PARAMETERS: &str = "task_specific_params";
 
-/// The words that are understood. How many results there are is for those to say who want them: a file in which each line has
-/// become several is of no use to anybody else.
+/// The keys that are understood. The number of results is not among them: callers that want several results per line say so.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Config {

@@ -18,7 +18,7 @@ pub struct EncoderDecoderSteps<M> {
     cache: Cache,
     /// Of the last step.
     hidden: Option<Tensor>,
-    /// Its logits, once somebody asked for them.
+    /// Its logits, after search has asked for them.
     rows: Vec<f32>,
 }
 
@@ -128,7 +128,7 @@ impl<M: EncoderDecoder> Seq2Seq for EncoderDecoderSteps<M> {
         let (sizes, Outline { encoder_layers, .. }) = (self.sizes(), self.model.outline());
         look.check(sizes.layers(look.kind), sizes.heads(look.kind))?;
         let watched = self.watch(pairs, look.kind != AttentionKind::Encoder);
-        let attention = &watched[look.place(encoder_layers)];
+        let attention = &watched[look.index(encoder_layers)];
         Ok(AttentionMatrix::of(&*self.backend, attention, look.head))
     }
 

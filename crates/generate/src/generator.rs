@@ -22,17 +22,17 @@ use std::time::{Duration, Instant};
 
 /// Decodes sentences, [`Options::batch`] of them at a time.
 ///
-/// [`Generator::generate`] is all that most need. Who gets sentences one by one, and wants each answer as soon as it can be
-/// had, uses [`Generator::push`], [`Generator::step`] and [`Generator::pop`].
+/// [`Generator::generate`] is enough for most callers. A caller that gets sentences one by one, and wants each answer as soon as
+/// possible, uses [`Generator::push`], [`Generator::step`] and [`Generator::pop`].
 pub struct Generator {
     lanes: Vec<Lane>,
     threads: Threads,
-    /// Those of sentences that bring none of their own.
+    /// The rules of sentences that have none of their own.
     pub(crate) rules: Arc<Rules>,
     on_token: OnToken,
-    /// Pushed, but not read.
+    /// Sentences that were pushed and not read yet.
     waiting: Waiting,
-    /// The results of all sentences from the next one on that is to be handed out.
+    /// The results of all sentences, beginning with the next one that is to be handed out.
     results: VecDeque<Outcome>,
     /// The number of the next sentence.
     next: u64,
@@ -48,11 +48,11 @@ enum Outcome {
 }
 
 impl Generator {
-    /// How many times the sentences that are decoded together are kept at most: those that are done, but not handed out because an
-    /// earlier one is not, must not keep others from being begun.
-    pub const AHEAD: usize = 8;
-    /// How many steps are made before results are looked for and new sentences taken in.
-    pub const TOGETHER: usize = 32;
+    /// How many batches of sentences a caller should keep in the generator. Sentences that are done wait for earlier ones, and must not
+    /// keep others from beginning.
+    pub const QUEUED_BATCHES: usize = 8;
+    /// How many steps a caller should make before it takes results and adds sentences.
+    pub const STEPS_AT_ONCE: usize = 32;
 
     /// A generator with nothing to do.
     pub fn new(model: impl Seq2Seq + 'static, options: Options) -> Result<Generator, Error> {
@@ -208,9 +208,8 @@ impl Generator {
         self.steps(1);
     }
 
-    /// Several steps in a row: `count` of them, or fewer if there is not enough to do or they take long. They are less work for
-    /// several threads than as many single ones: each goes on without waiting for the others. One that is through first makes
-    /// some more, up to as many again, until the last one is.
+    /// Makes `count` steps, or fewer if there is not enough to do or they take long. That is faster than single steps, because threads
+    /// wait for each other only at the end. A thread that finishes early makes further steps, at most as many as it was given.
     pub fn steps(&mut self, count: usize) {
         let mut on_token = std::mem::replace(&mut self.on_token, Box::new(|_| {}));
         self.run(count, &mut *on_token);
@@ -336,7 +335,7 @@ impl<I: Iterator<Item: Into<Request>>> Iterator for Results<'_, I> {
             if self.generator.is_empty() && self.refused.is_empty() {
                 return None;
             }
-            self.generator.steps(Generator::TOGETHER);
+            self.generator.steps(Generator::STEPS_AT_ONCE);
         }
     }
 }
@@ -344,7 +343,7 @@ impl<I: Iterator<Item: Into<Request>>> Iterator for Results<'_, I> {
 impl<I: Iterator<Item: Into<Request>>> Results<'_, I> {
     /// Keeps more sentences in the generator than it decodes at once.
     fn fill(&mut self) {
-        let enough = Generator::AHEAD * self.generator.options().batch;
+        let enough = Generator::QUEUED_BATCHES * self.generator.options().batch;
         while self.generator.len() + self.refused.len() < enough {
             let Some(source) = self.sources.next() else {
                 self.generator.expect_no_more();

@@ -54,7 +54,7 @@ impl Inspection {
 
     /// How many heads each of this kind has.
     pub fn heads(&self, kind: AttentionKind) -> usize {
-        let first = Look { kind, layer: 0, head: None }.place(self.encoder_layers);
+        let first = Look { kind, layer: 0, head: None }.index(self.encoder_layers);
         self.attentions.get(first).map_or(0, AttentionWeights::heads)
     }
 
@@ -85,7 +85,7 @@ impl Inspection {
 
     fn attention(&self, look: Look) -> Result<&AttentionWeights, Error> {
         look.check(self.layers(look.kind), self.heads(look.kind))?;
-        Ok(&self.attentions[look.place(self.encoder_layers)])
+        Ok(&self.attentions[look.index(self.encoder_layers)])
     }
 }
 

@@ -1,33 +1,32 @@
 //! One copy of a model and the sentences that it decodes, on a thread of its own.
 //!
-//! Decoding is many small products. Sharing each of them between cores costs more than it saves; so the sentences are shared
-//! out instead. Lanes share the weights, and the queue that they take sentences from; between two sentences they know nothing
-//! of each other. What comes of a sentence is the same wherever it is decoded.
+//! Decoding is many small products. Splitting each of them between cores costs more than it saves, so each core gets sentences of its
+//! own. Lanes share the weights and the queue of sentences, and nothing else. The result of a sentence does not depend on the lane.
 
 use crate::beam::BeamSearch;
+use crate::greedy::GreedySearch;
 use crate::hypothesis::Hypothesis;
 use crate::rules::Rules;
 use crate::scores::Asked;
 use crate::search::{Next, Search, Sentence, Written};
 use crate::seq2seq::{Row, Seq2Seq};
-use crate::walk::Walk;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// What waits to be decoded, and how.
+/// The sentences that wait, each with its rules.
 pub(crate) type Waiting = VecDeque<(Sentence, Arc<Rules>)>;
 
 /// A copy of a model with a slot for each sentence that it has read.
 pub(crate) struct Lane {
     pub model: Box<dyn Seq2Seq>,
-    /// More than [`Lane::places`]: some sentences are read before there is a place for them, so that none stays empty for
-    /// long, and so that the model reads several at once, which takes little more time than one.
+    /// There are more slots than [`Lane::places`]: some sentences are read before they can be decoded. So no place stays empty for long,
+    /// and the model reads several sentences at once, which takes little more time than one.
     slots: Vec<Option<Taken>>,
     /// How many sentences are decoded at once.
     places: usize,
     /// How many sentences were read.
     read: u64,
-    /// The numbers and results of sentences that are done since they were last taken.
+    /// The numbers and results of the sentences that were finished since the caller last took them.
     pub done: Vec<(u64, Vec<Hypothesis>)>,
     rows: Vec<Row>,
     asked: Asked,
@@ -57,7 +56,7 @@ impl Lane {
         self.slots.iter().flatten().count()
     }
 
-    /// Gives up a sentence, if it is here; all of them, if none is named.
+    /// Gives up a sentence, if it is in this lane; without a number, all sentences.
     pub fn give_up(&mut self, number: Option<u64>) {
         let is_meant = |running: &mut Taken| number.is_none_or(|number| running.number == number);
         for (slot, place) in self.slots.iter_mut().enumerate() {
@@ -181,7 +180,7 @@ impl Lane {
             let number = sentence.number;
             let walks = rules.options.beam == 1 || rules.sampler.is_some();
             let search: Box<dyn Search> = if walks {
-                Box::new(Walk::new(&rules, sentence))
+                Box::new(GreedySearch::new(&rules, sentence))
             } else {
                 Box::new(BeamSearch::new(&rules, sentence))
             };

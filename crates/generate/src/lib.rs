@@ -34,6 +34,7 @@ mod encoder_decoder;
 mod error;
 mod filter;
 mod generator;
+mod greedy;
 mod hypothesis;
 mod inspection;
 mod lane;
@@ -47,7 +48,6 @@ mod search;
 mod seq2seq;
 mod stop;
 mod top;
-mod walk;
 
 pub use alignment::{Link, align, pharaoh};
 pub use alternatives::Alternatives;

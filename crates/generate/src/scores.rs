@@ -154,7 +154,7 @@ impl Scores<'_> {
             Changed::Logits => {
                 let apart: Vec<Best> = tokens.iter().zip(logits).map(change).collect();
                 let log_sum = log_sum(&apart.iter().map(|best| best.score).collect::<Vec<_>>());
-                // The order is that of the logits, whether or not somebody wants log-probabilities: rounding makes ties.
+                // Always in the order of the logits, even if log-probabilities are wanted, because rounding makes ties.
                 apart.into_iter().for_each(|apart| insert(best, apart));
                 subtract(best, log_sum);
             }

@@ -27,7 +27,7 @@ pub(crate) struct Pending {
 const ADVICE: &str = "send less text, or use a smaller beam";
 
 /// Drafts that may wait for whoever watches.
-const AHEAD: usize = 64;
+const PROGRESS_BUFFER: usize = 64;
 
 impl App {
     /// Cuts texts, or pieces of texts, and puts them into the queue; all of them or none.
@@ -49,7 +49,8 @@ impl App {
             let own = places.split(cut.parts.len()).ok_or_else(Refusal::fault)?;
             let (reply, receiver) = oneshot::channel();
             // There is always room for the last draft of each part.
-            let (sender, progress) = watched.then(|| mpsc::channel(AHEAD + cut.parts.len())).unzip();
+            let (sender, progress) =
+                watched.then(|| mpsc::channel(PROGRESS_BUFFER + cut.parts.len())).unzip();
             let sentence = |(place, part): (usize, &Part)| Sentence {
                 request: Request {
                     source: part.source.clone(),

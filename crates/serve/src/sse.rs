@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 
 /// Events that may wait for a client to read them; who writes more has to wait.
-const AHEAD: usize = 16;
+const EVENT_BUFFER: usize = 16;
 
 /// Where events are written to.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(crate) struct Gone;
 impl Events {
     /// Somewhere to write events to, and the answer that they make.
     pub fn new() -> (Events, Response) {
-        let (sender, receiver) = channel(AHEAD);
+        let (sender, receiver) = channel(EVENT_BUFFER);
         let headers = [(CONTENT_TYPE, "text/event-stream"), (CACHE_CONTROL, "no-cache")];
         (Events(sender), (headers, Body::new(Stream(receiver))).into_response())
     }

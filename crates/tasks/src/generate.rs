@@ -138,7 +138,7 @@ impl Writer {
 
     /// Writes some tokens of every prompt that is being continued.
     pub fn step(&mut self) {
-        self.generator.steps(Generator::TOGETHER);
+        self.generator.steps(Generator::STEPS_AT_ONCE);
     }
 
     /// Writes one token of every prompt that is being continued. `told` gets what is certain of the continuation of the first

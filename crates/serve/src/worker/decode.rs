@@ -10,7 +10,7 @@ use attentive_tasks::Codec;
 use std::collections::{HashMap, VecDeque};
 
 /// A model and what it has to do.
-pub(super) struct Desk {
+pub(super) struct DecoderWorker {
     /// What words are aligned with, of a model that translates.
     codec: Option<Codec>,
     generator: Generator,
@@ -32,7 +32,7 @@ struct Open {
 /// The translations of a sentence.
 type Outcome = Result<Vec<Found>, Refusal>;
 
-impl Desk {
+impl DecoderWorker {
     /// A model that has nothing to do yet. Each copy decodes `batch` sentences at once.
     pub fn new(
         name: &str,
@@ -40,12 +40,12 @@ impl Desk {
         codec: Option<Codec>,
         copies: Copies,
         batch: usize,
-    ) -> Result<Desk, Error> {
+    ) -> Result<DecoderWorker, Error> {
         let options = Options { batch: batch * copies.len(), ..options.clone() };
         let generator = Generator::with_copies(copies, options)
             .map_err(|source| Error::Model { name: name.to_owned(), source: Box::new(source.into()) })?;
         let (jobs, sentences, judging) = (HashMap::new(), HashMap::new(), VecDeque::new());
-        Ok(Desk { codec, generator, jobs, sentences, judging })
+        Ok(DecoderWorker { codec, generator, jobs, sentences, judging })
     }
 
     /// Whether there is nothing to do.

@@ -9,7 +9,7 @@ use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
 /// An encoder and what it has to do.
-pub(super) struct Desk {
+pub(super) struct EncoderWorker {
     model: Arc<EncoderModel>,
     /// By their numbers.
     jobs: HashMap<u64, Open>,
@@ -38,10 +38,10 @@ struct Batch {
     texts: Texts,
 }
 
-impl Desk {
+impl EncoderWorker {
     /// An encoder that has nothing to do yet.
-    pub fn new(model: Arc<EncoderModel>) -> Desk {
-        Desk { model, jobs: HashMap::new(), turns: VecDeque::new(), next: 0 }
+    pub fn new(model: Arc<EncoderModel>) -> EncoderWorker {
+        EncoderWorker { model, jobs: HashMap::new(), turns: VecDeque::new(), next: 0 }
     }
 
     /// Whether there is nothing to do.
@@ -154,10 +154,10 @@ mod tests {
 
     type Reply = Receiver<Result<Vec<Vec<f32>>, Refusal>>;
 
-    fn desk() -> Desk {
+    fn worker() -> EncoderWorker {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden");
         let folder = std::env::temp_dir().join(format!(
-            "attentive-desk-{}-{:?}",
+            "attentive-worker-{}-{:?}",
             std::process::id(),
             std::thread::current().id()
         ));
@@ -173,16 +173,16 @@ mod tests {
         let loaded = model::load(&engine, &ModelPlace::folder(&folder)).unwrap();
         std::fs::remove_dir_all(folder).unwrap();
         let Loaded::Encoder(model) = loaded else { panic!("a BERT is an encoder") };
-        Desk::new(model)
+        EncoderWorker::new(model)
     }
 
-    /// Hands texts to a desk.
-    fn ask(desk: &mut Desk, texts: &[&str]) -> Reply {
+    /// Hands texts to a worker.
+    fn ask(worker: &mut EncoderWorker, texts: &[&str]) -> Reply {
         let inputs: Vec<Input> = texts.iter().map(|text| Input::Text(text)).collect();
-        let texts = desk.model.encoder().read(&inputs).unwrap().encodings.into();
+        let texts = worker.model.encoder().read(&inputs).unwrap().encodings.into();
         let (reply, receiver) = oneshot::channel();
         let places = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        desk.encode(Encode { model: 0, kind: Kind::Embed, texts, reply, places });
+        worker.encode(Encode { model: 0, kind: Kind::Embed, texts, reply, places });
         receiver
     }
 
@@ -192,11 +192,11 @@ mod tests {
 
     #[test]
     fn texts_that_wait_together_are_one_batch() {
-        let mut desk = desk();
-        assert_eq!((desk.is_idle(), desk.step()), (true, 0));
-        let mut replies = [ask(&mut desk, &["a dog", "zzz"]), ask(&mut desk, &["a dog"])];
-        assert_eq!(desk.step(), 3);
-        assert!(desk.is_idle());
+        let mut worker = worker();
+        assert_eq!((worker.is_idle(), worker.step()), (true, 0));
+        let mut replies = [ask(&mut worker, &["a dog", "zzz"]), ask(&mut worker, &["a dog"])];
+        assert_eq!(worker.step(), 3);
+        assert!(worker.is_idle());
         let [two, one] = replies.each_mut().map(answer);
         assert_eq!((two.len(), one.len()), (2, 1));
         assert_eq!(two[0], one[0]);
@@ -205,30 +205,30 @@ mod tests {
 
     #[test]
     fn a_text_does_not_wait_for_all_texts_of_a_request_before_it() {
-        let mut desk = desk();
+        let mut worker = worker();
         // Each has 16 tokens, and a batch 2048.
         let long = "a dog and a cat and a dog and a cat and a dog and";
-        let mut many = ask(&mut desk, &[long; 300]);
-        let mut one = ask(&mut desk, &["zzz"]);
-        let batch = desk.step();
+        let mut many = ask(&mut worker, &[long; 300]);
+        let mut one = ask(&mut worker, &["zzz"]);
+        let batch = worker.step();
         assert!(batch > 100 && batch < 200, "{batch}");
         assert_eq!(answer(&mut one).len(), 1);
         assert!(many.try_recv().is_err());
         let mut texts = batch;
-        while !desk.is_idle() {
-            texts += desk.step();
+        while !worker.is_idle() {
+            texts += worker.step();
         }
         assert_eq!((texts, answer(&mut many).len()), (301, 300));
     }
 
     #[test]
     fn what_nobody_waits_for_is_not_computed() {
-        let mut desk = desk();
-        let (gone, mut stays) = (ask(&mut desk, &["a dog"; 5]), ask(&mut desk, &["zzz"]));
+        let mut worker = worker();
+        let (gone, mut stays) = (ask(&mut worker, &["a dog"; 5]), ask(&mut worker, &["zzz"]));
         drop(gone);
-        desk.give_up();
-        assert_eq!(desk.step(), 1);
+        worker.give_up();
+        assert_eq!(worker.step(), 1);
         assert_eq!(answer(&mut stays).len(), 1);
-        assert!(desk.is_idle() && desk.turns.is_empty());
+        assert!(worker.is_idle() && worker.turns.is_empty());
     }
 }

@@ -28,12 +28,12 @@ pub(crate) fn run(
     ready: impl FnOnce(&[Served]),
     mut jobs: UnboundedReceiver<Job>,
 ) -> Result<(), Error> {
-    let mut desks = Vec::new();
+    let mut workers = Vec::new();
     let mut models = Vec::new();
     for place in places {
         let loaded = model::load(engine, place)?;
         models.push(loaded.model());
-        desks.push(Desk::new(loaded, app.settings.batch)?);
+        workers.push(ModelWorker::new(loaded, app.settings.batch)?);
     }
     let served: Vec<Served> = models.iter().map(|model| model.served()).collect();
     app.set_models(models);
@@ -42,17 +42,17 @@ pub(crate) fn run(
     let mut leaves = false;
     loop {
         // With nothing to do it sleeps; otherwise it takes what there is and goes on.
-        if desks.iter().all(Desk::is_idle) {
+        if workers.iter().all(ModelWorker::is_idle) {
             if leaves {
                 return Ok(());
             }
-            leaves |= jobs.blocking_recv().is_none_or(|job| accept(&mut desks, job));
+            leaves |= jobs.blocking_recv().is_none_or(|job| accept(&mut workers, job));
         }
         while let Ok(job) = jobs.try_recv() {
-            leaves |= accept(&mut desks, job);
+            leaves |= accept(&mut workers, job);
         }
-        for desk in &mut desks {
-            rate.count(desk.step(&app.metrics));
+        for worker in &mut workers {
+            rate.count(worker.step(&app.metrics));
         }
         if let Some(sentences) = rate.per_second() {
             app.queue.set_rate(sentences);
@@ -62,7 +62,7 @@ pub(crate) fn run(
 
 /// Takes a job; returns whether it is the last. Handlers name a model that can do it; otherwise it is dropped, and its client hears
 /// of a fault.
-fn accept(desks: &mut [Desk], job: Job) -> bool {
+fn accept(workers: &mut [ModelWorker], job: Job) -> bool {
     let model = match &job {
         Job::Decode(decode) => decode.model,
         Job::Inspect(inspect) => inspect.model,
@@ -70,42 +70,48 @@ fn accept(desks: &mut [Desk], job: Job) -> bool {
         Job::Encode(encode) => encode.model,
         Job::Leave => return true,
     };
-    match (desks.get_mut(model), job) {
-        (Some(Desk::Decode(desk)), Job::Decode(decode)) => desk.decode(decode),
-        (Some(Desk::Decode(desk)), Job::Inspect(inspect)) => desk.inspect(inspect),
-        (Some(Desk::Decode(desk)), Job::Judge(judge)) => desk.judge(judge),
-        (Some(Desk::Encode(desk)), Job::Inspect(inspect)) => desk.inspect(inspect),
-        (Some(Desk::Encode(desk)), Job::Encode(encode)) => desk.encode(encode),
+    match (workers.get_mut(model), job) {
+        (Some(ModelWorker::Decode(worker)), Job::Decode(decode)) => worker.decode(decode),
+        (Some(ModelWorker::Decode(worker)), Job::Inspect(inspect)) => worker.inspect(inspect),
+        (Some(ModelWorker::Decode(worker)), Job::Judge(judge)) => worker.judge(judge),
+        (Some(ModelWorker::Encode(worker)), Job::Inspect(inspect)) => worker.inspect(inspect),
+        (Some(ModelWorker::Encode(worker)), Job::Encode(encode)) => worker.encode(encode),
         _ => tracing::error!(model, "a job was handed to a model that cannot do it"),
     }
     false
 }
 
 /// A model and what it has to do.
-enum Desk {
-    Decode(Box<decode::Desk>),
-    Encode(encode::Desk),
+enum ModelWorker {
+    Decode(Box<decode::DecoderWorker>),
+    Encode(encode::EncoderWorker),
 }
 
-impl Desk {
-    fn new(loaded: Loaded, batch: usize) -> Result<Desk, Error> {
+impl ModelWorker {
+    fn new(loaded: Loaded, batch: usize) -> Result<ModelWorker, Error> {
         Ok(match loaded {
             Loaded::Translation(model, copies) => {
                 let TranslationModel { name, options, codec, .. } = &*model;
-                Desk::Decode(Box::new(decode::Desk::new(name, options, Some(codec.clone()), copies, batch)?))
+                ModelWorker::Decode(Box::new(decode::DecoderWorker::new(
+                    name,
+                    options,
+                    Some(codec.clone()),
+                    copies,
+                    batch,
+                )?))
             }
             Loaded::Language(model, copies) => {
                 let LanguageModel { name, options, .. } = &*model;
-                Desk::Decode(Box::new(decode::Desk::new(name, options, None, copies, batch)?))
+                ModelWorker::Decode(Box::new(decode::DecoderWorker::new(name, options, None, copies, batch)?))
             }
-            Loaded::Encoder(model) => Desk::Encode(encode::Desk::new(model)),
+            Loaded::Encoder(model) => ModelWorker::Encode(encode::EncoderWorker::new(model)),
         })
     }
 
     fn is_idle(&self) -> bool {
         match self {
-            Desk::Decode(desk) => desk.is_idle(),
-            Desk::Encode(desk) => desk.is_idle(),
+            ModelWorker::Decode(worker) => worker.is_idle(),
+            ModelWorker::Encode(worker) => worker.is_idle(),
         }
     }
 
@@ -113,17 +119,17 @@ impl Desk {
     fn step(&mut self, metrics: &Metrics) -> usize {
         let begin = Instant::now();
         match self {
-            Desk::Decode(desk) => {
-                desk.give_up();
-                let (tokens, sentences) = desk.step();
+            ModelWorker::Decode(worker) => {
+                worker.give_up();
+                let (tokens, sentences) = worker.step();
                 if tokens > 0 || sentences > 0 {
                     metrics.stepped(tokens, sentences, begin.elapsed());
                 }
                 sentences
             }
-            Desk::Encode(desk) => {
-                desk.give_up();
-                let texts = desk.step();
+            ModelWorker::Encode(worker) => {
+                worker.give_up();
+                let texts = worker.step();
                 if texts > 0 {
                     metrics.computed(texts, begin.elapsed());
                 }

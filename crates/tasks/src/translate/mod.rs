@@ -212,7 +212,7 @@ impl Translator {
 
     /// Whether there is too little to do for decoding as many lines at once as could be.
     pub fn has_room(&self) -> bool {
-        self.parts < Generator::AHEAD * self.options().batch
+        self.parts < Generator::QUEUED_BATCHES * self.options().batch
     }
 
     /// Says that no further line is to be expected; see [`Generator::expect_no_more`].
@@ -228,7 +228,7 @@ impl Translator {
     /// Writes some tokens, thirty-two at least and twice as many at most if there is so much to do, of every part of a
     /// line that is being translated.
     pub fn step(&mut self) -> Result<(), Error> {
-        self.generator.steps(Generator::TOGETHER);
+        self.generator.steps(Generator::STEPS_AT_ONCE);
         let penalty = self.options().penalty;
         let mut filled = Vec::new();
         'all: for (number, line) in self.lines.iter_mut().enumerate() {

@@ -1,7 +1,7 @@
-//! Greedy search and sampling: hypotheses that each go their own way.
+//! Greedy search and sampling: hypotheses that do not compete with each other.
 //!
-//! Greedy search is one walk that takes the best token at each step; sampling is one walk for each result, and they part at
-//! the first token behind the prefix.
+//! Greedy search follows one path and takes the best token at each step. Sampling follows one path for each result; they part at the first
+//! token behind the prefix.
 
 use crate::filter::Change;
 use crate::hypothesis::Hypothesis;
@@ -12,10 +12,10 @@ use crate::top::top;
 use attentive_tensor::Best;
 use attentive_tensor::Random;
 
-/// The walks of one sentence.
-pub(crate) struct Walk {
+/// The paths of one sentence.
+pub(crate) struct GreedySearch {
     sentence: Sentence,
-    /// Those that go on, and the number of each.
+    /// The paths that are not finished, each with its number.
     paths: Vec<(usize, Path)>,
     rows: Vec<Next>,
     done: Vec<Hypothesis>,
@@ -25,10 +25,10 @@ pub(crate) struct Walk {
     best: Vec<Best>,
 }
 
-impl Walk {
-    pub fn new(rules: &Rules, sentence: Sentence) -> Walk {
+impl GreedySearch {
+    pub fn new(rules: &Rules, sentence: Sentence) -> GreedySearch {
         let rows = vec![Next { parent: 0, token: rules.spec.start }];
-        Walk {
+        GreedySearch {
             sentence,
             paths: vec![(0, Path::default())],
             rows,
@@ -38,25 +38,25 @@ impl Walk {
         }
     }
 
-    /// The next token of a walk from all logits, if there is any.
-    fn choose(&mut self, rules: &Rules, walk: usize, tokens: &[u32], row: &mut [f32]) -> Option<Best> {
+    /// Chooses the next token of a path from all logits, if there is any.
+    fn choose(&mut self, rules: &Rules, number: usize, tokens: &[u32], row: &mut [f32]) -> Option<Best> {
         self.sentence.filter(rules, tokens, row);
         let log_sum = top(row, 1, &mut self.best);
         let token = match &rules.sampler {
             None => self.best.first()?.token,
             Some(sampler) => {
-                let random = Random::new(rules.options.seed).split(self.sentence.stream).split(walk as u64);
+                let random = Random::new(rules.options.seed).split(self.sentence.stream).split(number as u64);
                 sampler.sample(row, random.split(tokens.len() as u64))?
             }
         };
         Some(Best { score: row[token as usize] - log_sum, token })
     }
 
-    /// Lets a walk go on with a token, which the rules may overrule, or end where there is none.
+    /// Continues a path with a token, which the rules may overrule, or ends it if there is none.
     fn go_on(
         &mut self,
         rules: &Rules,
-        (walk, mut path): (usize, Path),
+        (number, mut path): (usize, Path),
         parent: usize,
         candidate: Option<Best>,
         on_token: &mut dyn FnMut(&Written),
@@ -66,27 +66,27 @@ impl Walk {
         } else if let Some(candidate) = candidate {
             if rules.want_scores() { candidate } else { Best { score: 0.0, ..candidate } }
         } else {
-            // Every token is forbidden, or the model has gone mad: what there is, is the result.
-            self.finish(rules, walk, path);
+            // Every token is forbidden, or all logits are NaN: the result is what has been written so far.
+            self.finish(rules, number, path);
             return;
         };
         path.push(candidate);
         let (sentence, tokens) = (self.sentence.number, &path.tokens);
-        on_token(&Written { sentence, draw: walk, tokens, score: candidate.score, rivals: (&[], None) });
+        on_token(&Written { sentence, draw: number, tokens, score: candidate.score, rivals: (&[], None) });
         if self.sentence.complete(rules, tokens) {
-            self.finish(rules, walk, path);
+            self.finish(rules, number, path);
         } else {
             self.rows.push(Next { parent, token: candidate.token });
-            self.paths.push((walk, path));
+            self.paths.push((number, path));
         }
     }
 
-    fn finish(&mut self, rules: &Rules, walk: usize, path: Path) {
-        self.done.push(Hypothesis { draw: walk, ..path.finish(rules, &self.sentence) });
+    fn finish(&mut self, rules: &Rules, number: usize, path: Path) {
+        self.done.push(Hypothesis { draw: number, ..path.finish(rules, &self.sentence) });
     }
 }
 
-impl Search for Walk {
+impl Search for GreedySearch {
     fn rows(&self) -> &[Next] {
         &self.rows
     }
@@ -106,15 +106,15 @@ impl Search for Walk {
             self.paths = paths;
             return;
         }
-        // Where the prefix ends, draws part; each has a row of its own from then on.
+        // At the end of the prefix the paths part. From then on each has its own row.
         let parted = paths[0].1.tokens.len() > self.sentence.prefix.len();
         let draws = if parted || rules.sampler.is_none() { 1 } else { rules.options.n_best };
-        for (parent, (walk, path)) in paths.into_iter().enumerate() {
+        for (parent, (number, path)) in paths.into_iter().enumerate() {
             let scores = &mut scores[parent];
             if scores.row.is_empty() {
                 scores.rank(1, &self.changes[parent], Changed::Logits, &mut self.best);
                 let best = self.best.first().copied();
-                self.go_on(rules, (walk, path), parent, best, on_token);
+                self.go_on(rules, (number, path), parent, best, on_token);
                 continue;
             }
             let row = &mut *scores.row;
@@ -123,8 +123,8 @@ impl Search for Walk {
                 if draw > 0 {
                     row.copy_from_slice(&fresh);
                 }
-                let candidate = self.choose(rules, walk + draw, &path.tokens, row);
-                self.go_on(rules, (walk + draw, path.clone()), parent, candidate, on_token);
+                let candidate = self.choose(rules, number + draw, &path.tokens, row);
+                self.go_on(rules, (number + draw, path.clone()), parent, candidate, on_token);
             }
         }
     }
