@@ -7,7 +7,8 @@ use crate::error::Error;
 use crate::families::labels::{Problem, default_labels, labels};
 use crate::families::{ConfigFile, Family};
 use crate::layers::{
-    FeedForwardKind, MultiHeadConfig, ProjectionBiases, NormPlacement, StackConfig, activation_named, name_of_activation,
+    FeedForwardKind, MultiHeadConfig, NormPlacement, ProjectionBiases, StackConfig, activation_named,
+    name_of_activation,
 };
 use crate::limits::{self, MOST_LAYERS, WIDEST};
 use attentive_tensor::Activation;
