@@ -10,6 +10,7 @@
 //! what `preprocessor_config.json` of a model folder says: how pictures are resized, cropped and normalised.
 #![forbid(unsafe_code)]
 
+pub mod boxes;
 mod decode;
 mod encode;
 mod error;

@@ -1,0 +1,19 @@
+//! Boxes around things in pictures: files that say where they are, and scores of boxes that were found.
+//!
+//! ```
+//! use attentive_image::boxes::{Annotation, Detection, average_precision};
+//!
+//! let bbox = [10.0, 20.0, 50.0, 40.0]; // left, top, width, height
+//! let there = [Annotation { image_id: 1, category_id: 3, bbox, area: None, iscrowd: 0 }];
+//! let found = [Detection { image_id: 1, category_id: 3, bbox, score: 0.9 }];
+//! assert_eq!(average_precision(&[1], &[3], &there, &found).ap, 1.0);
+//! ```
+
+mod coco;
+mod precision;
+
+pub use coco::{Annotation, Category, Detection, Image, References, folder_of_images, read_detections};
+pub use precision::{BoxScores, average_precision};
+
+/// Left, top, width and height in pixels, as COCO's files have them.
+pub type Bbox = [f64; 4];
