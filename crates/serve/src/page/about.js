@@ -9,6 +9,7 @@ const DOES = {
   generate: "continues texts",
   embed: "turns texts into vectors",
   classify: "tells the class of a text",
+  answer: "answers questions with words of a text",
   tag: "finds entities in texts",
   rerank: "tells how well texts fit a query",
   "fill-mask": "finds words for masks",

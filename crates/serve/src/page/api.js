@@ -50,6 +50,12 @@ export const next = async (request, signal) => (await ask("v1/next", request, si
 /** `POST /predict` */
 export const predict = async (request, signal) => (await ask("predict", request, signal)).json();
 
+/** `POST /v1/answer` */
+export const answer = async (request, signal) => (await ask("v1/answer", request, signal)).json();
+
+/** `POST /v1/summarize` */
+export const summarize = async (request, signal) => (await ask("v1/summarize", request, signal)).json();
+
 /** `POST /v1/tag` */
 export const tag = async (request, signal) => (await ask("v1/tag", request, signal)).json();
 

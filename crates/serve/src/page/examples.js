@@ -14,7 +14,10 @@ const SENTENCES = {
 /** Offers examples for the model that is chosen; `onchoose(text, target)` hears which is wanted. Returns the first, if there is one. */
 export function offer(onchoose) {
   const { examples, sources, targets } = state.model.details;
-  const known = sources.length === 1 ? SENTENCES[sources[0].code] ?? [] : [];
+  // Of many languages, one that is not that of the translation.
+  const isOther = (code) => code !== byId("target").value && sources.some((source) => source.code === code);
+  const code = sources.length > 1 ? Object.keys(SENTENCES).find(isOther) : sources[0]?.code;
+  const known = SENTENCES[code] ?? [];
   const offered = examples.length ? examples : known.map((text) => ({ text }));
   const button = ({ text, target }) => {
     const language = targets.find(({ code }) => code === target);
@@ -32,7 +35,14 @@ export function offer(onchoose) {
  * for it.
  */
 export async function fits(model, text) {
-  const { source } = await api.attention({ model: model.id, text, kinds: [] });
+  let source;
+  try {
+    ({ source } = await api.attention({ model: model.id, text, kinds: [] }));
+  } catch (error) {
+    // A small model may not even be able to read it.
+    if (error.status === 400 || error.status === 413) return false;
+    throw error;
+  }
   const tokens = source.filter(({ word }) => word !== null).length;
   const isKnown = source.every(({ piece }) => !["[UNK]", "<unk>", "[unk]"].includes(piece));
   // A word that is not known may also be left out, or be cut into its letters.

@@ -43,8 +43,8 @@ function useKey() {
 
 /** What the attention is asked for with. */
 function subject() {
-  const { model, target, text, tokens } = state.subject;
-  return tokens ? { model, target, text, translation_tokens: tokens.map(({ id }) => id) } : { model, text };
+  const { model, source, target, text, tokens } = state.subject;
+  return tokens ? { model, source, target, text, translation_tokens: tokens.map(({ id }) => id) } : { model, text };
 }
 
 const fetchAttention = (wanted, signal) => api.attention({ ...subject(), ...wanted }, signal);
@@ -52,10 +52,10 @@ const fetchVectors = async (look) => (await api.attention({ ...subject(), kinds:
 
 /** What the model thinks of the next token: names and probabilities. */
 async function fetchNext(row) {
-  const { model, target, text, tokens } = state.subject;
+  const { model, source, target, text, tokens } = state.subject;
   if (tokens) {
     const prefix_tokens = tokens.slice(0, row).map(({ id }) => id);
-    const { translations: [{ hypotheses }] } = await api.translate({ model, text, target, prefix_tokens, alternatives: 6 });
+    const { translations: [{ hypotheses }] } = await api.translate({ model, text, source, target, prefix_tokens, alternatives: 6 });
     return hypotheses.map(({ tokens }) => [label(tokens[row]), Math.exp(tokens[row].logprob)]).sort((a, b) => b[1] - a[1]);
   }
   if (state.model.details.task !== "generate") return null;

@@ -1,6 +1,7 @@
 // The tabs of models that read texts: what is asked on the left, the answer on the right, while the reader types.
 
 import { byId, html } from "./dom.js";
+import * as answer from "./answer.js";
 import * as classify from "./classify.js";
 import { fits } from "./examples.js";
 import * as fill from "./fill.js";
@@ -9,14 +10,15 @@ import { Live } from "./live.js";
 import * as rank from "./rank.js";
 import * as similar from "./similar.js";
 import { lookAt, lookAway, on, state } from "./state.js";
+import * as summarize from "./summarize.js";
 import * as tag from "./tag.js";
 
 /**
  * Each tab says which `fields` a reader fills, each with an id, a name and a number of rows; `hint(details)` says how; `title` is what
- * the answer is called; `ask(values, model, signal)` gets it as elements. `text(values)` is the text whose attention is shown, and
- * `example` are values for models that know their words.
+ * the answer is called; `ask(values, model, signal)` gets it as elements. `text(values)` is the text whose attention is shown, or
+ * null, and `example` are values for models that know their words.
  */
-const TABS = { fill, classify, tag, similar, rank };
+const TABS = { summarize, answer, fill, classify, tag, similar, rank };
 
 /** Begins to read. `trouble(error)` hears what went wrong, or null when all is well. */
 export function start(trouble) {
@@ -91,7 +93,9 @@ async function read(id, tab, signal) {
     const elements = await tab.ask(values, state.model, signal);
     if (signal.aborted) return;
     result.replaceChildren(...elements);
-    lookAt({ model: state.model.id, text: tab.text(values) });
+    const text = tab.text(values);
+    if (text) lookAt({ model: state.model.id, text });
+    else lookAway();
     link.keep({ task: id, model: state.models.length > 1 ? state.model.id : null, ...values });
   } catch (error) {
     if (error.name !== "AbortError") {

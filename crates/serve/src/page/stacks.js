@@ -90,6 +90,7 @@ function headOf({ task }) {
   const heads = {
     "fill-mask": ["Softmax", "The vector of the mask is compared with each token of the vocabulary; the softmax turns that into probabilities."],
     classify: ["Classes", "The vector of the first token becomes a number for each class; the softmax turns the numbers into probabilities."],
+    answer: ["Begin and end", "The vector of each token becomes two numbers: how well the answer begins there, and how well it ends there."],
     tag: ["Labels", "The vector of each token becomes a number for each label; the softmax turns the numbers into probabilities."],
     rerank: ["Score", "The vector of the first token becomes one number: how well the text fits the query."],
   };

@@ -7,8 +7,8 @@ export const state = {
   model: null,
   task: null,
   /**
-   * The text whose attention is shown: `{ model, text }`. Behind a translation also `{ target, tokens }`: the language, and the
-   * tokens that were written. Null if there is none.
+   * The text whose attention is shown: `{ model, text }`. Of a translation also `{ source, target, tokens }`: the languages, and
+   * the tokens that were written. Null if there is none.
    */
   subject: null,
   /** Which attention is shown: `{ kind, layer, head }`, head null for the mean. */

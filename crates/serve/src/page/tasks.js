@@ -8,6 +8,8 @@ import { change, state } from "./state.js";
 const TASKS = [
   { id: "translate", name: "Translate", of: ({ task }) => task === "translate" },
   { id: "write", name: "Write", of: ({ task }) => task === "generate" },
+  { id: "summarize", name: "Summarize", of: ({ routes }) => routes?.includes("/v1/summarize") },
+  { id: "answer", name: "Answer", of: ({ routes }) => routes?.includes("/v1/answer") },
   { id: "fill", name: "Fill masks", of: ({ task }) => task === "fill-mask" },
   { id: "classify", name: "Classify", of: ({ task }) => task === "classify" },
   { id: "tag", name: "Tag words", of: ({ task }) => task === "tag" },

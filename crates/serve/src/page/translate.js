@@ -29,10 +29,10 @@ export function start(trouble) {
     isOwn = true;
     later();
   });
-  byId("target").addEventListener("change", () => {
+  ["source", "target"].forEach((id) => byId(id).addEventListener("change", () => {
     showLanguages();
     now();
-  });
+  }));
   document.querySelectorAll("input[name=search]").forEach((input) => input.addEventListener("change", () => {
     showSettings();
     now();
@@ -90,8 +90,13 @@ function showModel() {
   live.stop();
   clear();
   if (state.task.id !== "translate") return;
-  const { targets, beam } = state.model.details;
-  byId("target").replaceChildren(...targets.map(({ code, name }) => html("option", { value: code }, name)));
+  const { sources, targets, beam } = state.model.details;
+  const option = ({ code, name }) => html("option", { value: code }, name);
+  byId("source").replaceChildren(html("option", { value: "" }, "Detect the language"), ...sources.map(option));
+  byId("target").replaceChildren(...targets.map(option));
+  // Of many languages, the reader's own is the one to begin with.
+  const own = navigator.language.split("-")[0];
+  if (sources.length > 1 && targets.some(({ code }) => code === own)) byId("target").value = own;
   // The page searches as every other client does, until the reader moves the slider.
   slideTo("beam", Math.min(Math.max(beam, 1), 8));
   const first = examples.offer((text, target) => {
@@ -101,7 +106,7 @@ function showModel() {
   const asked = link.take("text");
   if (asked !== null) {
     isOwn = true;
-    show(asked, link.take("to"));
+    show(asked, link.take("to"), link.take("from"));
   } else if (isOwn) {
     show(byId("text").value);
   } else {
@@ -110,9 +115,10 @@ function showModel() {
 }
 
 /** Puts a text into the box and translates it. */
-function show(text, target) {
+function show(text, target, source) {
   byId("text").value = text;
   if (target) byId("target").value = target;
+  if (source) byId("source").value = source;
   showLanguages();
   live.now();
 }
@@ -141,26 +147,33 @@ function clear() {
 
 const setCopying = (can) => ["copy", "copy-link"].forEach((id) => (byId(id).disabled = !can));
 
+/** The language of the text, or undefined if it is to be detected. */
+function source() {
+  const { sources } = state.model.details;
+  return sources.length === 1 ? sources[0] : sources.find(({ code }) => code === byId("source").value);
+}
+
 const target = () => state.model.details.targets.find(({ code }) => code === byId("target").value);
 
 function showLanguages() {
   const { sources, targets } = state.model.details;
   byId("source-name").textContent = sources.length === 1 ? sources[0].name : "Text";
+  byId("source-field").hidden = sources.length < 2;
   byId("target-name").textContent = target()?.name ?? "What the model writes";
   byId("target-name").hidden = targets.length > 1;
   byId("target-field").hidden = targets.length < 2;
-  byId("text").lang = sources.length === 1 ? sources[0].code : "";
+  byId("text").lang = source()?.code ?? "";
   byId("swap").hidden = !reverse();
 }
 
 /** The model and the language that translate back, if there are any. */
 function reverse() {
-  const [source, into] = [state.model.details.sources[0], target()];
-  if (!source || !into) return null;
+  const [from, into] = [source(), target()];
+  if (!from || !into) return null;
   const has = (languages, code) => languages.some((language) => language.code === code);
-  const isBack = ({ details }) => details.task === "translate" && has(details.sources, into.code) && has(details.targets, source.code);
+  const isBack = ({ details }) => details.task === "translate" && has(details.sources, into.code) && has(details.targets, from.code);
   const model = [state.model, ...state.models].find(isBack);
-  return model && { model, target: source.code };
+  return model && { model, source: into.code, target: from.code };
 }
 
 function swap() {
@@ -171,7 +184,7 @@ function swap() {
     byId("text").value = text;
     chooseTask(state.task, back.model);
   }
-  show(text, back.target);
+  show(text, back.target, back.source);
   byId("text").focus();
 }
 
@@ -181,7 +194,8 @@ function question() {
     // A list of the best needs a beam of as many.
     ? { beam: Math.max(settings.beam, settings.results) }
     : { sampling: { temperature: settings.temperature, top_p: settings.topP, seed: Math.floor(Math.random() * 2 ** 31) } };
-  return { model: state.model.id, target: byId("target").value || undefined, n_best: settings.results, ...search };
+  const from = state.model.details.sources.length > 1 ? source()?.code : undefined;
+  return { model: state.model.id, source: from, target: byId("target").value || undefined, n_best: settings.results, ...search };
 }
 
 async function translate(signal) {
@@ -213,7 +227,7 @@ async function translate(signal) {
 }
 
 const keepLink = () => link.keep({
-  task: state.task.id, model: state.models.length > 1 ? state.model.id : null, to: found.request.target, text: byId("text").value,
+  task: state.task.id, model: state.models.length > 1 ? state.model.id : null, from: found.request.source, to: found.request.target, text: byId("text").value,
 });
 
 const hypothesisOf = (line) => line.hypotheses[line.rank];
@@ -224,14 +238,14 @@ const wholeText = () => found.lines.map((line) => (line ? hypothesisOf(line).tex
 /** Shows the translation, and below it what is known of one segment of it. */
 function lookAtSegment(place) {
   at = place;
-  const { model, target } = found.request;
+  const { model, source, target } = found.request;
   writeTranslation(found.lines.map((line) => line && { ...hypothesisOf(line), segments: segmentsOf(line) }), target, choosePiece);
   const line = found.lines[at.line];
   const several = found.lines.filter((line) => line).length > 1;
   byId("best").hidden = false;
   writeBest(line, { language: target, number: several ? at.line + 1 : null, sampled: Boolean(found.request.sampling) }, chooseRank);
   const segment = segmentsOf(line)?.[at.segment];
-  if (segment) lookAt({ model, target, text: segment.text, tokens: segment.tokens });
+  if (segment) lookAt({ model, source, target, text: segment.text, tokens: segment.tokens });
   else lookAway();
 }
 
@@ -249,11 +263,11 @@ const choosePiece = (place) => live.now(async (signal) => {
   const line = found.lines[place.line];
   // A way to go on is known of what the model reads at once.
   if (line.parts > 1) return;
-  const { request: { model, target, beam } } = found;
+  const { request: { model, source, target, beam } } = found;
   const hypothesis = hypothesisOf(line);
   alternatives.wait();
   const prefix_tokens = hypothesis.tokens.slice(0, place.token).map((token) => token.id);
-  const answer = await api.translate({ model, text: line.text, target, prefix_tokens, beam, alternatives: 6 }, signal);
+  const answer = await api.translate({ model, text: line.text, source, target, prefix_tokens, beam, alternatives: 6 }, signal);
   const back = () => {
     alternatives.hide();
     markPiece(null);

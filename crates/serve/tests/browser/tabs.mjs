@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { folder } from "./encoder.mjs";
 import { startServer } from "./browser.mjs";
 
-const MODELS = { filler: "masked", classes: "sequence", tagger: "token", ranker: "rank" };
+const MODELS = { filler: "masked", classes: "sequence", tagger: "token", ranker: "rank", answerer: "answer" };
 const TEXT = "a dog and a cat";
 
 const percent = (text) => Number(text.replace("%", "").replace("<", "").trim());
@@ -40,11 +40,11 @@ export function tabs(its) {
     await page.be({ width: 1280, theme: "light" });
     await page.driver.get(server.address);
     await page.until("the tabs are there", async () => (await page.all("#tasks button")).length > 0);
-    assert.deepEqual(await page.texts("#tasks button"), ["Fill masks", "Classify", "Tag words", "Compare texts", "Rank"]);
+    assert.deepEqual(await page.texts("#tasks button"), ["Answer", "Fill masks", "Classify", "Tag words", "Compare texts", "Rank"]);
     await page.atRest();
     await page.run(`document.querySelector("#tasks [aria-selected=true]").focus()`);
-    await (await page.driver.switchTo().activeElement()).sendKeys("\uE014", "\uE007");
-    await page.until("the second tab is chosen", () => page.run(`return !document.getElementById("classify").hidden`));
+    await (await page.driver.switchTo().activeElement()).sendKeys("\uE014", "\uE014", "\uE007");
+    await page.until("the third tab is chosen", () => page.run(`return !document.getElementById("classify").hidden`));
     assert.match(await page.text("#about"), /^classes tells the class of a text/);
   });
 
@@ -72,6 +72,17 @@ export function tabs(its) {
     const { tagged: [{ entities }] } = await server.post("/v1/tag", { model: "tagger", text: TEXT });
     const marked = await page.run(`return [...document.querySelectorAll("#tag-result mark")].map((mark) => mark.firstChild.textContent)`);
     assert.deepEqual(marked, entities.map(({ word }) => word));
+  });
+
+  test("questions are answered, and the best answer is marked in the text", async () => {
+    const { page } = its;
+    const question = "a cat";
+    const context = "the big red house and a small dog in london";
+    const { names, scores } = await ask("answer", { question, text: context });
+    const found = await server.post("/v1/answer", { inputs: { question, context }, parameters: { top_k: 5 } });
+    assert.deepEqual(names, found.map(({ answer }) => answer));
+    near(scores, found.map(({ score }) => score));
+    assert.equal(await page.text("#answer-result mark"), found[0].answer);
   });
 
   test("texts are ranked", async () => {
