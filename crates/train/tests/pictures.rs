@@ -117,7 +117,8 @@ fn a_run_learns_goes_on_to_the_same_bits_and_leaves_a_model_folder() {
         .unwrap()
         .train(&stop, &mut at_ten)
         .unwrap();
-    let mut again = Run::resume(&broken, draft(&scratch, "log_every = 1"), &mut |_| {}).unwrap();
+    let settings = attentive_train::settings::load(&broken).unwrap();
+    let mut again = Run::resume(&broken, settings, &mut |_| {}).unwrap();
     again.train(&AtomicBool::new(false), &mut |_| {}).unwrap();
     assert!(weights(&whole) == weights(&broken), "another model");
 
