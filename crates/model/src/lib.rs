@@ -20,7 +20,3 @@ pub use convert::Converted;
 pub use error::Error;
 pub use sequences::Sequences;
 
-/// What the README shows must compile and run.
-#[cfg(doctest)]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
