@@ -35,6 +35,9 @@ pub(crate) enum Error {
     /// Nothing to measure.
     #[error("no kernel has `{0}` in its name: omit the name to run all kernels")]
     Kernel(String),
+    /// A picture, or a file of boxes, cannot be read.
+    #[error(transparent)]
+    Image(#[from] attentive_image::Error),
     /// A tokenizer cannot be had or used.
     #[error(transparent)]
     Tokenizer(#[from] attentive_text::tokenizer::Error),

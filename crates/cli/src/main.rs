@@ -9,6 +9,7 @@ mod convert;
 mod dashes;
 mod decoding;
 mod demo;
+mod detect;
 mod downloads;
 mod embed;
 mod error;
@@ -75,6 +76,8 @@ enum Command {
     FillMask(Box<fill_mask::FillMask>),
     /// Label texts, pairs of texts, or pictures
     Classify(Box<classify::Classify>),
+    /// Find things in pictures
+    Detect(Box<detect::Detect>),
     /// Find the entities in texts
     Tag(Box<tag::Tag>),
     /// Answer questions with words of a text
@@ -187,6 +190,7 @@ fn run(command: &Command) -> Result<(), Error> {
         Command::Embed(embed) => embed::run(embed),
         Command::FillMask(fill) => fill_mask::run(fill),
         Command::Classify(classify) => classify::run(classify),
+        Command::Detect(detect) => detect::run(detect),
         Command::Tag(tag) => tag::run(tag),
         Command::Answer(answer) => answer::run(answer),
         Command::Rerank(rerank) => rerank::run(rerank),

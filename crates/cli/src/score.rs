@@ -1,5 +1,7 @@
 //! `attentive score`: how good a translation, a summary or an answer is.
 
+mod boxes;
+
 use crate::error::Error;
 use crate::{output, squad};
 use attentive_text::score::bootstrap::{Comparison, Comparisons, Estimate, compare};
@@ -20,11 +22,11 @@ const RESAMPLING: Resampling = Resampling { samples: 1000, seed: 12345 };
 #[command(after_help = EXAMPLES)]
 pub(crate) struct Score {
     /// Reference translation, one segment per line; several files are several references
-    #[arg(long, value_name = "FILE", required_unless_present = "squad", num_args = 1..)]
+    #[arg(long, value_name = "FILE", required_unless_present_any = ["squad", "boxes"], num_args = 1..)]
     reference: Vec<PathBuf>,
     /// Translation to score, one segment per line; `-` is stdin
-    #[arg(long, value_name = "FILE")]
-    hypothesis: PathBuf,
+    #[arg(long, value_name = "FILE", required_unless_present = "boxes")]
+    hypothesis: Option<PathBuf>,
     /// Translation of another system: test whether the difference of the scores is significant
     #[arg(long, value_name = "FILE")]
     compare: Option<PathBuf>,
@@ -41,6 +43,19 @@ pub(crate) struct Score {
     /// answer for the id of each question, as `attentive answer --squad` writes it
     #[arg(long, value_name = "FILE", conflicts_with_all = ["reference", "rouge", "compare", "lowercase", "tokenize"])]
     squad: Option<PathBuf>,
+    /// Score boxes around things in pictures: COCO's twelve numbers
+    #[arg(
+        long,
+        requires_all = ["references", "detections"],
+        conflicts_with_all = ["reference", "hypothesis", "compare", "lowercase", "tokenize", "rouge"]
+    )]
+    boxes: bool,
+    /// What is in the pictures, as COCO's annotations in JSON
+    #[arg(long, value_name = "FILE", requires = "boxes")]
+    references: Option<PathBuf>,
+    /// What was found, as a list in COCO's form
+    #[arg(value_name = "DETECTIONS", requires = "boxes")]
+    detections: Option<PathBuf>,
     /// Print one line of JSON, with unrounded scores, instead of a table
     #[arg(long)]
     json: bool,
@@ -53,11 +68,13 @@ Examples:
   attentive score --reference test.de --hypothesis new.de --compare old.de
   attentive score --rouge --reference summaries.txt --hypothesis out.txt
   attentive score --squad dev-v1.1.json --hypothesis answers.json
+  attentive score --boxes --references val.json found.json
 
 The scores and their signatures are those of sacreBLEU 2.6.0. Higher is better for BLEU, chrF and \
 chrF++; lower is better for TER. --compare uses paired bootstrap resampling with 1,000 samples; a \
 p-value below 0.05 is commonly called significant. ROUGE is that of rouge-score without its stemmer: the mean over the \
-lines; of several references, the best one counts. Exact match and F1 of answers are those of SQuAD's scripts.";
+lines; of several references, the best one counts. Exact match and F1 of answers are those of SQuAD's scripts. The numbers \
+of --boxes are those of pycocotools: average precision and recall, from 0 to 1, or -1 if no box is so large.";
 
 #[derive(Debug, Clone, Copy)]
 struct TokenizeChoice(Tokenize);
@@ -83,12 +100,16 @@ impl ValueEnum for TokenizeChoice {
 }
 
 pub(crate) fn run(score: &Score) -> Result<(), Error> {
+    if let (true, Some(references), Some(detections)) = (score.boxes, &score.references, &score.detections) {
+        return boxes::run(references, detections, score.json);
+    }
+    let hypothesis = score.hypothesis.as_deref().unwrap_or(Path::new("-"));
     if let Some(questions) = &score.squad {
-        return squad::score(questions, &score.hypothesis, score.json);
+        return squad::score(questions, hypothesis, score.json);
     }
     let references = score.reference.iter().map(|path| Lines::read(path)).collect::<Result<Vec<_>, _>>()?;
     let options = Options { lowercase: score.lowercase, tokenize: score.tokenize.0 };
-    let system = read(&score.hypothesis)?;
+    let system = read(hypothesis)?;
     let other = score.compare.as_deref().map(read).transpose()?;
     for lines in [Some(&system), other.as_ref()].into_iter().flatten() {
         references.iter().try_for_each(|reference| lines.belongs_to(reference))?;

@@ -12,6 +12,7 @@
 
 pub mod boxes;
 mod decode;
+mod draw;
 mod encode;
 mod error;
 mod picture;
@@ -19,6 +20,7 @@ mod processor;
 mod resize;
 
 pub use decode::MOST_PIXELS;
+pub use draw::colour_of;
 pub use error::{Error, Problem};
 pub use picture::Picture;
 pub use processor::{Pixels, Processor, Size};

@@ -214,7 +214,7 @@ fn what_is_saved_is_read_again() {
             old.into_iter().filter(|name| !name.ends_with("num_batches_tracked")).collect();
         assert_eq!(old, new, "the names of transformers");
     }
-    let config = DetrConfig::small(vec!["cat".to_owned()]);
+    let config = DetrConfig::preset("tiny", vec!["cat".to_owned()]).unwrap();
     let model = Detr::new(&Builder::random(&backend, 1), &config).unwrap();
     let scratch = Scratch::new("detr-saved-small");
     model.save(&*backend, scratch.path()).unwrap();
@@ -227,7 +227,8 @@ fn what_is_saved_is_read_again() {
 #[test]
 fn a_small_model_learns_a_picture_by_heart() {
     let backend = backend();
-    let config = DetrConfig { queries: 5, ..DetrConfig::small(vec!["cat".to_owned(), "dog".to_owned()]) };
+    let labels = vec!["cat".to_owned(), "dog".to_owned()];
+    let config = DetrConfig { queries: 5, ..DetrConfig::preset("tiny", labels).unwrap() };
     let model = Detr::new(&Builder::random(&backend, 3), &config).unwrap();
     let pixels = attentive_tensor::check::numbers(1, 32 * 40 * 3);
     let batch = Batch::new(&*backend, &[([32, 40], &pixels)]);

@@ -17,10 +17,12 @@
 //! | [`Perplexity`] | a text | how well a language model predicts it |
 //! | [`PictureClassifier`] | a picture | a label |
 //! | [`PictureEmbedder`] | a picture | a vector |
+//! | [`Detector`] | a picture | boxes with labels |
 
 mod answer;
 mod batches;
 mod classify;
+mod detect;
 mod embed;
 mod encoder;
 mod error;
@@ -43,6 +45,7 @@ mod translate;
 
 pub use answer::{Answer, Answerer, Asking, best as best_answers};
 pub use classify::{Classified, Classifier};
+pub use detect::{Detected, Detector, rows};
 pub use embed::{Embedder, Vectors, cosine, most_similar};
 pub use encoder::{Encoder, Texts, TooLong};
 pub use error::Error;

@@ -9,6 +9,9 @@ pub enum Error {
     /// The corpus cannot be read.
     #[error(transparent)]
     Corpus(#[from] crate::corpus::Error),
+    /// A picture, or a file of boxes, cannot be read.
+    #[error(transparent)]
+    Image(#[from] attentive_image::Error),
     /// The model cannot be made, read or written.
     #[error(transparent)]
     Model(#[from] attentive_model::Error),

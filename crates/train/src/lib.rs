@@ -21,6 +21,7 @@ mod publish;
 mod ranks;
 pub mod report;
 mod run;
+pub mod scenes;
 pub mod schedule;
 pub mod settings;
 pub mod tasks;

@@ -34,6 +34,8 @@ impl ValidationMetric {
             ("accuracy", self.accuracy),
             ("exact match", self.exact),
             ("F1", self.f1),
+            ("AP", self.ap),
+            ("AP50", self.ap50),
         ];
         scores.into_iter().filter_map(|(name, score)| Some((name, score?)))
     }
@@ -100,6 +102,12 @@ pub struct ValidationMetric {
     /// F1 in per cent: of spans, of answers, or the mean over the classes of texts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub f1: Option<f64>,
+    /// COCO's average precision of boxes in per cent, over all of its thresholds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ap: Option<f64>,
+    /// That at the threshold 0.5.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ap50: Option<f64>,
     /// Seconds of training so far, over all sessions.
     #[serde(deserialize_with = "number")]
     pub seconds: f64,
@@ -182,6 +190,8 @@ mod tests {
             accuracy: None,
             exact: None,
             f1: None,
+            ap: None,
+            ap50: None,
             seconds: 131.0,
             best: true,
         });

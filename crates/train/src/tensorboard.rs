@@ -300,6 +300,8 @@ mod tests {
             accuracy: None,
             exact: None,
             f1: None,
+            ap: None,
+            ap50: None,
             seconds: 1.0,
             best: true,
         };

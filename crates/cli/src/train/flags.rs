@@ -14,7 +14,7 @@ use toml::{Table, Value};
 pub(super) struct Flags {
     /// What to learn [default: translate]
     #[arg(long, value_name = "TASK", help_heading = "Task")]
-    #[arg(value_parser = ["translate", "seq2seq", "lm", "mlm", "classify", "tag", "answer", "classify-images"])]
+    #[arg(value_parser = ["translate", "seq2seq", "lm", "mlm", "classify", "tag", "answer", "classify-images", "detect"])]
     task: Option<String>,
     /// Model folder to start from, or a name on the Hugging Face Hub [default: random weights]
     #[arg(long, value_name = "DIR|NAME", help_heading = "Task")]
@@ -22,7 +22,8 @@ pub(super) struct Flags {
 
     /// Training text, one sentence per line; or .tsv or .jsonl files with both sides. For other tasks: text for mlm, .tsv or
     /// .jsonl with labels for classify, CoNLL or .jsonl with tags for tag; for classify-images a folder with a folder for each
-    /// class, a .tsv of paths and labels, or an idx3-ubyte file. Files may be compressed (.gz, .zst)
+    /// class, a .tsv of paths and labels, or an idx3-ubyte file; for detect COCO's annotations in JSON. Files may be compressed
+    /// (.gz, .zst)
     #[arg(long, visible_alias = "data", value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     source: Vec<PathBuf>,
@@ -198,7 +199,8 @@ pub(super) struct Flags {
     #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Limits and validation")]
     patience: Option<u64>,
     /// Validation measure that decides which model is best, also for --patience [default: chosen]
-    #[arg(long, value_name = "MEASURE", value_parser = ["loss", "bleu", "chrf", "rouge", "accuracy", "exact", "f1"], help_heading = "Limits and validation")]
+    #[arg(long, value_name = "MEASURE", help_heading = "Limits and validation")]
+    #[arg(value_parser = ["loss", "bleu", "chrf", "rouge", "accuracy", "exact", "f1", "ap"])]
     early_stopping: Option<String>,
     /// Validate every N steps [default: chosen]
     #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "Limits and validation")]

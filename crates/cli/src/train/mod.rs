@@ -62,6 +62,8 @@ Examples:
   mpirun -n 8 attentive train --source train.en --target train.de --out en-de --epochs 10
                                                               train on several machines; see docs/scale.md
   attentive train --task classify-images --from vit-base-patch16-224 --data photos --flip --out pets
+  attentive train --task detect --data train.json --valid-data val.json --out cells --minutes 60
+  attentive train --task detect --data scenes --valid-data scenes --out shapes --minutes 60
 
 Defaults that say \"chosen\" depend on the size of the corpus and on the limits. The run prints each choice \
 with its reason and writes it into DIR/train.toml. The rules:
@@ -105,6 +107,9 @@ need --source-language and --target-language. It follows the rules of the other 
   --validate-lines  200
 The task classify-images trains a ViT: a new one, or the one in --from, by the rules of classify. --crop-share 0.3 and --flip let it see \
 each picture a little differently in each epoch.
+The task detect trains a DETR, a new one (small, or another --preset) with group norm, or the one in --from. It follows the rules of mlm; batches \
+have 16 pictures, the gradient is clipped at 0.1, and --early-stopping is ap, COCO's average precision. Its data are COCO's annotations in JSON, with the \
+pictures in the folder `images` beside the file, or in its own; or the word scenes: pictures of shapes that the program draws.
 Files for seq2seq are those for translate: --source with --target, .tsv, or .jsonl with the fields source and target.
 Files for classify have lines of label and text, or of text and label, separated by a tab, or {\"text\": …, \"label\": …}; a second \
 text makes a pair. Files for tag have a word and its tag a line (columns between them are ignored) and an empty line after each \
@@ -194,6 +199,10 @@ struct Report<'a> {
     exact: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     f1: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ap: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ap50: Option<f64>,
     best_step: Option<u64>,
     /// Why more training would make the model better, if it would.
     undertrained: Option<String>,
@@ -218,6 +227,8 @@ impl Report<'_> {
             accuracy: best.and_then(|best| best.accuracy),
             exact: best.and_then(|best| best.exact),
             f1: best.and_then(|best| best.f1),
+            ap: best.and_then(|best| best.ap),
+            ap50: best.and_then(|best| best.ap50),
             best_step: best.map(|best| best.step),
             undertrained: outcome.undertrained.map(|why| why.to_string()),
             waited: outcome.waited_share(),

@@ -3,6 +3,7 @@
 mod beginning;
 mod convert;
 mod demo;
+mod detect;
 mod encoders;
 #[cfg(target_os = "linux")]
 mod faults;

@@ -18,6 +18,7 @@ impl Measure {
             Measure::Accuracy => metric.accuracy,
             Measure::Exact => metric.exact,
             Measure::F1 => metric.f1,
+            Measure::Ap => metric.ap,
         };
         let higher = |score: Option<f64>| score.filter(|score| !score.is_nan()).unwrap_or(f64::NEG_INFINITY);
         (higher(score), higher(Some(-metric.loss)))
@@ -50,10 +51,22 @@ impl Run {
         judgement: Judgement,
         watch: &mut dyn FnMut(&Event),
     ) -> Result<ValidationMetric, Error> {
-        let Judgement { loss, bleu, chrf, rouge, accuracy, exact, f1, samples } = judgement;
+        let Judgement { loss, bleu, chrf, rouge, accuracy, exact, f1, ap, ap50, samples } = judgement;
         let (step, seconds) = (self.state.step, self.clock.seconds());
-        let mut metric =
-            ValidationMetric { step, loss, bleu, chrf, rouge, accuracy, exact, f1, seconds, best: false };
+        let mut metric = ValidationMetric {
+            step,
+            loss,
+            bleu,
+            chrf,
+            rouge,
+            accuracy,
+            exact,
+            f1,
+            ap,
+            ap50,
+            seconds,
+            best: false,
+        };
         let measure = self.settings.early_stopping;
         metric.best =
             self.state.best.as_ref().is_none_or(|best| measure.score(&metric) > measure.score(best));

@@ -27,6 +27,7 @@ impl Settings {
         match self.task {
             TaskKind::Translate | TaskKind::Seq2Seq => self.check_pairs()?,
             TaskKind::ClassifyImages => self.check_pictures()?,
+            TaskKind::Detect => self.check_boxes()?,
             _ => self.check_texts()?,
         }
         self.check_numbers()?;
@@ -114,10 +115,29 @@ impl Settings {
 
     /// Refuses what a task of pictures has no use for.
     fn check_pictures(&self) -> Result<(), Error> {
+        self.refuse_texts("classify-images reads pictures: remove this setting")?;
+        self.refuse_said(&["decoder_layers"], "a ViT has no decoder: remove this setting")?;
+        if !(self.crop_share > 0.0 && self.crop_share <= 1.0) {
+            let problem = format!("must be above 0 and at most 1, not {}", self.crop_share);
+            return Err(Error::setting("crop_share", problem));
+        }
+        Ok(())
+    }
+
+    /// Refuses what a task of pictures with boxes has no use for.
+    fn check_boxes(&self) -> Result<(), Error> {
+        const PROBLEM: &str = "detect reads pictures with boxes: remove this setting";
+        self.refuse_texts(PROBLEM)?;
+        self.refuse_said(&["label_smoothing"], PROBLEM)?;
+        self.refuse_said(&OF_PICTURES, NO_PICTURES)
+    }
+
+    /// Refuses, for a task of pictures, what only texts have.
+    fn refuse_texts(&self, problem: &str) -> Result<(), Error> {
         self.check_sides()?;
         self.refuse_said(&OF_PAIRS, NO_PAIRS)?;
         self.refuse_said(&OF_SEQ2SEQ, NO_SEQ2SEQ)?;
-        const OF_TEXTS: [&str; 8] = [
+        const OF_TEXTS: [&str; 7] = [
             "longest",
             "tokenizer",
             "tokenizer_kind",
@@ -125,14 +145,8 @@ impl Settings {
             "character_coverage",
             "bpe_dropout",
             "mask_share",
-            "decoder_layers",
         ];
-        self.refuse_said(&OF_TEXTS, "classify-images reads pictures: remove this setting")?;
-        if !(self.crop_share > 0.0 && self.crop_share <= 1.0) {
-            let problem = format!("must be above 0 and at most 1, not {}", self.crop_share);
-            return Err(Error::setting("crop_share", problem));
-        }
-        Ok(())
+        self.refuse_said(&OF_TEXTS, problem)
     }
 
     /// Refuses files that a task of BERT has no use for.
@@ -204,6 +218,7 @@ impl Settings {
                 TaskKind::Seq2Seq => self.t5(self.vocab_size).map(drop),
                 TaskKind::Lm => self.gpt2(self.vocab_size).map(drop),
                 TaskKind::ClassifyImages => self.vit([self.image_size.unwrap_or(USUAL_SIDE); 2]).map(drop),
+                TaskKind::Detect => self.detr(vec!["thing".to_owned()]).map(drop),
                 _ => self.bert(self.vocab_size).map(drop),
             };
             return checked.map_err(|error| self.named_as_a_setting(error));

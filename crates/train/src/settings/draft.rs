@@ -34,8 +34,8 @@ const BERT: &[&str] = &[
     "validate_every",
 ];
 
-/// The same for a ViT.
-const VIT: &[&str] =
+/// The same for a ViT or a DETR.
+const OF_PICTURES: &[&str] =
     &["hold_out", "preset", "epochs", "schedule_steps", "learning_rate", "warmup", "validate_every"];
 
 /// Settings of which some are still open. Settings made by code have none open.
@@ -61,7 +61,7 @@ impl Draft {
         let settings = Settings::merge(file, over)?;
         let chosen = match settings.task {
             TaskKind::Translate => TRANSLATOR,
-            TaskKind::ClassifyImages => VIT,
+            TaskKind::ClassifyImages | TaskKind::Detect => OF_PICTURES,
             _ => BERT,
         };
         let chosen = chosen.iter().copied().chain(["accumulate"]);

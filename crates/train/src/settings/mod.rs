@@ -20,6 +20,7 @@ use crate::corpus::pictures::Augment;
 use crate::corpus::{Batching, CorpusFiles, FieldNames, Limits, is_called};
 use crate::schedule::{LearningRate, Schedule};
 use attentive_model::families::bert::BertConfig;
+use attentive_model::families::detr::DetrConfig;
 use attentive_model::families::gpt2::Gpt2Config;
 use attentive_model::families::t5::T5Config;
 use attentive_model::families::transformer::TransformerConfig;
@@ -193,6 +194,8 @@ pub enum TaskKind {
     ClassifyImages,
     /// Where a text answers a question, by BERT.
     Answer,
+    /// The boxes around things in pictures, by DETR.
+    Detect,
 }
 
 impl TaskKind {
@@ -207,6 +210,7 @@ impl TaskKind {
             TaskKind::Tag => "tag",
             TaskKind::ClassifyImages => "classify-images",
             TaskKind::Answer => "answer",
+            TaskKind::Detect => "detect",
         }
     }
 
@@ -220,6 +224,7 @@ impl TaskKind {
             TaskKind::Tag => "sentences",
             TaskKind::ClassifyImages => "pictures",
             TaskKind::Answer => "questions",
+            TaskKind::Detect => "pictures",
         }
     }
 
@@ -233,6 +238,7 @@ impl TaskKind {
             TaskKind::Classify | TaskKind::Tag | TaskKind::ClassifyImages => {
                 &[Measure::Loss, Measure::Accuracy, Measure::F1]
             }
+            TaskKind::Detect => &[Measure::Loss, Measure::Ap],
         }
     }
 }
@@ -279,6 +285,8 @@ pub enum Measure {
     Exact,
     /// F1 of spans or of answers, or the mean over the classes of texts.
     F1,
+    /// The average precision of boxes.
+    Ap,
 }
 
 impl Measure {
@@ -292,6 +300,7 @@ impl Measure {
             Measure::Accuracy => "accuracy",
             Measure::Exact => "exact",
             Measure::F1 => "f1",
+            Measure::Ap => "ap",
         }
     }
 }
@@ -395,6 +404,7 @@ impl Settings {
             TaskKind::Lm | TaskKind::Mlm | TaskKind::Seq2Seq => Measure::Loss,
             TaskKind::Classify | TaskKind::ClassifyImages => Measure::Accuracy,
             TaskKind::Tag | TaskKind::Answer => Measure::F1,
+            TaskKind::Detect => return Settings::of_pictures_with_boxes(),
         };
         let is_encoder =
             matches!(task, TaskKind::Mlm | TaskKind::Classify | TaskKind::Tag | TaskKind::Answer);
@@ -431,6 +441,41 @@ impl Settings {
             early_stopping: measure,
             ..Settings::default()
         }
+    }
+
+    /// The defaults of DETR, but for the batch and the learning rate, which suit small models.
+    fn of_pictures_with_boxes() -> Settings {
+        Settings {
+            task: TaskKind::Detect,
+            longest: 1 << 16,
+            batch_tokens: 16_384,
+            batch_size: Some(16),
+            schedule: Schedule::Linear,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            weight_decay: 1e-4,
+            clip: 0.1,
+            label_smoothing: 0.0,
+            early_stopping: Measure::Ap,
+            ..Settings::default()
+        }
+    }
+
+    /// The sizes of a DETR with these classes.
+    pub fn detr(&self, labels: Vec<String>) -> Result<DetrConfig, attentive_model::Error> {
+        let preset = DetrConfig::preset(&self.preset, labels)?;
+        let config = DetrConfig {
+            d_model: self.d_model.unwrap_or(preset.d_model),
+            h: self.heads.map_or(preset.h, |h| [h; 2]),
+            d_ff: self.d_ff.map_or(preset.d_ff, |d_ff| [d_ff; 2]),
+            encoder_layers: self.encoder_layers.unwrap_or(preset.encoder_layers),
+            decoder_layers: self.decoder_layers.unwrap_or(preset.decoder_layers),
+            dropout: self.dropout.map_or(preset.dropout, |p| p as f32),
+            attention_dropout: self.attention_dropout.map_or(preset.attention_dropout, |p| p as f32),
+            ..preset
+        };
+        config.check()?;
+        Ok(config)
     }
 
     /// The files to learn from.

@@ -10,6 +10,7 @@
 //! | `mlm` | texts | BERT | loss |
 //! | `lm` | texts | GPT-2 | loss |
 //! | `classify-images` | pictures with a label | ViT | loss, accuracy, F1 |
+//! | `detect` | pictures with boxes | DETR | loss, average precision |
 //!
 //! A run meets a task twice. A `Material` is what it reads from the disk: examples, and the tokenizer for them. A [`Task`] is the
 //! model that learns from them, with its loss and its judge. All else about a run (steps, checkpoints, limits, logs) is the same
@@ -18,6 +19,7 @@
 mod answer;
 mod bert;
 mod classify;
+mod detect;
 mod held;
 mod labelled;
 mod lm;
@@ -90,6 +92,10 @@ pub struct Judgement {
     pub exact: Option<f64>,
     /// F1 in per cent: of spans as seqeval counts it, of answers as SQuAD does, or the mean over the classes of texts.
     pub f1: Option<f64>,
+    /// COCO's average precision of boxes in per cent, over all of its thresholds.
+    pub ap: Option<f64>,
+    /// That at the threshold 0.5.
+    pub ap50: Option<f64>,
     /// Some translations.
     pub samples: Vec<Sample>,
 }
@@ -156,6 +162,7 @@ pub(crate) fn read(settings: &Settings, folder: &Path, goes_on: bool) -> Result<
         TaskKind::Answer => {
             Box::new(labelled::Material::<answer::Questions>::read(settings, origin, &cache)?)
         }
+        TaskKind::Detect => Box::new(detect::Pictures::read(settings, origin)?),
         TaskKind::Lm => Box::new(lm::Texts::read(settings, origin, &cache)?),
         TaskKind::Mlm => Box::new(masked_lm::Lines::read(settings, origin, &cache)?),
     })

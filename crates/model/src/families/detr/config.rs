@@ -373,32 +373,47 @@ fn in_their_words(error: Error) -> Error {
 }
 
 impl DetrConfig {
-    /// A small one for pictures of some hundred pixels, to be learned from scratch.
-    pub fn small(labels: Vec<String>) -> DetrConfig {
-        DetrConfig {
+    /// The sizes that have a name, to be learned from scratch: `tiny` and `small` for pictures of a few hundred pixels, which they
+    /// divide by 8; `base` for larger ones; `big` has the sizes of DETR with ResNet-50.
+    pub fn preset(name: &str, labels: Vec<String>) -> Result<DetrConfig, Error> {
+        use BlockKind::{Basic, Bottleneck};
+        let (block, depths, widths, groups): (_, &[usize], &[usize], _) = match name {
+            "tiny" => (Basic, &[1, 1], &[32, 64], 8),
+            "small" => (Basic, &[2, 2], &[48, 96], 8),
+            "base" => (Basic, &[2, 2, 2], &[64, 128, 256], 16),
+            "big" => (Bottleneck, &[3, 4, 6, 3], &[256, 512, 1024, 2048], 32),
+            _ => return Err(Error::config("preset", format!("no `{name}`: use tiny, small, base or big"))),
+        };
+        let (d_model, h, d_ff, encoder_layers, decoder_layers) = match name {
+            "tiny" => (64, 4, 128, 1, 2),
+            "small" => (128, 4, 256, 2, 3),
+            "base" => (256, 8, 1024, 3, 4),
+            _ => (256, 8, 2048, 6, 6),
+        };
+        Ok(DetrConfig {
             backbone: BackboneConfig {
                 names: BackboneNames::ResNet,
-                block: BlockKind::Basic,
-                depths: vec![1, 1, 1],
-                widths: vec![32, 64, 128],
-                stem_width: 32,
+                block,
+                depths: depths.to_vec(),
+                widths: widths.to_vec(),
+                stem_width: if block == Basic { widths[0] } else { 64 },
                 channels: 3,
                 early_stride: false,
-                norm: PictureNorm::Group(8),
+                norm: PictureNorm::Group(groups),
             },
-            d_model: 128,
-            encoder_layers: 2,
-            decoder_layers: 3,
-            h: [4; 2],
-            d_ff: [256; 2],
+            d_model,
+            encoder_layers,
+            decoder_layers,
+            h: [h; 2],
+            d_ff: [d_ff; 2],
             activation: Activation::Relu,
-            queries: 20,
+            queries: 100,
             dropout: 0.0,
             attention_dropout: 0.0,
             labels,
             loss: LossWeights::default(),
             normed_between: false,
-        }
+        })
     }
 
     /// Reads the `config.json` of a folder.

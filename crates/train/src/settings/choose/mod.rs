@@ -133,6 +133,7 @@ impl Draft {
         if self.is_open("preset") && self.settings.from.is_none() {
             let (preset, reason) = match self.settings.task {
                 TaskKind::Translate => preset(tokens, self.settings.minutes, &corpus),
+                TaskKind::Detect => ("small", "for pictures of some hundred pixels".to_owned()),
                 _ => bert::preset(tokens, &corpus),
             };
             self.settings.preset = preset.to_owned();

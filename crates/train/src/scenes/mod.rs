@@ -1,0 +1,216 @@
+//! A world with known answers: pictures of shapes, drawn from a seed.
+//!
+//! A scene is 128 × 128 pixels. It has one to eight shapes of several kinds and colours, 8 to 64 pixels large, which may overlap, in
+//! front of a noisy ground. Everything is computed from counted random bits with sums and products, so that a seed gives the same
+//! picture on every machine.
+//!
+//! ```
+//! use attentive_train::scenes::Scene;
+//!
+//! let scene = Scene::new(7);
+//! assert_eq!((scene.picture.width(), scene.picture.height()), (128, 128));
+//! assert_eq!(scene.picture, Scene::new(7).picture);
+//! let [left, top, width, height] = scene.things[0].bbox;
+//! println!("{} at {left}, {top}: {width} × {height}", scene.things[0].name());
+//! ```
+
+mod shape;
+
+pub use shape::{Colour, Shape};
+
+use attentive_image::Picture;
+use attentive_tensor::Random;
+
+/// Pixels of a side.
+pub const SIDE: usize = 128;
+/// The most shapes of a scene.
+pub const MOST: usize = 8;
+/// The sizes of shapes.
+const SMALLEST: u32 = 8;
+const LARGEST: u32 = 64;
+/// The least share of a shape that others leave to be seen.
+const SEEN: f64 = 0.5;
+/// How often a shape that would hide others looks for another place.
+const TRIES: u32 = 12;
+
+/// A picture, and what is in it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Scene {
+    /// The picture.
+    pub picture: Picture,
+    /// Its shapes, those in front last.
+    pub things: Vec<Thing>,
+}
+
+/// A shape in a scene.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Thing {
+    /// What kind of shape.
+    pub shape: Shape,
+    /// Its colour.
+    pub colour: Colour,
+    /// The box around its pixels, also those that are hidden: left, top, width, height.
+    pub bbox: [f64; 4],
+}
+
+impl Thing {
+    /// What people call it, such as `red circle`.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.colour.name(), self.shape.name())
+    }
+}
+
+/// Random numbers, one after the other.
+struct Draw {
+    random: Random,
+    next: u32,
+}
+
+impl Draw {
+    fn bits(&mut self) -> u32 {
+        self.next += 1;
+        self.random.bits(self.next - 1)
+    }
+
+    /// From `least` to `most`.
+    fn between(&mut self, least: u32, most: u32) -> u32 {
+        least + ((u64::from(self.bits()) * u64::from(most - least + 1)) >> 32) as u32
+    }
+
+    fn one_of<T: Copy>(&mut self, all: &[T]) -> T {
+        all[self.between(0, all.len() as u32 - 1) as usize]
+    }
+}
+
+impl Scene {
+    /// The scene of a seed.
+    pub fn new(seed: u64) -> Scene {
+        let mut draw = Draw { random: Random::new(seed).split(0), next: 0 };
+        let mut pixels = ground(&mut draw);
+        let wanted = draw.between(1, MOST as u32);
+        // For each shape, its pixels; and for each pixel, the shape that is seen there.
+        let (mut things, mut masks) = (Vec::new(), Vec::<Vec<usize>>::new());
+        let mut front: Vec<Option<usize>> = vec![None; SIDE * SIDE];
+        for _ in 0..wanted {
+            let Some((thing, mask)) = (0..TRIES).find_map(|_| {
+                let (thing, mask) = placed(&mut draw);
+                leaves_enough(&front, &masks, &mask).then_some((thing, mask))
+            }) else {
+                break;
+            };
+            let colour = thing.colour.near(&mut || draw.between(0, 60) as i32 - 30);
+            for &pixel in &mask {
+                front[pixel] = Some(things.len());
+                pixels[3 * pixel..3 * pixel + 3].copy_from_slice(&colour);
+            }
+            things.push(thing);
+            masks.push(mask);
+        }
+        let noise = Random::new(seed).split(1);
+        for (i, byte) in pixels.iter_mut().enumerate() {
+            *byte = byte.saturating_add_signed((noise.bits(i as u32) >> 28) as i8 - 8);
+        }
+        Scene { picture: Picture::new(SIDE, SIDE, pixels), things }
+    }
+}
+
+/// A ground: colours that go over into each other.
+fn ground(draw: &mut Draw) -> Vec<u8> {
+    const KNOTS: usize = 5;
+    let base: Vec<i64> = (0..3).map(|_| i64::from(draw.between(40, 215))).collect();
+    let knots: Vec<i64> = (0..KNOTS * KNOTS * 3)
+        .map(|i| (base[i % 3] + i64::from(draw.between(0, 80)) - 40).clamp(0, 255))
+        .collect();
+    let step = SIDE / (KNOTS - 1);
+    let mut pixels = Vec::with_capacity(3 * SIDE * SIDE);
+    for i in 0..3 * SIDE * SIDE {
+        let (channel, x, y) = (i % 3, i / 3 % SIDE, i / 3 / SIDE);
+        let knot =
+            |down: usize, across: usize| knots[((y / step + down) * KNOTS + x / step + across) * 3 + channel];
+        let (right, below) = ((x % step) as i64, (y % step) as i64);
+        let (left, above) = (step as i64 - right, step as i64 - below);
+        let sum = above * (left * knot(0, 0) + right * knot(0, 1))
+            + below * (left * knot(1, 0) + right * knot(1, 1));
+        pixels.push((sum / (step * step) as i64) as u8);
+    }
+    pixels
+}
+
+/// A shape somewhere, and its pixels.
+fn placed(draw: &mut Draw) -> (Thing, Vec<usize>) {
+    let (shape, colour) = (draw.one_of(&Shape::ALL), draw.one_of(&Colour::ALL));
+    // Small shapes are as many as large ones.
+    let octave = draw.between(0, 2);
+    let size = draw.between(SMALLEST << octave, (SMALLEST << (octave + 1)).min(LARGEST));
+    let narrow = size.saturating_sub(draw.between(0, size / 4)).max(SMALLEST);
+    let [width, height] = if draw.bits().is_multiple_of(2) { [size, narrow] } else { [narrow, size] };
+    let left = draw.between(0, SIDE as u32 - width) as usize;
+    let top = draw.between(0, SIDE as u32 - height) as usize;
+    let mut mask = Vec::new();
+    for y in 0..height {
+        for x in 0..width {
+            // The middle of the pixel, from -1 to 1.
+            let [u, v] =
+                [(x, width), (y, height)].map(|(at, size)| f64::from(2 * at + 1) / f64::from(size) - 1.0);
+            if shape.has(u, v) {
+                mask.push((top + y as usize) * SIDE + left + x as usize);
+            }
+        }
+    }
+    (Thing { shape, colour, bbox: around(&mask) }, mask)
+}
+
+/// The box around pixels.
+fn around(mask: &[usize]) -> [f64; 4] {
+    let ends = |at: fn(usize) -> usize| {
+        let (least, most) =
+            mask.iter().fold((SIDE, 0), |(least, most), &pixel| (least.min(at(pixel)), most.max(at(pixel))));
+        (least as f64, (most + 1 - least) as f64)
+    };
+    let ((left, width), (top, height)) = (ends(|pixel| pixel % SIDE), ends(|pixel| pixel / SIDE));
+    [left, top, width, height]
+}
+
+/// Whether each shape is still to be seen when the pixels of another hide some of theirs.
+fn leaves_enough(front: &[Option<usize>], masks: &[Vec<usize>], mask: &[usize]) -> bool {
+    let mut seen = vec![0usize; masks.len()];
+    front.iter().flatten().for_each(|&shape| seen[shape] += 1);
+    mask.iter().filter_map(|&pixel| front[pixel]).for_each(|shape| seen[shape] -= 1);
+    seen.iter().zip(masks).all(|(&seen, mask)| seen as f64 >= SEEN * mask.len() as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scenes_are_as_they_are_described() {
+        let mut counts = [0; MOST + 1];
+        for seed in 0..300 {
+            let scene = Scene::new(seed);
+            counts[scene.things.len()] += 1;
+            for Thing { bbox: [left, top, width, height], .. } in scene.things {
+                assert!(left >= 0.0 && top >= 0.0 && left + width <= 128.0 && top + height <= 128.0);
+                assert!(
+                    (6.0..=64.0).contains(&width) && (6.0..=64.0).contains(&height),
+                    "{width} × {height}"
+                );
+            }
+        }
+        assert_eq!(counts[0], 0);
+        assert!(counts[1..].iter().all(|&count| count > 10), "{counts:?}");
+    }
+
+    #[test]
+    fn a_seed_gives_the_same_picture_everywhere() {
+        let sum = |seed| {
+            let scene = Scene::new(seed);
+            scene
+                .picture
+                .pixels()
+                .iter()
+                .fold(0u32, |sum, &byte| sum.wrapping_mul(31).wrapping_add(byte.into()))
+        };
+        assert_eq!([sum(0), sum(1), sum(u64::MAX)], [0, 0, 0]);
+    }
+}
