@@ -156,6 +156,56 @@ fn a_process_alone_needs_no_mpi_and_says_so_where_one_is_named() {
     }
 }
 
+#[test]
+fn ranks_translate_a_file_in_order_and_go_on_where_they_stopped() {
+    let corpus = Corpus::new("ranks-translate");
+    corpus.trained("model", "--steps 2 --quiet");
+    let at = |name: &str| corpus.path(name).display().to_string();
+    // More than a rank has at once, an empty line, and a last line without an end.
+    let lines = std::fs::read_to_string(corpus.path("train.a")).unwrap().replacen('\n', "\n\n", 1);
+    std::fs::write(corpus.path("big.a"), lines.repeat(3).trim_end()).unwrap();
+    let translate = |output: &str, more: &str| {
+        let (model, input, output) = (at("model"), at("big.a"), at(output));
+        let usual = "--threads 1 --batch 8 --beam 1 --max-length 8";
+        program(&format!("translate --model {model} --input {input} --output {output} {usual} {more}"))
+    };
+    let read = |name: &str| std::fs::read(corpus.path(name)).unwrap();
+    done(translate("alone", ""));
+    let expected = read("alone");
+    assert!(expected.iter().filter(|&&byte| byte == b'\n').count() == 902);
+    let begun = [&expected[..expected.len() / 2], b"half a li"].concat();
+    std::fs::write(corpus.path("resumed.part"), &begun).unwrap();
+    done(translate("resumed", "--resume"));
+    assert!(read("resumed") == expected);
+    for (number, launcher) in launchers().into_iter().enumerate() {
+        let [whole, rest] = ["whole", "rest"].map(|name| format!("{name}-{number}"));
+        done(launcher.ranks(3, &translate(&whole, "")));
+        assert!(read(&whole) == expected, "{}", launcher.name);
+        std::fs::write(corpus.path(&format!("{rest}.part")), &begun).unwrap();
+        done(launcher.ranks(2, &translate(&rest, "--resume")));
+        assert!(read(&rest) == expected, "{}", launcher.name);
+        // The scores are those of a process alone.
+        let (model, source, reference) = (at("model"), at("valid.a"), at("valid.b"));
+        let evaluate = program(&format!(
+            "evaluate --model {model} --source {source} --reference {reference} --threads 1 --max-length 8 --json"
+        ));
+        let alone: serde_json::Value = serde_json::from_str(&done_again(&evaluate).stdout).unwrap();
+        let together = done(launcher.ranks(3, &evaluate)).stdout;
+        let together: serde_json::Value = serde_json::from_str(&together).unwrap();
+        for field in ["bleu", "chrf", "sentences", "source_tokens", "target_tokens"] {
+            assert_eq!(alone[field], together[field], "{field}");
+        }
+    }
+}
+
+/// Runs a command that will be run again.
+#[track_caller]
+fn done_again(command: &Command) -> Outcome {
+    let mut again = Command::new(command.get_program());
+    again.args(command.get_args()).env("HF_HUB_OFFLINE", "1");
+    done(again)
+}
+
 /// The steps that a run has made.
 fn step_of(folder: &std::path::Path) -> u64 {
     let bytes = std::fs::read(folder.join("checkpoints/state.safetensors")).unwrap();
