@@ -19,4 +19,3 @@ pub use builder::{Builder, Init};
 pub use convert::Converted;
 pub use error::Error;
 pub use sequences::Sequences;
-

@@ -78,9 +78,7 @@ impl Draft {
                     let side = self.settings.image_size.unwrap_or(USUAL_SIDE);
                     of_width(self.settings.vit([side; 2])?.d_model)
                 }
-                (None, TaskKind::Detect) => {
-                    of_width(self.settings.detr(vec!["thing".to_owned()])?.d_model)
-                }
+                (None, TaskKind::Detect) => of_width(self.settings.detr(vec!["thing".to_owned()])?.d_model),
                 (None, TaskKind::Lm) => of_width(self.settings.gpt2(tokens)?.d_model),
                 (None, _) => of_width(self.settings.bert(tokens)?.d_model),
             };
