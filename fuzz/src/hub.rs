@@ -31,7 +31,7 @@ pub(crate) fn hub() -> Reader {
         let is_accepted = found.is_ok_and(|pulled| pulled.folder.join("config.json").exists());
         // Whatever the answers name, nothing leaves the cache.
         let all = [names(scratch.folder()), names(&home), names(&home.join("hub"))].concat();
-        let known = ["home", "hub", ".locks", "models--ada--engine"];
+        let known = ["home", "hub", ".locks", "CACHEDIR.TAG", "models--ada--engine"];
         assert!(all.iter().all(|name| known.contains(&&**name)), "{all:?}");
         let _ = std::fs::remove_dir_all(&home);
         is_accepted

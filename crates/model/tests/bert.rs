@@ -354,7 +354,8 @@ fn a_broken_config_is_told_with_its_file_and_field() {
             "model_type",
             json!("llama"),
             "the model type `llama` is not supported, only `marian`, `attentive-transformer`, `bart`, `mbart`, `m2m_100`, `bert`, `roberta`, \
-             `xlm-roberta`, `deberta`, `deberta-v2`, `gpt2`, `openai-gpt`, `t5` and `mt5`",
+             `xlm-roberta`, `deberta`, `deberta-v2`, `gpt2`, `openai-gpt`, `gpt_neo`, \
+             `t5`, `mt5`, `detr`, `attentive-detr`, `vit`, `deit`, `dinov2` and `dinov2_with_registers`",
         ),
         (
             "model_type",

@@ -319,7 +319,7 @@ fn a_broken_folder_is_told_with_its_file_and_field() {
         (
             "model_type",
             json!("bert"),
-            "this is a model of type `bert`, but `gpt2` or `openai-gpt` is needed here",
+            "this is a model of type `bert`, but `gpt2`, `openai-gpt` or `gpt_neo` is needed here",
         ),
     ] {
         let mut config = good.clone();

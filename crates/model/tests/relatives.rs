@@ -104,7 +104,8 @@ fn in_int8_every_model_is_near_to_itself_in_f32() {
             let [exact, int8] =
                 [exact, int8].map(|model| backend.download_f32(model.encode(&tape, &batch).value()));
             let error = relative(&int8, &exact);
-            assert!(error > 0.0 && error < 0.03, "{file}.{case} {}: {error}", backend.name());
+            // DeBERTa rounds the rows of its distances, too.
+            assert!(error > 0.0 && error < 0.06, "{file}.{case} {}: {error}", backend.name());
         }
     }
 }

@@ -79,7 +79,7 @@ fn the_pictures_of_annotations_are_found_and_scored() {
     let right = r#"[{"image_id": 70, "category_id": 5, "bbox": [10, 10, 50, 40], "score": 0.5}]"#;
     std::fs::write(&found, right).unwrap();
     let table = run(&format!("score --boxes --references {annotations} {found}")).stdout;
-    assert!(table.starts_with("AP         1.0000\nAP50       1.0000\n"), "{table}");
+    assert!(table.starts_with("AP          1.0000\nAP50        1.0000\n"), "{table}");
 }
 
 #[test]

@@ -260,7 +260,7 @@ fn inspect_shows_what_a_bert_looks_at() {
     let page = std::fs::read_to_string(page).unwrap();
     assert!(page.contains("<h1 class=\"sentence\">a dog runs</h1>"));
     let data = page.split_once("id=\"data\">").unwrap().1.split_once("</script>").unwrap().0;
-    let data: Value = serde_json::from_str(data).unwrap();
+    let data = serde_json::from_str::<Value>(data).unwrap()["attention"].take();
     let pieces: Vec<&str> =
         data["source"].as_array().unwrap().iter().map(|token| token["piece"].as_str().unwrap()).collect();
     assert_eq!(pieces, ["[CLS]", "a", "dog", "run", "##s", "[SEP]"]);

@@ -149,7 +149,7 @@ fn info_describes_it_and_others_refuse_it() {
     run(&format!("generate --model {GOLDEN}/gpt2/hub A")).failed(&["no tokenizer"]);
     run(&format!("generate --model {GOLDEN}/bert/masked A")).failed(&[
         "`bert`",
-        "`gpt2`, `openai-gpt`, `t5`",
+        "`gpt2`, `openai-gpt`, `gpt_neo`, `t5`",
         "is needed",
     ]);
     run(&format!("translate --model {GOLDEN}/gpt2/saved A")).failed(&["`gpt2`", "`marian`"]);

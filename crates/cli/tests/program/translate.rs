@@ -463,7 +463,7 @@ fn wrong_usage_is_refused() {
 
 #[test]
 fn every_example_of_their_help_is_a_valid_command() {
-    for (command, count) in [("translate", 6), ("evaluate", 2)] {
+    for (command, count) in [("translate", 7), ("evaluate", 2)] {
         let help = run(&format!("{command} --help")).stdout;
         let examples: Vec<_> = help.lines().filter_map(|line| line.strip_prefix("  attentive ")).collect();
         assert_eq!(examples.len(), count, "{help}");

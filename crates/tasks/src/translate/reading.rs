@@ -4,6 +4,7 @@ use crate::error::Error;
 use crate::name::model_name;
 use attentive_model::families::Family;
 use attentive_model::families::transformer::multi_sentence_share;
+use attentive_text::language;
 use serde_json::Value;
 use std::path::Path;
 
@@ -50,6 +51,10 @@ pub fn tokenizer_languages(folder: &Path) -> (Option<String>, Option<String>) {
 pub fn languages_of_name(name: &str) -> Option<(&str, &str)> {
     let mut parts = name.rsplit(['-', '_']);
     let (target, source) = (parts.next()?, parts.next()?);
-    let is_code = |word: &str| (2..=3).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase());
+    // Where a language has a code of two letters, one of three is more likely a word, such as the last one of `my-run`.
+    let is_code = |word: &str| {
+        let has_length = (2..=3).contains(&word.len()) && word.bytes().all(|b| b.is_ascii_lowercase());
+        has_length && language::short(word) == word
+    };
     (is_code(source) && is_code(target)).then_some((source, target))
 }

@@ -129,7 +129,8 @@ mod tests {
             (strip, "2 × 3"),
         ] {
             let shape = [3, window.pixels() * 4];
-            for activation in [None, Some(Activation::Relu), Some(Activation::Gelu)] {
+            // Not ReLU: differences go over its kink. Its gradient is held against PyTorch with DETR.
+            for activation in [None, Some(Activation::Gelu)] {
                 let name = format!("convolution of {name} {activation:?}");
                 check_gradients(&name, &[&[27, 4], &shape, &[3]], |tape, v| {
                     tape.convolution(&v[0], &pictures(), &window, (&v[1], Some(&v[2])), activation)
