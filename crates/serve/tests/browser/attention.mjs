@@ -39,10 +39,8 @@ export function attention(its) {
       await page.click("#grid .map:nth-of-type(3)");
       await page.until("the third head is chosen", async () => (await page.text("#chosen")).endsWith("layer 1, head 3"));
       const [matrix] = answer.attention.filter(({ layer, head }) => layer === 0 && head === 2);
-      await page.run(`document.querySelector("#picture svg").focus()`);
-      const picture = await page.find("#picture svg");
       for (const [keys, row, column] of [[[Key.ARROW_DOWN], 0, 0], [[Key.ARROW_DOWN, Key.ARROW_DOWN, Key.ARROW_RIGHT], 2, 1]]) {
-        await picture.sendKeys(...keys);
+        await page.press("#picture svg", ...keys);
         const value = (await page.text("#read-out")).split(": ").at(-1);
         assert.equal(Number(value).toFixed(4), matrix.weights[row][column].toFixed(4), `${kind} ${row} ${column}`);
       }
@@ -54,8 +52,8 @@ export function attention(its) {
     await page.choose("kind", "decoder");
     await page.until("it is drawn", async () => (await page.text("#chosen")).startsWith("decoder"));
     assert.ok((await page.all("#picture path[fill='url(#masked)']")).length > 0);
-    const picture = await page.find("#picture svg");
-    await page.run(`arguments[0].scrollIntoView({ block: "center", behavior: "instant" })`, picture);
+    await page.atRest();
+    await page.run(`document.querySelector("#picture svg").scrollIntoView({ block: "center", behavior: "instant" })`);
     const frame = await page.run(`const box = document.querySelector("#picture svg > rect").getBoundingClientRect();
       return [box.left, box.top, box.width, box.height]`);
     const at = (x, y) => page.driver.actions().move({ x: Math.round(frame[0] + x), y: Math.round(frame[1] + y) }).perform();
@@ -69,16 +67,13 @@ export function attention(its) {
     const { page } = its;
     await page.choose("kind", "cross");
     await page.until("it is drawn", async () => (await page.text("#chosen")).startsWith("cross"));
-    await page.run(`document.querySelector("#grid [tabindex='0']").focus()`);
-    const active = () => page.driver.switchTo().activeElement();
-    await (await active()).sendKeys(Key.END, Key.ENTER);
+    await page.press("#grid [tabindex='0']", Key.END, Key.ENTER);
     await page.until("the mean is chosen", async () => (await page.text("#chosen")).endsWith("mean of all heads"));
     const answer = await ask("cross");
     const [matrix] = answer.attention.filter(({ head }) => head === null).slice(-1);
     const heads = answer.attention.filter(({ layer, head }) => layer === matrix.layer && head !== null);
     const mean = heads.reduce((sum, head) => sum + head.weights[1][1], 0) / heads.length;
-    await page.run(`document.querySelector("#picture svg").focus()`);
-    await (await page.find("#picture svg")).sendKeys(Key.ARROW_DOWN, Key.ARROW_DOWN, Key.ARROW_RIGHT);
+    await page.press("#picture svg", Key.ARROW_DOWN, Key.ARROW_DOWN, Key.ARROW_RIGHT);
     const value = Number((await page.text("#read-out")).split(": ").at(-1));
     assert.ok(Math.abs(value - mean) < 1e-4, `${value} ${mean}`);
   });
@@ -87,8 +82,7 @@ export function attention(its) {
     const { page } = its;
     await page.choose("view", "lines");
     await page.until("lines are drawn", async () => (await page.all("#picture .strokes path")).length > 5);
-    await page.run(`document.querySelector("#picture svg").focus()`);
-    await (await page.find("#picture svg")).sendKeys(Key.ARROW_DOWN);
+    await page.press("#picture svg", Key.ARROW_DOWN);
     assert.match(await page.text("#read-out"), /^“vier” → “.+” 0\.\d\d/);
     assert.deepEqual(await page.texts("#heads [aria-pressed=true]"), [" mean"]);
     const visible = await page.run(`return [...document.querySelectorAll("#picture .strokes path")]

@@ -10,6 +10,7 @@ import { Browser, Builder, By, Key, logging } from "selenium-webdriver";
 import chrome from "selenium-webdriver/chrome.js";
 
 const require = createRequire(import.meta.url);
+const JUST_MOVED = ["ElementClickInterceptedError", "ElementNotInteractableError", "JavascriptError", "StaleElementReferenceError"];
 const SHOTS = new URL("../../../../target/screenshots/", import.meta.url).pathname;
 
 /** The server of the built program, with the model that comes with it. */
@@ -99,6 +100,20 @@ export class Page {
     });
   }
 
+  /** Presses keys in an element that is focused first; what is focused already is `:focus`. */
+  keys(selector, ...keys) {
+    return this.until(`${selector} can be reached`, async () => {
+      await (await this.find(selector)).sendKeys(...keys);
+      return true;
+    });
+  }
+
+  /** Presses keys in an element that nothing replaces any more. */
+  async press(selector, ...keys) {
+    await this.atRest();
+    await this.keys(selector, ...keys);
+  }
+
   text(selector) {
     return this.run(`return document.querySelector(arguments[0]).textContent`, selector);
   }
@@ -119,15 +134,15 @@ export class Page {
         return await so();
       } catch (error) {
         // An element may have been replaced or moved just now.
-        if (["StaleElementReferenceError", "ElementClickInterceptedError", "JavascriptError"].includes(error.name)) return false;
+        if (JUST_MOVED.includes(error.name)) return false;
         throw error;
       }
     }, 20_000, what);
   }
 
   /** Writes into a field as a hand would, in place of what is there. */
-  async type(selector, text) {
-    await (await this.find(selector)).sendKeys(Key.chord(Key.CONTROL, "a"), Key.BACK_SPACE, text);
+  type(selector, text) {
+    return this.keys(selector, Key.chord(Key.CONTROL, "a"), Key.BACK_SPACE, text);
   }
 
   /** Translates by typing, and waits for the pictures of it. */

@@ -46,8 +46,7 @@ export function encoder(its) {
       await page.click("#grid .map:nth-of-type(2)");
       await page.until("the second head is chosen", async () => (await page.text("#chosen")).endsWith("layer 1, head 2"));
       const [matrix] = answer.attention.filter(({ layer, head }) => layer === 0 && head === 1);
-      await page.run(`document.querySelector("#picture svg").focus()`);
-      await (await page.find("#picture svg")).sendKeys(Key.ARROW_DOWN, Key.ARROW_DOWN, Key.ARROW_RIGHT);
+      await page.press("#picture svg", Key.ARROW_DOWN, Key.ARROW_DOWN, Key.ARROW_RIGHT);
       const value = (await page.text("#read-out")).split(": ").at(-1);
       assert.equal(Number(value).toFixed(4), matrix.weights[1][1].toFixed(4));
       await page.choose("scene", "head");

@@ -14,10 +14,8 @@ export function figures(its) {
       const [position, dimension, value] = (await page.text("#positions-read-out")).replace("−", "-").match(/-?[\d.]+/g).map(Number);
       return { position, dimension, value };
     };
-    await page.run(`document.querySelector("#positions-picture svg").focus()`);
-    const picture = await page.find("#positions-picture svg");
     for (const key of [Key.ARROW_DOWN, Key.ARROW_RIGHT, Key.ARROW_RIGHT]) {
-      await picture.sendKeys(key);
+      await page.press("#positions-picture svg", key);
       const { position, dimension, value } = await read();
       const angle = position / 10000 ** ((2 * (dimension >> 1)) / 64);
       const expected = dimension % 2 ? Math.cos(angle) : Math.sin(angle);
@@ -38,8 +36,7 @@ export function figures(its) {
     assert.ok(label.includes("at step 8,000"), label);
     const [digits] = label.match(/peak is ([\d.]+) · 10⁻⁴/).slice(1).map(Number);
     assert.ok(Math.abs(digits * 1e-4 - peak) < 1e-6, `${digits} ${peak}`);
-    await page.run(`document.querySelector("#schedule-picture svg").focus()`);
-    await (await page.find("#schedule-picture svg")).sendKeys(Key.ARROW_RIGHT);
+    await page.press("#schedule-picture svg", Key.ARROW_RIGHT);
     assert.match(await page.text("#schedule-read-out"), /^step 10,200: /);
   });
 

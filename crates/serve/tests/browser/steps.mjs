@@ -86,9 +86,7 @@ export function steps(its) {
     await page.choose("scene", "colours");
     await page.choose("kind", "cross");
     await page.until("it is drawn", async () => (await page.text("#chosen")).startsWith("cross"));
-    await page.run(`document.querySelector("#picture svg").focus()`);
-    const picture = await page.find("#picture svg");
-    await picture.sendKeys("\uE015", "\uE015", "\uE007");
+    await page.press("#picture svg", "\uE015", "\uE015", "\uE007");
     await page.until("the head is shown", () => page.run(`return !document.getElementById("head").hidden
       && document.getElementById("head-query").value === "1"`));
   });

@@ -72,11 +72,9 @@ export function translate(its) {
   test("pieces can be reached and opened with the keyboard alone", async () => {
     const { page } = its;
     await page.translate("twenty-one", "de");
-    await page.run(`document.querySelector("#translation .piece").focus()`);
-    const active = () => page.driver.switchTo().activeElement();
-    await (await active()).sendKeys(Key.ARROW_RIGHT, Key.ARROW_RIGHT);
-    assert.equal(await (await active()).getText(), "zwanzig");
-    await (await active()).sendKeys(Key.ENTER);
+    await page.press("#translation .piece", Key.ARROW_RIGHT, Key.ARROW_RIGHT);
+    assert.equal(await page.text(":focus"), "zwanzig");
+    await page.press(":focus", Key.ENTER);
     await page.until("alternatives are there", async () => (await page.texts("#alternatives .next")).length > 1);
     assert.equal((await page.texts("#alternatives .next"))[0], "zwanzig");
   });

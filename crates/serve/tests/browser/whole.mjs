@@ -32,9 +32,7 @@ export function whole(its) {
 
   test("a step of attention is chosen with the keyboard, and shown below", async () => {
     const { page } = its;
-    await page.run(`document.querySelector("[data-step=next]").focus()`);
-    const active = () => page.driver.switchTo().activeElement();
-    await (await active()).sendKeys(Key.ARROW_UP, Key.ARROW_UP, Key.ARROW_UP, Key.ENTER);
+    await page.press("[data-step=next]", Key.ARROW_UP, Key.ARROW_UP, Key.ARROW_UP, Key.ENTER);
     await page.until("it is told", async () => (await page.text("#whole-step h3")) === "Layer 2 of 2: cross attention");
     await page.until("it is drawn below", async () => (await page.text("#chosen")) === "cross attention, layer 2, mean of all heads");
     await page.click("[data-step='encoder-0']");

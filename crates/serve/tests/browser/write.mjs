@@ -80,8 +80,7 @@ export function write(its) {
     await page.click("#grid .map:nth-of-type(3)");
     await page.until("the third head is chosen", async () => (await page.text("#chosen")).endsWith("layer 1, head 3"));
     const [matrix] = answer.attention.filter(({ layer, head }) => layer === 0 && head === 2);
-    await page.run(`document.querySelector("#picture svg").focus()`);
-    await (await page.find("#picture svg")).sendKeys(Key.ARROW_DOWN, Key.ARROW_DOWN, Key.ARROW_DOWN, Key.ARROW_RIGHT);
+    await page.press("#picture svg", Key.ARROW_DOWN, Key.ARROW_DOWN, Key.ARROW_DOWN, Key.ARROW_RIGHT);
     const value = (await page.text("#read-out")).split(": ").at(-1);
     assert.equal(Number(value).toFixed(4), matrix.weights[2][1].toFixed(4));
     await page.choose("scene", "head");
