@@ -112,7 +112,7 @@ impl Tape {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::check::check_gradients;
+    use crate::check::{backend, check_gradients, numbers};
 
     fn pictures() -> Pictures {
         Pictures::new([[4, 5], [1, 1], [3, 2]])
@@ -129,7 +129,7 @@ mod tests {
             (strip, "2 × 3"),
         ] {
             let shape = [3, window.pixels() * 4];
-            // Not ReLU: differences go over its kink. Its gradient is held against PyTorch with DETR.
+            // Not ReLU: differences go over its kink.
             for activation in [None, Some(Activation::Gelu)] {
                 let name = format!("convolution of {name} {activation:?}");
                 check_gradients(&name, &[&[27, 4], &shape, &[3]], |tape, v| {
@@ -140,5 +140,30 @@ mod tests {
                 tape.max_pool(&v[0], &pictures(), &window)
             });
         }
+    }
+
+    #[test]
+    fn relu_inside_a_convolution_is_relu_after_it() {
+        let (backend, window) = (backend(), Window::square(3, 1));
+        let shapes: [&[usize]; 3] = [&[27, 4], &[3, 36], &[3]];
+        let run = |is_inside: bool| {
+            let tape = Tape::training(&backend, 5);
+            let leaves: Vec<Var> = (shapes.iter().zip(0..))
+                .map(|(&shape, seed)| {
+                    tape.leaf(backend.upload_f32(&numbers(seed, shape.iter().product()), shape))
+                })
+                .collect();
+            let inside = is_inside.then_some(Activation::Relu);
+            let y =
+                tape.convolution(&leaves[0], &pictures(), &window, (&leaves[1], Some(&leaves[2])), inside);
+            let y = if is_inside { y } else { tape.activate(Activation::Relu, &y) };
+            let dy = backend.upload_f32(&numbers(9, y.shape().len()), y.shape());
+            let gradients = tape.backward_from(&y, dy, &leaves);
+            let told = gradients.iter().map(|dx| dx.as_ref().map(|dx| backend.download_f32(dx)));
+            (backend.download_f32(y.value()), told.collect::<Vec<_>>())
+        };
+        let (y, gradients) = run(true);
+        assert!(y.contains(&0.0) && y.iter().any(|&y| y > 0.0));
+        assert_eq!((y, gradients), run(false));
     }
 }
