@@ -3,7 +3,7 @@
 use crate::aside::aside;
 use crate::detect::sample;
 use crate::document::Format;
-use crate::languages::{Choice, Language, Languages};
+use crate::languages::{Choice, Language};
 use crate::model::TranslationModel;
 use crate::refusal::Refusal;
 use attentive_generate::Options;
@@ -31,13 +31,16 @@ impl Chosen {
 
     /// The same for texts of which no request says the language, of a model that reads several: the one that they are in.
     pub fn for_texts(self, format: Format, texts: &[impl AsRef<str>]) -> Chosen {
-        let Languages { sources, choice, .. } = &self.model.languages;
-        if self.source.is_some() || *choice != Choice::Spoken {
+        let languages = &self.model.languages;
+        if self.source.is_some() || languages.choice != Choice::Spoken {
             return self;
         }
-        let codes: Vec<&str> = sources.iter().map(|source| &*source.code).collect();
+        let target = self.target.as_ref();
+        let is_able = |source: &&Language| target.is_none_or(|target| languages.has_pair(source, target));
+        let able: Vec<&Language> = languages.sources.iter().filter(is_able).collect();
+        let codes: Vec<&str> = able.iter().map(|source| &*source.code).collect();
         let found = detect_among(&sample(format, texts), &codes);
-        let source = found.and_then(|found| self.model.languages.source(found.code)).cloned();
+        let source = found.and_then(|found| able.into_iter().find(|source| source.is(found.code))).cloned();
         Chosen { source, ..self }
     }
 

@@ -55,8 +55,9 @@ fn beginning(text: &str, most: usize) -> &str {
 }
 
 impl App {
-    /// The language of texts that are to be translated into another: of those that the model of a name, or any model, translates from
-    /// there. None if no model says which these are. Without a hint it is the first, with no confidence.
+    /// The language of texts that are to be translated into `target`: one of the languages from which the model `name`, or without a
+    /// name any model, translates into it. None if no model says which these are. If the texts tell nothing, the first of them with
+    /// confidence 0.
     pub fn detect_source(
         &self,
         name: Option<&str>,

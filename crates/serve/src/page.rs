@@ -54,7 +54,6 @@ pub static FILES: &[File] = &files![
     "numbers.js",
     "positions.js",
     "rank.js",
-    "read.js",
     "reading.js",
     "save.js",
     "ribbon.js",

@@ -132,9 +132,13 @@ impl EncoderModel {
         }
     }
 
-    /// The numbers of each text: a vector that is not divided by its length, or a logit for each class, or for each label of each
-    /// word, or one for a query and a text, or one for each token in the place of each mask, or two for each token of a window. `kind` says which, of a model that can
-    /// do more than one thing.
+    /// The numbers of each text. `kind` says which, of a model that can do more than one thing:
+    ///
+    /// - embeddings: a vector that is not divided by its length;
+    /// - classes: a logit for each; entities: a logit for each label of each word;
+    /// - ranking: a logit for a query and a text;
+    /// - masks: a logit for each token in the place of each mask;
+    /// - answers: two logits for each token of a window.
     pub fn compute(&self, kind: Kind, texts: &Texts) -> Result<Vec<Vec<f32>>, attentive_tasks::Error> {
         match &self.task {
             Task::FillMask(filler, _) if kind == Kind::FillMask => filler.logits(texts),

@@ -7,9 +7,9 @@ const LIGHT = {
   line: "#dcd7cb",
   accent: "#1d5f94",
   masked: "#e4e0d6",
-  // From no weight to all of it.
   // Of heads: people who see colours in other ways can tell them apart, too.
   heads: ["#0f6cb3", "#d98200", "#00875f", "#c2185b", "#6a3fa0", "#7a5c1e", "#3aa0dd", "#8aa800"],
+  // From no weight to all of it.
   heat: ["#f4f2ea", "#cfdfec", "#8fb8d8", "#4587b6", "#1c5c8f", "#0b3157"],
   // From -1 over 0 to 1.
   diverging: ["#8c3b0c", "#d1803f", "#f0d2b0", "#f7f5ee", "#bcd5e8", "#4b8cbb", "#123f6c"],

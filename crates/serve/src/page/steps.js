@@ -112,12 +112,12 @@ function show(look, axes, vectors, map) {
 }
 
 function fillSelects(look, axes, row) {
-  const { encoder_layers, decoder_layers, h } = state.model.details;
+  const { encoder_layers, decoder_layers, h, decoder_h } = state.model.details;
   const count = (n, chosen) => Array.from({ length: n }, (_, i) => html("option", { value: i, selected: i === chosen }, String(i + 1)));
   byId("head-kind").replaceChildren(...kindsOf(state.model.details).map((value) =>
     html("option", { value, selected: value === look.kind }, KINDS[value].short)));
   byId("head-layer").replaceChildren(...count(look.kind === "encoder" ? encoder_layers : decoder_layers, look.layer));
-  byId("head-head").replaceChildren(...count(h, look.head));
+  byId("head-head").replaceChildren(...count(look.kind === "encoder" ? h : decoder_h ?? h, look.head));
   byId("head-query").replaceChildren(...axes.rows.tokens.map((token, i) =>
     html("option", { value: i, selected: i === row }, `${i + 1}: ${label(token)}`)));
 }

@@ -178,7 +178,7 @@ function reverse() {
 
 function swap() {
   const back = reverse();
-  const text = found ? wholeText() : "";
+  const text = found ? wholeText() : byId("text").value;
   isOwn = true;
   if (back.model !== state.model) {
     byId("text").value = text;

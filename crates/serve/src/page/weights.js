@@ -65,9 +65,20 @@ async function getMeans() {
   }
 }
 
+/** The means, which are asked for once, and again after a failure. */
+function theMeans() {
+  if (!means) {
+    const own = (means = getMeans());
+    own.catch(() => {
+      if (means === own) means = null;
+    });
+  }
+  return means;
+}
+
 /** The map of one layer and head, together with the tokens: `{ map, answer }`. */
 export async function mapOf({ kind, layer, head }) {
-  await (means ??= getMeans());
+  await theMeans();
   const own = ofKind(kind);
   const name = nameOf({ layer, head });
   if (!own.maps.has(name)) take(own, kind, await fetchAttention({ kinds: [kind], layers: [layer], heads: [head] }));

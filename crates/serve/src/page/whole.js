@@ -60,7 +60,8 @@ async function redraw() {
 function offerTokens(kinds, answers) {
   const kind = kinds.at(-1);
   const { tokens } = axesOf(kind, answers[kind]).rows;
-  const row = Math.min(state.query, tokens.length - 1);
+  // A text that became shorter may not have the token that was chosen.
+  const row = (state.query = Math.min(state.query, tokens.length - 1));
   byId("whole-token").replaceChildren(...tokens.map((token, i) => html("option", { value: i, selected: i === row }, `${i + 1}: ${label(token)}`)));
   byId("whole-token-name").textContent = kind === "cross" ? "The next token to write" : "The token to follow";
 }
@@ -127,6 +128,7 @@ async function attendsTo({ kind, layer }, answer) {
 async function nextTokens() {
   const found = await fetchNext(state.query);
   if (!found) return null;
-  const what = found.length > 1 ? "The most probable tokens in this place:" : "The token in this place:";
+  const place = kindsOf(state.model.details).at(-1) === "causal" ? "behind the text" : "in this place";
+  const what = found.length > 1 ? `The most probable tokens ${place}:` : `The token ${place}:`;
   return html("div", {}, html("p", { class: "hint" }, what), scores(found));
 }

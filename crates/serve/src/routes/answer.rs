@@ -94,7 +94,8 @@ pub(super) async fn answer(State(app): State<Arc<App>>, request: Request) -> Res
         questions.iter().map(|one| Source::Pair(one.question.clone(), one.context.clone())).collect();
     app.check_sources("inputs", &sources)?;
     let reading = (Arc::clone(&asked.model), Arc::clone(&questions));
-    let read = move || windows(&reading.0, &reading.1, &asking);
+    let most = app.queue.size();
+    let read = move || windows(&reading.0, &reading.1, &asking, most);
     let (encoded, counts) = app.encode_read(&asked, "inputs", read).await?;
     aside::json(move || {
         let mut all = answers(&questions, &encoded, &counts, &asking);
@@ -135,11 +136,12 @@ impl Parameters {
     }
 }
 
-/// What is read of all questions, and how many windows each has.
+/// What is read of all questions, and how many windows each has. Windows that overlap much may be thousands.
 fn windows(
     model: &EncoderModel,
     questions: &[Question],
     asking: &Asking,
+    most: usize,
 ) -> Result<(Vec<Encoding>, Vec<usize>), Refusal> {
     let answerer = model.answerer().ok_or_else(Refusal::fault)?;
     let (mut all, mut counts) = (Vec::new(), Vec::with_capacity(questions.len()));
@@ -148,6 +150,12 @@ fn windows(
         let own = own.map_err(|error| Refusal::of_text("inputs", error))?;
         counts.push(own.len());
         all.extend(own);
+        if all.len() > most {
+            let problem = format!(
+                "the questions read more than {most} windows of text: send fewer, or a smaller `doc_stride`"
+            );
+            return Err(Refusal::too_large("inputs", problem));
+        }
     }
     Ok((all, counts))
 }

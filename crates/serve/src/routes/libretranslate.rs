@@ -12,6 +12,7 @@ use attentive_tasks::Split;
 use attentive_text::language;
 use axum::Json;
 use axum::extract::{Request, State};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -58,13 +59,7 @@ pub(super) async fn translate(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Json<Answer>, Refusal> {
-    let headers = request.headers().clone();
-    // A key in the headers is looked at before anything is read.
-    if headers.contains_key("authorization") {
-        app.keys.check(&headers, None)?;
-    }
-    let ask: Ask = fields(&app, request, Forms::JsonOrForm).await?;
-    app.keys.check(&headers, ask.api_key.as_deref())?;
+    let ask: Ask = read_with_key(&app, request, |ask: &Ask| ask.api_key.as_deref()).await?;
     let texts = ask.q.as_slice();
     app.check("q", texts)?;
     let is_auto = ask.source == "auto";
@@ -101,6 +96,22 @@ pub(super) async fn translate(
     Ok(Json(Answer { translated_text, alternatives: asked.then_some(alternatives), detected_language }))
 }
 
+/// Reads a request that may have its key in a field.
+async fn read_with_key<T: DeserializeOwned>(
+    app: &App,
+    request: Request,
+    key: impl Fn(&T) -> Option<&str>,
+) -> Result<T, Refusal> {
+    let headers = request.headers().clone();
+    // A key in the headers is looked at before anything is read.
+    if headers.contains_key("authorization") {
+        app.keys.check(&headers, None)?;
+    }
+    let ask = fields(app, request, Forms::JsonOrForm).await?;
+    app.keys.check(&headers, key(&ask))?;
+    Ok(ask)
+}
+
 /// A request to detect a language.
 #[derive(Debug, Deserialize)]
 pub(super) struct DetectAsk {
@@ -114,9 +125,7 @@ pub(super) async fn detect(
     State(app): State<Arc<App>>,
     request: Request,
 ) -> Result<Json<Vec<Detected>>, Refusal> {
-    let headers = request.headers().clone();
-    let ask: DetectAsk = fields(&app, request, Forms::JsonOrForm).await?;
-    app.keys.check(&headers, ask.api_key.as_deref())?;
+    let ask: DetectAsk = read_with_key(&app, request, |ask: &DetectAsk| ask.api_key.as_deref()).await?;
     let texts = ask.q.as_slice();
     app.check("q", texts)?;
     let found = language::detect(&sample(Format::Text, texts));

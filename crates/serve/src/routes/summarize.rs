@@ -57,7 +57,7 @@ pub(in crate::routes) async fn summarize(
     let ask: Ask = json(&app, request).await?;
     let (place, model) = app.summarizer(ask.model.as_deref())?;
     let own = model.summaries.as_ref().ok_or_else(Refusal::fault)?;
-    let search = Parameters::read(ask.parameters.unwrap_or_default())?.search();
+    let search = Parameters::read(ask.parameters.unwrap_or_default())?.search()?;
     let options = search.options(&own.options, &app.settings.limits).map_err(in_their_words)?;
     let texts = ask.inputs.into_vec();
     app.check("inputs", &texts)?;
@@ -90,7 +90,22 @@ impl Parameters {
         serde_json::from_value(Value::Object(asked)).map_err(|error| Refusal::field("parameters", error))
     }
 
-    fn search(self) -> SearchAsk {
+    fn search(self) -> Result<SearchAsk, Refusal> {
+        for (field, said, least) in
+            [("max_length", self.max_length, 2), ("max_new_tokens", self.max_new_tokens, 1)]
+        {
+            if let Some(said) = said.filter(|&said| said < least) {
+                let problem = format!("must be at least {least}, not {said}");
+                return Err(Refusal::field(format!("parameters.{field}"), problem));
+            }
+        }
+        if let (Some(least), Some(most)) = (self.min_length, self.max_length)
+            && least > most
+        {
+            let problem = format!("must be at most `max_length`, which is {most}, not {least}");
+            return Err(Refusal::field("parameters.min_length", problem));
+        }
+        // The first token, with which the decoder begins, counts there.
         let theirs = |length: usize| length.saturating_sub(1);
         let sampling = SamplingAsk {
             temperature: self.temperature,
@@ -100,14 +115,14 @@ impl Parameters {
             min_p: None,
             seed: self.seed,
         };
-        SearchAsk {
+        Ok(SearchAsk {
             beam: self.num_beams,
             length_penalty: self.length_penalty,
             min_length: self.min_length.map(theirs),
             max_length: self.max_new_tokens.or(self.max_length.map(theirs)),
             sampling: (self.do_sample == Some(true)).then_some(sampling),
             ..SearchAsk::default()
-        }
+        })
     }
 }
 

@@ -33,7 +33,10 @@ export function tabs(its) {
     await page.atRest();
     return { names: await page.texts(`#${tab}-result .text`), scores: (await page.texts(`#${tab}-result .score`)).map(percent) };
   };
-  const near = (scores, expected) => scores.forEach((score, i) => assert.ok(Math.abs(score - 100 * expected[i]) <= 0.06, `${scores} ${expected}`));
+  const near = (scores, expected) => {
+    assert.equal(scores.length, expected.length);
+    scores.forEach((score, i) => assert.ok(Math.abs(score - 100 * expected[i]) <= 0.06, `${scores} ${expected}`));
+  };
 
   test("there is a tab for each task, reached with the keyboard", async () => {
     const { page } = its;

@@ -40,6 +40,7 @@ fn questions_are_answered_as_by_transformers() {
         }
         let ask = |inputs: Value| json!({"inputs": inputs, "parameters": parameters});
         let all = server.post("/v1/answer", &ask(json!(asked))).ok();
+        assert_eq!(all.as_array().unwrap().len(), asked.len());
         for ((found, expected), question) in
             all.as_array().unwrap().iter().zip(answers["spans"].as_array().unwrap()).zip(&asked)
         {
