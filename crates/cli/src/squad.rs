@@ -102,16 +102,26 @@ fn read_answers(path: &Path) -> Result<HashMap<String, String>, Error> {
     })
 }
 
-/// Answers the questions of a file, and writes what [`score`] reads.
+/// Answers the questions of a file, and writes what [`score`] reads. A question that leaves no room for its text has an empty answer.
 pub(crate) fn answer(answerer: &Answerer, squad: &Squad) -> Result<(), Error> {
-    let mut found = Map::new();
+    let (mut found, mut long) = (Map::new(), 0);
     for questions in squad.questions.chunks(TOGETHER) {
+        let (questions, others): (Vec<_>, Vec<_>) =
+            questions.iter().partition(|one| answerer.fits(&one.question, &one.context));
+        long += others.len();
+        found.extend(others.iter().map(|other| (other.id.clone(), Value::String(String::new()))));
         let asked: Vec<(&str, &str)> =
             questions.iter().map(|question| (&*question.question, &*question.context)).collect();
         for (question, answers) in questions.iter().zip(answerer.answer(&asked)?) {
             let text = answers.into_iter().next().map_or_else(String::new, |answer| answer.text);
             found.insert(question.id.clone(), Value::String(text));
         }
+    }
+    if long > 0 {
+        let _ = writeln!(
+            stderr(),
+            "attentive: {long} questions leave no room for their text, and have no answer"
+        );
     }
     output::json(&found)
 }

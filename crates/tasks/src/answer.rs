@@ -10,6 +10,8 @@ use crate::probabilities::softmax;
 use attentive_model::families::bert::Task;
 use attentive_tensor::{Backend, Form};
 use attentive_text::tokenizer::{Encoding, Input};
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -87,6 +89,12 @@ impl Answerer {
         &self.encoder
     }
 
+    /// Whether a question leaves room for its text, and the text has tokens.
+    pub fn fits(&self, question: &str, text: &str) -> bool {
+        let read = self.windows(0, question, text, &self.asking);
+        !matches!(read, Err(Error::LongQuestion { .. } | Error::NoTokens { .. }))
+    }
+
     /// The answers to questions, each with a text in which to look for them, the best first.
     pub fn answer(&self, asked: &[(&str, &str)]) -> Result<Vec<Vec<Answer>>, Error> {
         let mut windows = Texts::default();
@@ -137,12 +145,12 @@ impl Answerer {
 
 /// The answers in a text, the best first, by its windows and the [`Answerer::logits`] of each.
 pub fn best(text: &str, windows: &[Encoding], logits: &[Vec<f32>], asking: &Asking) -> Vec<Answer> {
-    let (mut answers, mut empty) = (Vec::new(), f32::INFINITY);
+    let (mut answers, mut places, mut empty) = (Vec::new(), HashMap::new(), f32::INFINITY);
     for (window, logits) in windows.iter().zip(logits) {
         let (spans, nothing) = spans(window, logits, asking);
         empty = empty.min(nothing);
         for span in spans {
-            add(&mut answers, text, words_around(window, &span), span.score);
+            add(&mut answers, &mut places, text, words_around(window, &span), span.score);
         }
     }
     if asking.may_be_empty {
@@ -175,14 +183,24 @@ fn spans(window: &Encoding, logits: &[f32], asking: &Asking) -> (Vec<Span>, f32)
     (spans, begins[0] * ends[0])
 }
 
-/// Adds a span to the answers that were found so far. SentencePiece counts the space before a word to the word; an answer has none.
-fn add(answers: &mut Vec<Answer>, context: &str, bytes: Range<usize>, score: f32) {
+/// Adds a span to the answers that were found so far, whose places are known by their words. SentencePiece counts the space before a
+/// word to the word; an answer has none.
+fn add(
+    answers: &mut Vec<Answer>,
+    places: &mut HashMap<String, usize>,
+    context: &str,
+    bytes: Range<usize>,
+    score: f32,
+) {
     let (begin, end) = (bytes.end - context[bytes.clone()].trim_start().len(), bytes.end);
     let bytes = begin..end.min(begin + context[begin..end].trim_end().len());
     let text = &context[bytes.clone()];
-    match answers.iter_mut().find(|answer| answer.text.to_lowercase() == text.to_lowercase()) {
-        Some(answer) => answer.score += score,
-        None => answers.push(Answer { text: text.to_owned(), score, bytes }),
+    match places.entry(text.to_lowercase()) {
+        Entry::Occupied(place) => answers[*place.get()].score += score,
+        Entry::Vacant(place) => {
+            place.insert(answers.len());
+            answers.push(Answer { text: text.to_owned(), score, bytes });
+        }
     }
 }
 
@@ -206,9 +224,9 @@ mod tests {
 
     #[test]
     fn the_same_words_in_two_places_are_one_answer() {
-        let mut answers = Vec::new();
+        let (mut answers, mut places) = (Vec::new(), HashMap::new());
         for (bytes, score) in [(0..3, 0.25), (4..9, 0.5), (9..13, 0.125)] {
-            add(&mut answers, "Ada loves ADA", bytes, score);
+            add(&mut answers, &mut places, "Ada loves ADA", bytes, score);
         }
         assert_eq!(answers.len(), 2);
         assert_eq!((&answers[0].text[..], answers[0].score, answers[0].bytes.clone()), ("Ada", 0.375, 0..3));

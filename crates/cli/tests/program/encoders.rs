@@ -133,6 +133,13 @@ fn the_questions_of_a_squad_file_are_answered_and_scored() {
     std::fs::write(&questions, file(4)).unwrap();
     let found = run(&format!("answer --model {} --squad {}", model.name(), questions.display())).json();
     assert!(["a", "b"].iter().all(|id| "the dog runs".contains(found[id].as_str().unwrap())), "{found}");
+    // A question that leaves no room for its text takes no answer from the others.
+    let long = file(4).replace("\"question\":\"the\"", &format!("\"question\":\"{}\"", "the ".repeat(600)));
+    std::fs::write(&questions, long).unwrap();
+    let told = run(&format!("answer --model {} --squad {}", model.name(), questions.display()));
+    assert!(told.stderr.contains("1 questions leave no room for their text"), "{}", told.stderr);
+    assert_eq!(told.json(), json!({"a": found["a"], "b": ""}));
+    std::fs::write(&questions, file(4)).unwrap();
     std::fs::write(&answers, r#"{"a": "A dog!", "c": "?"}"#).unwrap();
     let line = format!("score --squad {} --hypothesis {}", questions.display(), answers.display());
     let scored = run(&format!("{line} --json"));

@@ -64,9 +64,11 @@ impl Kind for Questions {
             count: 1,
             may_be_empty: held.iter().any(|question| question.answers.is_empty()),
         };
-        let mut held = held;
-        held.truncate(settings.validate_lines);
-        Box::new(Answers { answerer: Answerer::new(encoder).with_asking(asking), held })
+        let answerer = Answerer::new(encoder).with_asking(asking);
+        // What leaves no room for its text is not learned from either.
+        let fits = |one: &Question| answerer.fits(&one.question, &one.context);
+        let held = held.into_iter().filter(fits).take(settings.validate_lines).collect();
+        Box::new(Answers { answerer, held })
     }
 }
 
