@@ -1,12 +1,11 @@
-//! What is larger than this is a mistake in a file, or an attempt to use up the memory. The largest models that were trained are well
-//! below.
+//! What is larger than this is a mistake in a file, or an attempt to use up the memory. GPT-3 is below.
 
 use crate::error::Error;
 
 pub(crate) const MOST_TOKENS: usize = 1 << 24;
 pub(crate) const WIDEST: usize = 1 << 18;
 pub(crate) const MOST_LAYERS: usize = 1 << 10;
-const MOST_PARAMETERS: u64 = 1 << 34;
+const MOST_PARAMETERS: u64 = 1 << 38;
 
 /// Refuses a size of a configuration that is zero or more than `most`.
 pub(crate) fn check_size(field: &'static str, size: usize, most: usize) -> Result<(), Error> {

@@ -5,7 +5,7 @@ mod common;
 use attentive_model::Builder;
 use attentive_model::checkpoint::Checkpoint;
 use attentive_model::families::Family;
-use attentive_model::families::detr::{Batch, Detr, DetrConfig, Found, Targets, assign};
+use attentive_model::families::detr::{Batch, Detr, DetrConfig, Found, LossWeights, Targets, assign};
 use attentive_tensor::{AttentionWeights, Backend, Gradients, Precision, Tape};
 use common::{
     Golden, Scratch, assert_gradient_near, assert_near, backends, backends_in, bits, golden, weights,
@@ -188,6 +188,7 @@ fn matching_costs_what_it_costs_in_scipy() {
     let file = std::env::var("ATTENTIVE_MATRICES").map_or_else(|_| golden("matching.json"), PathBuf::from);
     let matrices: Vec<(usize, usize, Vec<f64>, f64)> =
         serde_json::from_slice(&std::fs::read(file).unwrap()).unwrap();
+    assert!(!matrices.is_empty());
     for (i, (rows, columns, costs, expected)) in matrices.iter().enumerate() {
         let found = assign(costs, *rows, *columns);
         let mut taken: Vec<usize> = found.iter().flatten().copied().collect();
@@ -224,6 +225,25 @@ fn what_is_saved_is_read_again() {
     let again = Detr::load(&backend, scratch.path()).unwrap();
     assert_eq!(again.config(), &config);
     assert_eq!(weights(&*backend, again.parameters()), weights(&*backend, model.parameters()));
+}
+
+#[test]
+fn weights_of_losses_and_heads_that_cannot_be_are_refused_by_name() {
+    let preset = DetrConfig::preset("tiny", vec!["cat".to_owned()]).unwrap();
+    let loss = preset.loss;
+    for (config, field) in [
+        (DetrConfig { loss: LossWeights { nothing: 0.0, ..loss }, ..preset.clone() }, "eos_coefficient"),
+        (DetrConfig { loss: LossWeights { giou_cost: -1.0, ..loss }, ..preset.clone() }, "giou_cost"),
+        (
+            DetrConfig { loss: LossWeights { box_loss: f64::NAN, ..loss }, ..preset.clone() },
+            "bbox_loss_coefficient",
+        ),
+        (DetrConfig { h: [4, 7], ..preset.clone() }, "decoder_attention_heads"),
+        (DetrConfig { d_model: 1 << 18, d_ff: [1 << 18; 2], encoder_layers: 1000, ..preset }, "parameters"),
+    ] {
+        let error = config.check().unwrap_err().to_string();
+        assert!(error.contains(field), "{field}: {error}");
+    }
 }
 
 #[test]

@@ -116,6 +116,13 @@ fn what_is_saved_comes_back() {
 }
 
 #[test]
+fn every_size_of_gpt3_can_be() {
+    for size in ["125m", "350m", "760m", "1.3b", "2.7b", "6.7b", "13b", "175b"] {
+        Gpt2Config::preset(&format!("gpt3-{size}"), 50_257).unwrap().check().unwrap();
+    }
+}
+
+#[test]
 fn a_text_that_is_longer_than_a_window_has_the_same_bits_with_the_cache() {
     let config = Gpt2Config {
         d_model: 32,

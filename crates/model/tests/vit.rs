@@ -201,6 +201,24 @@ fn what_is_saved_is_what_was_read() {
 }
 
 #[test]
+fn a_network_of_any_width_is_read_as_it_was_written() {
+    // DINOv2's file has a ratio in place of the width.
+    for (case, task, step) in [("dinov2", Task::Classes, 1), ("gated", Task::Hidden, 8)] {
+        let read = VitConfig::load(&folder(case)).unwrap();
+        let scratch = Scratch::new("vit-widths");
+        for d_model in [16, 64, 384, 448] {
+            for d_ff in (d_model..4 * d_model).step_by(step) {
+                let config =
+                    VitConfig { d_model, d_ff, h: 4, pooler: (d_model, read.pooler.1), ..read.clone() };
+                config.stage(scratch.path(), task).unwrap().commit().unwrap();
+                let again = VitConfig::load(scratch.path()).unwrap();
+                assert_eq!((again.d_model, again.d_ff), (d_model, d_ff), "{case}");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_picture_has_the_same_bits_alone_and_among_others_of_other_sizes() {
     let answers = Golden::open("vit");
     for precision in [Precision::F32, Precision::Bf16] {

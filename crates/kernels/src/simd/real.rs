@@ -44,7 +44,7 @@ pub(crate) trait Stored: Element {
     /// # Safety
     /// `at` must be valid for writing twice `LANES` values.
     unsafe fn store_row<S: Simd>(s: S, at: *mut Self, first: S::F, second: S::F);
-    /// Writes a vector to `at`, past the caches where that is possible; others see it after [`store_fence`](super::settle).
+    /// Writes a vector to `at`, past the caches where that is possible; others see it after [`store_fence`](super::store_fence).
     ///
     /// # Safety
     /// `at` must be valid for writing `LANES` values, and aligned like a vector of them.

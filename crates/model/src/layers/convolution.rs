@@ -2,16 +2,16 @@
 
 use crate::builder::{Builder, Init};
 use crate::error::Error;
-use attentive_tensor::{Activation, Parameter, Pictures, Tape, Var, Window};
+use attentive_tensor::{Parameter, Pictures, Tape, Var, Window};
 
-/// `y = activation(Σ W[pixel] · x[place + pixel] + b)` over the pixels of a window, with or without `b`.
+/// `y = Σ W[pixel] · x[place + pixel] + b` over the pixels of a window.
 ///
 /// ```
 /// use attentive_model::{Builder, layers::Convolution};
 /// use attentive_tensor::{CpuBackend, Pictures, Tape, Window};
 ///
 /// let backend = CpuBackend::from_env()?.shared();
-/// let convolution = Convolution::new(&Builder::random(&backend, 1), Window::square(3, 2), 3, 8, true)?;
+/// let convolution = Convolution::new(&Builder::random(&backend, 1), Window::square(3, 2), 3, 8)?;
 ///
 /// let pictures = Pictures::new([[4, 6]]); // one picture, 4 pixels high and 6 wide
 /// let tape = Tape::inference(&backend);
@@ -24,28 +24,28 @@ use attentive_tensor::{Activation, Parameter, Pictures, Tape, Var, Window};
 pub struct Convolution {
     /// `[outputs, height, width, inputs]`
     weight: Parameter,
-    bias: Option<Parameter>,
+    bias: Parameter,
     window: Window,
     outputs: usize,
 }
 
 impl Convolution {
-    /// A convolution from so many channels to so many: weights that keep the size of what a ReLU leaves (He), a bias of zeros.
+    /// A convolution from so many channels to so many, with a bias of zeros.
     pub fn new(
         builder: &Builder,
         window: Window,
         inputs: usize,
         outputs: usize,
-        bias: bool,
     ) -> Result<Convolution, Error> {
         let weight = Convolution::weight(builder, window, inputs, outputs)?;
         let matrix = || weight.value().reshape([outputs, window.pixels() * inputs]);
         let prepared = builder.prepared_as(&weight, matrix);
-        let bias = bias.then(|| builder.product_parameter("bias", [outputs], Init::Zeros)).transpose()?;
+        let bias = builder.product_parameter("bias", [outputs], Init::Zeros)?;
         Ok(Convolution { weight: prepared.unwrap_or(weight), bias, window, outputs })
     }
 
-    /// The weights alone: `[outputs, height, width, inputs]`.
+    /// The weights alone, `[outputs, height, width, inputs]`: from N(0, 2 / (outputs · height · width)), as ResNet draws them (He et al.
+    /// 2015), which keeps the size of gradients behind a ReLU.
     pub(crate) fn weight(
         builder: &Builder,
         window: Window,
@@ -59,20 +59,9 @@ impl Convolution {
 
     /// `[pixels, inputs]` to `[places, outputs]`, and the pictures that these are.
     pub fn forward(&self, tape: &Tape, x: &Var, pictures: &Pictures) -> (Var, Pictures) {
-        self.forward_with(tape, x, pictures, None)
-    }
-
-    /// [`Convolution::forward`] with an activation at the end, in the same pass.
-    pub fn forward_with(
-        &self,
-        tape: &Tape,
-        x: &Var,
-        pictures: &Pictures,
-        activation: Option<Activation>,
-    ) -> (Var, Pictures) {
         let weight = as_matrix(tape, &tape.parameter(&self.weight), self.outputs);
-        let bias = self.bias.as_ref().map(|bias| tape.parameter(bias));
-        let y = tape.convolution(x, pictures, &self.window, (&weight, bias.as_ref()), activation);
+        let bias = tape.parameter(&self.bias);
+        let y = tape.convolution(x, pictures, &self.window, (&weight, Some(&bias)), None);
         (y, pictures.under(&self.window))
     }
 }

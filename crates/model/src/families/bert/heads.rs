@@ -163,6 +163,7 @@ fn answer_loss(
         let target = ProjectionTarget { tokens: &tokens, classes, smoothing, scale: 1.0 / of.max(1) as f32 };
         tape.projection_loss(&rows, &tape.slice_rows(&hidden, range), None, &target)
     };
+    assert_eq!(labels.len(), 2 * sequences.ranges().count(), "a text needs two labels");
     let losses = sequences.ranges().zip(labels.chunks_exact(2)).map(loss);
     let sum = losses.reduce(|sum, loss| tape.add(&sum, &loss));
     sum.unwrap_or_else(|| tape.constant(tape.backend().zeros(Shape::SCALAR, DType::F32)))

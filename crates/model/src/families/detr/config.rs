@@ -2,6 +2,7 @@
 
 use crate::checkpoint::{CONFIG, Staged};
 use crate::error::Error;
+use crate::families::labels::labels;
 use crate::families::{ATTENTIVE_DETR, ConfigFile, DETR, Family};
 use crate::layers::{MultiHeadConfig, StackConfig, activation_named, name_of_activation};
 use crate::limits::{self, MOST_LAYERS, MOST_TOKENS, WIDEST};
@@ -329,7 +330,7 @@ impl Config {
             queries: self.num_queries,
             dropout: self.dropout,
             attention_dropout: self.attention_dropout,
-            labels: self.labels()?,
+            labels: labels(self.id2label.as_ref(), self.num_labels)?,
             loss: LossWeights {
                 class_cost: self.class_cost,
                 box_cost: self.bbox_cost,
@@ -342,20 +343,6 @@ impl Config {
         };
         config.check().map_err(in_their_words)?;
         Ok(config)
-    }
-
-    /// The names of the classes: two without a name where the file says nothing, as in transformers.
-    fn labels(&self) -> Result<Vec<String>, Error> {
-        let Some(names) = &self.id2label else {
-            let count = self.num_labels.unwrap_or(2);
-            limits::check_size("num_labels", count, WIDEST)?;
-            return Ok((0..count).map(|i| format!("LABEL_{i}")).collect());
-        };
-        if !names.keys().copied().eq(0..names.len()) {
-            let problem = "must have a name for each class, counted from 0 without gaps";
-            return Err(Error::config("id2label", problem));
-        }
-        Ok(names.values().cloned().collect())
     }
 }
 
@@ -535,13 +522,44 @@ impl DetrConfig {
         if backbone.block == BlockKind::Bottleneck && backbone.widths.iter().any(|width| width % 4 != 0) {
             return Err(Error::config("widths", "those of bottlenecks must be divisible by 4"));
         }
-        self.stacks().map(|_| ())
+        let losses = &self.loss;
+        if !(losses.nothing > 0.0 && losses.nothing.is_finite()) {
+            // A picture without things would have no loss at all: 0 / 0.
+            let problem = format!("must be more than 0, not {}", losses.nothing);
+            return Err(Error::config("eos_coefficient", problem));
+        }
+        let others = [
+            ("class_cost", losses.class_cost),
+            ("bbox_cost", losses.box_cost),
+            ("giou_cost", losses.giou_cost),
+            ("bbox_loss_coefficient", losses.box_loss),
+            ("giou_loss_coefficient", losses.giou_loss),
+        ];
+        if let Some((field, weight)) =
+            others.into_iter().find(|(_, weight)| !(*weight >= 0.0 && weight.is_finite()))
+        {
+            return Err(Error::config(field, format!("must be at least 0, not {weight}")));
+        }
+        self.stacks()?;
+        limits::check_parameters(self.parameters())
+    }
+
+    /// About how many parameters the Transformer has: those of its attentions, of its feed-forward networks and of its queries.
+    fn parameters(&self) -> u64 {
+        let [d, queries] = [self.d_model, self.queries].map(|size| size as u64);
+        let stack = |layers: usize, attentions: u64, d_ff: usize| {
+            let layer = d.saturating_mul(4 * attentions * d + 2 * d_ff as u64);
+            layer.saturating_mul(layers as u64)
+        };
+        let encoder = stack(self.encoder_layers, 1, self.d_ff[0]);
+        encoder.saturating_add(stack(self.decoder_layers, 2, self.d_ff[1])).saturating_add(queries * d)
     }
 
     /// The layers of the encoder and of the decoder.
     pub(super) fn stacks(&self) -> Result<(StackConfig, StackConfig), Error> {
         let stack = |layers, i: usize| -> Result<StackConfig, Error> {
-            let attention = MultiHeadConfig::new(self.d_model, self.h[i])?;
+            let attention = MultiHeadConfig::new(self.d_model, self.h[i])
+                .map_err(|error| error.in_words(&[("h", ["h", "decoder_attention_heads"][i])]))?;
             let attention = MultiHeadConfig { dropout: self.attention_dropout, ..attention };
             Ok(StackConfig {
                 activation: self.activation,

@@ -121,7 +121,7 @@ impl Detr {
         Ok(Detr {
             config: config.clone(),
             backbone: Backbone::new(&builder.at("backbone"), &config.backbone)?,
-            projection: Convolution::new(&builder.at("projection"), Window::square(1, 1), width, d, true)?,
+            projection: Convolution::new(&builder.at("projection"), Window::square(1, 1), width, d)?,
             encoder: of_encoder.iter().map(|at| EncoderLayer::new(at, &encoder)).collect::<Result<_, _>>()?,
             queries: builder.at("queries").parameter("weight", [config.queries, d], Init::Normal(1.0))?,
             decoder: of_decoder.iter().map(|at| DecoderLayer::new(at, &decoder)).collect::<Result<_, _>>()?,

@@ -163,9 +163,21 @@ fn yes() -> bool {
     true
 }
 
-/// The width of DINOv2's gated network: two thirds of the plain one, rounded up to a multiple of 8.
-fn gated_width(plain: usize) -> usize {
-    (plain * 2 / 3).next_multiple_of(8)
+/// The width of DINOv2's network, of which a file has the ratio to `d_model`. A gated one has two thirds, rounded up to a multiple of 8.
+fn width_of(d_model: usize, ratio: f64, is_gated: bool) -> usize {
+    let plain = (d_model as f64 * ratio) as usize;
+    if is_gated { (plain * 2 / 3).next_multiple_of(8) } else { plain }
+}
+
+/// The ratio that is read as a width: a whole one if there is one, as the files of others have.
+fn ratio_of(d_model: usize, d_ff: usize, is_gated: bool) -> Option<Number> {
+    if let Some(ratio) = (1..=16u32).find(|&ratio| width_of(d_model, f64::from(ratio), is_gated) == d_ff) {
+        return Some(ratio.into());
+    }
+    let plain = if is_gated { d_ff * 3 / 2 } else { d_ff } as f64;
+    // Readers cut the product off, which may have been rounded down.
+    let ratios = [plain, plain + 0.5].map(|plain| plain / d_model as f64);
+    ratios.into_iter().find(|&ratio| width_of(d_model, ratio, is_gated) == d_ff).and_then(Number::from_f64)
 }
 
 impl Config {
@@ -175,13 +187,13 @@ impl Config {
         let relative = Relative::find(&self.model_type, architecture).unwrap_or(Relative::Vit);
         let particulars = relative.particulars();
         let is_gated = relative.is_dinov2() && self.use_swiglu_ffn == Some(true);
-        let plain = if relative.is_dinov2() {
+        let d_ff = if relative.is_dinov2() {
             let ratio = self.mlp_ratio.as_ref().and_then(Number::as_f64).unwrap_or(4.0);
             let width = self.hidden_size as f64 * ratio;
             if !(width >= 1.0 && width <= WIDEST as f64) {
                 return Err(Error::config("mlp_ratio", format!("{ratio} is not supported")));
             }
-            width as usize
+            width_of(self.hidden_size, ratio, is_gated)
         } else {
             self.intermediate_size.unwrap_or(4 * self.hidden_size.min(WIDEST))
         };
@@ -193,7 +205,7 @@ impl Config {
             channels: self.num_channels,
             d_model: self.hidden_size,
             h: self.num_attention_heads,
-            d_ff: if is_gated { gated_width(plain) } else { plain },
+            d_ff,
             layers: self.num_hidden_layers,
             activation: if is_gated { Activation::Silu } else { activation },
             feed_forward: if is_gated { FeedForwardKind::Gated } else { FeedForwardKind::Plain },
@@ -225,13 +237,6 @@ impl Config {
         let labels = task.has_labels().then_some(&config.labels);
         let is_dinov2 = config.relative.is_dinov2();
         let is_gated = config.feed_forward == FeedForwardKind::Gated;
-        // A gated network that is as wide as the file must say has this ratio.
-        let ratio = (1..=16u32).find(|ratio| {
-            let plain = config.d_model * *ratio as usize;
-            config.d_ff == if is_gated { gated_width(plain) } else { plain }
-        });
-        let exact = || Number::from_f64(config.d_ff as f64 / config.d_model as f64);
-        let ratio = ratio.map(Number::from).or_else(exact);
         let has_pooler = !is_dinov2 && task == Task::Hidden;
         Config {
             model_type: config.relative.particulars().model_type.to_owned(),
@@ -240,7 +245,7 @@ impl Config {
             num_hidden_layers: config.layers,
             num_attention_heads: config.h,
             intermediate_size: (!is_dinov2).then_some(config.d_ff),
-            mlp_ratio: ratio.filter(|_| is_dinov2),
+            mlp_ratio: is_dinov2.then(|| ratio_of(config.d_model, config.d_ff, is_gated)).flatten(),
             hidden_act: if is_gated { gelu() } else { name_of_activation(config.activation).to_owned() },
             hidden_dropout_prob: config.dropout,
             attention_probs_dropout_prob: config.attention_dropout,
