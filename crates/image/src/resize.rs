@@ -8,6 +8,7 @@ use crate::decode::check_size;
 use crate::error::Problem;
 use crate::picture::Picture;
 use std::f64::consts::PI;
+use std::ops::Range;
 
 /// How pixels are weighed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,18 +110,24 @@ impl Picture {
         let is_whole = |from: f64, length: f64, old: usize, new: usize| {
             from == 0.0 && length == old as f64 && old == new
         };
+        let mut means = (!is_whole(top, part_height, self.height(), height))
+            .then(|| Mean::of_line(self.height(), [top, part_height], height, filter));
+        // Rows that nothing is made of are left out.
+        let rows = means.as_deref().map_or(0..self.height(), Mean::reach);
+        let length = 3 * self.width();
+        let part = &self.pixels()[rows.start * length..rows.end * length];
         let wide = if is_whole(left, part_width, self.width(), width) {
-            self.pixels().to_vec()
+            part.to_vec()
         } else {
-            // Rows that nothing is made of need not be computed.
-            check_size(width, self.height())?;
-            along_rows(self, &Mean::of_line(self.width(), [left, part_width], width, filter))
+            check_size(width, rows.len())?;
+            along_rows(part, length, &Mean::of_line(self.width(), [left, part_width], width, filter))
         };
-        if is_whole(top, part_height, self.height(), height) {
-            return Ok(Picture::new(width, height, wide));
-        }
-        let means = Mean::of_line(self.height(), [top, part_height], height, filter);
-        Ok(Picture::new(width, height, along_columns(&wide, 3 * width, &means)))
+        means.iter_mut().flatten().for_each(|mean| mean.first -= rows.start);
+        let pixels = match means {
+            Some(means) => along_columns(&wide, 3 * width, &means),
+            None => wide,
+        };
+        Ok(Picture::new(width, height, pixels))
     }
 
     fn nearest(&self, [left, top, part_width, part_height]: Part, width: usize, height: usize) -> Picture {
@@ -172,6 +179,13 @@ impl Mean {
         };
         (0..new).map(mean).collect()
     }
+
+    /// The pixels of the line that means are made of.
+    fn reach(means: &[Mean]) -> Range<usize> {
+        let first = means.iter().map(|mean| mean.first).min();
+        let end = means.iter().map(|mean| mean.first + mean.weights.len()).max();
+        first.unwrap_or_default()..end.unwrap_or_default()
+    }
 }
 
 /// Half of what is cut off, so that sums are rounded.
@@ -181,9 +195,10 @@ fn level(sum: i32) -> u8 {
     (sum >> BITS).clamp(0, 255) as u8
 }
 
-fn along_rows(picture: &Picture, means: &[Mean]) -> Vec<u8> {
-    let mut pixels = Vec::with_capacity(3 * means.len() * picture.height());
-    for row in picture.pixels().chunks_exact(3 * picture.width()) {
+/// Rows of `length` bytes.
+fn along_rows(rows: &[u8], length: usize, means: &[Mean]) -> Vec<u8> {
+    let mut pixels = Vec::with_capacity(rows.len() / length * 3 * means.len());
+    for row in rows.chunks_exact(length) {
         for Mean { first, weights } in means {
             let mut sums = [HALF; 3];
             for (pixel, weight) in row[3 * first..].chunks_exact(3).zip(weights) {

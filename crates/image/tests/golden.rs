@@ -28,6 +28,7 @@ impl Folder {
         let answers = self.answers();
         let mut names: Vec<&str> = answers.names();
         names.sort_unstable();
+        let mut compared = 0;
         for name in names {
             let &[picture, kind] = &name.split('.').collect::<Vec<_>>()[..] else { continue };
             let expected = answers.tensor(name).expect("a tensor");
@@ -40,7 +41,9 @@ impl Folder {
             let far: Vec<u8> = planes.zip(expected.data()).map(|(a, b)| a.abs_diff(*b)).collect();
             let (most, differ) = (far.iter().max(), far.iter().filter(|far| **far > 0).count());
             assert_eq!(differ, 0, "{name}: of {}, at most by {most:?}", far.len());
+            compared += 1;
         }
+        assert!(compared > 0, "{} has nothing to compare", self.path.display());
     }
 }
 

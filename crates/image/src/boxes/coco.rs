@@ -74,8 +74,8 @@ pub struct References {
 }
 
 impl References {
-    /// Reads a file with images, annotations and categories. What refers to an image or a category that is not there, is twice
-    /// there, or is no box, is refused.
+    /// Reads a file with images, annotations and categories. Refused are ids that occur twice, annotations of an image or a category
+    /// that the file does not have, and boxes that are none.
     pub fn open(path: &Path) -> Result<References, Error> {
         let references: References = read(path, "an object with images, annotations and categories")?;
         references.problem().map_or(Ok(references), |problem| Err(format(path, problem)))

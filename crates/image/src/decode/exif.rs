@@ -22,8 +22,8 @@ fn find(tiff: &[u8]) -> Option<u16> {
     let first = tiff.get(4..8)?.try_into().ok()?;
     let directory = if is_little { u32::from_le_bytes(first) } else { u32::from_be_bytes(first) } as usize;
     // Each entry has twelve bytes: tag, type, count and value.
-    let entries = (0..usize::from(short(directory)?)).map(|i| directory + 2 + 12 * i);
-    entries.into_iter().find(|&at| short(at) == Some(ORIENTATION)).and_then(|at| short(at + 8))
+    let mut entries = (0..usize::from(short(directory)?)).map(|i| directory + 2 + 12 * i);
+    entries.find(|&at| short(at) == Some(ORIENTATION)).and_then(|at| short(at + 8))
 }
 
 #[cfg(test)]

@@ -96,10 +96,8 @@ impl Fields {
             )
         };
         let before = stem.and_then(defaults).ok_or_else(unknown)?;
-        // An old file may have one number for both sides, and only some classes mean a square by it.
-        let squares = matches!(stem, Some("ViT" | "DeiT"));
         Ok(Processor {
-            resize: self.resize(&before, squares)?,
+            resize: self.resize(&before, stem)?,
             crop: self.crop(&before)?,
             rescale: match self.do_rescale {
                 Some(false) => None,
@@ -113,12 +111,12 @@ impl Fields {
         })
     }
 
-    fn resize(&self, before: &Processor, squares: bool) -> Result<Option<(Size, Filter)>, String> {
+    fn resize(&self, before: &Processor, stem: Option<&str>) -> Result<Option<(Size, Filter)>, String> {
         let Some((size, filter)) = before.resize.filter(|_| self.do_resize != Some(false)) else {
             return Ok(None);
         };
         let size = match &self.size {
-            Some(size) => self.size(size, squares)?,
+            Some(size) => self.size(size, stem)?,
             None => size,
         };
         let filter = match self.resample {
@@ -129,13 +127,16 @@ impl Fields {
         Ok(Some((size, filter)))
     }
 
-    fn size(&self, size: &Value, squares: bool) -> Result<Size, String> {
+    fn size(&self, size: &Value, stem: Option<&str>) -> Result<Size, String> {
         let side =
             |key: &str| size.get(key).filter(|side| !side.is_null()).map(|value| length("size", value));
         let side = |key: &str| side(key).transpose();
         if size.is_number() {
             let side = length("size", size)?;
-            return Ok(match (squares, self.max_size) {
+            // An old file may have one number for both sides, and only some classes mean a square by it. DETR's may leave its limit out.
+            let is_square = matches!(stem, Some("ViT" | "DeiT"));
+            let most = self.max_size.or((stem == Some("Detr")).then_some(1333));
+            return Ok(match (is_square, most) {
                 (true, _) => Size::Exact { height: side, width: side },
                 (false, None) => Size::Shortest(side),
                 (false, Some(most)) => Size::ShortestWithin(side, length("max_size", &most.into())?),
@@ -216,8 +217,14 @@ fn three(field: &str, value: &Value) -> Result<[f32; 3], String> {
     }
 }
 
-/// The file of a processor.
-pub(super) fn text(processor: &Processor) -> String {
+/// The class of transformers that makes pictures ready so.
+pub(super) fn class_of(processor: &Processor) -> &'static str {
+    let is_exact = matches!(processor.resize, None | Some((Size::Exact { .. }, _)));
+    if is_exact && processor.crop.is_none() { "ViTImageProcessor" } else { "BitImageProcessor" }
+}
+
+/// The file of a processor, for a class of transformers.
+pub(super) fn text(processor: &Processor, class: &str) -> String {
     let sides = |[height, width]: [usize; 2]| json!({"height": height, "width": width});
     let size = |size: Size| match size {
         Size::Exact { height, width } => sides([height, width]),
@@ -227,7 +234,7 @@ pub(super) fn text(processor: &Processor) -> String {
     };
     // Nothing is left to the defaults of the class.
     let file = json!({
-        "image_processor_type": "ViTImageProcessor",
+        "image_processor_type": class,
         "do_resize": processor.resize.is_some(),
         "size": processor.resize.map(|(before, _)| size(before)),
         "resample": processor.resize.map(|(_, filter)| filter.number()),
@@ -265,6 +272,8 @@ mod tests {
         let detr =
             parse(r#"{"feature_extractor_type": "DetrFeatureExtractor", "size": 800, "max_size": 1333}"#);
         assert_eq!(detr.unwrap().resize, Some((Size::ShortestWithin(800, 1333), Filter::Bilinear)));
+        let detr = parse(r#"{"feature_extractor_type": "DetrFeatureExtractor", "size": 600}"#);
+        assert_eq!(detr.unwrap().resize, Some((Size::ShortestWithin(600, 1333), Filter::Bilinear)));
         let bit = parse(
             r#"{"image_processor_type": "BitImageProcessor", "size": {"shortest_edge": 256}, "crop_size": 200}"#,
         );
@@ -282,9 +291,11 @@ mod tests {
             normalise: Some(IMAGENET),
             pad: Some([40, 48]),
         };
-        for processor in [processor, Processor { resize: None, ..Processor::plain(1, 1) }] {
-            let read = parse(&processor.to_json()).unwrap();
-            assert_eq!(read, processor);
+        let plain = Processor { resize: None, ..Processor::plain(1, 1) };
+        for (processor, class) in [(processor, "BitImageProcessor"), (plain, "ViTImageProcessor")] {
+            let text = processor.to_json();
+            assert!(text.contains(class), "{text}");
+            assert_eq!(parse(&text).unwrap(), processor);
         }
     }
 

@@ -109,7 +109,12 @@ impl Processor {
 
     /// What [`Processor::of`] reads, to be written to `preprocessor_config.json`.
     pub fn to_json(&self) -> String {
-        file::text(self)
+        self.to_json_as(file::class_of(self))
+    }
+
+    /// [`Processor::to_json`] with the class that transformers takes for the model, such as `DetrImageProcessor`.
+    pub fn to_json_as(&self, class: &str) -> String {
+        file::text(self, class)
     }
 
     /// A picture in the size that the model wants, before its numbers are changed.
