@@ -41,8 +41,9 @@ pub(crate) struct Client {
     origin: Origin,
     /// The header with the token.
     authorization: Option<String>,
-    /// How long a server may be silent before it has answered a question about files, and while it gives one.
+    /// How long a server may be silent when it is asked for headers or a list of files.
     patience: Duration,
+    /// How long it may be silent while it sends a file.
     silence: Duration,
     proxies: Proxies,
     /// Connections that can be used again, for each proxy, with TLS or without.

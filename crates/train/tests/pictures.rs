@@ -152,7 +152,7 @@ fn mistakes_are_told_in_a_sentence() {
         problem
     };
     for (more, words) in [
-        ("vocab_size = 100", "vocab_size: classify-images reads pictures"),
+        ("vocab_size = 100", "vocab_size: classify-images does not have it"),
         ("crop_share = 0.0", "crop_share: must be above 0"),
         ("patch_size = 17", "patch_size: 17 is more than image_size"),
         ("source = [\"missing\"]", "missing"),

@@ -160,8 +160,8 @@ fn mistakes_are_told_in_a_sentence_that_names_the_place() {
             format!("{}source_language = \"xx\"\ntarget_language = \"de\"", from("bart/nllb")),
             "source_language: ",
         ),
-        ("norm = \"pre\"".to_owned(), "norm: only translate has it"),
-        ("ratio = 3.0".to_owned(), "ratio: only translate has it"),
+        ("norm = \"pre\"".to_owned(), "norm: seq2seq does not have it"),
+        ("ratio = 3.0".to_owned(), "ratio: seq2seq does not have it"),
         (
             "early_stopping = \"f1\"".to_owned(),
             "early_stopping: seq2seq is judged by loss, bleu, chrf, rouge",
@@ -173,5 +173,5 @@ fn mistakes_are_told_in_a_sentence_that_names_the_place() {
         assert!(message.contains(expected), "{more}: {message}");
     }
     let translate = "task = \"translate\"\nprefix = \"a\"\n";
-    assert!(refused(translate).starts_with("prefix: only seq2seq has it"));
+    assert!(refused(translate).starts_with("prefix: translate does not have it"));
 }

@@ -60,8 +60,12 @@ fn html(name: &str, begin: &Begin, settings: &Settings, metrics: &[Metric], samp
 }
 
 fn lead(begin: &Begin) -> String {
+    let vocabulary = match begin.vocabulary {
+        0 => String::new(),
+        tokens => format!(" and a vocabulary of {} tokens", grouped(tokens)),
+    };
     format!(
-        "A {} with {} parameters and a vocabulary of {} tokens, trained on {} {}, {}.",
+        "A {} with {} parameters{vocabulary}, trained on {} {}, {}.",
         match begin.task {
             TaskKind::Translate => "Transformer",
             TaskKind::Seq2Seq => "model from text to text",
@@ -71,7 +75,6 @@ fn lead(begin: &Begin) -> String {
             TaskKind::Mlm | TaskKind::Classify | TaskKind::Tag | TaskKind::Answer => "BERT",
         },
         grouped(begin.parameters),
-        grouped(begin.vocabulary),
         grouped(begin.examples),
         begin.task.examples(),
         begin.device

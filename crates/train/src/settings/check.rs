@@ -8,18 +8,14 @@ use std::path::{Path, PathBuf};
 /// Settings that say nothing about the steps that were made: with them changed, a run may go on.
 const CHANGEABLE: [&str; 7] = ["steps", "epochs", "minutes", "schedule_steps", "patience", "threads", "keep"];
 
-/// Settings that only tasks of pictures have.
+/// Settings that only `classify-images` has.
 const OF_PICTURES: [&str; 4] = ["image_size", "patch_size", "crop_share", "flip"];
-const NO_PICTURES: &str = "only classify-images reads pictures: remove this setting";
 
-/// Settings that only tasks of pairs have; the first is one of `answer`, too.
-const OF_PAIRS: [&str; 6] =
-    ["validate_lines", "norm", "ratio", "source_field", "target_field", "validate_beam"];
-const NO_PAIRS: &str = "only translate has it: remove this setting";
+/// Settings that only tasks of pairs have.
+const OF_PAIRS: [&str; 5] = ["norm", "ratio", "source_field", "target_field", "validate_beam"];
 
-/// What only the task `seq2seq` has.
+/// Settings that only `seq2seq` has.
 const OF_SEQ2SEQ: [&str; 3] = ["prefix", "source_language", "target_language"];
-const NO_SEQ2SEQ: &str = "only seq2seq has it: remove this setting";
 
 impl Settings {
     /// Refuses what cannot be, alone or together, before anything is read or written.
@@ -36,7 +32,9 @@ impl Settings {
             let problem = "cosine and linear need a last step: set steps or schedule_steps";
             return Err(Error::setting("schedule", problem));
         }
-        if self.bpe_dropout > 0.0 && self.tokenizer.is_none() && self.tokenizer_kind != TokenizerKind::Bpe {
+        // That of a model to go on from is looked at when it is read.
+        let is_trained = self.tokenizer.is_none() && self.from.is_none();
+        if self.bpe_dropout > 0.0 && is_trained && self.tokenizer_kind != TokenizerKind::Bpe {
             return Err(Error::setting("bpe_dropout", "only bpe tokenizers have merges: use one"));
         }
         let measures = self.task.measures();
@@ -80,16 +78,16 @@ impl Settings {
     /// Refuses files of pairs that do not belong together.
     fn check_pairs(&self) -> Result<(), Error> {
         self.check_formats()?;
-        self.refuse_said(&OF_PICTURES, NO_PICTURES)?;
-        self.refuse_said(&["mask_share"], "only mlm masks tokens: remove this setting")?;
+        self.refuse(&OF_PICTURES)?;
+        self.refuse(&["mask_share"])?;
         if !matches!(self.tokenizer_kind, TokenizerKind::Bpe | TokenizerKind::Unigram) {
             let problem = format!("{} needs a bpe or unigram tokenizer", self.task.name());
             return Err(Error::setting("tokenizer_kind", problem));
         }
         if self.task == TaskKind::Translate {
-            self.refuse_said(&OF_SEQ2SEQ, NO_SEQ2SEQ)?;
+            self.refuse(&OF_SEQ2SEQ)?;
         } else {
-            self.refuse_said(&["norm", "ratio"], "only translate has it: remove this setting")?;
+            self.refuse(&["norm", "ratio"])?;
             if self.from.is_none() && self.attention_dropout.is_some() {
                 let problem = "a T5 has one dropout for all: use dropout";
                 return Err(Error::setting("attention_dropout", problem));
@@ -115,7 +113,7 @@ impl Settings {
 
     /// Refuses what a task of pictures has no use for.
     fn check_pictures(&self) -> Result<(), Error> {
-        self.refuse_texts("classify-images reads pictures: remove this setting")?;
+        self.refuse_texts()?;
         self.refuse_said(&["decoder_layers"], "a ViT has no decoder: remove this setting")?;
         if !(self.crop_share > 0.0 && self.crop_share <= 1.0) {
             let problem = format!("must be above 0 and at most 1, not {}", self.crop_share);
@@ -126,18 +124,18 @@ impl Settings {
 
     /// Refuses what a task of pictures with boxes has no use for.
     fn check_boxes(&self) -> Result<(), Error> {
-        const PROBLEM: &str = "detect reads pictures with boxes: remove this setting";
-        self.refuse_texts(PROBLEM)?;
-        self.refuse_said(&["label_smoothing"], PROBLEM)?;
-        self.refuse_said(&OF_PICTURES, NO_PICTURES)
+        self.refuse_texts()?;
+        self.refuse(&["label_smoothing"])?;
+        self.refuse(&OF_PICTURES)
     }
 
     /// Refuses, for a task of pictures, what only texts have.
-    fn refuse_texts(&self, problem: &str) -> Result<(), Error> {
+    fn refuse_texts(&self) -> Result<(), Error> {
         self.check_sides()?;
-        self.refuse_said(&OF_PAIRS, NO_PAIRS)?;
-        self.refuse_said(&OF_SEQ2SEQ, NO_SEQ2SEQ)?;
-        const OF_TEXTS: [&str; 7] = [
+        self.refuse(&OF_PAIRS)?;
+        self.refuse(&OF_SEQ2SEQ)?;
+        const OF_TEXTS: [&str; 8] = [
+            "validate_lines",
             "longest",
             "tokenizer",
             "tokenizer_kind",
@@ -146,20 +144,22 @@ impl Settings {
             "bpe_dropout",
             "mask_share",
         ];
-        self.refuse_said(&OF_TEXTS, problem)
+        self.refuse(&OF_TEXTS)
     }
 
     /// Refuses files that a task of BERT has no use for.
     fn check_texts(&self) -> Result<(), Error> {
         self.check_sides()?;
-        self.refuse_said(&OF_PICTURES, NO_PICTURES)?;
-        let answers = usize::from(self.task == TaskKind::Answer);
-        self.refuse_said(&OF_PAIRS[answers..], NO_PAIRS)?;
-        self.refuse_said(&OF_SEQ2SEQ, NO_SEQ2SEQ)?;
+        self.refuse(&OF_PICTURES)?;
+        self.refuse(&OF_PAIRS)?;
+        self.refuse(&OF_SEQ2SEQ)?;
+        if self.task != TaskKind::Answer {
+            self.refuse(&["validate_lines"])?;
+        }
         let of_other_stack = if self.task == TaskKind::Lm { "encoder_layers" } else { "decoder_layers" };
         self.refuse_said(&[of_other_stack], "the model has no such layers: remove this setting")?;
         if self.task != TaskKind::Mlm {
-            self.refuse_said(&["mask_share"], "only mlm masks tokens: remove this setting")?;
+            self.refuse(&["mask_share"])?;
         }
         if self.bpe_dropout > 0.0 {
             let problem = format!("{} cannot skip merges: set it to 0", self.task.name());
@@ -198,6 +198,11 @@ impl Settings {
             self.refuse_said(&["vocab_size"], "each character of the text has a token: remove this setting")?;
         }
         Ok(())
+    }
+
+    /// Refuses settings that the task does not have.
+    fn refuse(&self, names: &[&'static str]) -> Result<(), Error> {
+        self.refuse_said(names, &format!("{} does not have it: remove this setting", self.task.name()))
     }
 
     /// Refuses settings that have another value than the task's default.

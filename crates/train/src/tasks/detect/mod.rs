@@ -181,7 +181,7 @@ impl super::Material for Pictures {
 
     fn save_tokens(&self, folder: &Path) -> Result<(), Error> {
         // transformers finds boxes with the class of this name.
-        let text = self.processor().to_json().replace("ViTImageProcessor", "DetrImageProcessor");
+        let text = self.processor().to_json_as("DetrImageProcessor");
         Ok(Staged::new(&folder.join(PROCESSOR), text.as_bytes())?.commit()?)
     }
 
