@@ -138,7 +138,8 @@ fn the_questions_of_a_squad_file_are_answered_and_scored() {
     std::fs::write(&questions, long).unwrap();
     let told = run(&format!("answer --model {} --squad {}", model.name(), questions.display()));
     assert!(told.stderr.contains("1 questions leave no room for their text"), "{}", told.stderr);
-    assert_eq!(told.json(), json!({"a": found["a"], "b": ""}));
+    let kept: Value = serde_json::from_str(&told.stdout).unwrap();
+    assert_eq!(kept, json!({"a": found["a"], "b": ""}));
     std::fs::write(&questions, file(4)).unwrap();
     std::fs::write(&answers, r#"{"a": "A dog!", "c": "?"}"#).unwrap();
     let line = format!("score --squad {} --hypothesis {}", questions.display(), answers.display());

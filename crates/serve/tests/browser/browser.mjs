@@ -14,8 +14,15 @@ const JUST_MOVED = ["ElementClickInterceptedError", "ElementNotInteractableError
 const SHOTS = new URL("../../../../target/screenshots/", import.meta.url).pathname;
 
 /** The server of the built program, with the model that comes with it. */
-export async function startServer(...more) {
-  const server = spawn(process.env.ATTENTIVE, ["serve", "--port", "0", "--log", "off", ...more], { stdio: ["ignore", "pipe", "inherit"] });
+export function startServer(...more) {
+  return startServerIn({}, ...more);
+}
+
+/** The same with more in its environment. */
+export async function startServerIn(environment, ...more) {
+  const server = spawn(process.env.ATTENTIVE, ["serve", "--port", "0", "--log", "off", ...more], {
+    env: { ...process.env, ...environment }, stdio: ["ignore", "pipe", "inherit"],
+  });
   const [address] = await new Promise((resolve, reject) => {
     createInterface({ input: server.stdout }).once("line", (line) => resolve([line.replace("listening on ", "")]));
     server.once("exit", (code) => reject(new Error(`the server ended with ${code}`)));

@@ -6,6 +6,7 @@ import { attention } from "./attention.mjs";
 import { encoder } from "./encoder.mjs";
 import { everybody } from "./everybody.mjs";
 import { figures } from "./figures.mjs";
+import { hub } from "./hub.mjs";
 import { inspect } from "./inspect.mjs";
 import { steps } from "./steps.mjs";
 import { tabs } from "./tabs.mjs";
@@ -23,5 +24,5 @@ describe("the page", () => {
     await its.page?.driver.quit();
     await its.server?.stop();
   });
-  for (const part of [translate, attention, whole, steps, figures, everybody, inspect, encoder, tabs, write]) part(its);
+  for (const part of [translate, attention, whole, steps, figures, everybody, inspect, encoder, hub, tabs, write]) part(its);
 });
