@@ -45,8 +45,10 @@ Examples:
   attentive convert --model bert-base-uncased --out half --precision bf16
   attentive convert --model gpt2 --out half --precision bf16
   attentive convert --model flan-t5-base --out half --precision bf16
+  attentive convert --model detr-resnet-50 --out half --precision bf16
 
-The tokenizer and all settings are copied; without a tokenizer a folder cannot read text. BERT, GPT-2 and T5 are stored in f32 or bf16. int8 stores each row of a matrix with its own scale, the \
+The tokenizer and all settings are copied; without a tokenizer a folder cannot read text. BERT, GPT-2, T5, ViT, DETR \
+and their relatives are stored in f32 or bf16. int8 stores each row of a matrix with its own scale, the \
 embeddings included. Commands compute a model that is stored in int8 in int8, unless --precision is given, and only \
 attentive can read it. Other programs can read f32 and bf16 if the layout is marian.";
 
@@ -84,18 +86,15 @@ pub(crate) fn run(command: &Convert) -> Result<(), Error> {
             let problem = tokenizer_of(to).err().map(|error| error.to_string());
             report(command, &converted, problem)
         }
-        Family::Detr => {
-            let problem = "the model type `detr` cannot be converted yet; `attentive detect` computes it in any precision";
-            Err(Error::Usage(problem.to_owned()))
-        }
-        family @ (Family::T5 | Family::Bert | Family::Gpt2 | Family::Vit) => {
+        family @ (Family::T5 | Family::Bert | Family::Detr | Family::Gpt2 | Family::Vit) => {
             if command.layout.is_some() {
                 let problem = "only translation models have a layout: remove the option".to_owned();
                 return Err(Error::Flag { option: "layout", problem });
             }
             let converted = families::convert(&backend, from, to, stored)?;
             // A model of pictures reads no text.
-            let problem = (family != Family::Vit).then(|| Tokenizer::load(to).err()).flatten();
+            let reads_text = !matches!(family, Family::Detr | Family::Vit);
+            let problem = reads_text.then(|| Tokenizer::load(to).err()).flatten();
             report(command, &converted, problem.map(|error| error.to_string()))
         }
     }

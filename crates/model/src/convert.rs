@@ -60,6 +60,19 @@ pub(crate) struct Old {
     pub converts: bool,
 }
 
+/// What a new folder has of an old one.
+pub(crate) struct Plan {
+    pub tensors: Vec<Old>,
+    /// The fields of `config.json` that change, because heads of other tasks stay behind or names are others.
+    pub fields: Vec<(&'static str, Value)>,
+}
+
+impl From<Vec<Old>> for Plan {
+    fn from(tensors: Vec<Old>) -> Plan {
+        Plan { tensors, fields: Vec::new() }
+    }
+}
+
 /// Where weights come from and what becomes of them.
 pub(crate) struct Work<'a> {
     pub checkpoint: &'a Checkpoint,
@@ -84,17 +97,18 @@ impl Plain {
         Ok(Plain { stored })
     }
 
-    /// Writes the folder `to` with these tensors of the files in `from`.
-    pub(crate) fn write(&self, [from, to]: [&Path; 2], tensors: Vec<Old>) -> Result<Converted, Error> {
+    /// Writes the folder `to` with what the plan takes of the files in `from`.
+    pub(crate) fn write(&self, [from, to]: [&Path; 2], plan: Plan) -> Result<Converted, Error> {
         let dtype = if self.stored == StoredType::Bf16 { "bfloat16" } else { "float32" };
         let mut fields = fields_of(from)?;
+        fields.extend(plan.fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
         fields.insert("dtype".to_owned(), dtype.into());
         // The old name of `dtype`, which would contradict it.
         fields.shift_remove("torch_dtype");
         // The files are read under their own names: what they store as one tensor stays one.
         let checkpoint = Checkpoint::of_folder(from)?;
         let work = Work { checkpoint: &checkpoint, stored: self.stored, change: &|_, numbers| numbers };
-        work.write([from, to], &tensors, &fields)
+        work.write([from, to], &plan.tensors, &fields)
     }
 }
 

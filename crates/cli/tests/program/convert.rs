@@ -113,7 +113,7 @@ fn wrong_usage_is_refused() {
 fn every_example_of_its_help_is_a_valid_command() {
     let help = run("convert --help").stdout;
     let examples: Vec<_> = help.lines().filter_map(|line| line.strip_prefix("  attentive ")).collect();
-    assert_eq!(examples.len(), 7, "{help}");
+    assert_eq!(examples.len(), 8, "{help}");
     for example in examples {
         let line = example.split("  ").next().unwrap();
         assert_eq!(run(&format!("{line} --help")).code, Some(0), "{line}");

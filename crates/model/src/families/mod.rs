@@ -220,7 +220,7 @@ fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
 }
 
 /// Reads the model in the folder `from` and writes it, in one file and with all that belongs to it, to the folder `to`, which may not
-/// hold a model yet: a BERT, a GPT-2, a T5 or a ViT, of which the type of the numbers changes alone. Buffers and heads of other tasks stay
+/// hold a model yet: a BERT, a GPT-2, a T5, a ViT or a DETR, of which the type of the numbers changes alone. Buffers and heads of other tasks stay
 /// behind. A Transformer has [`transformer::convert`].
 pub fn convert(
     backend: &Arc<dyn Backend>,
@@ -228,16 +228,17 @@ pub fn convert(
     to: &Path,
     stored: StoredType,
 ) -> Result<Converted, Error> {
-    let family = Family::among(from, &[Family::Bert, Family::Gpt2, Family::T5, Family::Vit])?;
+    let family = Family::among(from, &[Family::Bert, Family::Detr, Family::Gpt2, Family::T5, Family::Vit])?;
     let plain = Plain::new(stored)?;
     must_be_free(to)?;
-    let tensors = match family {
-        Family::Bert => bert::tensors(backend, from)?,
-        Family::Gpt2 => gpt2::tensors(backend, from)?,
-        Family::Vit => vit::tensors(backend, from)?,
-        _ => t5::tensors(backend, from)?,
+    let plan = match family {
+        Family::Bert => bert::plan(backend, from)?,
+        Family::Detr => detr::tensors(backend, from)?.into(),
+        Family::Gpt2 => gpt2::tensors(backend, from)?.into(),
+        Family::Vit => vit::plan(backend, from)?,
+        _ => t5::tensors(backend, from)?.into(),
     };
-    plain.write([from, to], tensors)
+    plain.write([from, to], plan)
 }
 
 /// Writes a `config.json` with these fields, and with those of the folder `origin` that are not among them: how the model wants to be

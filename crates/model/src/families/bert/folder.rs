@@ -4,10 +4,12 @@ use super::{Bert, BertConfig, Task};
 use crate::builder::Builder;
 use crate::checkpoint::CONFIG;
 use crate::checkpoint::{Checkpoint, Staged, WEIGHTS};
-use crate::convert::Old;
+use crate::convert::Plan;
 use crate::error::Error;
+use crate::families::deberta::LEGACY;
 use crate::names::{Names, Read};
 use attentive_tensor::{Backend, Tensor};
+use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -43,13 +45,18 @@ impl Folder {
     }
 }
 
-/// The tensors that the model of a folder takes of its files, and what a new file calls them.
-pub(in crate::families) fn tensors(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Vec<Old>, Error> {
+/// What the model of a folder takes of its files, for a folder that has no other head.
+pub(in crate::families) fn plan(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Plan, Error> {
     let task = Task::of(folder)?;
     let folder = Folder::open(folder, task)?;
     let model = Bert::new(&Builder::shapes_of(backend, &folder.read.checkpoint), &folder.config, task)?;
-    let names = folder.config.relative.particulars().names;
-    Ok(names.in_files(&folder.read, model.parameters(), task != Task::Hidden))
+    let relative = folder.config.relative;
+    let names = relative.particulars().names;
+    let mut fields = vec![("architectures", json!([relative.architecture(task)]))];
+    if folder.config.disentangled.is_some() {
+        fields.push((LEGACY, true.into()));
+    }
+    Ok(Plan { tensors: names.in_files(&folder.read, model.parameters(), task != Task::Hidden), fields })
 }
 
 impl Bert {

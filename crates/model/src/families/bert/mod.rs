@@ -20,7 +20,7 @@ pub use super::deberta::Disentangled;
 pub use super::labels::Problem;
 pub use batch::Batch;
 pub use config::BertConfig;
-pub(super) use folder::tensors;
+pub(super) use folder::plan;
 pub(crate) use relatives::Particulars;
 pub use relatives::Relative;
 pub use task::Task;

@@ -97,7 +97,13 @@ pub(in crate::families) struct Fields {
     pooler_hidden_size: Option<usize>,
     #[serde(default, skip_serializing_if = "is_false")]
     talking_head: bool,
+    /// Whether the head for masked words has BERT's names. It is read under both, and written under these.
+    #[serde(rename = "legacy", skip_deserializing)]
+    has_bert_names: bool,
 }
+
+/// The field that says how the head for masked words is named.
+pub(in crate::families) const LEGACY: &str = "legacy";
 
 /// `c2p|p2c`, or a list of the two.
 #[derive(Debug, Serialize, Deserialize)]
@@ -226,6 +232,7 @@ impl Fields {
             embedding_size: None,
             pooler_hidden_size: None,
             talking_head: false,
+            has_bert_names: true,
         }
     }
 }

@@ -13,6 +13,7 @@ mod names;
 
 pub use config::Disentangled;
 pub(super) use config::Fields;
+pub(super) use config::LEGACY;
 pub(super) use encoder::Encoder;
 
 use super::bert::Particulars;

@@ -4,6 +4,7 @@ use super::config::BackboneNames;
 use super::{Detr, DetrConfig, names};
 use crate::builder::Builder;
 use crate::checkpoint::{Checkpoint, Staged, WEIGHTS};
+use crate::convert::Old;
 use crate::error::Error;
 use crate::names::{Names, Read};
 use attentive_tensor::{Backend, Tensor};
@@ -38,6 +39,13 @@ impl Folder {
     fn with_unused(&self, model: Detr) -> Result<Detr, Error> {
         Ok(Detr { unused: names(&self.config).unused(&self.read, &model.parameters, &[]), ..model })
     }
+}
+
+/// The tensors that the model of a folder takes of its files, and what a new file calls them.
+pub(in crate::families) fn tensors(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Vec<Old>, Error> {
+    let folder = Folder::open(folder)?;
+    let model = folder.load(&Builder::shapes_of(backend, &folder.read.checkpoint))?;
+    Ok(names(&folder.config).in_files(&folder.read, &model.parameters, true))
 }
 
 impl Detr {

@@ -21,6 +21,7 @@ mod position;
 
 pub use boxes::LocatedBox;
 pub use config::{BackboneConfig, BackboneNames, BlockKind, DetrConfig, LossWeights, PictureNorm};
+pub(super) use folder::tensors;
 pub use loss::{MatchedLoss, Targets};
 pub use matching::assign;
 

@@ -3,10 +3,11 @@
 use super::{Task, Vit, VitConfig};
 use crate::builder::Builder;
 use crate::checkpoint::{Checkpoint, Staged, WEIGHTS};
-use crate::convert::Old;
+use crate::convert::{Old, Plan};
 use crate::error::Error;
 use crate::names::{Names, Read};
 use attentive_tensor::{Backend, Tensor};
+use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,13 +31,20 @@ impl Folder {
     }
 }
 
-/// The tensors that the model of a folder takes of its files, and what a new file calls them.
-pub(in crate::families) fn tensors(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Vec<Old>, Error> {
+/// What the model of a folder takes of its files, and what stands for hidden patches, for a folder that has no other head.
+pub(in crate::families) fn plan(backend: &Arc<dyn Backend>, folder: &Path) -> Result<Plan, Error> {
     let task = Task::of(folder)?;
     let folder = Folder::open(folder)?;
-    let model = Vit::new(&Builder::shapes_of(backend, &folder.read.checkpoint), &folder.config, task)?;
-    let names = folder.config.relative.particulars().names;
-    Ok(names.in_files(&folder.read, model.parameters(), task != Task::Hidden))
+    let checkpoint = &folder.read.checkpoint;
+    let model = Vit::new(&Builder::shapes_of(backend, checkpoint), &folder.config, task)?;
+    let relative = folder.config.relative;
+    let (names, prefixed) = (relative.particulars().names, task != Task::Hidden);
+    let mut tensors = names.in_files(&folder.read, model.parameters(), prefixed);
+    if let Some((_, shape)) = checkpoint.stored(MASK)? {
+        let (name, new_name) = (checkpoint.stored_name(MASK), names.name_in_file(MASK, prefixed));
+        tensors.push(Old { name, new_name, shape, converts: false });
+    }
+    Ok(Plan { tensors, fields: vec![("architectures", json!(relative.architecture(task).as_slice()))] })
 }
 
 /// Stands for patches that are hidden while a DINOv2 learns.

@@ -19,7 +19,7 @@ mod tokens;
 pub use super::labels::Problem;
 pub use batch::{Batch, Picture};
 pub use config::VitConfig;
-pub(super) use folder::tensors;
+pub(super) use folder::plan;
 pub use relatives::Relative;
 pub use task::Task;
 
