@@ -9,6 +9,9 @@ use std::cell::RefCell;
 use std::rc::Rc;
 use std::sync::Arc;
 
+/// The bytes from which on a table is not kept twice.
+const LARGE_TABLE: usize = 1 << 26;
+
 /// The first values of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Init {
@@ -211,6 +214,19 @@ impl<'a> Builder<'a> {
         let stored = self.stored_int8(parameter.name(), value.shape())?;
         let prepare = || self.backend.prepare(Raw::Tensor(&value), form, self.role);
         Ok(Parameter::new(parameter.name(), stored.unwrap_or_else(prepare)))
+    }
+
+    /// [`Builder::product_weights`] of a table that is looked up, too. A large one is not kept twice: prepared weights take its place where
+    /// rows of them can be looked up. Rows of others are found faster, and small tables are kept.
+    pub fn tied_weights(&self, table: &Parameter) -> Result<Parameter, Error> {
+        let prepared = self.product_weights(table.clone())?;
+        let value = prepared.value();
+        let is_large = value.shape().len() * size_of::<f32>() >= LARGE_TABLE;
+        if self.is_packed() && is_large && value.dtype() == DType::F32 {
+            table.update(|_| value);
+            return Ok(table.clone());
+        }
+        Ok(prepared)
     }
 
     /// Whether weights of products are prepared, so that `value` may stand for `parameter` in them: then it is prepared and takes its

@@ -103,7 +103,7 @@ impl Gpt2 {
             dropout: 0.0,
             ..StackConfig::new(2, MultiHeadConfig::new(24, 4)?, 40)
         };
-        let tokens = Embedding::new(&builder.at("embed_tokens"), &config)?;
+        let tokens = Embedding::new(&builder.at("embed_tokens"), &config)?.tied(builder)?;
         Ok(Gpt2 {
             positions: Positions::new(&builder.at("embed_positions"), PositionKind::Learned, 40, 24)?,
             decoder: Decoder::without_memory(builder, &stack, |_| None)?,
@@ -314,5 +314,23 @@ fn the_stacks_of_t5_in_bf16_are_near_to_those_in_f32() {
         let error = relative(&gradient, &golden.numbers(&name));
         println!("{error:.1e} {name} in bf16");
         assert!(error < 0.15, "{name}: {error}");
+    }
+}
+
+#[test]
+fn a_large_table_that_the_output_shares_gives_the_bits_of_two() {
+    let config = EmbeddingConfig { vocab_size: 1 << 18, d_emb: 64, d_model: 64, padding: None, scaled: true };
+    let ids = [0, (1 << 18) - 1, 77, 130_000];
+    for backend in backends() {
+        let answers = |builder: &Builder| {
+            let tokens = Embedding::new(builder, &config).unwrap().tied(builder).unwrap();
+            let head = Head::tied(builder, &tokens, &config).unwrap();
+            let tape = Tape::inference(&backend);
+            let rows = tokens.forward(&tape, &backend.upload_i32(&ids));
+            [&rows, &head.logits(&tape, &rows)].map(|x| bits(&backend.download_f32(x.value())))
+        };
+        let whole = Builder::random(&backend, 1);
+        let packed = Builder::random(&backend, 1).packed();
+        assert_eq!(answers(&packed), answers(&whole), "{}", backend.name());
     }
 }

@@ -239,7 +239,8 @@ pub trait ProductOps {
     fn linear(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>, activation: Option<Activation>)
     -> Tensor;
     /// Weights in the type and the order in which this device likes to multiply with them, to be used by [`ProductOps::linear`],
-    /// [`ProductOps::logits`] and [`LossOps::top_logits`] and by nothing else. There is no way back. Products with weights in
+    /// [`ProductOps::logits`] and [`LossOps::top_logits`] and by nothing else; but those that are in f32 are looked up by
+    /// [`RowOps::embedding`], too, so that a table that is tied to the output need not be kept twice. There is no way back. Products with weights in
     /// [`Form::Precise`] are the same to the bit, and take less time where there are few rows.
     ///
     /// What becomes of a role is for the device to know: queries, keys and values of such products go to attention and to a

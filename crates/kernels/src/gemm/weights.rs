@@ -4,7 +4,7 @@
 //! activations packing takes longer than the product. Training in bf16 keeps packed copies beside the f32 numbers; see
 //! [`BothWays`](super::BothWays).
 
-use super::{Int8Weights, Matrix};
+use super::{Int8Weights, Matrix, Shape};
 use crate::aligned::{Aligned, Element};
 use crate::{Cpu, Isa};
 use std::ops::Range;
@@ -97,11 +97,32 @@ impl<T: Element> PackedWeights<T> {
     }
 }
 
+impl PackedWeights<f32> {
+    /// `y[t] = scale · weights[ids[t]]`: the rows of weights `[n, k]`, as [`embedding`](crate::embedding::embedding) gives them from weights
+    /// that are not packed. A row is a column of a panel, so that each of its numbers lies in a cache line of its own.
+    ///
+    /// # Panics
+    /// If there is no row of that number, or they were packed for another instruction set.
+    pub fn rows(&self, cpu: &Cpu, ids: &[i32], scale: f32, y: &mut [f32]) {
+        let (k, width) = (self.k, Shape::of(cpu.isa).cols);
+        assert_eq!(y.len(), ids.len() * k, "rows: {} elements for {} rows of {k}", y.len(), ids.len());
+        cpu.threads.for_pieces(y, k.max(1), |i, y| {
+            let row = usize::try_from(ids[i]).ok().filter(|&row| row < self.n);
+            let row = row.unwrap_or_else(|| panic!("rows: there is no row {} among {}", ids[i], self.n));
+            let panel = &self.panels_from(cpu, row - row % width, width)[row % width..];
+            for (y, x) in y.iter_mut().zip(panel.iter().step_by(width)) {
+                *y = scale * x;
+            }
+        });
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::Threads;
     use crate::activation::Activation;
+    use crate::embedding::embedding;
     use crate::gemm::{Epilogue, Operand};
     use crate::testing::{bits, normal, normals};
     use half::bf16;
@@ -133,6 +154,28 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn rows_of_packed_weights_are_those_of_the_table() {
+        let ids = [64, 0, 99, 0, 31];
+        for [n, k] in [[100, 33], [100, 1], [100, 0]] {
+            let w = normal(1, n * k);
+            for isa in Isa::present() {
+                let cpu = Cpu { isa, threads: Threads::new(2) };
+                let [mut found, mut expected] = [(); 2].map(|()| vec![f32::NAN; ids.len() * k]);
+                f32::pack(&cpu, &w, n, k).rows(&cpu, &ids, 3.0, &mut found);
+                embedding(&cpu, &w, k, &ids, 3.0, &mut expected);
+                assert_eq!(bits(&found), bits(&expected), "{isa}: {n} × {k}");
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "rows: there is no row 2 among 2")]
+    fn a_row_behind_the_last_is_refused() {
+        let cpu = Cpu { isa: Isa::best(), threads: Threads::new(1) };
+        f32::pack(&cpu, &[1.0; 6], 2, 3).rows(&cpu, &[2], 1.0, &mut [0.0; 3]);
     }
 
     #[test]

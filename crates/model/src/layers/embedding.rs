@@ -24,6 +24,8 @@ pub struct EmbeddingConfig {
 #[derive(Debug, Clone)]
 pub struct Embedding {
     table: Parameter,
+    /// The table as the output multiplies with it.
+    output: Parameter,
     dense: Option<Linear>,
     scale: f32,
     padding: Option<usize>,
@@ -40,7 +42,13 @@ impl Embedding {
         }
         let dense = (d_emb != d_model).then(|| Linear::new(&builder.at("dense"), d_emb, d_model));
         let scale = if scaled { (d_emb as f32).sqrt() } else { 1.0 };
-        Ok(Embedding { table, dense: dense.transpose()?, scale, padding })
+        Ok(Embedding { output: table.clone(), table, dense: dense.transpose()?, scale, padding })
+    }
+
+    /// The same with a table that the output shares ([`Head::tied`](super::Head::tied)). Before other weights are read: for a moment
+    /// there are two tables.
+    pub fn tied(self, builder: &Builder) -> Result<Embedding, Error> {
+        Ok(Embedding { output: builder.tied_weights(&self.table)?, ..self })
     }
 
     /// `[tokens]` of `i32` to `[tokens, d_model]`.
@@ -49,9 +57,9 @@ impl Embedding {
         self.dense.as_ref().map_or(rows.clone(), |dense| dense.forward(tape, &rows))
     }
 
-    /// The table, `[vocab_size, d_emb]`, to be tied to the output.
-    pub fn table(&self) -> &Parameter {
-        &self.table
+    /// The table, `[vocab_size, d_emb]`, for the output.
+    pub(super) fn output(&self) -> &Parameter {
+        &self.output
     }
 }
 

@@ -32,9 +32,9 @@ impl Bias {
 }
 
 impl Head {
-    /// The output that belongs to an embedding. Padding at the end of the vocabulary is no class: it is never produced.
+    /// The output that belongs to an embedding that is [tied](Embedding::tied). Padding at the end of the vocabulary is no class: it is never produced.
     pub fn tied(builder: &Builder, embedding: &Embedding, config: &EmbeddingConfig) -> Result<Head, Error> {
-        Head::new(builder, builder.product_weights(embedding.table().clone())?, config)
+        Head::new(builder, embedding.output().clone(), config)
     }
 
     /// An output like that of an embedding, with a table of its own.

@@ -2,7 +2,7 @@
 
 use super::CpuBackend;
 use super::profile::Share;
-use super::view::{by_type, data, data_mut, i32s};
+use super::view::{by_type, data, data_mut, i32s, prepared_table};
 use crate::backend::{ElementwiseOps, MemoryOps, Part, RowOps};
 use crate::shape::Shape;
 use crate::tensor::{DType, Tensor};
@@ -15,6 +15,9 @@ impl RowOps for CpuBackend {
         let (d, ids) = (table.shape().cols(), i32s(ids));
         self.profile.time(Share::Embedding, || {
             let shape = [ids.len(), d];
+            if let Some(table) = prepared_table(table) {
+                return self.build(shape, |y| table.rows(&self.cpu, ids, scale, y));
+            }
             by_type!(table, W => {
                 let table = data::<W>(table);
                 match self.precision.dtype() {

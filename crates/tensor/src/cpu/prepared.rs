@@ -40,6 +40,14 @@ impl Prepared {
         let wrong = || panic!("{name:?} was prepared for another precision than {:?}", T::DTYPE);
         packed.map_or_else(wrong, PackedWeights::all)
     }
+
+    /// As a table whose rows are looked up, if it is in f32 and its columns have the usual order.
+    pub(super) fn table(&self) -> Option<&PackedWeights<f32>> {
+        match &self.packed {
+            Packed::F32(table) if self.order.is_none() => Some(table),
+            _ => None,
+        }
+    }
 }
 
 impl CpuBackend {

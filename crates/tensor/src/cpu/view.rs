@@ -110,6 +110,11 @@ pub(super) fn order_of_outputs(w: &Tensor) -> Option<&Order> {
     w.buffer().get::<Prepared>()?.order.as_ref()
 }
 
+/// Prepared weights as a table whose rows are looked up, if they can be.
+pub(super) fn prepared_table(w: &Tensor) -> Option<&PackedWeights<f32>> {
+    w.buffer().get::<Prepared>()?.table()
+}
+
 /// A bias in the order of the outputs that it is added to.
 pub(super) fn bias_for<'a>(w: &Tensor, bias: &'a Tensor) -> Cow<'a, [f32]> {
     match order_of_outputs(w) {

@@ -93,6 +93,7 @@ impl Bert {
         let d = config.d_model;
         let types = EmbeddingConfig { vocab_size: config.token_types, padding: None, ..config.embedding() };
         let tokens = Embedding::new(&builder.at("embed_tokens"), &config.embedding())?;
+        let tokens = if task == Task::MaskedLm { tokens.tied(&builder)? } else { tokens };
         let particulars = config.relative.particulars();
         let dense = match task {
             Task::SequenceClassification => particulars.text_class[0],

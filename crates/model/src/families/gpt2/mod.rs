@@ -52,6 +52,7 @@ impl Gpt2 {
         let (embedding, stack) = (config.embedding(), config.stack()?);
         let (decoder, d) = (builder.at("decoder"), config.d_model);
         let tokens = Embedding::new(&builder.at("embed_tokens"), &embedding)?;
+        let tokens = if config.tied_output { tokens.tied(&builder)? } else { tokens };
         let positions = builder.at("embed_positions");
         Ok(Gpt2 {
             positions: Positions::new(&positions, PositionKind::Learned, config.max_positions, d)?,

@@ -52,6 +52,7 @@ impl T5 {
             Ok::<_, Error>(stack.final_norm(builder)?.expect("norms come first"))
         };
         let tokens = Embedding::new(&builder.at("shared"), &embedding)?;
+        let tokens = if config.tied_output { tokens.tied(&builder)? } else { tokens };
         Ok(T5 {
             source_positions: RelativePositions::new(&encoder.at("positions"), &config.relative(true))?,
             encoder: Encoder::new(&encoder, &encoder_stack)?,

@@ -61,6 +61,7 @@ impl Transformer {
             let source = embedding("encoder.embed_tokens", config.source_embedding())?;
             (source, embedding("decoder.embed_tokens", config.target_embedding())?)
         };
+        let target = if config.tied_output { target.tied(&model)? } else { target };
         let (encoder, decoder) = (model.at("encoder"), model.at("decoder"));
         let (encoder_stack, decoder_stack) = (config.encoder_stack()?, config.decoder_stack()?);
         // Random first values follow from the order in which parameters are asked for.
