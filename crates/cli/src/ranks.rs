@@ -41,6 +41,14 @@ pub(crate) fn is_first(group: Option<&Rc<dyn Group>>) -> bool {
     group.is_none_or(|group| group.rank() == 0)
 }
 
+/// Collective: the answer of rank 0 to a question that it alone can answer.
+pub(crate) fn as_the_first(group: Option<&Rc<dyn Group>>, answer: bool) -> Result<bool, Error> {
+    let Some(group) = group else { return Ok(answer) };
+    let mut answer = [u8::from(answer)];
+    group.broadcast(&mut answer)?;
+    Ok(answer == [1])
+}
+
 /// Collective: what every rank has, in the order of ranks.
 pub(crate) fn gather<T: Serialize + DeserializeOwned>(group: &dyn Group, mine: &T) -> Result<Vec<T>, Error> {
     let mine = serde_json::to_vec(mine)?;

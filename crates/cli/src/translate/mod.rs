@@ -9,7 +9,7 @@ use crate::error::Error;
 use crate::html::{self, Format};
 use crate::lines::Lines;
 use crate::options::between;
-use crate::ranks::{Mpi, is_first, join};
+use crate::ranks::{Mpi, as_the_first, is_first, join};
 use crate::split::Split;
 use crate::{dashes, output};
 use attentive_ranks::Group;
@@ -126,6 +126,11 @@ fn translate_lines(translate: &Translate, group: Option<&Rc<dyn Group>>) -> Resu
             "attentive: {name} is translated as plain text, tags included; --format html keeps the tags"
         );
     }
+    // Rank 0 alone writes, and the others would wait for lines.
+    let output = translate.output.as_deref().filter(|_| translate.resume && is_first(group));
+    if as_the_first(group, output.is_some_and(Partial::is_complete))? {
+        return Ok(());
+    }
     let mut translator = translate.decoding.translator(translate.n_best, translate.shows_scores())?;
     translator = translator.with_split(translate.split().into());
     if let Some(prefix) = &translate.prefix {
@@ -139,7 +144,7 @@ fn translate_lines(translate: &Translate, group: Option<&Rc<dyn Group>>) -> Resu
         _ if !is_first(group) => to(&mut io::sink(), 0),
         None => to(&mut stdout().lock(), 0),
         Some(path) if translate.resume => {
-            let Some(partial) = Partial::open(path)? else { return Ok(()) };
+            let partial = Partial::open(path)?;
             to(&mut BufWriter::new(&partial.file), partial.lines)?;
             partial.complete()
         }

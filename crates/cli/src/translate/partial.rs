@@ -18,24 +18,27 @@ pub(super) struct Partial {
 }
 
 impl Partial {
-    /// Opens what there is of an output, or begins it; none if it is complete.
-    pub(super) fn open(output: &Path) -> Result<Option<Partial>, Error> {
-        let mut name = output.as_os_str().to_owned();
-        name.push(".part");
-        let path = PathBuf::from(name);
-        let failed = failed(&path);
-        if output.exists() && !path.exists() {
+    /// Whether an output is complete, which is told.
+    pub(super) fn is_complete(output: &Path) -> bool {
+        let is_complete = output.exists() && !path_of(output).exists();
+        if is_complete {
             // Where nobody reads this, the exit code tells that all is well.
             let _ = writeln!(stderr(), "attentive: {} is complete", output.display());
-            return Ok(None);
         }
+        is_complete
+    }
+
+    /// Opens what there is of an output, or begins it.
+    pub(super) fn open(output: &Path) -> Result<Partial, Error> {
+        let path = path_of(output);
+        let failed = failed(&path);
         let options = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&path);
         let mut file = options.map_err(&failed)?;
         let (lines, bytes) = whole_lines(&file).map_err(&failed)?;
         // A line that was being written is written again.
         file.set_len(bytes).map_err(&failed)?;
         file.seek(SeekFrom::Start(bytes)).map_err(&failed)?;
-        Ok(Some(Partial { output: output.to_owned(), path, file, lines }))
+        Ok(Partial { output: output.to_owned(), path, file, lines })
     }
 
     /// Gives it its name.
@@ -43,6 +46,13 @@ impl Partial {
         self.file.sync_all().map_err(failed(&self.path))?;
         std::fs::rename(&self.path, &self.output).map_err(failed(&self.output))
     }
+}
+
+/// Where an output is while it is on its way.
+fn path_of(output: &Path) -> PathBuf {
+    let mut name = output.as_os_str().to_owned();
+    name.push(".part");
+    name.into()
 }
 
 fn failed(path: &Path) -> impl Fn(std::io::Error) -> Error + use<> {
@@ -78,11 +88,12 @@ mod tests {
         let output = std::env::temp_dir().join(format!("attentive-partial-{}", std::process::id()));
         let part = output.with_extension("part");
         std::fs::write(&part, "eins\n\nzw").unwrap();
-        let mut partial = Partial::open(&output).unwrap().unwrap();
+        assert!(!Partial::is_complete(&output));
+        let mut partial = Partial::open(&output).unwrap();
         assert_eq!(partial.lines, 2);
         partial.file.write_all(b"zwei\n").unwrap();
         partial.complete().unwrap();
-        assert!(Partial::open(&output).unwrap().is_none());
+        assert!(Partial::is_complete(&output));
         let text = std::fs::read_to_string(&output).unwrap();
         std::fs::remove_file(&output).unwrap();
         assert_eq!((text.as_str(), part.exists()), ("eins\n\nzwei\n", false));

@@ -3,6 +3,7 @@
 
 use super::training::{Bits, Corpus, wait_until};
 use super::{Outcome, program};
+use std::os::unix::fs::MetadataExt;
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -48,7 +49,8 @@ impl Launcher {
                 None => launched.env_remove(name),
             };
         }
-        launched.stdin(Stdio::null());
+        // Both launchers end ranks that wait for each other for ever.
+        launched.env("MPIEXEC_TIMEOUT", "300").stdin(Stdio::null());
         launched
     }
 }
@@ -82,6 +84,25 @@ fn ranks_train_the_model_that_one_rank_trains_from_as_many_batches() {
         assert!(said.stderr.contains("accumulate 3: a batch for each of 3 ranks"), "{}", said.stderr);
         assert_eq!(said.stderr.matches("the model is in").count(), 1, "{}", said.stderr);
         assert_eq!(Bits::of(&corpus.path(&out)), expected, "{}", launcher.name);
+    }
+}
+
+#[test]
+fn a_run_ends_at_a_validation_and_describes_its_model_once() {
+    let corpus = Corpus::new("ranks-end");
+    for (number, launcher) in launchers().into_iter().enumerate() {
+        let [steps, patience] = ["steps", "patience"].map(|name| format!("{name}-{number}"));
+        let train = |out: &str, more: &str| {
+            let more = format!("--average 2 --threads 1 --precision f32 {more}");
+            done(launcher.ranks(2, &corpus.train(out, &more)))
+        };
+        train(&steps, "--validate-every 5 --steps 10");
+        let files = ["config.json", "generation_config.json"].map(|name| corpus.path(&steps).join(name));
+        let written = files.each_ref().map(|file| file.metadata().unwrap().ino());
+        train(&steps, "--validate-every 5 --steps 15 --resume");
+        assert_eq!(files.map(|file| file.metadata().unwrap().ino()), written);
+        let said = train(&patience, "--validate-every 1 --patience 1 --steps 400");
+        assert!(said.stderr.contains("has stopped improving"), "{}", said.stderr);
     }
 }
 
@@ -184,6 +205,8 @@ fn ranks_translate_a_file_in_order_and_go_on_where_they_stopped() {
         std::fs::write(corpus.path(&format!("{rest}.part")), &begun).unwrap();
         done(launcher.ranks(2, &translate(&rest, "--resume")));
         assert!(read(&rest) == expected, "{}", launcher.name);
+        let said = done(launcher.ranks(2, &translate(&rest, "--resume")));
+        assert_eq!(said.stderr.matches("is complete").count(), 1, "{}", said.stderr);
         // The scores are those of a process alone.
         let (model, source, reference) = (at("model"), at("valid.a"), at("valid.b"));
         let evaluate = program(&format!(
