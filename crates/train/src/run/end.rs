@@ -40,8 +40,9 @@ impl Run {
     fn conclude(&mut self, watch: &mut dyn FnMut(&Event)) -> Result<Option<ValidationMetric>, Error> {
         if self.state.validated != Some(self.state.step) {
             self.validate(watch)?;
-            self.meet()?;
         }
+        // Rank 0 alone knows whether it has validated, so that all meet here in any case.
+        self.meet()?;
         self.checkpoint()?;
         let averaged = self.average(watch)?;
         self.meet()?;

@@ -61,10 +61,12 @@ impl Kind for Sentences {
             }
         };
         let (Start::First(folder) | Start::Again(folder)) = start else { return Ok(Box::new(task)) };
-        let share = pairs.corpus.multi_sentence_share(source_language(folder).as_deref())?;
-        let config = task.model().config();
-        write_generation(folder, config)?;
-        config.stage_with_share(folder, share)?.commit()?;
+        if let Start::First(_) = start {
+            let share = pairs.corpus.multi_sentence_share(source_language(folder).as_deref())?;
+            let config = task.model().config();
+            write_generation(folder, config)?;
+            config.stage_with_share(folder, share)?.commit()?;
+        }
         Ok(Box::new(task.judged_by(pairs, settings, Options::default())?))
     }
 }
