@@ -1,7 +1,7 @@
 //! Several processes that a launcher started as one: `mpirun -n 8 attentive train …`.
 
 use crate::error::Error;
-use attentive_ranks::{Group, Implementation, all_gather, split};
+use attentive_ranks::{Group, Implementation, all_gather_bytes};
 use clap::ValueEnum;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -52,10 +52,8 @@ pub(crate) fn as_the_first(group: Option<&Rc<dyn Group>>, answer: bool) -> Resul
 /// Collective: what every rank has, in the order of ranks.
 pub(crate) fn gather<T: Serialize + DeserializeOwned>(group: &dyn Group, mine: &T) -> Result<Vec<T>, Error> {
     let mine = serde_json::to_vec(mine)?;
-    let lengths = all_gather(group, &[mine.len() as u64], &vec![1; group.size()])?;
-    let lengths: Vec<usize> = lengths.into_iter().map(|length| length as usize).collect();
-    let all = all_gather(group, &mine, &lengths)?;
-    split(&all, &lengths).into_iter().map(|text| Ok(serde_json::from_slice(text)?)).collect()
+    let all = all_gather_bytes(group, &mine)?;
+    all.iter().map(|text| Ok(serde_json::from_slice(text)?)).collect()
 }
 
 /// Ends the command with all processes that were joined. One that has failed ends the others at once: they would wait for it.

@@ -82,6 +82,14 @@ pub fn gather_into<T: Plain>(
     group.exchange(&vec![bytes(mine); group.size()], &mut parts)
 }
 
+/// Collective: what every rank has, however long it is, in the order of ranks.
+pub fn all_gather_bytes(group: &dyn Group, mine: &[u8]) -> Result<Vec<Vec<u8>>, Error> {
+    let lengths = all_gather(group, &[mine.len() as u64], &vec![1; group.size()])?;
+    let lengths: Vec<usize> = lengths.into_iter().map(|length| length as usize).collect();
+    let all = all_gather(group, mine, &lengths)?;
+    Ok(split(&all, &lengths).into_iter().map(<[u8]>::to_vec).collect())
+}
+
 /// Cuts a slice into parts of these lengths.
 pub fn split<'a, T>(mut all: &'a [T], lengths: &[usize]) -> Vec<&'a [T]> {
     let mut take = |&length: &usize| {

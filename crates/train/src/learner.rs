@@ -10,7 +10,7 @@
 use crate::Error;
 use crate::average::MovingAverage;
 use crate::corpus::ExampleBatch;
-use crate::ranks::{SharedAdam, run_of};
+use crate::ranks::{Ranks, SharedAdam, run_of};
 use crate::settings::Settings;
 use crate::tasks::Task;
 use attentive_ranks::Group;
@@ -123,6 +123,11 @@ impl Learner {
     /// Those that learn together with this one, if there are any.
     pub(crate) fn group(&self) -> Option<&Rc<dyn Group>> {
         self.optimizer.group()
+    }
+
+    /// The same as those who share other work.
+    pub(crate) fn ranks(&self) -> Ranks {
+        Ranks::of(self.group().cloned())
     }
 
     /// Collective: the moments of all parameters; none but at rank 0.

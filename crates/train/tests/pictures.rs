@@ -11,6 +11,7 @@ use attentive_train::settings::TaskKind;
 use attentive_train::tasks::LearningVit;
 use attentive_train::{Draft, Event, Learner, Run, Settings};
 use common::Scratch;
+use common::runs::{log, train, train_together};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -96,6 +97,26 @@ fn draft(scratch: &Scratch, more: &str) -> Draft {
 
 fn weights(folder: &Path) -> Vec<u8> {
     std::fs::read(folder.join("model.safetensors")).unwrap()
+}
+
+#[test]
+fn ranks_share_the_validation_to_the_scores_of_one() {
+    let scratch = Scratch::new("pictures-ranks");
+    write_pictures(&scratch);
+    let often = "accumulate = 3\nprecision = \"f32\"\nsteps = 4\nvalidate_every = 2\n";
+    let scenes = format!(
+        "task = \"detect\"\nsource = [\"scenes\"]\nhold_out = 7\nbatch_size = 2\npreset = \"tiny\"\nthreads = 1\n{often}"
+    );
+    let detecting = || Draft::merge(scenes.parse().unwrap(), Default::default()).unwrap();
+    let classifying = || draft(&scratch, often);
+    let cases: [(&str, &(dyn Fn() -> Draft + Sync)); 2] = [("boxes", &detecting), ("classes", &classifying)];
+    for (name, draft) in cases {
+        let [alone, together] = ["alone", "together"].map(|run| scratch.path(&format!("{name}-{run}")));
+        train(&mut Run::begin(&alone, draft(), &mut |_| {}).unwrap(), None);
+        train_together(&together, 3, draft);
+        assert_eq!(log(&alone), log(&together), "{name}");
+        assert!(weights(&alone) == weights(&together), "{name}");
+    }
 }
 
 #[test]

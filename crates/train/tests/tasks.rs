@@ -11,7 +11,7 @@ use attentive_train::corpus::{Example, ExampleBatch};
 use attentive_train::tasks::{LearningBert, LearningGpt2};
 use attentive_train::{Draft, Event, Reason, Run};
 use common::Scratch;
-use common::runs::{backend, compare, golden, settings_of, train};
+use common::runs::{backend, compare, golden, log, settings_of, train, train_together};
 use serde_json::{Value, json};
 use std::path::Path;
 use toml::Table;
@@ -169,6 +169,31 @@ fn every_task_learns_and_goes_on_to_the_same_bits_with_any_number_of_threads() {
         let read = |folder: &Path, name: &str| std::fs::read(folder.join(name)).unwrap();
         for name in ["model.safetensors", "config.json", "checkpoints/step-00000060.safetensors"] {
             assert!(read(&whole, name) == read(&broken, name), "{task}: {name} differs");
+        }
+    }
+}
+
+#[test]
+fn ranks_share_the_validation_to_the_scores_of_one() {
+    for task in ["classify", "tag", "mlm", "answer", "lm"] {
+        let scratch = Scratch::new(&format!("task-ranks-{task}"));
+        write_files(&scratch);
+        // Byte pairs of bytes have a token for each byte.
+        let tokens = if task == "lm" { 300 } else { 60 };
+        for ranks in [2, 3] {
+            // Averages are judged, too, and batches are so small that each rank has some to judge.
+            let more = format!(
+                "accumulate = {ranks}\nsteps = 12\nvalidate_every = 4\nsave_every = 4\naverage = 2\nema = 0.9\n\
+                 batch_tokens = 120\nprecision = \"f32\"\nvocab_size = {tokens}\n"
+            );
+            let draft = || settings(&scratch, task, &more);
+            let [alone, together] =
+                ["alone", "together"].map(|name| scratch.path(&format!("{name}-{ranks}")));
+            train(&mut Run::begin(&alone, draft(), &mut |_| {}).unwrap(), None);
+            train_together(&together, ranks, &draft);
+            assert_eq!(log(&alone), log(&together), "{task}, {ranks} ranks");
+            let weights = |folder: &Path| std::fs::read(folder.join("model.safetensors")).unwrap();
+            assert!(weights(&alone) == weights(&together), "{task}, {ranks} ranks");
         }
     }
 }

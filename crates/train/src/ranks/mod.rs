@@ -1,17 +1,22 @@
 //! Training on several ranks.
 //!
 //! A step has as many batches as `accumulate` says. Every rank makes all of them, which takes no communication, and learns from a
-//! run of its own. All ranks have the same weights after each step; rank 0 alone validates, writes and tells.
+//! run of its own. All ranks have the same weights after each step. They share the work of validating, and all know the scores; rank 0
+//! alone writes and tells.
 
 mod optimizer;
 mod same;
 mod shares;
+mod work;
 
 pub(crate) use optimizer::SharedAdam;
 pub(crate) use same::Same;
+pub use work::Ranks;
 
 use crate::Error;
-use attentive_ranks::Group;
+use attentive_ranks::{Group, all_gather_bytes};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use std::ops::Range;
 use std::time::Duration;
 
@@ -36,6 +41,16 @@ pub(crate) fn wait_for_the_first(group: &dyn Group, message: &[u8]) -> Result<Ve
         }
         std::thread::sleep(LOOK);
     }
+}
+
+/// Collective: what every rank has, in the order of ranks.
+pub(crate) fn gather<T: Serialize + DeserializeOwned>(group: &dyn Group, mine: &T) -> Result<Vec<T>, Error> {
+    let mine = serde_json::to_vec(mine).expect("a plain structure");
+    let read = |(rank, text): (usize, Vec<u8>)| {
+        let other = serde_json::from_slice(&text);
+        other.map_err(|_| Error::Apart { rank, what: "another version of attentive".to_owned() })
+    };
+    all_gather_bytes(group, &mine)?.into_iter().enumerate().map(read).collect()
 }
 
 #[cfg(test)]

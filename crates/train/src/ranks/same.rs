@@ -1,7 +1,8 @@
 //! Whether all ranks are about to train the same.
 
+use super::gather;
 use crate::Error;
-use attentive_ranks::{Group, all_gather, split};
+use attentive_ranks::Group;
 use serde::{Deserialize, Serialize};
 
 /// What must be the same on all ranks.
@@ -22,21 +23,9 @@ pub(crate) struct Same {
 impl Same {
     /// Collective: refuses to begin if a rank differs from rank 0.
     pub(crate) fn check(&self, group: &dyn Group) -> Result<(), Error> {
-        let mine = serde_json::to_vec(self).expect("a plain structure");
-        let lengths = all_gather(group, &[mine.len() as u64], &vec![1; group.size()])?;
-        let lengths: Vec<usize> = lengths.into_iter().map(|length| length as usize).collect();
-        let all = all_gather(group, &mine, &lengths)?;
-        let mut first = None;
-        for (rank, text) in split(&all, &lengths).into_iter().enumerate() {
-            let Ok(other) = serde_json::from_slice::<Same>(text) else {
-                return Err(Error::Apart { rank, what: "another version of attentive".to_owned() });
-            };
-            let first = first.get_or_insert_with(|| other.clone());
-            if let Some(what) = first.differs(&other) {
-                return Err(Error::Apart { rank, what });
-            }
-        }
-        Ok(())
+        let all = gather(group, self)?;
+        let differs = |(rank, other)| all[0].differs(other).map(|what| Error::Apart { rank, what });
+        all.iter().enumerate().find_map(differs).map_or(Ok(()), Err)
     }
 
     /// What another rank has that is different.

@@ -41,21 +41,18 @@ impl Run {
         if self.state.validated != Some(self.state.step) {
             self.validate(watch)?;
         }
-        // Rank 0 alone knows whether it has validated, so that all meet here in any case.
-        self.meet()?;
         self.checkpoint()?;
+        // All read what rank 0 has just written.
+        self.meet()?;
         let averaged = self.average(watch)?;
         self.meet()?;
         Ok(averaged.or_else(|| self.state.best.clone()))
     }
 
-    /// Judges the average of the last checkpoints, and puts it into the folder if it is better than the best
+    /// Collective: judges the average of the last checkpoints, and puts it into the folder if it is better than the best
     /// of them. The state does not know about it: should the run go on, it goes on as if there had been no
     /// end.
     fn average(&mut self, watch: &mut dyn FnMut(&Event)) -> Result<Option<ValidationMetric>, Error> {
-        if !self.is_first() {
-            return Ok(None);
-        }
         let kept = &self.state.kept;
         let count = kept.len().min(self.settings.average);
         if count < 2 {
@@ -72,22 +69,24 @@ impl Run {
         judged
     }
 
-    /// Judges and saves the model, whose weights are those of the average.
+    /// Collective: judges and saves the model, whose weights are those of the average.
     fn judge_average(
         &mut self,
         count: usize,
         watch: &mut dyn FnMut(&Event),
     ) -> Result<Option<ValidationMetric>, Error> {
         let backend = self.learner.backend.clone();
-        let judgement = self.learner.task.judge(&backend)?;
+        let judgement = self.learner.task.judge(&backend, &self.learner.ranks())?;
         self.notice(format!("averaged the last {count} checkpoints"), watch)?;
         let metric = judgement.map(|judgement| self.tell(judgement, watch)).transpose()?;
         if metric.as_ref().is_some_and(|metric| !metric.best) {
             return Ok(None);
         }
-        let path = publish::weights(&self.folder);
-        let staged = self.learner.task.stage_weights(&*backend, &path);
-        staged.and_then(|staged| Ok(staged.commit()?)).map_err(|error| self.unsaved(error))?;
+        if self.is_first() {
+            let path = publish::weights(&self.folder);
+            let staged = self.learner.task.stage_weights(&*backend, &path);
+            staged.and_then(|staged| Ok(staged.commit()?)).map_err(|error| self.unsaved(error))?;
+        }
         Ok(metric)
     }
 }

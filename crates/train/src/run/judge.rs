@@ -26,12 +26,10 @@ impl Measure {
 }
 
 impl Run {
-    /// Judges the model as it is now.
+    /// Collective: judges the model as it is now. All ranks come to the same scores.
     pub(super) fn validate(&mut self, watch: &mut dyn FnMut(&Event)) -> Result<(), Error> {
-        if !self.is_first() {
-            return Ok(());
-        }
-        let Some(judgement) = self.learner.judged(|backend, task| task.judge(backend))? else {
+        let ranks = self.learner.ranks();
+        let Some(judgement) = self.learner.judged(|backend, task| task.judge(backend, &ranks))? else {
             return Ok(());
         };
         let metric = self.tell(judgement, watch)?;

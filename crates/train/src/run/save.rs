@@ -5,14 +5,13 @@ use crate::learner::Learner;
 use crate::{Error, publish, report};
 
 impl Run {
-    /// Saves the weights of this step, and all that it takes to go on from here.
+    /// Saves the weights of this step, and all that it takes to go on from here. Collective: rank 0 writes.
     pub(super) fn checkpoint(&mut self) -> Result<(), Error> {
-        if !self.is_first() {
-            return self.save_state();
-        }
         let step = self.state.step;
-        let saved = self.checkpoints.save_weights(&mut self.learner, step);
-        saved.map_err(|error| self.unsaved(error))?;
+        if self.is_first() {
+            let saved = self.checkpoints.save_weights(&mut self.learner, step);
+            saved.map_err(|error| self.unsaved(error))?;
+        }
         let kept = &mut self.state.kept;
         if kept.last() != Some(&step) {
             kept.push(step);
@@ -20,7 +19,9 @@ impl Run {
         let most = self.settings.keep.max(self.settings.average).max(1);
         kept.drain(..kept.len().saturating_sub(most));
         self.save_state()?;
-        self.publish()?;
+        if self.is_first() {
+            self.publish()?;
+        }
         self.report()
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Rank 0 begins the run, or goes on with it, as if it were alone. The others then read what is in the folder, which all must be able
 //! to read, and all go on together. Each step follows from what all of them know, so that little has to be agreed about: when to stop,
-//! since each has a clock and signals of its own. Rank 0 alone validates, writes and tells.
+//! since each has a clock and signals of its own. All validate together; rank 0 alone writes and tells.
 
 use super::Run;
 use crate::ranks::{Same, wait_for_the_first};

@@ -8,9 +8,9 @@ use crate::{Error, Reason, Undertrained, logs};
 const FALL: f64 = 0.03;
 
 impl Run {
-    /// Why the model would be better after more training, if it would.
+    /// Why the model would be better after more training, if it would. Rank 0 alone says it.
     pub(super) fn undertrained(&self, reason: Reason) -> Result<Option<Undertrained>, Error> {
-        if matches!(reason, Reason::Interrupted | Reason::Patience) {
+        if !self.is_first() || matches!(reason, Reason::Interrupted | Reason::Patience) {
             return Ok(None);
         }
         let (step, warmup) = (self.state.step, self.settings.warmup);

@@ -3,9 +3,9 @@
 //! A text that is too long is read in windows that overlap, each an example of its own. A window that does not have the whole answer
 //! has none: beginning and end are its first token.
 
-use super::Judgement;
 use super::bert::Judge;
 use super::labelled::Kind;
+use super::{Judgement, Ranks};
 use crate::Error;
 use crate::corpus;
 use crate::corpus::labelled::{Labelled, Labels, Reading, read_questions};
@@ -85,16 +85,20 @@ struct Answers {
 }
 
 impl Judge for Answers {
-    fn judge(&self, judgement: Judgement) -> Result<Judgement, Error> {
+    fn judge(&self, ranks: &Ranks, judgement: Judgement) -> Result<Judgement, Error> {
         if self.held.is_empty() {
             return Ok(judgement);
         }
         let asked: Vec<(&str, &str)> =
             self.held.iter().map(|question| (&*question.question, &*question.context)).collect();
+        let best = ranks.share(&asked, |mine| {
+            let found = self.answerer.answer(mine)?.into_iter();
+            Ok(found.map(|found| found.into_iter().next().map(|answer| answer.text)).collect())
+        })?;
         let mut scores = AnswerScores::default();
-        for (question, found) in self.held.iter().zip(self.answerer.answer(&asked)?) {
+        for (question, best) in self.held.iter().zip(best) {
             let known: Vec<&str> = question.answers.iter().map(|known| &*known.text).collect();
-            scores.add(&known, found.first().map_or("", |answer| &answer.text));
+            scores.add(&known, &best.unwrap_or_default());
         }
         let all = scores.all();
         Ok(Judgement { exact: Some(all.exact()), f1: Some(all.f1()), ..judgement })

@@ -1,7 +1,7 @@
 //! What all tasks of BERT have in common: where the model comes from, its loss, and its files.
 
 use super::held::Held;
-use super::{Judgement, Start, Task};
+use super::{Judgement, Ranks, Start, Task};
 use crate::Error;
 use crate::corpus::ExampleBatch;
 use crate::learner::seed_of_weights;
@@ -25,8 +25,8 @@ pub struct LearningBert {
 
 /// Scores answers to the examples that were held out.
 pub(super) trait Judge: Debug {
-    /// Adds its scores to a judgement.
-    fn judge(&self, judgement: Judgement) -> Result<Judgement, Error>;
+    /// Collective: adds its scores to a judgement.
+    fn judge(&self, ranks: &Ranks, judgement: Judgement) -> Result<Judgement, Error>;
 }
 
 impl LearningBert {
@@ -65,10 +65,10 @@ impl Task for LearningBert {
         self.held.as_ref().map_or(0, |(held, _)| held.examples())
     }
 
-    fn judge(&self, backend: &Arc<dyn Backend>) -> Result<Option<Judgement>, Error> {
+    fn judge(&self, backend: &Arc<dyn Backend>, ranks: &Ranks) -> Result<Option<Judgement>, Error> {
         let Some((held, judge)) = &self.held else { return Ok(None) };
-        let loss = held.loss(backend, self)?;
-        judge.judge(Judgement { loss, ..Judgement::default() }).map(Some)
+        let loss = held.loss(backend, self, ranks)?;
+        judge.judge(ranks, Judgement { loss, ..Judgement::default() }).map(Some)
     }
 
     fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {

@@ -1,8 +1,8 @@
 //! Classification: texts, or pairs of texts, each with a label.
 
-use super::Judgement;
 use super::bert::Judge;
 use super::labelled::Kind;
+use super::{Judgement, Ranks};
 use crate::Error;
 use crate::corpus;
 use crate::corpus::labelled::{Labelled, LabelledText, Labels, Reading, read_texts};
@@ -65,12 +65,16 @@ struct Classes {
 }
 
 impl Judge for Classes {
-    fn judge(&self, judgement: Judgement) -> Result<Judgement, Error> {
+    fn judge(&self, ranks: &Ranks, judgement: Judgement) -> Result<Judgement, Error> {
         let inputs: Vec<Input> = self.held.iter().map(input).collect();
-        let (_, classified) = self.classifier.classify(&inputs)?;
+        let best = ranks.share(&inputs, |mine| {
+            let (_, classified) = self.classifier.classify(mine)?;
+            let best = classified.into_iter().map(|found| found.scores.into_iter().next());
+            Ok(best.map(|best| best.map(|(label, _)| label)).collect())
+        })?;
         let mut scores = ClassScores::default();
-        for (example, found) in self.held.iter().zip(classified) {
-            scores.add(&example.label, found.scores.first().map_or("", |(label, _)| label));
+        for (example, best) in self.held.iter().zip(best) {
+            scores.add(&example.label, &best.unwrap_or_default());
         }
         let f1 = scores.classes().macro_average().f1;
         Ok(Judgement { accuracy: Some(100.0 * scores.accuracy()), f1: Some(100.0 * f1), ..judgement })

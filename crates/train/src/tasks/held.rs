@@ -1,6 +1,6 @@
 //! Examples that a model is judged by and does not learn from.
 
-use super::Task;
+use super::{Ranks, Task};
 use crate::Error;
 use crate::corpus::{Example, ExampleBatch, batches_of};
 use attentive_tensor::{Backend, Tape};
@@ -30,14 +30,20 @@ impl Held {
         self.examples
     }
 
-    /// The mean loss of an answer, without label smoothing.
-    pub(super) fn loss(&self, backend: &Arc<dyn Backend>, task: &dyn Task) -> Result<f64, Error> {
-        let mut sum = 0.0;
-        for batch in &self.batches {
+    /// Collective: the mean loss of an answer, without label smoothing.
+    pub(super) fn loss(
+        &self,
+        backend: &Arc<dyn Backend>,
+        task: &dyn Task,
+        ranks: &Ranks,
+    ) -> Result<f64, Error> {
+        let bits_of_loss = |batch: &ExampleBatch| {
             let tape = Tape::inference(backend);
             let loss = task.partial_loss(&tape, batch, 0.0, self.answers)?;
-            sum += f64::from(backend.download_f32(loss.value())[0]);
-        }
-        Ok(sum)
+            Ok(backend.download_f32(loss.value())[0].to_bits())
+        };
+        let batches: Vec<&ExampleBatch> = self.batches.iter().collect();
+        let losses = ranks.share(&batches, |mine| mine.iter().copied().map(bits_of_loss).collect())?;
+        Ok(losses.into_iter().map(|bits| f64::from(f32::from_bits(bits))).sum())
     }
 }

@@ -5,7 +5,7 @@
 
 use super::held::Held;
 use super::masked_lm::each_chunk;
-use super::{Judgement, Start, Task};
+use super::{Judgement, Ranks, Start, Task};
 use crate::Error;
 use crate::corpus::{
     Corpus, CorpusFiles, CorpusSize, Example, ExampleBatch, Examples, MovingWindows, held_out, is_json,
@@ -65,9 +65,9 @@ impl Task for LearningGpt2 {
         self.held.as_ref().map_or(0, Held::examples)
     }
 
-    fn judge(&self, backend: &Arc<dyn Backend>) -> Result<Option<Judgement>, Error> {
+    fn judge(&self, backend: &Arc<dyn Backend>, ranks: &Ranks) -> Result<Option<Judgement>, Error> {
         let Some(held) = &self.held else { return Ok(None) };
-        Ok(Some(Judgement { loss: held.loss(backend, self)?, ..Judgement::default() }))
+        Ok(Some(Judgement { loss: held.loss(backend, self, ranks)?, ..Judgement::default() }))
     }
 
     fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {

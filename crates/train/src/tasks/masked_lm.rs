@@ -5,7 +5,7 @@
 
 use super::bert::{self, Judge, LearningBert};
 use super::held::Held;
-use super::{Judgement, Start, Task};
+use super::{Judgement, Ranks, Start, Task};
 use crate::Error;
 use crate::corpus::{self, Corpus, CorpusFiles, CorpusSize, Example, Examples};
 use crate::settings::{Draft, Facts, Settings};
@@ -166,7 +166,7 @@ pub(super) fn each_chunk(corpus: &Corpus, mut show: impl FnMut(&str)) -> Result<
 struct LossAlone;
 
 impl Judge for LossAlone {
-    fn judge(&self, judgement: Judgement) -> Result<Judgement, Error> {
+    fn judge(&self, _: &Ranks, judgement: Judgement) -> Result<Judgement, Error> {
         Ok(judgement)
     }
 }

@@ -36,6 +36,8 @@ pub use pairs::{Learned, LearningPairs, Vocabulary};
 pub use pictures::LearningVit;
 pub use translate::Translate;
 
+pub use crate::ranks::Ranks;
+
 use crate::corpus::{ExampleBatch, Examples};
 use crate::settings::{Draft, Facts, Settings, TaskKind};
 use crate::{Error, Sample};
@@ -65,8 +67,9 @@ pub trait Task: Debug {
     /// How many examples it is judged by.
     fn held(&self) -> usize;
 
-    /// How good the model is as it is now; none where there is nothing to judge it by.
-    fn judge(&self, backend: &Arc<dyn Backend>) -> Result<Option<Judgement>, Error>;
+    /// Collective: how good the model is as it is now; none where there is nothing to judge it by. Ranks share the work, to the bits of
+    /// one alone.
+    fn judge(&self, backend: &Arc<dyn Backend>, ranks: &Ranks) -> Result<Option<Judgement>, Error>;
 
     /// Writes the weights to a file as a model folder has them, beside the old one.
     fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error>;

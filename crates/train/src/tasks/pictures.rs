@@ -2,7 +2,7 @@
 //!
 //! Pictures are read from the disk in each epoch anew, and seen a little differently if the settings say so.
 
-use super::{Judgement, Start, Task};
+use super::{Judgement, Ranks, Start, Task};
 use crate::Error;
 use crate::corpus::labelled::Labels;
 use crate::corpus::pictures::{Augment, LabelledPicture, LabelledPictures, read_pictures};
@@ -38,20 +38,20 @@ impl LearningVit {
         LearningVit { model, processor, held: Vec::new() }
     }
 
-    fn batch(&self, backend: &dyn Backend, examples: &[Example]) -> Batch {
+    fn batch<'a>(&self, backend: &dyn Backend, examples: impl IntoIterator<Item = &'a Example>) -> Batch {
         let picture = |example: &Example| {
             let picture = example.picture.as_ref().expect("an example of this task is a picture");
             self.processor.numbers(&picture.picture)
         };
-        let pixels: Vec<Pixels> = examples.iter().map(picture).collect();
+        let pixels: Vec<Pixels> = examples.into_iter().map(picture).collect();
         let pictures: Vec<Picture> = pixels.iter().map(as_planes).collect();
         Batch::new(backend, self.model.config(), &pictures)
     }
 
     /// The logits of some pictures.
-    fn logits(&self, backend: &Arc<dyn Backend>, examples: &[Example]) -> Result<Vec<Vec<f32>>, Error> {
+    fn logits(&self, backend: &Arc<dyn Backend>, examples: &[&Example]) -> Result<Vec<Vec<f32>>, Error> {
         let tape = Tape::inference(backend);
-        let batch = self.batch(&**backend, examples);
+        let batch = self.batch(&**backend, examples.iter().copied());
         let hidden = self.model.encode(&tape, &batch);
         let logits = self.model.logits(&tape, &hidden, &batch)?;
         let numbers = backend.download_f32(logits.value());
@@ -83,19 +83,22 @@ impl Task for LearningVit {
         self.held.len()
     }
 
-    fn judge(&self, backend: &Arc<dyn Backend>) -> Result<Option<Judgement>, Error> {
+    fn judge(&self, backend: &Arc<dyn Backend>, ranks: &Ranks) -> Result<Option<Judgement>, Error> {
         let Some(first) = self.held.first() else { return Ok(None) };
+        let held: Vec<&Example> = self.held.iter().collect();
+        let judged = ranks.share(&held, |mine| {
+            let mut judgements = Vec::with_capacity(mine.len());
+            for examples in mine.chunks((JUDGED_TOKENS / first.tokens()).max(1)) {
+                let logits = self.logits(backend, examples)?;
+                judgements.extend(examples.iter().zip(logits).map(|(one, logits)| judged(one, &logits)));
+            }
+            Ok(judgements)
+        })?;
         let names = &self.model.config().labels;
         let (mut scores, mut loss) = (ClassScores::default(), 0.0);
-        for examples in self.held.chunks((JUDGED_TOKENS / first.tokens()).max(1)) {
-            for (example, logits) in examples.iter().zip(self.logits(backend, examples)?) {
-                let right = example.labels[0] as usize;
-                let best = (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b]).then(b.cmp(&a)));
-                scores.add(&names[right], &names[best.unwrap_or_default()]);
-                let most = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
-                let sum: f64 = logits.iter().map(|&logit| (f64::from(logit) - most).exp()).sum();
-                loss += most + sum.ln() - f64::from(logits[right]);
-            }
+        for (example, (best, bits)) in self.held.iter().zip(judged) {
+            scores.add(&names[example.labels[0] as usize], &names[best]);
+            loss += f64::from_bits(bits);
         }
         Ok(Some(Judgement {
             loss: loss / self.held.len() as f64,
@@ -112,6 +115,15 @@ impl Task for LearningVit {
     fn read_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Vec<Tensor>, Error> {
         Ok(self.model.read_weights(backend, path)?)
     }
+}
+
+/// The best label by these logits, and the bits of the loss.
+fn judged(example: &Example, logits: &[f32]) -> (usize, u64) {
+    let best = (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b]).then(b.cmp(&a)));
+    let most = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+    let sum: f64 = logits.iter().map(|&logit| (f64::from(logit) - most).exp()).sum();
+    let loss = most + sum.ln() - f64::from(logits[example.labels[0] as usize]);
+    (best.unwrap_or_default(), loss.to_bits())
 }
 
 fn as_planes(Pixels { height, width, numbers }: &Pixels) -> Picture<'_> {

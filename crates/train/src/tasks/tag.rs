@@ -1,8 +1,8 @@
 //! Tagging: sentences with a tag for each word. The first token of a word answers for the word.
 
-use super::Judgement;
 use super::bert::Judge;
 use super::labelled::Kind;
+use super::{Judgement, Ranks};
 use crate::Error;
 use crate::corpus;
 use crate::corpus::labelled::{Labelled, Labels, Reading, TaggedSentence, read_tags};
@@ -70,10 +70,11 @@ struct Spans {
 }
 
 impl Judge for Spans {
-    fn judge(&self, judgement: Judgement) -> Result<Judgement, Error> {
+    fn judge(&self, ranks: &Ranks, judgement: Judgement) -> Result<Judgement, Error> {
         let sentences: Vec<Vec<&str>> = self.held.iter().map(words).collect();
+        let found = ranks.share(&sentences, |mine| Ok(self.tagger.label_words(mine)?))?;
         let mut scores = SpanScores::default();
-        for (example, found) in self.held.iter().zip(self.tagger.label_words(&sentences)?) {
+        for (example, found) in self.held.iter().zip(found) {
             let found: Vec<String> =
                 found.into_iter().map(|tag| tag.unwrap_or_else(|| OUTSIDE.to_owned())).collect();
             scores.add(&example.tags, &found);

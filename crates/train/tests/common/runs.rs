@@ -1,5 +1,6 @@
 //! What tests of runs share.
 
+use attentive_ranks::{Group, ThreadRank, threads};
 use attentive_tensor::{Backend, CpuBackend};
 use attentive_train::corpus::ExampleBatch;
 use attentive_train::settings::TaskKind;
@@ -7,6 +8,7 @@ use attentive_train::tasks::Task;
 use attentive_train::{Draft, Event, Learner, Reason, Run, Settings};
 use serde_json::Value;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use toml::Table;
@@ -46,6 +48,32 @@ pub fn train(run: &mut Run, until: Option<u64>) -> (Reason, Vec<Event>) {
         events.push(event.clone());
     });
     (outcome.unwrap().reason, events)
+}
+
+/// Trains to the end with several ranks, each a thread.
+pub fn train_together(folder: &Path, ranks: usize, draft: &(dyn Fn() -> Draft + Sync)) {
+    let train_one = |group: ThreadRank| {
+        let draft = (group.rank() == 0).then(draft);
+        let group: Rc<dyn Group> = Rc::new(group);
+        let mut run = Run::together(folder, draft, false, &group, &mut |_| {}).unwrap();
+        train(&mut run, None);
+    };
+    std::thread::scope(|scope| {
+        threads(ranks).into_iter().for_each(|group| drop(scope.spawn(move || train_one(group))));
+    });
+}
+
+/// The log of a run, without times.
+pub fn log(folder: &Path) -> Vec<Value> {
+    let text = std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
+    let timeless = |line: &str| {
+        let mut value: Value = serde_json::from_str(line).unwrap();
+        for field in ["seconds", "tokens_per_second"] {
+            value.as_object_mut().unwrap().remove(field);
+        }
+        value
+    };
+    text.lines().map(timeless).collect()
 }
 
 /// The settings of a run that goes on.

@@ -4,7 +4,7 @@
 
 mod picture;
 
-use super::{Judgement, Start, Task};
+use super::{Judgement, Ranks, Start, Task};
 use crate::Error;
 use crate::corpus::{CorpusSize, Example, ExampleBatch, Examples, held_out};
 use crate::learner::seed_of_weights;
@@ -15,7 +15,7 @@ use attentive_image::{Filter, Processor, Size};
 use attentive_model::Builder;
 use attentive_model::checkpoint::Staged;
 use attentive_model::families::detr::{Batch, Detr, DetrConfig, Targets};
-use attentive_tasks::Detector;
+use attentive_tasks::{Detected, Detector};
 use attentive_tensor::{Backend, Parameter, Random, Tape, Tensor, Var};
 use picture::{Entry, are_scenes, read_files, scenes};
 use std::fmt::Debug;
@@ -278,30 +278,37 @@ impl Task for LearningDetr {
         self.held.len()
     }
 
-    fn judge(&self, backend: &Arc<dyn Backend>) -> Result<Option<Judgement>, Error> {
+    fn judge(&self, backend: &Arc<dyn Backend>, ranks: &Ranks) -> Result<Option<Judgement>, Error> {
         if self.held.is_empty() {
             return Ok(None);
         }
         let answers: usize = self.held.iter().map(Entry::answers).sum();
         let detector = Detector::new(backend, Arc::clone(&self.model), self.processor.clone());
-        let (mut loss, mut there, mut found) = (0.0, Vec::new(), Vec::new());
-        for (entry, image_id) in self.held.iter().zip(0..) {
+        let judged = |entry: &Entry| {
             let part = self.loss(&Tape::inference(backend), &[(entry, 0)], answers)?;
-            loss += f64::from(backend.download_f32(part.value())[0]);
+            let loss = backend.download_f32(part.value())[0].to_bits();
             let (picture, things) = entry.open()?;
-            there.extend(things.iter().map(|&(class, bbox)| Annotation {
+            let detected = detector.detect(&picture, 0.0).map_err(|problem| problem.of(&entry.path()))?;
+            let bits = |thing: &Detected| (thing.class, thing.score.to_bits(), thing.bbox.map(f64::to_bits));
+            Ok((loss, things, detected.iter().map(bits).collect::<Vec<_>>()))
+        };
+        let entries: Vec<&Entry> = self.held.iter().collect();
+        let judged = ranks.share(&entries, |mine| mine.iter().copied().map(judged).collect())?;
+        let (mut loss, mut there, mut found) = (0.0, Vec::new(), Vec::new());
+        for ((part, things, detected), image_id) in judged.into_iter().zip(0..) {
+            loss += f64::from(f32::from_bits(part));
+            there.extend(things.into_iter().map(|(class, bbox)| Annotation {
                 image_id,
                 category_id: class as i64,
                 bbox,
                 area: None,
                 iscrowd: 0,
             }));
-            let detected = detector.detect(&picture, 0.0).map_err(|problem| problem.of(&entry.path()))?;
-            found.extend(detected.iter().map(|thing| Detection {
+            found.extend(detected.into_iter().map(|(class, score, bbox)| Detection {
                 image_id,
-                category_id: thing.class as i64,
-                bbox: thing.bbox,
-                score: thing.score,
+                category_id: class as i64,
+                bbox: bbox.map(f64::from_bits),
+                score: f64::from_bits(score),
             }));
         }
         let (images, categories): (Vec<i64>, Vec<i64>) =

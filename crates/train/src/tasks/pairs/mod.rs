@@ -7,7 +7,7 @@ mod vocabulary;
 pub(super) use vocabulary::Reading;
 pub use vocabulary::Vocabulary;
 
-use super::{Judgement, Material, Start, Task};
+use super::{Judgement, Material, Ranks, Start, Task};
 use crate::Error;
 use crate::corpus::{Corpus, EncodedPairs, ExampleBatch, Examples};
 use crate::settings::{Draft, Facts, Settings};
@@ -114,11 +114,11 @@ impl<M: Learned> Task for LearningPairs<M> {
         self.validation.as_ref().map_or(0, Validation::pairs)
     }
 
-    fn judge(&self, backend: &Arc<dyn Backend>) -> Result<Option<Judgement>, Error> {
+    fn judge(&self, backend: &Arc<dyn Backend>, ranks: &Ranks) -> Result<Option<Judgement>, Error> {
         let Some(validation) = &self.validation else { return Ok(None) };
-        let loss = validation.held.loss(backend, self)?;
+        let loss = validation.held.loss(backend, self, ranks)?;
         let judgement = Judgement { loss, ..Judgement::default() };
-        validation.translations.judge(backend, &self.model, judgement).map(Some)
+        validation.translations.judge(backend, &self.model, ranks, judgement).map(Some)
     }
 
     fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {

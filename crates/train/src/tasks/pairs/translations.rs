@@ -1,6 +1,6 @@
 //! Validation by translating, or by writing whatever targets are: BLEU, chrF, ROUGE, and a few texts to look at.
 
-use crate::tasks::Judgement;
+use crate::tasks::{Judgement, Ranks};
 use crate::{Error, Sample};
 use attentive_generate::{EncoderDecoderSteps, Generator, Options};
 use attentive_model::families::encoder_decoder::EncoderDecoder;
@@ -41,14 +41,16 @@ impl Translations {
         scored.max(SAMPLES)
     }
 
-    /// Translates, and adds what comes of it to a judgement.
+    /// Collective: translates, and adds what comes of it to a judgement.
     pub(super) fn judge(
         &self,
         backend: &Arc<dyn Backend>,
         model: &impl EncoderDecoder,
+        ranks: &Ranks,
         judgement: Judgement,
     ) -> Result<Judgement, Error> {
-        let translations = self.translate(backend, model)?;
+        let lines: Vec<&Line> = self.lines.iter().collect();
+        let translations = ranks.share(&lines, |mine| self.translate(backend, model, mine))?;
         let sample = |i: usize| {
             let Line { source, reference, .. } = &self.lines[i];
             let translation = translations[i].clone();
@@ -76,10 +78,11 @@ impl Translations {
         &self,
         backend: &Arc<dyn Backend>,
         model: &impl EncoderDecoder,
+        lines: &[&Line],
     ) -> Result<Vec<String>, Error> {
         let options = Options { batch: BATCH, scores: false, sampling: None, ..self.options.clone() };
         let mut generator = Generator::new(EncoderDecoderSteps::new(backend, model), options)?;
-        let sources = self.lines.iter().map(|line| line.tokens.clone());
+        let sources = lines.iter().map(|line| line.tokens.clone());
         let texts = generator.generate(sources).map(|hypotheses| {
             let hypotheses = hypotheses?;
             let best = hypotheses.first().map_or(&[][..], |best| best.content());
