@@ -3,6 +3,7 @@
 use crate::error::Error;
 use crate::texts::Reading;
 use attentive_image::{Picture, Pixels};
+use attentive_kernels::Threads;
 use attentive_tasks::{PictureEncoder, Texts};
 use std::path::Path;
 
@@ -24,26 +25,13 @@ pub(crate) fn each(
     encoder: &PictureEncoder,
     mut answer: impl FnMut(&[String], &[Pixels]) -> Result<(), Error>,
 ) -> Result<(), Error> {
+    // To decode a photo takes about as long as to compute it.
+    let threads = Threads::new(reading.threads());
     reading.each(|paths| {
         for paths in paths.chunks(encoder.batch()) {
-            answer(paths, &read_all(encoder, paths)?)?;
+            let pictures = threads.map(paths, |path| read(encoder, path));
+            answer(paths, &pictures.into_iter().collect::<Result<Vec<_>, _>>()?)?;
         }
         Ok(Texts::default())
     })
-}
-
-/// Reads pictures on all cores: to decode a photo takes about as long as to compute it.
-fn read_all(encoder: &PictureEncoder, paths: &[String]) -> Result<Vec<Pixels>, Error> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let parts = paths.chunks(paths.len().div_ceil(threads).max(1));
-    let read_part =
-        |paths: &[String]| paths.iter().map(|path| read(encoder, path)).collect::<Result<Vec<_>, _>>();
-    let parts: Vec<Result<Vec<Pixels>, Error>> = std::thread::scope(|scope| {
-        let started: Vec<_> = parts.map(|part| scope.spawn(move || read_part(part))).collect();
-        let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-            thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        };
-        started.into_iter().map(join).collect()
-    });
-    Ok(parts.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }

@@ -62,6 +62,11 @@ impl Reading {
         self.compute.encoder(self.precision)
     }
 
+    /// How many threads compute.
+    pub(crate) fn threads(&self) -> usize {
+        self.compute.threads()
+    }
+
     /// The encoder as the flags want it.
     pub(crate) fn change(&self, encoder: Encoder) -> Encoder {
         let too_long = match self.too_long {

@@ -45,6 +45,13 @@ impl Threads {
         }
     }
 
+    /// What `make` makes of each item, in the order of the items.
+    pub fn map<T: Sync, R: Send>(&self, items: &[T], make: impl Fn(&T) -> R + Sync) -> Vec<R> {
+        let mut made: Vec<Option<R>> = items.iter().map(|_| None).collect();
+        self.for_pieces(&mut made, 1, |index, place| place[0] = Some(make(&items[index])));
+        made.into_iter().map(|one| one.expect("each task runs once")).collect()
+    }
+
     /// Cuts `data` into pieces of `size` (the last may be shorter) and calls `task(index, piece)` for each.
     pub fn for_pieces<T: Send>(&self, data: &mut [T], size: usize, task: impl Fn(usize, &mut [T]) + Sync) {
         let shared = Shared::new(data);
@@ -311,6 +318,17 @@ mod tests {
                 threads.for_pieces(&mut seen, 3, |index, piece| piece.fill(index as u32 + 1));
                 let expected: Vec<u32> = (0..tasks as u32 * 3).map(|i| i / 3 + 1).collect();
                 assert_eq!(seen, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_made_of_items_keeps_their_order() {
+        for count in [1, 2, 3, 7] {
+            for items in [0, 1, 2, 1000] {
+                let items: Vec<usize> = (0..items).collect();
+                let made = Threads::new(count).map(&items, |item| item.to_string());
+                assert_eq!(made, items.iter().map(usize::to_string).collect::<Vec<_>>());
             }
         }
     }
