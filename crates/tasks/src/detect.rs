@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use attentive_image::{Picture, Problem, Processor};
-use attentive_model::families::detr::{Batch, Detr};
+use attentive_model::families::detr::{Batch, Detr, Found};
 use attentive_tensor::{Backend, Form, Tape};
 use std::path::Path;
 use std::sync::Arc;
@@ -52,19 +52,23 @@ impl Detector {
         let pixels = rows(&self.processor, picture)?;
         let batch = Batch::new(&*self.backend, &[(pixels.0, &pixels.1)]);
         let found = self.model.forward(&Tape::inference(&self.backend), &batch);
-        let [logits, boxes] = [&found.classes, &found.boxes].map(|x| self.backend.download_f32(x.value()));
-        let width = self.labels().len() + 1;
-        let queries = logits.chunks_exact(width).zip(boxes.as_chunks::<4>().0);
-        let mut things: Vec<Detected> = queries
-            .map(|(logits, raw)| {
-                let (class, score) = best(logits);
-                Detected { class, score, bbox: located(raw, picture) }
-            })
-            .filter(|thing| thing.score > threshold)
-            .collect();
-        things.sort_by(|a, b| b.score.total_cmp(&a.score));
-        Ok(things)
+        let size = [picture.width(), picture.height()];
+        Ok(things(&*self.backend, &found, size).into_iter().filter(|thing| thing.score > threshold).collect())
     }
+}
+
+/// What a model found in one picture of this width and height: a thing for each query, the most certain first.
+pub fn things(backend: &dyn Backend, found: &Found, size: [usize; 2]) -> Vec<Detected> {
+    let [logits, boxes] = [&found.classes, &found.boxes].map(|x| backend.download_f32(x.value()));
+    let queries = logits.chunks_exact(found.classes.shape().cols()).zip(boxes.as_chunks::<4>().0);
+    let mut things: Vec<Detected> = queries
+        .map(|(logits, raw)| {
+            let (class, score) = best(logits);
+            Detected { class, score, bbox: located(raw, size) }
+        })
+        .collect();
+    things.sort_by(|a, b| b.score.total_cmp(&a.score));
+    things
 }
 
 /// A picture as the model reads it: its height and width, and red, green and blue of each pixel.
@@ -87,8 +91,8 @@ fn best(logits: &[f32]) -> (usize, f64) {
 }
 
 /// A box in pixels, from what the model says before the sigmoid.
-fn located(raw: &[f32; 4], picture: &Picture) -> [f64; 4] {
+fn located(raw: &[f32; 4], size: [usize; 2]) -> [f64; 4] {
     let [x, y, width, height] = raw.map(|x| 1.0 / (1.0 + (-f64::from(x)).exp()));
-    let (across, down) = (picture.width() as f64, picture.height() as f64);
+    let [across, down] = size.map(|side| side as f64);
     [(x - width / 2.0) * across, (y - height / 2.0) * down, width * across, height * down]
 }

@@ -45,7 +45,7 @@ mod translate;
 
 pub use answer::{Answer, Answerer, Asking, best as best_answers};
 pub use classify::{Classified, Classifier};
-pub use detect::{Detected, Detector, rows};
+pub use detect::{Detected, Detector, rows, things};
 pub use embed::{Embedder, Vectors, cosine, most_similar};
 pub use encoder::{Encoder, Texts, TooLong};
 pub use error::Error;

@@ -77,7 +77,12 @@ impl References {
     /// Reads a file with images, annotations and categories. Refused are ids that occur twice, annotations of an image or a category
     /// that the file does not have, and boxes that are none.
     pub fn open(path: &Path) -> Result<References, Error> {
-        let references: References = read(path, "an object with images, annotations and categories")?;
+        References::read(path, &bytes_of(path)?)
+    }
+
+    /// [`References::open`] for the bytes of a file, which errors call `path`.
+    pub fn read(path: &Path, bytes: &[u8]) -> Result<References, Error> {
+        let references: References = read(path, bytes, "an object with images, annotations and categories")?;
         references.problem().map_or(Ok(references), |problem| Err(format(path, problem)))
     }
 
@@ -129,7 +134,7 @@ pub fn folder_of_images(file: &Path) -> PathBuf {
 /// Reads a list of what was found in the pictures of `references`.
 pub fn read_detections(path: &Path, references: &References) -> Result<Vec<Detection>, Error> {
     let detections: Vec<Detection> =
-        read(path, "a list of objects with image_id, category_id, bbox and score")?;
+        read(path, &bytes_of(path)?, "a list of objects with image_id, category_id, bbox and score")?;
     let images: HashSet<i64> = references.images.iter().map(|image| image.id).collect();
     let problem = detections.iter().enumerate().find_map(|(i, detection)| {
         let image = detection.image_id;
@@ -154,9 +159,12 @@ fn problem_of_box(bbox: Bbox) -> Option<String> {
     })
 }
 
-fn read<T: DeserializeOwned>(path: &Path, expected: &str) -> Result<T, Error> {
-    let bytes = std::fs::read(path).map_err(|source| Error::File { path: path.to_owned(), source })?;
-    serde_json::from_slice(&bytes).map_err(|error| {
+fn bytes_of(path: &Path) -> Result<Vec<u8>, Error> {
+    std::fs::read(path).map_err(|source| Error::file(path, source))
+}
+
+fn read<T: DeserializeOwned>(path: &Path, bytes: &[u8], expected: &str) -> Result<T, Error> {
+    serde_json::from_slice(bytes).map_err(|error| {
         format(path, format!("not a file of boxes as COCO has them, which is {expected}: {error}"))
     })
 }

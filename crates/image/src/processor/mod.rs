@@ -117,6 +117,12 @@ impl Processor {
         file::text(self, class)
     }
 
+    /// The width and height that [`Processor::process`] gives a picture of these.
+    pub fn size_of(&self, width: usize, height: usize) -> [usize; 2] {
+        let resized = self.resize.map_or([width, height], |(size, _)| size.of(width, height));
+        self.pad.or(self.crop).map_or(resized, |[height, width]| [width, height])
+    }
+
     /// A picture in the size that the model wants, before its numbers are changed.
     pub fn fit(&self, picture: &Picture) -> Result<Picture, Problem> {
         let resized = match self.resize {
@@ -218,6 +224,18 @@ mod tests {
         let padded = pixels.clone().padded([2, 3]).unwrap();
         assert_eq!(padded.numbers[..6], [-1.0, 1.0, 0.0, 0.0, 0.0, 0.0]);
         assert!(pixels.padded([1, 1]).is_err());
+    }
+
+    #[test]
+    fn sizes_are_known_before_a_picture_is_read() {
+        let resize = Some((Size::Shortest(4), Filter::Bilinear));
+        let resized = Processor { resize, ..Processor::plain(1, 1) };
+        let cropped = Processor { crop: Some([3, 2]), ..resized.clone() };
+        let padded = Processor { pad: Some([9, 12]), ..resized.clone() };
+        for processor in [Processor { resize: None, ..resized.clone() }, resized, cropped, padded] {
+            let pixels = processor.process(&Picture::filled(8, 5, [0; 3])).unwrap();
+            assert_eq!(processor.size_of(8, 5), [pixels.width, pixels.height], "{processor:?}");
+        }
     }
 
     #[test]

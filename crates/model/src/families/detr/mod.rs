@@ -223,8 +223,24 @@ impl Detr {
     /// # Panics
     /// If there are not targets for each picture.
     pub fn loss(&self, tape: &Tape, batch: &Batch, targets: &[Targets], boxes: f32) -> (Var, MatchedLoss) {
+        let (_, loss, parts) = self.found_and_loss(tape, batch, targets, boxes);
+        (loss, parts)
+    }
+
+    /// [`Detr::forward`] and [`Detr::loss`] of the same pass.
+    ///
+    /// # Panics
+    /// If there are not targets for each picture.
+    pub fn found_and_loss(
+        &self,
+        tape: &Tape,
+        batch: &Batch,
+        targets: &[Targets],
+        boxes: f32,
+    ) -> (Found, Var, MatchedLoss) {
         let states = self.states(tape, batch);
-        let found: Vec<Found> = states.decoder.iter().map(|x| self.heads(tape, x)).collect();
-        loss::matched(tape, &found, targets, &self.config.loss, boxes)
+        let mut found: Vec<Found> = states.decoder.iter().map(|x| self.heads(tape, x)).collect();
+        let (loss, parts) = loss::matched(tape, &found, targets, &self.config.loss, boxes);
+        (found.pop().expect("a decoder has layers"), loss, parts)
     }
 }
