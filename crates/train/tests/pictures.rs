@@ -150,16 +150,26 @@ fn a_run_learns_goes_on_to_the_same_bits_and_leaves_a_model_folder() {
         assert_eq!(classifier.classify(&[pixels]).unwrap()[0].scores[0].0, label);
     }
     // Others go on from it, also with other labels.
-    let more = format!("from = \"{}\"\nsteps = 2\nvalidate_every = 2", whole.display());
-    let usual = format!(
-        "task = \"classify-images\"\nsource = [\"{}\"]\nhold_out = 20\nthreads = 1\nflip = true",
-        scratch.path("all").display()
-    );
-    let draft = Draft::merge(usual.parse().unwrap(), more.parse().unwrap()).unwrap();
-    Run::begin(&scratch.path("further"), draft, &mut |_| {})
-        .unwrap()
-        .train(&AtomicBool::new(false), &mut |_| {})
-        .unwrap();
+    let further = |name: &str, source: &str| {
+        let usual = format!(
+            "task = \"classify-images\"\nsource = [\"{}\"]\nhold_out = 20\nthreads = 1\nflip = true\nfrom = \"{}\"\nsteps = 2\n\
+             validate_every = 2",
+            scratch.path(source).display(),
+            whole.display()
+        );
+        let draft = Draft::merge(usual.parse().unwrap(), Default::default()).unwrap();
+        let folder = scratch.path(name);
+        let mut run = Run::begin(&folder, draft, &mut |_| {}).unwrap();
+        run.train(&AtomicBool::new(false), &mut |_| {}).unwrap();
+        VitConfig::load(&folder).unwrap().labels
+    };
+    assert_eq!(further("further", "all"), ["left", "right"]);
+    let other = scratch.path("other");
+    std::fs::create_dir(&other).unwrap();
+    for (old, new) in [("left", "dark"), ("right", "light")] {
+        std::fs::rename(scratch.path("all").join(old), other.join(new)).unwrap();
+    }
+    assert_eq!(further("anew", "other"), ["dark", "light"]);
 }
 
 #[test]

@@ -17,6 +17,8 @@ pub struct Example {
     pub target: Vec<i32>,
     /// A picture in the size that a model reads.
     pub picture: Option<ExamplePicture>,
+    /// Tokens of what is read only when a batch needs it.
+    pub later: usize,
     /// The answers: one for the text, or one for each token. A negative one is no answer.
     pub labels: Vec<i32>,
 }
@@ -37,8 +39,8 @@ impl Example {
     }
 
     /// The tokens that are read.
-    fn read(&self) -> usize {
-        self.source.len() + self.picture.as_ref().map_or(0, |picture| picture.tokens)
+    pub(super) fn read(&self) -> usize {
+        self.source.len() + self.picture.as_ref().map_or(0, |picture| picture.tokens) + self.later
     }
 
     /// How many answers there are to be judged by: the tokens of the target, and the labels.

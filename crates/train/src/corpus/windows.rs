@@ -75,7 +75,7 @@ impl<'a> Windows<'a> {
             let (source, target) = if example.answers() > 0 { example.sides() } else { (0, 0) };
             left_out.keeps(source, target, &limits) && left_out.fits(example.tokens(), tokens)
         });
-        kept.sort_by_key(|example| (example.target.len(), example.source.len()));
+        kept.sort_by_key(|example| (example.target.len(), example.read()));
         let mut batches = batches_of(kept, tokens, examples.unwrap_or(usize::MAX));
         shuffle(&mut batches, random.split(1 + number as u64));
         Ok(Window { batches, left_out })

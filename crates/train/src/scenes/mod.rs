@@ -25,6 +25,8 @@ use attentive_tensor::Random;
 pub const SIDE: usize = 128;
 /// The most shapes of a scene.
 pub const MOST: usize = 8;
+/// The seed of the first scene that is only validated on.
+pub(crate) const FIRST_HELD: u64 = 1 << 40;
 /// The sizes of shapes.
 const SMALLEST: u32 = 8;
 const LARGEST: u32 = 64;

@@ -447,8 +447,10 @@ impl Settings {
     fn of_pictures_with_boxes() -> Settings {
         Settings {
             task: TaskKind::Detect,
+            // Pictures have as many tokens as their size says.
             longest: 1 << 16,
-            batch_tokens: 16_384,
+            // As many pixels as two photos have in the size that DETR reads.
+            batch_tokens: 1 << 15,
             batch_size: Some(16),
             schedule: Schedule::Linear,
             beta2: 0.999,
@@ -686,8 +688,12 @@ impl Settings {
             PrecisionChoice::Bf16 => Precision::Bf16,
             PrecisionChoice::Auto => Precision::fastest(isa),
         };
-        let threads = Threads::new(self.threads.unwrap_or_else(attentive_ranks::threads_each));
-        Ok(CpuBackend::new(Cpu { isa, threads }).with_precision(precision).shared())
+        Ok(CpuBackend::new(Cpu { isa, threads: self.pool() }).with_precision(precision).shared())
+    }
+
+    /// A pool of as many threads as the settings want.
+    pub(crate) fn pool(&self) -> Threads {
+        Threads::new(self.threads.unwrap_or_else(attentive_ranks::threads_each))
     }
 
     /// The same settings with paths that hold wherever they are read.

@@ -1,7 +1,7 @@
 //! What all tasks of BERT have in common: where the model comes from, its loss, and its files.
 
 use super::held::Held;
-use super::{Judgement, Ranks, Start, Task};
+use super::{Judgement, Ranks, Start, Task, dropout};
 use crate::Error;
 use crate::corpus::ExampleBatch;
 use crate::learner::seed_of_weights;
@@ -117,7 +117,6 @@ pub(super) fn model(
 
 /// Dropout as the settings say, if they do.
 fn changed(config: BertConfig, settings: &Settings) -> BertConfig {
-    let dropout = |said: Option<f64>, own: f32| said.map_or(own, |dropout| dropout as f32);
     BertConfig {
         dropout: dropout(settings.dropout, config.dropout),
         attention_dropout: dropout(settings.attention_dropout, config.attention_dropout),

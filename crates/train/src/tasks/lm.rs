@@ -5,7 +5,7 @@
 
 use super::held::Held;
 use super::masked_lm::each_chunk;
-use super::{Judgement, Ranks, Start, Task};
+use super::{Judgement, Ranks, Start, Task, dropout};
 use crate::Error;
 use crate::corpus::{
     Corpus, CorpusFiles, CorpusSize, Example, ExampleBatch, Examples, MovingWindows, held_out, is_json,
@@ -167,11 +167,10 @@ impl Texts {
         let tokens = tokenizer.vocabulary_size(Side::Source);
         let model = match (&settings.from, &self.origin) {
             (Some(from), Some(origin)) => {
-                let own = |said: Option<f64>, own: f32| said.map_or(own, |dropout| dropout as f32);
                 let config = Gpt2Config {
-                    dropout: own(settings.dropout, origin.dropout),
-                    embedding_dropout: own(settings.dropout, origin.embedding_dropout),
-                    attention_dropout: own(settings.attention_dropout, origin.attention_dropout),
+                    dropout: dropout(settings.dropout, origin.dropout),
+                    embedding_dropout: dropout(settings.dropout, origin.embedding_dropout),
+                    attention_dropout: dropout(settings.attention_dropout, origin.attention_dropout),
                     ..origin.clone()
                 };
                 Gpt2::load_to_learn(backend, from, &config)?

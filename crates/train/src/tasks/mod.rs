@@ -103,6 +103,11 @@ pub struct Judgement {
     pub samples: Vec<Sample>,
 }
 
+/// A dropout of a model to go on from: what the settings say, or else the model's own.
+fn dropout(said: Option<f64>, own: f32) -> f32 {
+    said.map_or(own, |dropout| dropout as f32)
+}
+
 /// What a task learns from, before there is a model.
 pub(crate) trait Material {
     /// How much there is.

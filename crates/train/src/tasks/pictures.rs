@@ -2,7 +2,7 @@
 //!
 //! Pictures are read from the disk in each epoch anew, and seen a little differently if the settings say so.
 
-use super::{Judgement, Ranks, Start, Task};
+use super::{Judgement, Ranks, Start, Task, dropout};
 use crate::Error;
 use crate::corpus::labelled::Labels;
 use crate::corpus::pictures::{Augment, LabelledPicture, LabelledPictures, read_pictures};
@@ -13,7 +13,7 @@ use attentive_image::{Filter, Pixels, Processor, Size};
 use attentive_model::Builder;
 use attentive_model::checkpoint::Staged;
 use attentive_model::families::vit::{self, Batch, Picture, Vit, VitConfig};
-use attentive_tensor::{Backend, Parameter, Random, Tape, Tensor, Var};
+use attentive_tensor::{Backend, Parameter, Random, Tape, Tensor, Threads, Var};
 use attentive_text::score::ClassScores;
 use std::path::Path;
 use std::sync::Arc;
@@ -29,29 +29,36 @@ const JUDGED_TOKENS: usize = 16_384;
 pub struct LearningVit {
     model: Vit,
     processor: Processor,
-    held: Vec<Example>,
+    held: Option<Held>,
+}
+
+/// Pictures that a model is judged by. They are read again for each judgement.
+#[derive(Debug)]
+struct Held {
+    pictures: Vec<LabelledPicture>,
+    loader: Loader,
 }
 
 impl LearningVit {
     /// A model that nothing judges, and how pictures are made ready for it.
     pub fn new(model: Vit, processor: Processor) -> LearningVit {
-        LearningVit { model, processor, held: Vec::new() }
+        LearningVit { model, processor, held: None }
     }
 
-    fn batch<'a>(&self, backend: &dyn Backend, examples: impl IntoIterator<Item = &'a Example>) -> Batch {
+    fn batch(&self, backend: &dyn Backend, examples: &[Example]) -> Batch {
         let picture = |example: &Example| {
             let picture = example.picture.as_ref().expect("an example of this task is a picture");
             self.processor.numbers(&picture.picture)
         };
-        let pixels: Vec<Pixels> = examples.into_iter().map(picture).collect();
+        let pixels: Vec<Pixels> = examples.iter().map(picture).collect();
         let pictures: Vec<Picture> = pixels.iter().map(as_planes).collect();
         Batch::new(backend, self.model.config(), &pictures)
     }
 
     /// The logits of some pictures.
-    fn logits(&self, backend: &Arc<dyn Backend>, examples: &[&Example]) -> Result<Vec<Vec<f32>>, Error> {
+    fn logits(&self, backend: &Arc<dyn Backend>, examples: &[Example]) -> Result<Vec<Vec<f32>>, Error> {
         let tape = Tape::inference(backend);
-        let batch = self.batch(&**backend, examples.iter().copied());
+        let batch = self.batch(&**backend, examples);
         let hidden = self.model.encode(&tape, &batch);
         let logits = self.model.logits(&tape, &hidden, &batch)?;
         let numbers = backend.download_f32(logits.value());
@@ -80,28 +87,32 @@ impl Task for LearningVit {
     }
 
     fn held(&self) -> usize {
-        self.held.len()
+        self.held.as_ref().map_or(0, |held| held.pictures.len())
     }
 
     fn judge(&self, backend: &Arc<dyn Backend>, ranks: &Ranks) -> Result<Option<Judgement>, Error> {
-        let Some(first) = self.held.first() else { return Ok(None) };
-        let held: Vec<&Example> = self.held.iter().collect();
-        let judged = ranks.share(&held, |mine| {
+        let Some(Held { pictures, loader }) = &self.held else { return Ok(None) };
+        let all: Vec<&LabelledPicture> = pictures.iter().collect();
+        let judged = ranks.share(&all, |mine| {
             let mut judgements = Vec::with_capacity(mine.len());
-            for examples in mine.chunks((JUDGED_TOKENS / first.tokens()).max(1)) {
-                let logits = self.logits(backend, examples)?;
-                judgements.extend(examples.iter().zip(logits).map(|(one, logits)| judged(one, &logits)));
+            for pictures in mine.chunks(TOGETHER) {
+                let pictures: Vec<_> = pictures.iter().map(|picture| (*picture, Random::new(0))).collect();
+                let examples = loader.load_all(&pictures)?;
+                for examples in examples.chunks((JUDGED_TOKENS / examples[0].tokens()).max(1)) {
+                    let logits = self.logits(backend, examples)?;
+                    judgements.extend(examples.iter().zip(logits).map(|(one, logits)| judged(one, &logits)));
+                }
             }
             Ok(judgements)
         })?;
         let names = &self.model.config().labels;
         let (mut scores, mut loss) = (ClassScores::default(), 0.0);
-        for (example, (best, bits)) in self.held.iter().zip(judged) {
-            scores.add(&names[example.labels[0] as usize], &names[best]);
+        for (right, best, bits) in judged {
+            scores.add(&names[right], &names[best]);
             loss += f64::from_bits(bits);
         }
         Ok(Some(Judgement {
-            loss: loss / self.held.len() as f64,
+            loss: loss / pictures.len() as f64,
             accuracy: Some(100.0 * scores.accuracy()),
             f1: Some(100.0 * scores.classes().macro_average().f1),
             ..Judgement::default()
@@ -117,13 +128,13 @@ impl Task for LearningVit {
     }
 }
 
-/// The best label by these logits, and the bits of the loss.
-fn judged(example: &Example, logits: &[f32]) -> (usize, u64) {
+/// The label of a picture, the best one by these logits, and the bits of the loss.
+fn judged(example: &Example, logits: &[f32]) -> (usize, usize, u64) {
+    let right = example.labels[0] as usize;
     let best = (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b]).then(b.cmp(&a)));
     let most = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
     let sum: f64 = logits.iter().map(|&logit| (f64::from(logit) - most).exp()).sum();
-    let loss = most + sum.ln() - f64::from(logits[example.labels[0] as usize]);
-    (best.unwrap_or_default(), loss.to_bits())
+    (right, best.unwrap_or_default(), (most + sum.ln() - f64::from(logits[right])).to_bits())
 }
 
 fn as_planes(Pixels { height, width, numbers }: &Pixels) -> Picture<'_> {
@@ -178,14 +189,11 @@ impl Pictures {
     /// The model's configuration, with the labels to learn.
     fn config(&self, settings: &Settings) -> Result<VitConfig, Error> {
         let config = match &self.origin {
-            Some(config) => {
-                let own = |said: Option<f64>, own: f32| said.map_or(own, |dropout| dropout as f32);
-                VitConfig {
-                    dropout: own(settings.dropout, config.dropout),
-                    attention_dropout: own(settings.attention_dropout, config.attention_dropout),
-                    ..config.clone()
-                }
-            }
+            Some(config) => VitConfig {
+                dropout: dropout(settings.dropout, config.dropout),
+                attention_dropout: dropout(settings.attention_dropout, config.attention_dropout),
+                ..config.clone()
+            },
             None => settings.vit(self.size(settings))?,
         };
         Ok(VitConfig { labels: self.train.labels.names().to_vec(), problem: None, ..config })
@@ -197,6 +205,7 @@ impl Pictures {
             processor: self.processor().clone(),
             labels: self.train.labels.clone(),
             augment,
+            threads: settings.pool(),
         })
     }
 
@@ -281,13 +290,11 @@ impl super::Material for Pictures {
     ) -> Result<Box<dyn Task>, Error> {
         let model = self.model(backend, settings, start)?;
         let held = match (&self.held, start) {
-            (Some(held), Start::First(_) | Start::Again(_)) => {
+            (Some(pictures), Start::First(_) | Start::Again(_)) => {
                 let loader = self.loader(settings, Augment { crop_share: 1.0, flip: false })?;
-                let numbered: Vec<(&LabelledPicture, Random)> =
-                    held.iter().map(|picture| (picture, Random::new(0))).collect();
-                loader.load_all(&numbered)?
+                Some(Held { pictures: pictures.clone(), loader })
             }
-            _ => Vec::new(),
+            _ => None,
         };
         Ok(Box::new(LearningVit { model, processor: self.processor().clone(), held }))
     }
@@ -300,6 +307,7 @@ struct Loader {
     processor: Processor,
     labels: Labels,
     augment: Augment,
+    threads: Threads,
 }
 
 impl Loader {
@@ -333,21 +341,9 @@ impl Loader {
         }
     }
 
-    /// [`Loader::load`] on all cores.
+    /// [`Loader::load`] on all threads.
     fn load_all(&self, pictures: &[(&LabelledPicture, Random)]) -> Result<Vec<Example>, corpus::Error> {
-        let threads = std::thread::available_parallelism().map_or(1, usize::from);
-        let load = |part: &[(&LabelledPicture, Random)]| {
-            part.iter().map(|(picture, random)| self.load(picture, *random)).collect::<Result<Vec<_>, _>>()
-        };
-        let parts: Vec<Result<Vec<Example>, corpus::Error>> = std::thread::scope(|scope| {
-            let parts = pictures.chunks(pictures.len().div_ceil(threads).max(1));
-            let started: Vec<_> = parts.map(|part| scope.spawn(move || load(part))).collect();
-            let join = |thread: std::thread::ScopedJoinHandle<'_, _>| {
-                thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            started.into_iter().map(join).collect()
-        });
-        Ok(parts.into_iter().collect::<Result<Vec<_>, _>>()?.into_iter().flatten().collect())
+        self.threads.map(pictures, |(picture, random)| self.load(picture, *random)).into_iter().collect()
     }
 }
 

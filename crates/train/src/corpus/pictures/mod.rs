@@ -6,8 +6,8 @@
 //! | `.tsv` | `path<TAB>label` in each line; paths begin at the file's folder |
 //! | `…images…idx3-ubyte` | the file beside it that is called `…labels…idx1-ubyte`, as MNIST has it |
 //!
-//! Files may be compressed (`.gz`) but for pictures. Pictures of a folder or a table stay on the disk until they are needed; those of
-//! an IDX file are in memory.
+//! IDX files may be compressed (`.gz`), others not. Pictures of a folder or a table stay on the disk until they are needed; those of an
+//! IDX file are in memory.
 
 mod augment;
 mod folder;

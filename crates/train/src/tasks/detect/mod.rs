@@ -2,34 +2,32 @@
 //!
 //! An example is the number of a picture and the chance that it has in an epoch; the picture itself is read when a batch needs it.
 
+mod files;
+mod learning;
 mod picture;
 
-use super::{Judgement, Ranks, Start, Task};
+use super::{Start, Task, dropout};
 use crate::Error;
-use crate::corpus::{CorpusSize, Example, ExampleBatch, Examples, held_out};
+use crate::corpus::{CorpusSize, Example, Examples, held_out};
 use crate::learner::seed_of_weights;
-use crate::scenes::Shape;
+use crate::scenes::FIRST_HELD;
 use crate::settings::{Draft, Facts, Settings};
-use attentive_image::boxes::{Annotation, Detection, average_precision};
 use attentive_image::{Filter, Processor, Size};
 use attentive_model::Builder;
 use attentive_model::checkpoint::Staged;
-use attentive_model::families::detr::{Batch, Detr, DetrConfig, Targets};
-use attentive_tasks::{Detected, Detector};
-use attentive_tensor::{Backend, Parameter, Random, Tape, Tensor, Var};
-use picture::{Entry, are_scenes, read_files, scenes};
+use attentive_model::families::detr::{Detr, DetrConfig};
+use attentive_tensor::{Backend, Random};
+use files::{Sources, scenes};
+use learning::LearningDetr;
+use picture::Entry;
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
 /// Scenes of an epoch.
-const SCENES_OF_AN_EPOCH: usize = 20_000;
+const SCENES_OF_AN_EPOCH: u64 = 20_000;
 /// Scenes to judge by, where a file would name others.
-const SCENES_TO_JUDGE: usize = 500;
-/// The seed of the first scene that is only judged by.
-const FIRST_HELD: u64 = 1 << 40;
-/// Pixels that cost as much as a token.
-const PIXELS_OF_A_TOKEN: usize = 64;
+const SCENES_TO_JUDGE: u64 = 500;
 /// The shortest and the longest side of pictures that are learned from scratch.
 const SIDES: [usize; 2] = [256, 448];
 /// Object queries of a new model.
@@ -47,47 +45,42 @@ pub(super) struct Pictures {
     bytes: u64,
     checksum: u32,
     are_scenes: bool,
-    d_model: Option<usize>,
+    /// The model that learning begins with.
+    origin: Option<DetrConfig>,
+    /// That this model gets another head, if it does.
+    notice: Option<String>,
     processor: Option<Processor>,
 }
 
 impl Pictures {
     /// Reads the files of the settings. A model to go on from keeps its classes, if those of the files are among them.
     pub(super) fn read(settings: &Settings, origin: Option<&Path>) -> Result<Pictures, Error> {
+        let train = Sources::open(&settings.source)?;
+        let (mut labels, mut notice) = (train.labels(), None);
         let known = origin.map(DetrConfig::load).transpose()?;
-        let d_model = known.as_ref().map(|config| config.d_model);
-        let own = |bytes, checksum, are_scenes| Pictures {
-            entries: Vec::new(),
-            held: Vec::new(),
-            labels: Vec::new(),
-            bytes,
-            checksum,
-            are_scenes,
-            d_model,
-            processor: None,
-        };
-        if are_scenes(&settings.source) {
-            let bytes = (SCENES_OF_AN_EPOCH * 3 * crate::scenes::SIDE * crate::scenes::SIDE) as u64;
-            let held = if settings.valid_source.is_empty() { 0 } else { SCENES_TO_JUDGE };
-            return Ok(Pictures {
-                entries: scenes(0, SCENES_OF_AN_EPOCH),
-                held: scenes(FIRST_HELD, held),
-                labels: Shape::ALL.iter().map(|shape| shape.name().to_owned()).collect(),
-                ..own(bytes, 0, true)
-            });
+        if let (Some(folder), Some(known)) = (origin, &known) {
+            match labels.iter().find(|label| !known.labels.contains(label)) {
+                None => labels = known.labels.clone(),
+                Some(label) => {
+                    let (folder, count) = (folder.display(), labels.len());
+                    notice = Some(format!(
+                        "the model in {folder} has no class `{label}`: it gets a new head for the {count} classes of the corpus"
+                    ));
+                }
+            }
         }
-        let labels = known.map(|config| config.labels);
-        let train = read_files(&settings.source, labels.as_deref())?;
-        let held = read_files(&settings.valid_source, Some(&train.labels))?;
-        if train.entries.is_empty() {
+        let entries = train.entries(&labels, 0..SCENES_OF_AN_EPOCH)?;
+        if entries.is_empty() {
             return Err(Error::setting("source", "there are no pictures in the files"));
         }
-        Ok(Pictures {
-            entries: train.entries,
-            held: held.entries,
-            labels: train.labels,
-            ..own(train.bytes, train.checksum, false)
-        })
+        let valid = Sources::open(&settings.valid_source)?;
+        let held = valid.entries(&labels, FIRST_HELD..FIRST_HELD + SCENES_TO_JUDGE)?;
+        let are_scenes = train.are_scenes();
+        let drawn = if are_scenes { 3 * crate::scenes::SIDE.pow(2) * entries.len() } else { 0 };
+        let bytes = train.bytes + drawn as u64;
+        let checksum = train.checksum;
+        let (origin, processor) = (known, None);
+        Ok(Pictures { entries, held, labels, bytes, checksum, are_scenes, origin, notice, processor })
     }
 
     fn processor(&self) -> &Processor {
@@ -95,13 +88,9 @@ impl Pictures {
     }
 }
 
-/// A picture as an example: its number, its chance, and a number for each token that it costs.
-fn example(number: u32, entry: &Entry, random: Random) -> Example {
-    let tokens = (entry.pixels / PIXELS_OF_A_TOKEN).max(2);
-    let mut source = vec![0; tokens];
-    (source[0], source[1]) = (number as i32, random.bits(0) as i32);
-    // A picture without things says that there is nothing, which is an answer, too.
-    Example { source, labels: vec![0; entry.answers()], ..Example::default() }
+/// How the model of a folder wants its pictures. They are not padded: those of a batch need not have one size.
+fn processor_of(folder: &Path) -> Result<Processor, Error> {
+    Ok(Processor { pad: None, ..Processor::of(folder)? })
 }
 
 /// Pictures by their numbers.
@@ -109,6 +98,19 @@ fn example(number: u32, entry: &Entry, random: Random) -> Example {
 struct Numbered {
     entries: Arc<Vec<Entry>>,
     size: CorpusSize,
+    processor: Processor,
+    /// The most tokens that a picture counts for: one that is larger is a batch alone.
+    most: usize,
+}
+
+impl Numbered {
+    /// A picture as an example: its number and its chance.
+    fn example(&self, number: u32, random: Random) -> Example {
+        let entry = &self.entries[number as usize];
+        let source = vec![number as i32, random.bits(0) as i32];
+        let later = entry.cost(&self.processor).min(self.most.saturating_sub(source.len()));
+        Example { source, later, labels: vec![0; entry.answers()], ..Example::default() }
+    }
 }
 
 impl Examples for Numbered {
@@ -127,7 +129,7 @@ impl Examples for Numbered {
         show: &mut dyn FnMut(usize, Example) -> bool,
     ) -> Result<(), crate::corpus::Error> {
         for (&number, place) in numbers.iter().zip(0..) {
-            if !show(place, example(number, &self.entries[number as usize], random(number))) {
+            if !show(place, self.example(number, random(number))) {
                 break;
             }
         }
@@ -142,7 +144,7 @@ impl super::Material for Pictures {
             bytes: self.bytes,
             characters: 0,
             validation: self.held.len(),
-            d_model: self.d_model,
+            d_model: self.origin.as_ref().map(|config| config.d_model),
         })
     }
 
@@ -153,7 +155,7 @@ impl super::Material for Pictures {
         settings.check_hold_out(self.entries.len(), "pictures")?;
         if self.are_scenes {
             // There are more where these come from.
-            self.held = scenes(FIRST_HELD, settings.hold_out);
+            self.held = scenes(&self.labels, FIRST_HELD..FIRST_HELD + settings.hold_out as u64)?;
             return Ok(());
         }
         let all = std::mem::take(&mut self.entries);
@@ -167,7 +169,7 @@ impl super::Material for Pictures {
 
     fn make_tokens(&mut self, settings: &Settings) -> Result<(), Error> {
         self.processor = Some(match &settings.from {
-            Some(from) => Processor::of(from)?,
+            Some(from) => processor_of(from)?,
             None => {
                 // The mean and the standard deviation of ImageNet's pictures, which DETR has.
                 let normalise = Some([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]]);
@@ -186,18 +188,23 @@ impl super::Material for Pictures {
     }
 
     fn load_tokens(&mut self, folder: &Path) -> Result<(), Error> {
-        self.processor = Some(Processor::of(folder)?);
+        self.processor = Some(processor_of(folder)?);
         Ok(())
     }
 
     fn vocabulary(&self) -> usize {
-        self.labels.len()
+        0
     }
 
-    fn examples(&self, _: &Settings) -> Result<(Arc<dyn Examples>, Vec<String>), Error> {
+    fn examples(&self, settings: &Settings) -> Result<(Arc<dyn Examples>, Vec<String>), Error> {
         let (bytes, checksum) = (self.bytes, Some(self.checksum));
-        let size = CorpusSize { pairs: self.entries.len() as u64, bytes, checksum };
-        Ok((Arc::new(Numbered { entries: Arc::new(self.entries.clone()), size }), Vec::new()))
+        let numbered = Numbered {
+            entries: Arc::new(self.entries.clone()),
+            size: CorpusSize { pairs: self.entries.len() as u64, bytes, checksum },
+            processor: self.processor().clone(),
+            most: settings.batch_tokens.min(settings.longest),
+        };
+        Ok((Arc::new(numbered), self.notice.iter().cloned().collect()))
     }
 
     fn task(
@@ -212,7 +219,13 @@ impl super::Material for Pictures {
                 Detr::new(&Builder::random(backend, seed), &DetrConfig::load(folder)?)?
             }
             (_, Some(from)) => {
-                let config = DetrConfig { labels: self.labels.clone(), ..DetrConfig::load(from)? };
+                let own = DetrConfig::load(from)?;
+                let config = DetrConfig {
+                    labels: self.labels.clone(),
+                    dropout: dropout(settings.dropout, own.dropout),
+                    attention_dropout: dropout(settings.attention_dropout, own.attention_dropout),
+                    ..own
+                };
                 Detr::load_to_learn(backend, from, &config, seed)?
             }
             (_, None) => {
@@ -228,101 +241,11 @@ impl super::Material for Pictures {
         }
         let held = if matches!(start, Start::Trial) { Vec::new() } else { self.held.clone() };
         Ok(Box::new(LearningDetr {
-            model: Arc::new(model),
+            model,
             entries: Arc::new(self.entries.clone()),
-            held: Arc::new(held),
+            held,
             processor: self.processor().clone(),
+            threads: settings.pool(),
         }))
-    }
-}
-
-/// A DETR that learns.
-#[derive(Debug)]
-struct LearningDetr {
-    model: Arc<Detr>,
-    entries: Arc<Vec<Entry>>,
-    held: Arc<Vec<Entry>>,
-    processor: Processor,
-}
-
-impl LearningDetr {
-    /// The loss of pictures, each with its chance, as it adds to the mean over `of` answers.
-    fn loss(&self, tape: &Tape, pictures: &[(&Entry, u32)], of: usize) -> Result<Var, Error> {
-        let seen = picture::seen(pictures, &self.processor)?;
-        let parts: Vec<_> = seen.iter().map(|seen| (seen.size, &seen.numbers[..])).collect();
-        let batch = Batch::new(&**tape.backend(), &parts);
-        let targets: Vec<Targets> = seen.iter().map(|seen| seen.targets.clone()).collect();
-        let answers: usize = pictures.iter().map(|(entry, _)| entry.answers()).sum();
-        let (loss, _) = self.model.loss(tape, &batch, &targets, answers as f32);
-        Ok(tape.scale(&loss, answers as f32 / of as f32))
-    }
-}
-
-impl Task for LearningDetr {
-    fn parameters(&self) -> &[Parameter] {
-        self.model.parameters()
-    }
-
-    fn d_model(&self) -> usize {
-        self.model.config().d_model
-    }
-
-    fn partial_loss(&self, tape: &Tape, batch: &ExampleBatch, _: f32, of: usize) -> Result<Var, Error> {
-        let numbered =
-            |example: &Example| (&self.entries[example.source[0] as usize], example.source[1] as u32);
-        let pictures: Vec<(&Entry, u32)> = batch.examples.iter().map(numbered).collect();
-        self.loss(tape, &pictures, of)
-    }
-
-    fn held(&self) -> usize {
-        self.held.len()
-    }
-
-    fn judge(&self, backend: &Arc<dyn Backend>, ranks: &Ranks) -> Result<Option<Judgement>, Error> {
-        if self.held.is_empty() {
-            return Ok(None);
-        }
-        let answers: usize = self.held.iter().map(Entry::answers).sum();
-        let detector = Detector::new(backend, Arc::clone(&self.model), self.processor.clone());
-        let judged = |entry: &Entry| {
-            let part = self.loss(&Tape::inference(backend), &[(entry, 0)], answers)?;
-            let loss = backend.download_f32(part.value())[0].to_bits();
-            let (picture, things) = entry.open()?;
-            let detected = detector.detect(&picture, 0.0).map_err(|problem| problem.of(&entry.path()))?;
-            let bits = |thing: &Detected| (thing.class, thing.score.to_bits(), thing.bbox.map(f64::to_bits));
-            Ok((loss, things, detected.iter().map(bits).collect::<Vec<_>>()))
-        };
-        let entries: Vec<&Entry> = self.held.iter().collect();
-        let judged = ranks.share(&entries, |mine| mine.iter().copied().map(judged).collect())?;
-        let (mut loss, mut there, mut found) = (0.0, Vec::new(), Vec::new());
-        for ((part, things, detected), image_id) in judged.into_iter().zip(0..) {
-            loss += f64::from(f32::from_bits(part));
-            there.extend(things.into_iter().map(|(class, bbox)| Annotation {
-                image_id,
-                category_id: class as i64,
-                bbox,
-                area: None,
-                iscrowd: 0,
-            }));
-            found.extend(detected.into_iter().map(|(class, score, bbox)| Detection {
-                image_id,
-                category_id: class as i64,
-                bbox: bbox.map(f64::from_bits),
-                score: f64::from_bits(score),
-            }));
-        }
-        let (images, categories): (Vec<i64>, Vec<i64>) =
-            ((0..self.held.len() as i64).collect(), (0..self.model.config().labels.len() as i64).collect());
-        let scores = average_precision(&images, &categories, &there, &found);
-        let share = |score: f64| Some(100.0 * score.max(0.0));
-        Ok(Some(Judgement { loss, ap: share(scores.ap), ap50: share(scores.ap50), ..Judgement::default() }))
-    }
-
-    fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {
-        Ok(self.model.stage_weights(backend, path)?)
-    }
-
-    fn read_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Vec<Tensor>, Error> {
-        Ok(self.model.read_weights(backend, path)?)
     }
 }

@@ -1,42 +1,64 @@
 //! A picture to learn from: where it comes from, and what a model is shown of it.
 
 use crate::Error;
-use crate::scenes::{MOST, SIDE, Scene};
-use attentive_image::boxes::{Bbox, References, folder_of_images};
+use crate::scenes::{MOST, SIDE, Scene, Shape};
+use attentive_image::boxes::Bbox;
 use attentive_image::{Picture, Processor};
 use attentive_model::families::detr::Targets;
 use attentive_tasks::rows;
-use std::collections::HashMap;
 use std::path::PathBuf;
 
-/// What stands for a file where scenes are to be drawn.
-const SCENES: &str = "scenes";
-/// The pixels of a picture whose size no file says.
-const USUAL_PIXELS: usize = 256 * 384;
-/// The most pixels that a picture counts for, since larger ones are made smaller.
-const MOST_PIXELS: usize = 256 * 448;
+/// The width and height of a picture of which no file says them: those of most pictures of COCO.
+const USUAL_SIZE: [usize; 2] = [640, 480];
+/// Pixels that cost as much as a token.
+const PIXELS_OF_A_TOKEN: usize = 64;
 
 /// A picture, and what is in it.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     origin: Origin,
-    /// How many pixels it has, as far as that is known.
-    pub pixels: usize,
+    /// Width and height, as far as they are known.
+    size: Option<[usize; 2]>,
 }
 
 #[derive(Debug, Clone)]
 enum Origin {
-    File { path: PathBuf, things: Vec<(usize, Bbox)> },
-    Scene(u64),
+    File {
+        path: PathBuf,
+        things: Vec<(usize, Bbox)>,
+    },
+    /// The class of each shape stands at its number.
+    Scene {
+        seed: u64,
+        classes: [usize; Shape::ALL.len()],
+    },
 }
 
 impl Entry {
-    /// How many answers it asks for.
+    /// A picture file, its things, each with its class, and its width and height as a file says them.
+    pub fn file(path: PathBuf, things: Vec<(usize, Bbox)>, size: Option<(usize, usize)>) -> Entry {
+        let size = size.map(<[usize; 2]>::from).filter(|size| !size.contains(&0));
+        Entry { origin: Origin::File { path, things }, size }
+    }
+
+    /// A scene to draw, and the class of each shape.
+    pub fn scene(seed: u64, classes: [usize; Shape::ALL.len()]) -> Entry {
+        Entry { origin: Origin::Scene { seed, classes }, size: Some([SIDE; 2]) }
+    }
+
+    /// What it costs to learn from it, in tokens, in the size in which a model reads it.
+    pub fn cost(&self, processor: &Processor) -> usize {
+        let [width, height] = self.size.unwrap_or(USUAL_SIZE);
+        let [width, height] = processor.size_of(width, height);
+        (width.saturating_mul(height) / PIXELS_OF_A_TOKEN).max(1)
+    }
+
+    /// How many answers it asks for. A picture without things says that there is nothing, which is an answer, too.
     pub fn answers(&self) -> usize {
         match &self.origin {
             Origin::File { things, .. } => things.len().max(1),
             // What is in a scene is known when it is drawn. This is what most have, more or less.
-            Origin::Scene(_) => 4,
+            Origin::Scene { .. } => 4,
         }
     }
 
@@ -44,139 +66,99 @@ impl Entry {
     pub fn most(&self) -> usize {
         match &self.origin {
             Origin::File { things, .. } => things.len(),
-            Origin::Scene(_) => MOST,
+            Origin::Scene { .. } => MOST,
         }
     }
 
     /// The picture and what is in it.
-    pub fn open(&self) -> Result<(Picture, Vec<(usize, Bbox)>), Error> {
+    fn open(&self) -> Result<(Picture, Vec<(usize, Bbox)>), Error> {
         match &self.origin {
             Origin::File { path, things } => Ok((Picture::open(path)?, things.clone())),
-            Origin::Scene(seed) => {
+            Origin::Scene { seed, classes } => {
                 let scene = Scene::new(*seed);
-                let things = scene.things.iter().map(|thing| (thing.shape.number(), thing.bbox)).collect();
-                Ok((scene.picture, things))
+                let things = scene.things.iter().map(|thing| (classes[thing.shape.number()], thing.bbox));
+                Ok((scene.picture, things.collect()))
             }
         }
     }
 
     /// What errors call it.
-    pub fn path(&self) -> PathBuf {
+    fn path(&self) -> PathBuf {
         match &self.origin {
             Origin::File { path, .. } => path.clone(),
-            Origin::Scene(seed) => PathBuf::from(format!("scene {seed}")),
+            Origin::Scene { seed, .. } => PathBuf::from(format!("scene {seed}")),
         }
     }
-}
 
-/// Whether these files stand for scenes.
-pub(super) fn are_scenes(files: &[PathBuf]) -> bool {
-    matches!(files, [path] if path.file_name().is_some_and(|name| name == SCENES) && !path.exists())
-}
-
-/// So many scenes from this seed on.
-pub(super) fn scenes(first: u64, count: usize) -> Vec<Entry> {
-    let entry = |i: u64| Entry { origin: Origin::Scene(first + i), pixels: SIDE * SIDE };
-    (0..count as u64).map(entry).collect()
-}
-
-/// What files of annotations say.
-pub(super) struct Files {
-    pub entries: Vec<Entry>,
-    pub labels: Vec<String>,
-    pub bytes: u64,
-    pub checksum: u32,
-}
-
-/// Reads COCO's files. Their classes are those that are given, which must have all of theirs; without them, those of the files in the
-/// order of their ids. Boxes around crowds are not learned.
-pub(super) fn read_files(files: &[PathBuf], labels: Option<&[String]>) -> Result<Files, Error> {
-    let mut all =
-        Files { entries: Vec::new(), labels: labels.unwrap_or_default().to_vec(), bytes: 0, checksum: 0 };
-    for file in files {
-        let references = References::open(file)?;
-        let mut categories: Vec<_> = references.categories.iter().collect();
-        categories.sort_by_key(|category| category.id);
-        let mut classes = HashMap::new();
-        for category in categories {
-            let known = all.labels.iter().position(|label| *label == category.name);
-            let class = match (known, labels) {
-                (Some(class), _) => class,
-                (None, None) => {
-                    all.labels.push(category.name.clone());
-                    all.labels.len() - 1
-                }
-                (None, Some(_)) => {
-                    let name = &category.name;
-                    let problem = format!("the category `{name}` is not among those that the model learns");
-                    return Err(attentive_image::Error::Format { path: file.clone(), problem }.into());
-                }
-            };
-            classes.insert(category.id, class);
-        }
-        let mut things: HashMap<i64, Vec<(usize, Bbox)>> = HashMap::new();
-        for annotation in references.annotations.iter().filter(|annotation| annotation.iscrowd == 0) {
-            let [_, _, width, height] = annotation.bbox;
-            if width > 0.0 && height > 0.0 {
-                let thing = (classes[&annotation.category_id], annotation.bbox);
-                things.entry(annotation.image_id).or_default().push(thing);
+    /// The picture as a model reads it, with its chance: an odd one mirrors it.
+    pub fn see(&self, chance: u32, processor: &Processor) -> Result<Seen, Error> {
+        let (picture, mut things) = self.open()?;
+        let is_mirrored = chance % 2 == 1;
+        let picture = if is_mirrored { picture.mirrored() } else { picture };
+        let (across, down) = (picture.width() as f64, picture.height() as f64);
+        let mut targets = Targets::default();
+        for (class, [left, top, width, height]) in &mut things {
+            if is_mirrored {
+                *left = across - *left - *width;
             }
+            let centre = [*left + *width / 2.0, *top + *height / 2.0];
+            targets.classes.push(*class);
+            targets.boxes.push([centre[0] / across, centre[1] / down, *width / across, *height / down]);
         }
-        let folder = folder_of_images(file);
-        for image in &references.images {
-            let pixels = image.width.zip(image.height).map_or(USUAL_PIXELS, |(width, height)| width * height);
-            let things = things.remove(&image.id).unwrap_or_default();
-            let origin = Origin::File { path: folder.join(&image.file_name), things };
-            all.entries.push(Entry { origin, pixels: pixels.min(MOST_PIXELS) });
-        }
-        let bytes = std::fs::read(file)
-            .map_err(|source| attentive_image::Error::File { path: file.clone(), source })?;
-        all.bytes += bytes.len() as u64;
-        all.checksum = all.checksum.rotate_left(1) ^ crc32fast::hash(&bytes);
+        let (read, numbers) = rows(processor, &picture).map_err(|problem| problem.of(&self.path()))?;
+        let size = [picture.width(), picture.height()];
+        Ok(Seen { size, things, read, numbers, targets, answers: self.answers() })
     }
-    Ok(all)
 }
 
-/// What a model is shown.
+/// A picture, and what a model is shown of it.
 pub(super) struct Seen {
+    /// Its width and height.
     pub size: [usize; 2],
+    /// What is in it: classes and boxes.
+    pub things: Vec<(usize, Bbox)>,
+    /// The height and width that the model reads.
+    pub read: [usize; 2],
+    /// Red, green and blue of each of these pixels.
     pub numbers: Vec<f32>,
+    /// What the model is to say.
     pub targets: Targets,
+    /// How many answers these count for.
+    pub answers: usize,
 }
 
-/// Pictures as a model reads them, each with its chance: an odd one mirrors it. All cores read.
-pub(super) fn seen(pictures: &[(&Entry, u32)], processor: &Processor) -> Result<Vec<Seen>, Error> {
-    let threads = std::thread::available_parallelism().map_or(1, usize::from).min(pictures.len()).max(1);
-    let share = pictures.len().div_ceil(threads).max(1);
-    std::thread::scope(|scope| {
-        let read = |part: &'_ [(&Entry, u32)]| -> Result<Vec<Seen>, Error> {
-            part.iter().map(|&(entry, chance)| one(entry, chance, processor)).collect()
-        };
-        let parts: Vec<_> = pictures.chunks(share).map(|part| scope.spawn(move || read(part))).collect();
-        let mut all = Vec::with_capacity(pictures.len());
-        for part in parts {
-            all.extend(part.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))?);
-        }
-        Ok(all)
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use attentive_image::{Filter, Size};
 
-fn one(entry: &Entry, chance: u32, processor: &Processor) -> Result<Seen, Error> {
-    let (picture, things) = entry.open()?;
-    let is_mirrored = chance % 2 == 1;
-    let picture = if is_mirrored { picture.mirrored() } else { picture };
-    let (across, down) = (picture.width() as f64, picture.height() as f64);
-    let mut targets = Targets::default();
-    for (class, [left, top, width, height]) in things {
-        let left = if is_mirrored { across - left - width } else { left };
-        targets.classes.push(class);
-        targets.boxes.push([
-            (left + width / 2.0) / across,
-            (top + height / 2.0) / down,
-            width / across,
-            height / down,
-        ]);
+    #[test]
+    fn a_picture_costs_what_the_model_reads_of_it() {
+        let entry = |size| Entry::file(PathBuf::new(), Vec::new(), size);
+        let resize = Some((Size::ShortestWithin(256, 448), Filter::Bilinear));
+        let resized = Processor { resize, ..Processor::plain(1, 1) };
+        let plain = Processor { resize: None, ..resized.clone() };
+        assert_eq!(entry(Some((640, 480))).cost(&plain), 640 * 480 / 64);
+        assert_eq!(entry(Some((640, 480))).cost(&resized), 341 * 256 / 64);
+        assert_eq!(entry(Some((64, 48))).cost(&resized), 341 * 256 / 64);
+        // No file need be true.
+        assert_eq!(entry(Some((usize::MAX, usize::MAX))).cost(&plain), usize::MAX / 64);
+        assert_eq!(entry(Some((0, 480))).cost(&plain), entry(None).cost(&plain));
+        assert_eq!(Entry::scene(1, [0; 6]).cost(&plain), 128 * 128 / 64);
     }
-    let (size, numbers) = rows(processor, &picture).map_err(|problem| problem.of(&entry.path()))?;
-    Ok(Seen { size, numbers, targets })
+
+    #[test]
+    fn a_mirrored_picture_has_mirrored_boxes_and_classes_are_those_that_labels_have() {
+        let processor = Processor { resize: None, ..Processor::plain(1, 1) };
+        let entry = Entry::scene(3, [7, 6, 5, 4, 3, 2]);
+        let [plain, mirrored] = [0, 1].map(|chance| entry.see(chance, &processor).unwrap());
+        let things = Scene::new(3).things;
+        assert_eq!(plain.things.len(), things.len());
+        for (i, thing) in things.iter().enumerate() {
+            assert_eq!(plain.things[i], (7 - thing.shape.number(), thing.bbox));
+            let (class, [left, top, width, height]) = mirrored.things[i];
+            assert_eq!((class, [128.0 - left - width, top, width, height]), plain.things[i]);
+        }
+        assert_ne!(plain.numbers, mirrored.numbers);
+    }
 }
