@@ -4,6 +4,7 @@
 
 mod answer;
 mod bench;
+mod blocks;
 mod classify;
 mod convert;
 mod dashes;

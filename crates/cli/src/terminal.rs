@@ -15,7 +15,12 @@ pub(crate) fn width() -> usize {
 
 /// Whether stdout shows colours and the person wants to see them (<https://no-color.org>).
 pub(crate) fn colours() -> bool {
+    colours_on(&stdout())
+}
+
+/// The same of a stream.
+pub(crate) fn colours_on(stream: &impl IsTerminal) -> bool {
     let refused = var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let dumb = var_os("TERM").is_none_or(|term| term == "dumb");
-    stdout().is_terminal() && !refused && !dumb
+    stream.is_terminal() && !refused && !dumb
 }

@@ -1,7 +1,5 @@
-//! Training as one watches it: a line for each validation, with the loss as a bar that gets shorter and a translation that gets
-//! better.
+//! Training as one watches it: a line for each validation, with the loss as a bar that gets shorter and a result that gets better.
 
-use super::answer::said;
 use crate::error::Error;
 use crate::interrupt;
 use crate::words::{duration, thousands};
@@ -18,22 +16,44 @@ const WIDTH: usize = 22;
 /// Positions of the bar that shows how much is done.
 const FULL: u64 = 1000;
 
+/// What is learned, in words.
+pub(super) trait Subject {
+    /// What a person reads before the first step.
+    fn begin(&self, begin: &Begin) -> String;
+
+    /// What stands above the column of results; none if there is no such column.
+    fn heading(&self, samples: &[Sample]) -> Option<String>;
+
+    /// The result of a validation.
+    fn result(&self, metric: &ValidationMetric, samples: &[Sample]) -> String;
+
+    /// What is shown below the line of a validation, when its model is saved.
+    fn look(&mut self) -> Option<String> {
+        None
+    }
+}
+
 /// Whoever watches.
-pub(super) struct Lesson {
+pub(super) struct Lesson<S> {
+    subject: S,
     quiet: bool,
     bar: ProgressBar,
     /// The first loss, which has the longest bar.
     first: Option<f64>,
+    /// Whether there was a validation since the last step.
+    is_validated: bool,
 }
 
-impl Lesson {
-    pub(super) fn new(quiet: bool) -> Lesson {
+impl<S: Subject> Lesson<S> {
+    pub(super) fn new(subject: S, quiet: bool) -> Lesson<S> {
         let bar = if quiet { ProgressBar::hidden() } else { ProgressBar::new(FULL) };
         let style = ProgressStyle::with_template("{bar:30} {percent:>3} %  {msg}");
         Lesson {
+            subject,
             quiet,
             bar: bar.with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar())),
             first: None,
+            is_validated: false,
         }
     }
 
@@ -63,44 +83,40 @@ impl Lesson {
     fn event(&mut self, event: &Event) {
         match event {
             Event::Preparing(_) | Event::Chosen(_) => {}
-            Event::Begin(begin) => self.begin(begin),
+            Event::Begin(begin) => self.line(&self.subject.begin(begin)),
             Event::Progress(progress) => {
+                if std::mem::take(&mut self.is_validated)
+                    && !self.quiet
+                    && let Some(look) = self.subject.look()
+                {
+                    self.line(&look);
+                }
                 self.bar.set_position((progress.share.unwrap_or(0.0) * FULL as f64) as u64);
             }
             Event::Step(metric) => {
                 let speed = thousands(metric.tokens_per_second as usize);
                 self.bar.set_message(format!("step {}, {speed} tokens/s", metric.step));
             }
-            Event::Validation(metric, samples) => self.validation(metric, samples.first()),
+            Event::Validation(metric, samples) => self.validation(metric, samples),
             Event::Notice(message) => self.line(message),
         }
     }
 
-    fn begin(&self, begin: &Begin) {
-        let Begin { parameters, examples: pairs, device, .. } = begin;
-        let (parameters, pairs) = (thousands(*parameters), thousands(*pairs));
-        self.line(&format!(
-            "A Transformer with {parameters} parameters learns to translate numbers from English\n\
-             into German and French. It starts from random weights and trains on {pairs}\n\
-             pairs, in about a minute on two cores (here: {device}).\n"
-        ));
-    }
-
-    fn validation(&mut self, metric: &ValidationMetric, sample: Option<&Sample>) {
+    fn validation(&mut self, metric: &ValidationMetric, samples: &[Sample]) {
         if self.first.is_none()
-            && let Some(Sample { source, .. }) = sample
+            && let Some(heading) = self.subject.heading(samples)
         {
-            self.line(&format!("  step   loss  {:WIDTH$}  {source}", ""));
+            self.line(&format!("  step   loss  {:WIDTH$}  {heading}", ""));
         }
         let first = *self.first.get_or_insert(metric.loss);
-        let translation = sample.map_or("", |sample| said(&sample.translation));
         self.line(&format!(
             "{:>6}  {:.3}  {}  {}",
             metric.step,
             metric.loss,
             bar(metric.loss / first),
-            cut(translation)
+            self.subject.result(metric, samples)
         ));
+        self.is_validated = true;
     }
 
     /// A line above the bar, or just a line.
@@ -121,16 +137,6 @@ fn bar(share: f64) -> String {
     format!("{:width$}", "█".repeat(eighths / 8) + part, width = WIDTH)
 }
 
-/// A model that has just begun can go on and on.
-fn cut(text: &str) -> String {
-    const MOST: usize = 40;
-    if text.chars().count() <= MOST {
-        text.to_owned()
-    } else {
-        text.chars().take(MOST - 1).collect::<String>() + "…"
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -144,11 +150,5 @@ mod tests {
         for share in [0.0, 0.1, 0.33, 0.999, 7.0] {
             assert_eq!(bar(share).chars().count(), 22);
         }
-    }
-
-    #[test]
-    fn long_texts_are_cut() {
-        assert_eq!(cut("kurz"), "kurz");
-        assert_eq!(cut(&"ü".repeat(50)).chars().count(), 40);
     }
 }

@@ -1,7 +1,8 @@
-//! `attentive demo`: a Transformer learns to translate numbers, from nothing, while one watches.
+//! `attentive demo`: a Transformer learns from nothing, while one watches: to translate numbers, or to find shapes in pictures.
 
 mod answer;
 mod lesson;
+mod pictures;
 mod question;
 mod score;
 mod translator;
@@ -11,11 +12,12 @@ use crate::heatmap::Heatmap;
 use crate::options::between;
 use crate::words::thousands;
 use crate::{output, terminal};
-use answer::{Answer, answers, text};
+use answer::{Answer, answers, said, text};
+use attentive_train::metrics::ValidationMetric;
 use attentive_train::numbers::{self, Language, NumberCorpus, NumberPair, SHOWN};
-use attentive_train::{Outcome, Run, Settings};
+use attentive_train::{Begin, Outcome, Run, Sample, Settings};
 use clap::Args;
-use lesson::Lesson;
+use lesson::{Lesson, Subject};
 use question::Question;
 use score::Score;
 use serde::Serialize;
@@ -30,13 +32,16 @@ pub(crate) struct Demo {
     /// Numbers below a million to translate at the end, in digits or in English words
     #[arg(value_name = "NUMBER", value_parser = Question::parse)]
     numbers: Vec<Question>,
+    /// Learn to find shapes in pictures instead, with a box around each
+    #[arg(long, conflicts_with_all = ["numbers", "write_corpus"])]
+    pictures: bool,
     /// Keep the model in DIR; a model that is there already is not trained again
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
     /// Only write the corpus and its tokenizer to DIR, to try `attentive train`
     #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "numbers", "steps", "threads", "json"])]
     write_corpus: Option<PathBuf>,
-    /// Random seed of the choice of numbers, initial weights and order of training
+    /// Random seed of the choice of numbers, of initial weights and of the order of training
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
     /// Number of training steps [default: enough to learn the task]
@@ -58,12 +63,16 @@ Examples:
   attentive demo                            train, show the result, translate what you type
   attentive demo 97 \"two hundred and one\"   translate these numbers at the end
   attentive demo --out numbers              keep the model, its training report and its settings
+  attentive demo --pictures --out shapes    learn to find shapes, and draw what was found as PNG
   attentive demo --write-corpus corpus      write the training data
 
 The task is to translate numbers below a million, written out, from English into German and French. \
 The word order differs: twenty-one is one-and-twenty in German, and ninety-seven is \
 four-twenties-seventeen in French. The program generates the corpus and knows all correct \
 translations. The model trains on one number in a hundred and is tested on others.
+
+With --pictures the task is to find circles, squares, triangles, rings, crosses and diamonds in \
+pictures that the program draws, with a DETR. It takes some minutes.
 
 The same seed gives the same model, to the bit, with the same instruction set.";
 
@@ -73,6 +82,7 @@ const LOOKED_INTO: u32 = 4_321;
 pub(crate) fn run(demo: &Demo) -> Result<(), Error> {
     match &demo.write_corpus {
         Some(folder) => write_corpus(folder, demo.seed),
+        None if demo.pictures => pictures::run(demo),
         None => learn_and_show(demo),
     }
 }
@@ -104,7 +114,7 @@ fn learn_and_show(demo: &Demo) -> Result<(), Error> {
     // Another run or model in the folder must not be touched.
     Run::refuse_folder(&folder.path, &settings)?;
     let corpus = numbers::prepare(&numbers, demo.seed)?;
-    let outcome = Lesson::new(demo.quiet || demo.json).learn(&folder.path, &settings)?;
+    let outcome = Lesson::new(Numbers, demo.quiet || demo.json).learn(&folder.path, &settings)?;
     let mut translator = Translator::load(&folder.path, &settings)?;
     // The model is in memory; what is not to be kept goes before a person may leave without a word.
     drop(folder);
@@ -136,6 +146,39 @@ fn learn_and_show(demo: &Demo) -> Result<(), Error> {
         output::write(&format!("\n{}", text(&answers(&mut translator, &demo.numbers)?, width)))?;
     }
     Ok(())
+}
+
+/// Translating numbers, as a person watches it.
+struct Numbers;
+
+impl Subject for Numbers {
+    fn begin(&self, begin: &Begin) -> String {
+        let Begin { parameters, examples: pairs, device, .. } = begin;
+        let (parameters, pairs) = (thousands(*parameters), thousands(*pairs));
+        format!(
+            "A Transformer with {parameters} parameters learns to translate numbers from English\n\
+             into German and French. It starts from random weights and trains on {pairs}\n\
+             pairs, in about a minute on two cores (here: {device}).\n"
+        )
+    }
+
+    fn heading(&self, samples: &[Sample]) -> Option<String> {
+        samples.first().map(|sample| sample.source.clone())
+    }
+
+    fn result(&self, _: &ValidationMetric, samples: &[Sample]) -> String {
+        cut(samples.first().map_or("", |sample| said(&sample.translation)))
+    }
+}
+
+/// A model that has just begun can go on and on.
+fn cut(text: &str) -> String {
+    const MOST: usize = 40;
+    if text.chars().count() <= MOST {
+        text.to_owned()
+    } else {
+        text.chars().take(MOST - 1).collect::<String>() + "…"
+    }
 }
 
 /// Where a run is: a folder that a person has named, or one that is gone in the end.
@@ -229,5 +272,16 @@ impl<'a> Report<'a> {
             translations,
             out: demo.out.as_deref(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_texts_are_cut() {
+        assert_eq!(cut("kurz"), "kurz");
+        assert_eq!(cut(&"ü".repeat(50)).chars().count(), 40);
     }
 }

@@ -118,19 +118,52 @@ fn a_folder_with_another_run_or_model_is_left_alone() {
 #[cfg(unix)]
 fn ctrl_c_ends_it_with_130() {
     let scratch = Folder::new("interrupt");
-    let out = scratch.0.join("out");
-    let mut command = program("demo");
-    command.args(["--out", out.to_str().unwrap()]).env("TMPDIR", &scratch.0);
-    let mut child =
-        command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
-    let begin = std::time::Instant::now();
-    while !out.join("metrics.jsonl").exists() {
-        assert!(begin.elapsed().as_secs() < 120, "the demo did not begin");
-        std::thread::sleep(std::time::Duration::from_millis(5));
+    for what in ["demo", "demo --pictures"] {
+        let out = scratch.0.join(what);
+        let mut command = program(what);
+        command.arg("--out").arg(&out).env("TMPDIR", &scratch.0);
+        let mut child =
+            command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::null()).spawn().unwrap();
+        let begin = std::time::Instant::now();
+        while !out.join("metrics.jsonl").exists() {
+            assert!(begin.elapsed().as_secs() < 120, "the demo did not begin");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        let sent =
+            std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
+        assert!(sent.success());
+        assert_eq!(child.wait().unwrap().code(), Some(130), "{what}");
     }
-    let sent = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
-    assert_eq!(child.wait().unwrap().code(), Some(130));
+}
+
+#[test]
+fn shapes_are_looked_for_and_drawn_without_colours() {
+    let scratch = Folder::new("shapes");
+    let out = scratch.0.join("out");
+    let arguments = ["--pictures", "--steps", "2", "--out", out.to_str().unwrap()];
+    let first = demo(&arguments, &scratch);
+    assert_eq!(first.code, Some(0), "{}", first.stderr);
+    for words in ["AP50 of the boxes in 200 pictures", "in the picture: ", "attentive detect --model"] {
+        assert!(first.stdout.contains(words), "`{words}` is not in: {}", first.stdout);
+    }
+    first.says(&["A DETR", "learns to", "  step   loss", "AP50"]);
+    assert!(!first.stdout.contains('\x1b') && !first.stderr.contains('\x1b'), "{}", first.stdout);
+    for name in ["config.json", "preprocessor_config.json", "report.html", "train.toml"] {
+        assert!(out.join(name).exists(), "{name}");
+    }
+    let drawn = std::fs::read(out.join("found.png")).unwrap();
+    assert!(drawn.starts_with(b"\x89PNG"));
+    let weights = std::fs::read(out.join("model.safetensors")).unwrap();
+    let again = demo(&arguments, &scratch);
+    assert_eq!((again.code, again.stdout), (Some(0), first.stdout));
+    assert!(weights == std::fs::read(out.join("model.safetensors")).unwrap());
+    // A run that learned something else is not touched.
+    demo(&["--steps", "2", "--out", out.to_str().unwrap()], &scratch).says(&["task", "started with"]);
+
+    let report = demo(&["--pictures", "--steps", "1", "--json"], &scratch).json();
+    assert_eq!((&report["steps"], &report["tested"]), (&1.into(), &200.into()));
+    assert!((0.0..=1.0).contains(&report["ap50"].as_f64().unwrap()), "{report}");
+    assert_eq!(std::fs::read_dir(&scratch.0).unwrap().count(), 1);
 }
 
 #[test]
@@ -163,4 +196,5 @@ fn what_is_no_number_below_a_million_is_wrong_usage() {
     run("demo 12 dozen").refused(&["`dozen`"]);
     run("demo --steps 0").refused(&["--steps"]);
     run("demo --write-corpus a --out b").refused(&["--write-corpus", "--out"]);
+    run("demo --pictures 21").refused(&["--pictures", "NUMBER"]);
 }

@@ -14,8 +14,10 @@
 //! println!("{} at {left}, {top}: {width} × {height}", scene.things[0].name());
 //! ```
 
+mod lesson;
 mod shape;
 
+pub use lesson::settings;
 pub use shape::{Colour, Shape};
 
 use attentive_image::Picture;
@@ -27,6 +29,8 @@ pub const SIDE: usize = 128;
 pub const MOST: usize = 8;
 /// The seed of the first scene that is only validated on.
 pub(crate) const FIRST_HELD: u64 = 1 << 40;
+/// The seed of the first scene that training never sees, nor validation.
+pub const FIRST_UNSEEN: u64 = 1 << 41;
 /// The sizes of shapes.
 const SMALLEST: u32 = 8;
 const LARGEST: u32 = 64;
