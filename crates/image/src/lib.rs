@@ -21,7 +21,7 @@ mod resize;
 
 pub use decode::MOST_PIXELS;
 pub use draw::colour_of;
-pub use error::{Error, Problem};
+pub use error::{Error, Fault, Problem};
 pub use picture::Picture;
 pub use processor::{Pixels, Processor, Size};
 pub use resize::{Filter, Part};

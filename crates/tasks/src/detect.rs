@@ -1,7 +1,8 @@
 //! Things in pictures: where they are, and what.
 
 use crate::error::Error;
-use attentive_image::{Picture, Problem, Processor};
+use attentive_generate::Sizes;
+use attentive_image::{Picture, Pixels, Problem, Processor};
 use attentive_model::families::detr::{Batch, Detr, Found};
 use attentive_tensor::{Backend, Form, Tape};
 use std::path::Path;
@@ -47,36 +48,78 @@ impl Detector {
         &self.model.config().labels
     }
 
+    /// How large the model is; of the width of its feed-forward networks, that of the encoder.
+    pub fn sizes(&self) -> Sizes {
+        let config = self.model.config();
+        Sizes {
+            d_model: config.d_model,
+            h: config.h[0],
+            decoder_h: config.h[1],
+            d_ff: config.d_ff[0],
+            encoder_layers: config.encoder_layers,
+            decoder_layers: config.decoder_layers,
+            parameters: self.model.parameter_count(),
+        }
+    }
+
     /// What is in a picture, the most certain first, as far as it is more certain than `threshold`.
     pub fn detect(&self, picture: &Picture, threshold: f64) -> Result<Vec<Detected>, Problem> {
-        let pixels = rows(&self.processor, picture)?;
-        let batch = Batch::new(&*self.backend, &[(pixels.0, &pixels.1)]);
+        let outputs = self.outputs(&self.read(picture)?);
+        Ok(self.things(&outputs, [picture.width(), picture.height()], threshold))
+    }
+
+    /// Makes a picture ready.
+    pub fn read(&self, picture: &Picture) -> Result<Pixels, Problem> {
+        self.processor.process(picture)
+    }
+
+    /// What the model says of a picture that was made ready, query by query: the logits of the classes, that there is nothing, and a
+    /// box before the sigmoid. `[queries, classes + 1 + 4]`.
+    pub fn outputs(&self, pixels: &Pixels) -> Vec<f32> {
+        let (size, numbers) = interleaved(pixels);
+        let batch = Batch::new(&*self.backend, &[(size, &numbers)]);
         let found = self.model.forward(&Tape::inference(&self.backend), &batch);
-        let size = [picture.width(), picture.height()];
-        Ok(things(&*self.backend, &found, size).into_iter().filter(|thing| thing.score > threshold).collect())
+        query_by_query(&*self.backend, &found)
+    }
+
+    /// What is in a picture of this width and height, the most certain first, from what the model says of it.
+    pub fn things(&self, outputs: &[f32], size: [usize; 2], threshold: f64) -> Vec<Detected> {
+        let things = sorted(outputs, self.labels().len() + 1, size);
+        things.into_iter().filter(|thing| thing.score > threshold).collect()
     }
 }
 
 /// What a model found in one picture of this width and height: a thing for each query, the most certain first.
 pub fn things(backend: &dyn Backend, found: &Found, size: [usize; 2]) -> Vec<Detected> {
+    sorted(&query_by_query(backend, found), found.classes.shape().cols(), size)
+}
+
+/// The logits of the classes, that there is nothing, and the box of each query.
+fn query_by_query(backend: &dyn Backend, found: &Found) -> Vec<f32> {
     let [logits, boxes] = [&found.classes, &found.boxes].map(|x| backend.download_f32(x.value()));
     let queries = logits.chunks_exact(found.classes.shape().cols()).zip(boxes.as_chunks::<4>().0);
-    let mut things: Vec<Detected> = queries
-        .map(|(logits, raw)| {
-            let (class, score) = best(logits);
-            Detected { class, score, bbox: located(raw, size) }
-        })
-        .collect();
+    queries.flat_map(|(logits, raw)| logits.iter().chain(raw)).copied().collect()
+}
+
+fn sorted(outputs: &[f32], classes: usize, size: [usize; 2]) -> Vec<Detected> {
+    let thing = |query: &[f32]| {
+        let (logits, raw) = query.split_at(classes);
+        let (class, score) = best(logits);
+        Detected { class, score, bbox: located(raw, size) }
+    };
+    let mut things: Vec<Detected> = outputs.chunks_exact(classes + 4).map(thing).collect();
     things.sort_by(|a, b| b.score.total_cmp(&a.score));
     things
 }
 
 /// A picture as the model reads it: its height and width, and red, green and blue of each pixel.
 pub fn rows(processor: &Processor, picture: &Picture) -> Result<([usize; 2], Vec<f32>), Problem> {
-    let pixels = processor.process(picture)?;
-    let (size, count) = ([pixels.height, pixels.width], pixels.height * pixels.width);
-    let numbers = (0..3 * count).map(|i| pixels.numbers[i % 3 * count + i / 3]).collect();
-    Ok((size, numbers))
+    Ok(interleaved(&processor.process(picture)?))
+}
+
+fn interleaved(Pixels { height, width, numbers }: &Pixels) -> ([usize; 2], Vec<f32>) {
+    let count = height * width;
+    ([*height, *width], (0..3 * count).map(|i| numbers[i % 3 * count + i / 3]).collect())
 }
 
 /// The most probable class that is something, and its probability.
@@ -91,8 +134,8 @@ fn best(logits: &[f32]) -> (usize, f64) {
 }
 
 /// A box in pixels, from what the model says before the sigmoid.
-fn located(raw: &[f32; 4], size: [usize; 2]) -> [f64; 4] {
-    let [x, y, width, height] = raw.map(|x| 1.0 / (1.0 + (-f64::from(x)).exp()));
+fn located(raw: &[f32], size: [usize; 2]) -> [f64; 4] {
+    let [x, y, width, height] = std::array::from_fn(|i| 1.0 / (1.0 + (-f64::from(raw[i])).exp()));
     let [across, down] = size.map(|side| side as f64);
     [(x - width / 2.0) * across, (y - height / 2.0) * down, width * across, height * down]
 }

@@ -23,6 +23,17 @@ pub enum Kind {
     Answer,
 }
 
+/// What a model that reads pictures makes of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PictureKind {
+    /// Vectors: [`crate::PictureEmbedder`].
+    Embed,
+    /// Classes: [`crate::PictureClassifier`].
+    Classify,
+    /// Boxes: [`crate::Detector`].
+    Detect,
+}
+
 impl Kind {
     /// What the model of a folder was trained for; none if it does not read texts but writes them. A folder of sentence-transformers
     /// makes vectors, also if the model below was saved with a head for masks.

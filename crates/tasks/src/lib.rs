@@ -51,7 +51,7 @@ pub use encoder::{Encoder, Texts, TooLong};
 pub use error::Error;
 pub use fill_mask::{Filled, Guess, MaskFiller};
 pub use generate::{LanguageModel, Writer};
-pub use kind::Kind;
+pub use kind::{Kind, PictureKind};
 pub use name::model_name;
 pub use perplexity::{Measured, Perplexity};
 pub use pictures::{PictureClassifier, PictureEmbedder, PictureEncoder, task_of_pictures};

@@ -50,31 +50,22 @@ fn panels(inspect: &Inspect, folder: &Path) -> Result<Vec<Panel>, Error> {
     let path = inspect.text.trim();
     let pixels = pictures::read(&encoder, path)?;
     let picture = Picture::open(Path::new(path)).map_err(attentive_tasks::Error::from)?;
-    let fitted = encoder
-        .processor()
-        .fit(&picture)
+    let seen = encoder
+        .seen(&picture)
         .map_err(|problem| Error::Document { input: path.to_owned(), problem: problem.to_string() })?;
-    let config = encoder.model().config();
-    let grid = config.grid(pixels.height, pixels.width).expect("a picture that was read has patches");
-    let query = match inspect.patch {
-        None => 0,
-        Some([row, column]) if row <= grid[0] && column <= grid[1] => {
-            config.tokens_before() + (row - 1) * grid[1] + column - 1
-        }
-        Some(_) => {
-            let problem = format!("the picture has {} rows and {} columns of patches", grid[0], grid[1]);
-            return Err(Error::Flag { option: "patch", problem });
-        }
-    };
+    let (config, grid) = (encoder.model().config(), encoder.grid(&pixels));
+    let query = encoder.token_of(grid, inspect.patch.map(|patch| patch.map(|place| place - 1)));
+    let query = query.ok_or_else(|| {
+        let problem = format!("the picture has {} rows and {} columns of patches", grid[0], grid[1]);
+        Error::Flag { option: "patch", problem }
+    })?;
     let inspection = encoder.inspect(&pixels);
     let looks = inspect.looks(&[AttentionKind::Encoder], |_| (config.layers, config.h))?;
     let layer = inspect.layer.unwrap_or(config.layers) - 1;
-    // What is drawn is the part that has patches, large enough to be seen.
-    let [height, width] = [0, 1].map(|i: usize| grid[i] * config.patch_size[i]);
-    let scale = NARROWEST.div_ceil(width).max(1);
-    let part = [0.0, 0.0, width as f64, height as f64];
-    let base = fitted
-        .part_resized(part, width * scale, height * scale, Filter::Nearest)
+    // What is drawn is large enough to be seen.
+    let scale = NARROWEST.div_ceil(seen.width()).max(1);
+    let base = seen
+        .resized(seen.width() * scale, seen.height() * scale, Filter::Nearest)
         .map_err(|problem| Error::Inspect(problem.to_string()))?;
     let mut panels = vec![Panel { title: "picture".to_owned(), picture: base.clone() }];
     for look in looks.into_iter().filter(|look| look.layer == layer) {

@@ -8,7 +8,7 @@ mod jpeg;
 mod png;
 mod webp;
 
-use crate::error::{Error, Problem};
+use crate::error::{Error, Fault, Problem};
 use crate::picture::Picture;
 use std::fs::File;
 use std::io::Read;
@@ -48,7 +48,10 @@ impl Picture {
             [0x89, b'P', b'N', b'G', ..] => png::decode(bytes),
             [0xff, 0xd8, ..] => jpeg::decode(bytes),
             [b'R', b'I', b'F', b'F', _, _, _, _, b'W', b'E', b'B', b'P', ..] => webp::decode(bytes),
-            _ => Err(Problem::new("no picture that can be read: supported are PNG, JPEG and WebP")),
+            _ => {
+                let problem = "no picture that can be read: supported are PNG, JPEG and WebP";
+                Err(Problem::new(problem).with_fault(Fault::Format))
+            }
         }?;
         let orientation = decoded.exif.as_deref().map_or(1, exif::orientation);
         Ok(decoded.into_picture().oriented(orientation))
@@ -65,7 +68,7 @@ pub(crate) fn check_size(width: usize, height: usize) -> Result<(), Problem> {
             "{width} × {height} pixels are more than {} million: make the picture smaller",
             MOST_PIXELS / 1_000_000
         );
-        return Err(Problem::new(problem));
+        return Err(Problem::new(problem).with_fault(Fault::Size));
     }
     Ok(())
 }
@@ -103,6 +106,7 @@ mod tests {
     fn what_is_no_picture_is_refused_with_what_is() {
         for bytes in [&b""[..], b"GIF89a", b"RIFFxxxxWAVE", b"hello"] {
             assert_eq!(problem(bytes), "no picture that can be read: supported are PNG, JPEG and WebP");
+            assert_eq!(Picture::decode(bytes).unwrap_err().fault(), Fault::Format);
         }
     }
 
@@ -133,6 +137,7 @@ mod tests {
             problem(&header(100_000, 100_000)),
             "100000 × 100000 pixels are more than 100 million: make the picture smaller"
         );
+        assert_eq!(Picture::decode(&header(100_000, 100_000)).unwrap_err().fault(), Fault::Size);
         let empty = problem(&header(0, 0));
         assert!(empty.starts_with("a broken PNG picture: "), "{empty}");
     }
@@ -143,6 +148,7 @@ mod tests {
         for length in 8..whole.len() - 12 {
             let problem = problem(&whole[..length]);
             assert!(problem.starts_with("a broken PNG picture: "), "{length}: {problem}");
+            assert_eq!(Picture::decode(&whole[..length]).unwrap_err().fault(), Fault::Broken);
         }
     }
 }

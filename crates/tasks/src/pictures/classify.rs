@@ -6,6 +6,7 @@ use crate::error::Error;
 use attentive_image::Pixels;
 use attentive_model::families::vit::{Relative, Task};
 use attentive_tensor::{Backend, Form};
+use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -45,13 +46,21 @@ impl PictureClassifier {
 
     /// The classes of pictures that were made ready: all labels with their scores, the best first.
     pub fn classify(&self, pictures: &[Pixels]) -> Result<Vec<Classified>, Error> {
-        let config = self.encoder.model.config();
-        let classified = |logits: &Vec<f32>| ranked(&config.labels, &scores(config.problem(), logits));
-        Ok(self.logits(pictures)?.iter().map(classified).collect())
+        Ok(self.logits(pictures)?.iter().map(|logits| self.ranked(logits)).collect())
+    }
+
+    /// All labels with their scores, the best first, from what the model says of each class.
+    pub fn ranked(&self, logits: &[f32]) -> Classified {
+        ranked(self.labels(), &scores(self.encoder.model.config().problem(), logits))
+    }
+
+    /// The labels, in the order of the model.
+    pub fn labels(&self) -> &[String] {
+        &self.encoder.model.config().labels
     }
 
     /// What the model says of each class of each picture, before it becomes a score.
-    pub fn logits(&self, pictures: &[Pixels]) -> Result<Vec<Vec<f32>>, Error> {
+    pub fn logits(&self, pictures: &[impl Borrow<Pixels>]) -> Result<Vec<Vec<f32>>, Error> {
         self.encoder.answer(pictures, |tape, batch, hidden| {
             Ok(self.encoder.rows(&self.encoder.model.logits(tape, hidden, batch)?))
         })

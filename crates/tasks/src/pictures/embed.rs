@@ -6,6 +6,7 @@ use crate::error::Error;
 use attentive_image::Pixels;
 use attentive_model::families::vit::Task;
 use attentive_tensor::{Backend, Form};
+use std::borrow::Borrow;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -42,7 +43,7 @@ impl PictureEmbedder {
     }
 
     /// The same, not divided by their lengths.
-    pub fn class_tokens(&self, pictures: &[Pixels]) -> Result<Vectors, Error> {
+    pub fn class_tokens(&self, pictures: &[impl Borrow<Pixels>]) -> Result<Vectors, Error> {
         let rows = self.encoder.answer(pictures, |tape, batch, hidden| {
             Ok(self.encoder.rows(&self.encoder.model.vectors(tape, hidden, batch)))
         })?;

@@ -7,11 +7,13 @@ pub use classify::PictureClassifier;
 pub use embed::PictureEmbedder;
 
 use crate::error::Error;
-use attentive_generate::Inspection;
-use attentive_image::{Picture, Pixels, Processor};
+use crate::kind::PictureKind;
+use attentive_generate::{Inspection, Sizes};
+use attentive_image::{Filter, Picture, Pixels, Problem, Processor};
 use attentive_model::families::Family;
 use attentive_model::families::vit::{self, Batch, Task, Vit};
 use attentive_tensor::{Backend, Form, Tape, Var};
+use std::borrow::Borrow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -99,11 +101,16 @@ impl PictureEncoder {
 
     /// Makes a picture ready. The number is that of the picture among others, counted from 0.
     pub fn read(&self, number: usize, picture: &Picture) -> Result<Pixels, Error> {
-        let problem = |problem: String| Error::Picture { picture: number + 1, problem };
-        let pixels = self.processor.process(picture).map_err(|error| problem(error.to_string()))?;
+        self.ready(picture)
+            .map_err(|problem| Error::Picture { picture: number + 1, problem: problem.to_string() })
+    }
+
+    /// Makes a picture ready.
+    pub fn ready(&self, picture: &Picture) -> Result<Pixels, Problem> {
+        let pixels = self.processor.process(picture)?;
         if self.model.config().grid(pixels.height, pixels.width).is_none() {
             let [height, width] = self.model.config().patch_size;
-            return Err(problem(format!(
+            return Err(Problem::new(format!(
                 "has {} × {} pixels for the model, which reads patches of {width} × {height}",
                 pixels.width, pixels.height
             )));
@@ -115,18 +122,69 @@ impl PictureEncoder {
     /// picture. Answers come back in the order of the pictures.
     fn answer<T>(
         &self,
-        pictures: &[Pixels],
+        pictures: &[impl Borrow<Pixels>],
         mut answer: impl FnMut(&Tape, &Batch, &Var) -> Result<Vec<T>, Error>,
     ) -> Result<Vec<T>, Error> {
         let mut answers = Vec::with_capacity(pictures.len());
         for pictures in pictures.chunks(self.together) {
-            let pictures: Vec<vit::Picture> = pictures.iter().map(as_planes).collect();
+            let pictures: Vec<vit::Picture> =
+                pictures.iter().map(|pixels| as_planes(pixels.borrow())).collect();
             let tape = Tape::inference(&self.backend);
             let batch = Batch::new(&*self.backend, self.model.config(), &pictures);
             let hidden = self.model.encode(&tape, &batch);
             answers.extend(answer(&tape, &batch, &hidden)?);
         }
         Ok(answers)
+    }
+
+    /// How large the model is.
+    pub fn sizes(&self) -> Sizes {
+        let config = self.model.config();
+        Sizes {
+            d_model: config.d_model,
+            h: config.h,
+            decoder_h: config.h,
+            d_ff: config.d_ff,
+            encoder_layers: config.layers,
+            decoder_layers: 0,
+            parameters: self.model.parameter_count(),
+        }
+    }
+
+    /// The rows and columns of patches of a picture that was made ready.
+    ///
+    /// # Panics
+    /// If this model did not make it ready.
+    pub fn grid(&self, pixels: &Pixels) -> [usize; 2] {
+        let grid = self.model.config().grid(pixels.height, pixels.width);
+        grid.expect("a picture that was read has patches")
+    }
+
+    /// The tokens of a picture that was made ready: those before its patches, and one for each patch.
+    pub fn tokens(&self, pixels: &Pixels) -> usize {
+        let [rows, columns] = self.grid(pixels);
+        self.model.config().tokens_before() + rows * columns
+    }
+
+    /// The token of the patch in this row and column, counted from 0, of a picture with such a grid; without a patch the class token.
+    /// None if there is no such patch.
+    pub fn token_of(&self, [rows, columns]: [usize; 2], patch: Option<[usize; 2]>) -> Option<usize> {
+        match patch {
+            None => Some(0),
+            Some([row, column]) if row < rows && column < columns => {
+                Some(self.model.config().tokens_before() + row * columns + column)
+            }
+            Some(_) => None,
+        }
+    }
+
+    /// The part of a picture that has patches, as the model reads it, before its numbers are changed.
+    pub fn seen(&self, picture: &Picture) -> Result<Picture, Problem> {
+        let fitted = self.processor.fit(picture)?;
+        let [height, width] = self.model.config().patch_size;
+        let whole = |side: usize, patch: usize| (side / patch * patch).max(1);
+        let [width, height] = [whole(fitted.width(), width), whole(fitted.height(), height)];
+        fitted.part_resized([0.0, 0.0, width as f64, height as f64], width, height, Filter::Nearest)
     }
 
     /// All attentions of a picture, to be looked into.
@@ -148,7 +206,19 @@ fn as_planes(Pixels { height, width, numbers }: &Pixels) -> vit::Picture<'_> {
     vit::Picture { height: *height, width: *width, numbers }
 }
 
-/// What the model of a folder was trained for, if it reads pictures.
+impl PictureKind {
+    /// What the model of a folder was trained for; none if it does not read pictures.
+    pub fn of(folder: &Path) -> Result<Option<PictureKind>, Error> {
+        Ok(match Family::of(folder)? {
+            Family::Detr => Some(PictureKind::Detect),
+            Family::Vit if Task::of(folder)?.has_labels() => Some(PictureKind::Classify),
+            Family::Vit => Some(PictureKind::Embed),
+            _ => None,
+        })
+    }
+}
+
+/// What the model of a folder was trained for, if it is a ViT or one of its relatives.
 pub fn task_of_pictures(folder: &Path) -> Result<Option<Task>, Error> {
     if Family::of(folder)? != Family::Vit {
         return Ok(None);
