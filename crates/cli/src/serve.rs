@@ -1,4 +1,4 @@
-//! `attentive serve`: a server for translation, embeddings and classes of texts, and a page that shows what a model looks at.
+//! `attentive serve`: a server for translation, embeddings and classes of texts and pictures, and a page that shows what a model looks at.
 
 use crate::error::Error;
 use crate::interrupt;
@@ -24,7 +24,7 @@ use tracing_subscriber::filter::LevelFilter;
 pub(crate) struct Serve {
     /// Model folder to serve, under the name of the folder or NAME, or a model of the Hugging Face Hub by its name: a translation
     /// model, a T5, a BART, a GPT-2 model, or a BERT model that embeds, classifies or tags texts, fills masks, ranks texts or answers
-    /// questions; repeat for several models
+    /// questions, a ViT that classifies or embeds pictures, or a DETR that finds things in pictures; repeat for several models
     /// [default: the built-in model of `attentive demo`]
     #[arg(long, value_name = "[NAME=]DIR|HUB_NAME")]
     model: Vec<String>,
@@ -59,12 +59,18 @@ pub(crate) struct Serve {
     /// Maximum size of a request body in bytes
     #[arg(long, value_name = "N", default_value_t = 1 << 20, value_parser = between::<1024, 1_073_741_824>, help_heading = LIMITS)]
     max_body: usize,
+    /// Maximum size of a request body with pictures in bytes
+    #[arg(long, value_name = "N", default_value_t = 20 << 20, value_parser = between::<1024, 1_073_741_824>, help_heading = LIMITS)]
+    max_picture_body: usize,
     /// Maximum length of a text in characters
     #[arg(long, value_name = "N", default_value_t = 5_000, value_parser = between::<1, 10_000_000>, help_heading = LIMITS)]
     max_characters: usize,
     /// Maximum number of texts in a request
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = between::<1, 1_000_000>, help_heading = LIMITS)]
     max_texts: usize,
+    /// Maximum number of pictures in a request
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = between::<1, 1024>, help_heading = LIMITS)]
+    max_pictures: usize,
     /// Maximum beam size and number of results
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = between::<1, 1024>, help_heading = LIMITS)]
     max_beam: usize,
@@ -95,6 +101,8 @@ Examples:
   attentive serve --model bart-large-cnn    serve summaries
   attentive serve --model nllb-200-distilled-600M
                                             serve translations among many languages
+  attentive serve --model google/vit-base-patch16-224 --model facebook/detr-resnet-50
+                                            serve classes of pictures, and boxes around what is in them
   attentive serve --model Helsinki-NLP/opus-mt-en-de
                                             download a model of the Hugging Face Hub and serve it under this name
   attentive serve --model opus-mt-en-de --host 0.0.0.0 --api-keys keys.txt --log json
@@ -105,6 +113,8 @@ Examples:
     -d '{\"model\": \"all-MiniLM-L6-v2\", \"input\": [\"A dog runs.\", \"A cat sleeps.\"]}'
   curl http://127.0.0.1:8080/v1/completions -H 'Content-Type: application/json' \\
     -d '{\"model\": \"gpt2\", \"prompt\": \"Once upon a time\", \"max_tokens\": 40, \"temperature\": 0.8}'
+  curl http://127.0.0.1:8080/v1/classify -F image=@photo.jpg
+  curl http://127.0.0.1:8080/v1/detect -F image=@photo.jpg -F threshold=0.7
 
 The server works with clients of LibreTranslate (/translate, /languages, /detect), of OpenAI (/v1/completions, \
 /v1/chat/completions, /v1/embeddings) and of text-embeddings-inference (/embed, /predict, /info). \
@@ -163,6 +173,11 @@ fn tell(address: SocketAddr, decoders: &Decoders, models: &[Served]) {
             Does::Answer { limit } => ("answers to questions and embeddings".to_owned(), at_most(*limit)),
             Does::Rerank { limit } => ("ranks of texts".to_owned(), at_most(*limit)),
             Does::Tag { labels, limit } => (format!("{} labels of words", labels.len()), at_most(*limit)),
+            Does::EmbedPictures { width } => (format!("embeddings of {width} numbers"), of_pictures()),
+            Does::ClassifyPictures { labels } => {
+                (format!("{} classes of pictures and embeddings", labels.len()), of_pictures())
+            }
+            Does::Detect { labels } => (format!("boxes of {} classes", labels.len()), of_pictures()),
         };
         let (computed, routes) = (decoders.description(*int8), routes.join(", "));
         tracing::info!("model {name}: {does} in {computed}; {how}; {routes}");
@@ -174,6 +189,11 @@ fn tell(address: SocketAddr, decoders: &Decoders, models: &[Served]) {
 /// What an encoder reads.
 fn at_most(limit: usize) -> String {
     format!("at most {limit} tokens in a text")
+}
+
+/// What a model of pictures reads.
+fn of_pictures() -> String {
+    "pictures in PNG, JPEG or WebP".to_owned()
 }
 
 impl Serve {
@@ -194,8 +214,10 @@ impl Serve {
             log_texts: self.log_texts,
             limits: Limits {
                 body: self.max_body,
+                picture_body: self.max_picture_body,
                 characters: self.max_characters,
                 texts: self.max_texts,
+                pictures: self.max_pictures,
                 beam: self.max_beam,
                 results: self.max_beam,
                 time: Duration::from_secs(self.timeout as u64),

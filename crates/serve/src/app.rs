@@ -6,9 +6,11 @@ use crate::model::Model;
 use crate::queue::Queue;
 use crate::refusal::Refusal;
 use crate::settings::Settings;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::thread::available_parallelism;
 use std::time::{SystemTime, UNIX_EPOCH};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 /// The server, for its handlers.
 #[derive(Debug)]
@@ -22,7 +24,14 @@ pub(crate) struct App {
     /// When it began, in seconds since 1970.
     pub since: u64,
     answers: AtomicU64,
+    /// Places for large bodies.
+    pictures: Arc<Semaphore>,
+    /// Places for pictures that are made ready.
+    eyes: Arc<Semaphore>,
 }
+
+/// How many bodies with pictures may be in the server at once.
+const LARGE_BODIES: usize = 64;
 
 impl App {
     pub fn new(settings: Settings, queue: Queue) -> App {
@@ -35,6 +44,8 @@ impl App {
             leaving: AtomicBool::new(false),
             since: now(),
             answers: AtomicU64::new(0),
+            pictures: Arc::new(Semaphore::new(LARGE_BODIES)),
+            eyes: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from))),
         }
     }
 
@@ -56,6 +67,21 @@ impl App {
     /// The models, if they have been read.
     pub fn models(&self) -> Result<&[Model], Refusal> {
         self.models.get().map(Vec::as_slice).ok_or_else(|| Refusal::busy("the models are being loaded", 1))
+    }
+
+    /// Whether one of the models reads pictures.
+    pub fn sees(&self) -> Result<bool, Refusal> {
+        Ok(self.models()?.iter().any(|model| model.picture().is_some()))
+    }
+
+    /// A place for a body with pictures, if there is one left.
+    pub fn place_for_pictures(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        Arc::clone(&self.pictures).try_acquire_owned().map_err(|_| Refusal::full(1))
+    }
+
+    /// A place for a picture that is to be made ready: a file of few bytes may become 300 MB, so that not many may do it at once.
+    pub async fn eye(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        Arc::clone(&self.eyes).acquire_owned().await.map_err(|_| Refusal::fault())
     }
 
     /// A name for an answer that no other answer has.

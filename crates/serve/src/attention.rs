@@ -202,7 +202,7 @@ impl Matrix {
 }
 
 /// Enough digits for any picture, and half the bytes.
-fn rounded(weight: f32) -> f32 {
+pub(crate) fn rounded(weight: f32) -> f32 {
     (weight * 1e5).round() / 1e5
 }
 

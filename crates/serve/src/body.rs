@@ -1,13 +1,16 @@
 //! Bodies of requests: read within limits of size and time, and understood field by field.
 
 use crate::app::App;
+use crate::aside::aside;
+use crate::multipart::{self, Part};
 use crate::refusal::Refusal;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::{HeaderMap, Request};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
+use tokio::sync::OwnedSemaphorePermit;
 
 /// What a body may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,6 +19,19 @@ pub(crate) enum Forms {
     /// JSON, or a form of HTML, as LibreTranslate takes both.
     JsonOrForm,
 }
+
+/// What a request says, and the pictures that it brings as files of a form.
+#[derive(Debug)]
+pub(crate) struct WithFiles<T> {
+    pub fields: T,
+    pub files: Vec<Bytes>,
+    /// Of a large body, its place among those that may be there at once: to be kept until the answer.
+    pub place: Option<OwnedSemaphorePermit>,
+}
+
+/// The fields of a form that hold pictures, and the one that holds a text whatever it looks like.
+const FILES: [&str; 2] = ["image", "file"];
+const MODEL: &str = "model";
 
 /// Reads a body of JSON.
 pub(crate) async fn json<T: DeserializeOwned>(app: &App, request: Request<Body>) -> Result<T, Refusal> {
@@ -29,7 +45,7 @@ pub(crate) async fn fields<T: DeserializeOwned>(
     forms: Forms,
 ) -> Result<T, Refusal> {
     let kind = media_type(request.headers());
-    let is_json = kind == "application/json" || kind.ends_with("+json");
+    let is_json = is_json(&kind);
     let takes_form = forms == Forms::JsonOrForm;
     let is_form = takes_form && kind == "application/x-www-form-urlencoded";
     let other_type = || {
@@ -44,19 +60,66 @@ pub(crate) async fn fields<T: DeserializeOwned>(
     if !(is_json || is_form || is_open) {
         return Err(other_type());
     }
-    let encoding = request.headers().get(CONTENT_ENCODING).map(|value| value.to_str().unwrap_or("unknown"));
-    if let Some(encoding) = encoding.filter(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
-        return Err(Refusal::encoding(encoding));
-    }
-    let bytes = read(app, request).await?;
-    let text = std::str::from_utf8(&bytes).map_err(|error| {
-        Refusal::body(format!("the body is not UTF-8: byte {} is invalid", error.valid_up_to()))
-    })?;
+    refuse_compressed(request.headers())?;
+    let bytes = read(app, request, app.settings.limits.body).await?;
+    let text = as_text(&bytes)?;
     match (is_json || is_object(text), is_form) {
         (true, _) => from_json(text),
         (false, true) => from_form(text),
         (false, false) => Err(other_type()),
     }
+}
+
+/// Reads a body that may have pictures: JSON, or a form with files. What is large is understood away from the threads that answer
+/// connections.
+pub(crate) async fn with_files<T: DeserializeOwned + Send + 'static>(
+    app: &App,
+    request: Request<Body>,
+) -> Result<WithFiles<T>, Refusal> {
+    let kind = media_type(request.headers());
+    let is_form = kind == "multipart/form-data";
+    if !(is_form || is_json(&kind)) {
+        return Err(Refusal::media_type(
+            "JSON (application/json) or a form with files (multipart/form-data)",
+        ));
+    }
+    refuse_compressed(request.headers())?;
+    let header =
+        request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let boundary = multipart::parameter(header, "boundary").unwrap_or_default();
+    let limits = &app.settings.limits;
+    let is_small = announced(request.headers()).is_some_and(|length| length <= limits.body as u64);
+    let (place, limit) = match app.sees()? && !is_small {
+        true => (Some(app.place_for_pictures()?), limits.body.max(limits.picture_body)),
+        false => (None, limits.body),
+    };
+    let bytes = read(app, request, limit).await?;
+    aside(move || {
+        let (fields, files) = match is_form {
+            true => from_parts(&bytes, &boundary)?,
+            false => (from_json(as_text(&bytes)?)?, Vec::new()),
+        };
+        Ok(WithFiles { fields, files, place })
+    })
+    .await
+}
+
+fn is_json(kind: &str) -> bool {
+    kind == "application/json" || kind.ends_with("+json")
+}
+
+fn refuse_compressed(headers: &HeaderMap) -> Result<(), Refusal> {
+    let encoding = headers.get(CONTENT_ENCODING).map(|value| value.to_str().unwrap_or("unknown"));
+    match encoding.filter(|encoding| !encoding.eq_ignore_ascii_case("identity")) {
+        Some(encoding) => Err(Refusal::encoding(encoding)),
+        None => Ok(()),
+    }
+}
+
+fn as_text(bytes: &[u8]) -> Result<&str, Refusal> {
+    std::str::from_utf8(bytes).map_err(|error| {
+        Refusal::body(format!("the body is not UTF-8: byte {} is invalid", error.valid_up_to()))
+    })
 }
 
 /// Whether a body is JSON although its type says that it is a form: `curl -d` says so of every body. No form begins like this.
@@ -69,19 +132,21 @@ fn media_type(headers: &HeaderMap) -> String {
     value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
+/// How many bytes a body is said to have.
+fn announced(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
+}
+
 /// The bytes of a body.
-async fn read(app: &App, request: Request<Body>) -> Result<Vec<u8>, Refusal> {
-    let limits = &app.settings.limits;
-    let too_large =
-        || Refusal::too_large("body", format!("it is larger than the maximum of {} bytes", limits.body));
-    let length = request.headers().get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse().ok());
+async fn read(app: &App, request: Request<Body>, limit: usize) -> Result<Bytes, Refusal> {
+    let too_large = || Refusal::too_large("body", format!("it is larger than the maximum of {limit} bytes"));
     // Whoever announces too much need not send it.
-    if length.is_some_and(|length: u64| length > limits.body as u64) {
+    if announced(request.headers()).is_some_and(|length| length > limit as u64) {
         return Err(too_large());
     }
-    let body = Limited::new(request.into_body(), limits.body);
-    match tokio::time::timeout(limits.patience, body.collect()).await {
-        Ok(Ok(body)) => Ok(body.to_bytes().into()),
+    let body = Limited::new(request.into_body(), limit);
+    match tokio::time::timeout(app.settings.limits.patience, body.collect()).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
         Ok(Err(_)) => Err(Refusal::body("the body is incomplete")),
         Err(_) => Err(Refusal::time("the body arrived too slowly")),
@@ -117,13 +182,42 @@ fn from_form<T: DeserializeOwned>(text: &str) -> Result<T, Refusal> {
             Ok(number) if name == "alternatives" => Value::from(number),
             _ => Value::from(value.into_owned()),
         };
-        match fields.get_mut(&*name) {
-            None => drop(fields.insert(name.into_owned(), value)),
-            // A name that comes again makes a list.
-            Some(Value::Array(list)) => list.push(value),
-            Some(first) => *first = Value::Array(vec![first.take(), value]),
-        }
+        add(&mut fields, name.into_owned(), value);
     }
+    from_fields(fields)
+}
+
+/// The fields of a form with files, and its pictures. A number, a list, `true`, `false` or `null` is taken as such; a model may be
+/// called like one of them.
+fn from_parts<T: DeserializeOwned>(body: &Bytes, boundary: &str) -> Result<(T, Vec<Bytes>), Refusal> {
+    let wrong = |problem| Refusal::body(format!("the form cannot be read: {problem}"));
+    let (mut fields, mut files) = (Map::new(), Vec::new());
+    for Part { name, is_file, bytes } in multipart::parts(body, boundary).map_err(wrong)? {
+        if FILES.contains(&&*name) {
+            files.push(bytes);
+            continue;
+        }
+        if is_file {
+            return Err(Refusal::field(name, "is a file: send pictures as `image` or `file`"));
+        }
+        let text = as_text(&bytes)?;
+        let value =
+            serde_json::from_str(text).ok().filter(|value: &Value| !value.is_string() && name != MODEL);
+        add(&mut fields, name, value.unwrap_or_else(|| Value::from(text)));
+    }
+    Ok((from_fields(fields)?, files))
+}
+
+/// Adds a field; a name that comes again makes a list.
+fn add(fields: &mut Map<String, Value>, name: String, value: Value) {
+    match fields.get_mut(&name) {
+        None => drop(fields.insert(name, value)),
+        Some(Value::Array(list)) => list.push(value),
+        Some(first) => *first = Value::Array(vec![first.take(), value]),
+    }
+}
+
+fn from_fields<T: DeserializeOwned>(fields: Map<String, Value>) -> Result<T, Refusal> {
     serde_path_to_error::deserialize(Value::Object(fields)).map_err(|error| {
         let path = error.path().to_string();
         let problem = plain(error.inner());

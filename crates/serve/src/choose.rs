@@ -4,9 +4,10 @@ use crate::app::App;
 use crate::chosen::Chosen;
 use crate::encode::Asked;
 use crate::languages::Choice;
-use crate::model::{LanguageModel, Model, TextModel, TranslationModel};
+use crate::model::{LanguageModel, Model, PictureModel, TextModel, TranslationModel};
 use crate::refusal::Refusal;
-use attentive_tasks::Kind;
+use crate::see::AskedToSee;
+use attentive_tasks::{Kind, PictureKind};
 use std::sync::Arc;
 
 /// What completes a prompt: by continuing or answering it, or by translating it.
@@ -101,12 +102,13 @@ impl App {
         let place = match name {
             Some(name) => models.iter().position(|model| model.name() == name),
             None if models.iter().any(|model| model.translation().is_some()) => None,
-            None => Some(0),
+            None => models.iter().position(|model| model.picture().is_none()),
         };
         let text_model = |place: usize| match models.get(place)? {
             Model::Translation(_) => None,
             Model::Language(model) => Some((place, TextModel::Language(Arc::clone(model)))),
             Model::Encoder(model) => Some((place, TextModel::Encoder(Arc::clone(model)))),
+            Model::Picture(_) => None,
         };
         Ok(place.and_then(text_model))
     }
@@ -116,6 +118,33 @@ impl App {
         let own = |model: &Model| model.encoder().filter(|model| model.can(kind)).cloned();
         let (place, model) = find(self.models()?, name, does(kind), own)?;
         Ok(Asked { place, model, kind })
+    }
+
+    /// The model of pictures of a name, if it does this; the first that does if no name is given.
+    pub fn picture_model(&self, name: Option<&str>, kind: PictureKind) -> Result<AskedToSee, Refusal> {
+        let own = |model: &Model| model.picture().filter(|model| model.can(kind)).cloned();
+        let (place, model) = find(self.models()?, name, sees(kind), own)?;
+        Ok(AskedToSee { place, model, kind })
+    }
+
+    /// The model of pictures of a name, if it has attention between patches; the first that has if no name is given.
+    pub fn patch_model(&self, name: Option<&str>) -> Result<(usize, Arc<PictureModel>), Refusal> {
+        let own = |model: &Model| model.picture().filter(|model| model.encoder().is_some()).cloned();
+        find(self.models()?, name, "shows its attention in pictures", own)
+    }
+
+    /// Whether a request that does not tell texts from pictures is for a model of pictures: the one that it names, or any if none
+    /// reads texts and does what is asked.
+    pub fn is_for_pictures(
+        &self,
+        name: Option<&str>,
+        reads_texts: impl Fn(&Model) -> bool,
+    ) -> Result<bool, Refusal> {
+        let models = self.models()?;
+        Ok(match name {
+            Some(name) => models.iter().any(|model| model.name() == name && model.picture().is_some()),
+            None => self.sees()? && !models.iter().any(reads_texts),
+        })
     }
 }
 
@@ -128,6 +157,15 @@ fn does(kind: Kind) -> &'static str {
         Kind::Rerank => "ranks texts for a query",
         Kind::Tag => "tags words",
         Kind::Answer => "answers questions",
+    }
+}
+
+/// What models of pictures do, in a few words.
+fn sees(kind: PictureKind) -> &'static str {
+    match kind {
+        PictureKind::Embed => "makes embeddings of pictures",
+        PictureKind::Classify => "classifies pictures",
+        PictureKind::Detect => "finds things in pictures",
     }
 }
 
@@ -161,6 +199,7 @@ fn where_to_ask(model: &Model) -> String {
         Model::Translation(_) => "translates",
         Model::Language(_) => "continues prompts",
         Model::Encoder(model) => does(model.kind()),
+        Model::Picture(model) => sees(model.kind()),
     };
     format!("`{}` {does} at {}", model.name(), model.routes().join(", "))
 }

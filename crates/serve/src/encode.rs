@@ -95,7 +95,7 @@ impl App {
         until: Instant,
     ) -> Result<Encoded, Refusal> {
         let (reply, receiver) = oneshot::channel();
-        let job = Encode { model: asked.place, kind: asked.kind, texts: Arc::clone(&texts), reply, places };
+        let job = Encode { model: asked.place, kind: asked.kind, inputs: Arc::clone(&texts), reply, places };
         self.queue.push(Job::Encode(job))?;
         let encoded = Encoded { texts, numbers: self.answer(receiver, until, ADVICE).await? };
         self.metrics.encoded(encoded.texts.len(), encoded.tokens());

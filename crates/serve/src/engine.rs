@@ -1,6 +1,6 @@
 //! What the server computes on.
 
-use attentive_tensor::Backend;
+use attentive_tensor::{Backend, DType};
 use std::sync::Arc;
 
 /// What computes.
@@ -18,5 +18,14 @@ impl Engine {
     /// One backend for all models.
     pub fn on(backend: Arc<dyn Backend>) -> Engine {
         Engine { backends: vec![Arc::clone(&backend)], encoder: backend, int8: None }
+    }
+
+    /// What encoders are computed in, in the words of PyTorch.
+    pub(crate) fn dtype_of_encoders(&self) -> &'static str {
+        match self.encoder.activations() {
+            _ if self.int8 == Some(true) => "int8",
+            DType::Bf16 => "bfloat16",
+            _ => "float32",
+        }
     }
 }

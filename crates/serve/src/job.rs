@@ -1,10 +1,12 @@
 //! Messages to the thread that computes, and its answers.
 
+use crate::model::Ready;
 use crate::refusal::Refusal;
 use attentive_generate::{
     AttentionMatrix, HeadVectors, Hypothesis, Judged, Link, Look, Options, Request, Stop,
 };
-use attentive_tasks::Kind;
+use attentive_image::Pixels;
+use attentive_tasks::{Kind, PictureKind};
 use attentive_tensor::Best;
 use attentive_text::tokenizer::Encoding;
 use std::sync::Arc;
@@ -20,7 +22,8 @@ pub(crate) enum Job {
     Decode(Decode),
     Inspect(Inspect),
     Judge(Judge),
-    Encode(Encode),
+    Encode(Encode<Kind, Encoding>),
+    See(Encode<PictureKind, Ready>),
     /// No more will come.
     Leave,
 }
@@ -70,6 +73,8 @@ pub(crate) enum Subject {
     Tokens([Vec<u32>; 2]),
     /// A text that an encoder reads.
     Text(Encoding),
+    /// A picture.
+    Picture(Pixels),
 }
 
 /// A look into a sentence or a text.
@@ -102,15 +107,15 @@ pub(crate) struct Judge {
     pub places: Places,
 }
 
-/// Texts for an encoder.
-pub(crate) struct Encode {
+/// Texts for an encoder, or pictures.
+pub(crate) struct Encode<K, I> {
     /// The place of the model among all.
     pub model: usize,
     /// What is to be done.
-    pub kind: Kind,
+    pub kind: K,
     /// One at least.
-    pub texts: Arc<[Encoding]>,
-    /// The numbers of each text: its vector, or a logit for each class, or for each label of each word.
+    pub inputs: Arc<[I]>,
+    /// The numbers of each: its vector, or a logit for each class, or for each label of each word.
     pub reply: oneshot::Sender<Result<Vec<Vec<f32>>, Refusal>>,
     pub places: Places,
 }

@@ -13,7 +13,7 @@ const DESCRIPTION: &str = include_str!("openapi.json");
 type Place = (&'static str, fn(&Limits) -> usize);
 
 /// Where the limits stand in it.
-const LIMITS: [Place; 21] = [
+const LIMITS: [Place; 24] = [
     ("/components/schemas/Text/maxLength", |limits| limits.characters),
     ("/components/schemas/Texts/maxItems", |limits| limits.texts),
     ("/components/schemas/TranslateRequest/properties/beam/maximum", |limits| limits.beam),
@@ -33,8 +33,11 @@ const LIMITS: [Place; 21] = [
     ("/components/schemas/TranslateRequest/properties/prefix/maxLength", |limits| limits.characters),
     ("/components/schemas/EncoderText/maxLength", |limits| limits.characters),
     ("/components/schemas/EncoderTexts/maxItems", |limits| limits.texts),
-    ("/components/schemas/EmbeddingsRequest/properties/input/anyOf/3/maxItems", |limits| limits.texts),
+    ("/components/schemas/EmbeddingsRequest/properties/input/anyOf/5/maxItems", |limits| limits.texts),
     ("/components/schemas/AnswerRequest/properties/inputs/anyOf/1/maxItems", |limits| limits.texts),
+    ("/components/schemas/PictureTexts/maxItems", |limits| limits.pictures),
+    ("/components/schemas/PictureFiles/anyOf/1/maxItems", |limits| limits.pictures),
+    ("/components/schemas/ClassifyRequest/properties/input/anyOf/5/maxItems", |limits| limits.texts),
     ("/components/schemas/PairText/maxLength", |limits| limits.characters),
     ("/components/schemas/PredictRequest/properties/inputs/anyOf/2/maxItems", |limits| limits.texts),
 ];

@@ -5,6 +5,7 @@
 //! `{"error": "message", "error_type": "Validation"}`, and its statuses. A handler returns a [`Refusal`]; which form it takes is
 //! decided where the answer leaves the server (`finish`).
 
+use attentive_image::Fault;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -151,6 +152,16 @@ impl Refusal {
                 Refusal::fault()
             }
         }
+    }
+
+    /// A picture that a model cannot read; `field` is what pictures are called in the request.
+    pub fn of_picture(field: &str, number: usize, problem: &attentive_image::Problem) -> Refusal {
+        let status = match problem.fault() {
+            Fault::Broken => StatusCode::BAD_REQUEST,
+            Fault::Format => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            Fault::Size => StatusCode::PAYLOAD_TOO_LARGE,
+        };
+        Refusal { status, ..Refusal::field(field, format!("picture {}: {problem}", number + 1)) }
     }
 
     fn tokenizer(error: &attentive_text::tokenizer::Error) -> Refusal {

@@ -27,10 +27,14 @@ pub struct Settings {
 pub struct Limits {
     /// Bytes of a body.
     pub body: usize,
+    /// Bytes of a body with pictures.
+    pub picture_body: usize,
     /// Characters of a text.
     pub characters: usize,
     /// Texts of a request.
     pub texts: usize,
+    /// Pictures of a request.
+    pub pictures: usize,
     /// The size of a beam.
     pub beam: usize,
     /// Results for a text.
@@ -63,8 +67,10 @@ impl Default for Limits {
     fn default() -> Limits {
         Limits {
             body: 1 << 20,
+            picture_body: 20 << 20,
             characters: 5_000,
             texts: 128,
+            pictures: 16,
             beam: 16,
             results: 16,
             time: Duration::from_secs(60),

@@ -5,7 +5,7 @@ use crate::error::Error;
 use attentive_tasks::{
     Answerer, Classifier, Embedder, Encoder, Kind, MaskFiller, Reranker, Tagged, Tagger, Texts, Vectors,
 };
-use attentive_tensor::{DType, Form};
+use attentive_tensor::Form;
 use attentive_text::tokenizer::Encoding;
 use std::path::Path;
 
@@ -61,12 +61,7 @@ impl EncoderModel {
             Kind::Rerank => Task::Rerank(Reranker::open(&engine.encoder, folder, form).map_err(failed)?),
             Kind::Tag => Task::Tag(Tagger::open(&engine.encoder, folder, form).map_err(failed)?),
         };
-        let dtype = match engine.encoder.activations() {
-            _ if int8 => "int8",
-            DType::Bf16 => "bfloat16",
-            _ => "float32",
-        };
-        Ok(EncoderModel { name: name.to_owned(), int8, dtype, task })
+        Ok(EncoderModel { name: name.to_owned(), int8, dtype: engine.dtype_of_encoders(), task })
     }
 
     /// The model and its tokenizer.

@@ -2,16 +2,18 @@
 
 mod encoder;
 mod language;
+mod picture;
 mod translation;
 
 pub(crate) use encoder::{EncoderModel, Task};
 pub(crate) use language::LanguageModel;
+pub(crate) use picture::{PictureModel, Ready};
 pub(crate) use translation::{Copies, TranslationModel};
 
 use crate::engine::Engine;
 use crate::error::Error;
 use attentive_generate::Options;
-use attentive_tasks::{Kind, model_name};
+use attentive_tasks::{Kind, PictureKind, model_name};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -116,6 +118,21 @@ pub enum Does {
         /// The most tokens of a text.
         limit: usize,
     },
+    /// It makes a vector of a picture.
+    EmbedPictures {
+        /// How many numbers a vector has.
+        width: usize,
+    },
+    /// It tells the class of a picture, and makes vectors.
+    ClassifyPictures {
+        /// The names of the classes.
+        labels: Vec<String>,
+    },
+    /// It finds things in pictures.
+    Detect {
+        /// What it finds.
+        labels: Vec<String>,
+    },
 }
 
 /// A model that is served.
@@ -124,6 +141,7 @@ pub(crate) enum Model {
     Translation(Arc<TranslationModel>),
     Language(Arc<LanguageModel>),
     Encoder(Arc<EncoderModel>),
+    Picture(Arc<PictureModel>),
 }
 
 /// A model that reads texts and does not translate them.
@@ -138,6 +156,7 @@ pub(crate) enum Loaded {
     Translation(Arc<TranslationModel>, Copies),
     Language(Arc<LanguageModel>, Copies),
     Encoder(Arc<EncoderModel>),
+    Picture(Arc<PictureModel>),
 }
 
 /// Reads a model of any family.
@@ -152,6 +171,9 @@ pub(crate) fn load(engine: &Engine, place: &ModelPlace) -> Result<Loaded, Error>
         let (model, copies) = LanguageModel::open(engine, name, folder)?;
         return Ok(Loaded::Language(Arc::new(model), copies));
     }
+    if let Some(kind) = PictureKind::of(folder).map_err(failed)? {
+        return Ok(Loaded::Picture(Arc::new(PictureModel::open(engine, name, folder, kind)?)));
+    }
     match Kind::of(folder).map_err(failed)? {
         None => TranslationModel::open(engine, name, folder).map(translation),
         Some(kind) => Ok(Loaded::Encoder(Arc::new(EncoderModel::open(engine, name, folder, kind)?))),
@@ -165,6 +187,7 @@ impl Loaded {
             Loaded::Translation(model, _) => Model::Translation(Arc::clone(model)),
             Loaded::Language(model, _) => Model::Language(Arc::clone(model)),
             Loaded::Encoder(model) => Model::Encoder(Arc::clone(model)),
+            Loaded::Picture(model) => Model::Picture(Arc::clone(model)),
         }
     }
 }
@@ -176,6 +199,7 @@ impl Model {
             Model::Translation(model) => &model.name,
             Model::Language(model) => &model.name,
             Model::Encoder(model) => &model.name,
+            Model::Picture(model) => &model.name,
         }
     }
 
@@ -183,7 +207,7 @@ impl Model {
     pub fn translation(&self) -> Option<&Arc<TranslationModel>> {
         match self {
             Model::Translation(model) => Some(model),
-            Model::Language(_) | Model::Encoder(_) => None,
+            Model::Language(_) | Model::Encoder(_) | Model::Picture(_) => None,
         }
     }
 
@@ -191,7 +215,7 @@ impl Model {
     pub fn language(&self) -> Option<&Arc<LanguageModel>> {
         match self {
             Model::Language(model) => Some(model),
-            Model::Translation(_) | Model::Encoder(_) => None,
+            Model::Translation(_) | Model::Encoder(_) | Model::Picture(_) => None,
         }
     }
 
@@ -199,7 +223,15 @@ impl Model {
     pub fn encoder(&self) -> Option<&Arc<EncoderModel>> {
         match self {
             Model::Encoder(model) => Some(model),
-            Model::Translation(_) | Model::Language(_) => None,
+            Model::Translation(_) | Model::Language(_) | Model::Picture(_) => None,
+        }
+    }
+
+    /// The model, if it reads pictures.
+    pub fn picture(&self) -> Option<&Arc<PictureModel>> {
+        match self {
+            Model::Picture(model) => Some(model),
+            Model::Translation(_) | Model::Language(_) | Model::Encoder(_) => None,
         }
     }
 
@@ -222,9 +254,14 @@ impl Model {
                 Task::Embed(_) => &["/v1/embeddings", "/embed", "/v1/attention"],
                 Task::FillMask(..) => &["/v1/fill-mask", "/v1/embeddings", "/embed", "/v1/attention"],
                 Task::Answer(..) => &["/v1/answer", "/v1/embeddings", "/embed", "/v1/attention"],
-                Task::Classify(_) => &["/predict", "/v1/attention"],
+                Task::Classify(_) => &["/predict", "/v1/classify", "/v1/attention"],
                 Task::Rerank(_) => &["/v1/rerank", "/rerank", "/v1/attention"],
                 Task::Tag(_) => &["/v1/tag", "/v1/attention"],
+            },
+            Model::Picture(model) => match model.kind() {
+                PictureKind::Embed => &["/v1/embeddings", "/v1/attention"],
+                PictureKind::Classify => &["/v1/classify", "/v1/embeddings", "/v1/attention"],
+                PictureKind::Detect => &["/v1/detect"],
             },
         }
     }
@@ -249,6 +286,15 @@ impl Model {
                     Task::Answer(..) => Does::Answer { limit },
                     Task::Rerank(_) => Does::Rerank { limit },
                     Task::Tag(_) => Does::Tag { labels, limit },
+                };
+                (model.int8, does)
+            }
+            Model::Picture(model) => {
+                let labels = model.labels().unwrap_or_default().to_vec();
+                let does = match model.kind() {
+                    PictureKind::Embed => Does::EmbedPictures { width: model.sizes().d_model },
+                    PictureKind::Classify => Does::ClassifyPictures { labels },
+                    PictureKind::Detect => Does::Detect { labels },
                 };
                 (model.int8, does)
             }

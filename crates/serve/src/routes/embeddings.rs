@@ -1,14 +1,16 @@
-//! OpenAI's `POST /v1/embeddings`: vectors of texts.
+//! OpenAI's `POST /v1/embeddings`: vectors of texts, or of pictures.
 //!
 //! A vector is made as the folder of the model says, so that it is that of `attentive embed`. As base64 it is its numbers one after
 //! the other, each a little-endian float32; OpenAI's own clients ask for that.
 
 use crate::app::App;
 use crate::aside;
-use crate::body::json;
+use crate::body::{WithFiles, with_files};
+use crate::model::Model;
 use crate::refusal::Refusal;
+use crate::see::{has_pictures, pictures_of};
 use crate::texts::TextsOrTokens;
-use attentive_tasks::Kind;
+use attentive_tasks::{Kind, PictureKind, Vectors};
 use axum::extract::{Request, State};
 use axum::response::Response;
 use base64::Engine;
@@ -20,7 +22,8 @@ use std::sync::Arc;
 #[derive(Debug, Deserialize)]
 pub(super) struct Ask {
     model: Option<String>,
-    input: TextsOrTokens,
+    /// Texts, or pictures in base64; the files of a form take its place.
+    input: Option<TextsOrTokens>,
     encoding_format: Option<Format>,
     dimensions: Option<usize>,
 }
@@ -62,20 +65,48 @@ struct Usage {
 }
 
 pub(super) async fn embed(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
-    let ask: Ask = json(&app, request).await?;
-    let asked = app.encoder(ask.model.as_deref(), Kind::Embed)?;
-    let width = asked.model.encoder().model().config().d_model;
-    if let Some(dimensions) = ask.dimensions.filter(|&dimensions| dimensions != width) {
-        let problem =
-            format!("the vectors of this model have {width} numbers, and cannot have {dimensions} instead");
-        return Err(Refusal::field("dimensions", problem));
-    }
-    let name = ask.model.unwrap_or_else(|| asked.model.name.clone());
-    let encoded = app.encode(&asked, "input", ask.input.sources(), false).await?;
+    let WithFiles { fields: ask, files, place } = with_files::<Ask>(&app, request).await?;
+    let name = ask.model.as_deref();
     let format = ask.encoding_format.unwrap_or(Format::Float);
+    let reads_texts = |model: &Model| model.encoder().is_some_and(|model| model.can(Kind::Embed));
+    if has_pictures(ask.input.as_ref(), &files) || app.is_for_pictures(name, reads_texts)? {
+        let asked = app.picture_model(name, PictureKind::Embed)?;
+        check_width(ask.dimensions, asked.model.sizes().d_model)?;
+        let seen = app.see(&asked, "input", pictures_of(ask.input, files)?).await?;
+        drop(place);
+        return aside::json(move || {
+            let tokens = seen.pictures.iter().map(|picture| asked.model.tokens(picture)).sum();
+            let name = ask.model.unwrap_or_else(|| asked.model.name.clone());
+            Answer::new(name, &asked.model.finished(seen.numbers), tokens, format)
+        })
+        .await;
+    }
+    let asked = app.encoder(name, Kind::Embed)?;
+    check_width(ask.dimensions, asked.model.encoder().model().config().d_model)?;
+    let input =
+        ask.input.ok_or_else(|| Refusal::field("input", "is missing: send a text or a list of texts"))?;
+    let encoded = app.encode(&asked, "input", input.sources(), false).await?;
     aside::json(move || {
         let tokens = encoded.tokens();
-        let vectors = asked.model.finished(encoded.numbers, None);
+        let name = ask.model.unwrap_or_else(|| asked.model.name.clone());
+        Answer::new(name, &asked.model.finished(encoded.numbers, None), tokens, format)
+    })
+    .await
+}
+
+/// Refuses another width than that of the model.
+fn check_width(dimensions: Option<usize>, width: usize) -> Result<(), Refusal> {
+    match dimensions.filter(|&dimensions| dimensions != width) {
+        None => Ok(()),
+        Some(dimensions) => Err(Refusal::field(
+            "dimensions",
+            format!("the vectors of this model have {width} numbers, and cannot have {dimensions} instead"),
+        )),
+    }
+}
+
+impl Answer {
+    fn new(model: String, vectors: &Vectors, tokens: usize, format: Format) -> Answer {
         let embedding = |(index, vector): (usize, &[f32])| Embedding {
             object: "embedding",
             index,
@@ -89,7 +120,6 @@ pub(super) async fn embed(State(app): State<Arc<App>>, request: Request) -> Resu
         };
         let data = vectors.rows().enumerate().map(embedding).collect();
         let usage = Usage { prompt_tokens: tokens, total_tokens: tokens };
-        Answer { object: "list", data, model: name, usage }
-    })
-    .await
+        Answer { object: "list", data, model, usage }
+    }
 }

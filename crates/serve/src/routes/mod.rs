@@ -3,7 +3,9 @@
 mod answer;
 mod attention;
 mod chat;
+mod classify;
 mod completions;
+mod detect;
 mod embeddings;
 mod fill_mask;
 mod health;
@@ -42,6 +44,8 @@ pub(crate) fn router(app: &Arc<App>, origins: Origins, hosts: Hosts) -> Router {
         .route("/v1/chat/completions", post(chat::complete))
         .route("/v1/next", post(next::next))
         .route("/v1/embeddings", post(embeddings::embed))
+        .route("/v1/classify", post(classify::classify))
+        .route("/v1/detect", post(detect::detect))
         .route("/v1/tag", post(tag::tag))
         .route("/v1/fill-mask", post(fill_mask::fill))
         .route("/v1/answer", post(answer::answer))

@@ -2,9 +2,10 @@
 
 use crate::app::App;
 use crate::languages;
-use crate::model::{EncoderModel, LanguageModel, Model, Task, TranslationModel};
+use crate::model::{EncoderModel, LanguageModel, Model, PictureModel, Task, TranslationModel};
 use crate::numbers::Example;
 use crate::refusal::Refusal;
+use attentive_tasks::PictureKind;
 use axum::Json;
 use axum::extract::{Path, State};
 use serde::Serialize;
@@ -40,6 +41,12 @@ enum Details {
     FillMask(Encoder),
     Rerank(Encoder),
     Tag(Encoder),
+    #[serde(rename = "image-feature-extraction")]
+    EmbedPictures(Picture),
+    #[serde(rename = "image-classification")]
+    ClassifyPictures(Picture),
+    #[serde(rename = "object-detection")]
+    Detect(Picture),
 }
 
 #[derive(Debug, Serialize)]
@@ -97,6 +104,25 @@ struct Encoder {
     routes: &'static [&'static str],
 }
 
+/// A model that reads pictures.
+#[derive(Debug, Serialize)]
+struct Picture {
+    /// What it reads: `pictures`.
+    reads: &'static str,
+    d_model: usize,
+    h: usize,
+    d_ff: usize,
+    encoder_layers: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    decoder_layers: Option<usize>,
+    parameters: usize,
+    /// The classes of pictures, or of the things in them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    labels: Option<Vec<String>>,
+    /// The addresses that it answers at.
+    routes: &'static [&'static str],
+}
+
 #[derive(Debug, Serialize)]
 struct Named {
     code: String,
@@ -145,6 +171,11 @@ fn details(model: &Model) -> Details {
             Task::Rerank(_) => Details::Rerank(encoder(own, model.routes())),
             Task::Tag(_) => Details::Tag(encoder(own, model.routes())),
         },
+        Model::Picture(own) => match own.kind() {
+            PictureKind::Embed => Details::EmbedPictures(picture(own, model.routes())),
+            PictureKind::Classify => Details::ClassifyPictures(picture(own, model.routes())),
+            PictureKind::Detect => Details::Detect(picture(own, model.routes())),
+        },
     }
 }
 
@@ -175,6 +206,21 @@ fn encoder(model: &EncoderModel, routes: &'static [&'static str]) -> Encoder {
         max_source: encoder.limit(),
         labels: model.labels().map(<[String]>::to_vec),
         mask: model.filler().map(|filler| filler.mask()),
+        routes,
+    }
+}
+
+fn picture(model: &PictureModel, routes: &'static [&'static str]) -> Picture {
+    let sizes = model.sizes();
+    Picture {
+        reads: "pictures",
+        d_model: sizes.d_model,
+        h: sizes.h,
+        d_ff: sizes.d_ff,
+        encoder_layers: sizes.encoder_layers,
+        decoder_layers: Some(sizes.decoder_layers).filter(|layers| *layers > 0),
+        parameters: sizes.parameters,
+        labels: model.labels().map(<[String]>::to_vec),
         routes,
     }
 }

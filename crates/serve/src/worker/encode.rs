@@ -1,19 +1,89 @@
-//! What an encoder has to do: texts of all clients share its batches.
+//! What an encoder has to do: texts, or pictures, of all clients share its batches.
 
 use super::inspect::tell;
 use crate::job::{Encode, Inspect, Subject};
-use crate::model::EncoderModel;
+use crate::model::{EncoderModel, PictureModel, Ready};
 use crate::refusal::Refusal;
-use attentive_tasks::{Kind, Texts};
+use attentive_generate::Inspection;
+use attentive_tasks::{Error, Kind, PictureKind, Texts};
+use attentive_text::tokenizer::Encoding;
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
+/// A model that makes numbers of what it reads, batch by batch.
+pub(super) trait Encodes {
+    /// What can be done.
+    type Kind: Copy + PartialEq;
+    /// What it reads: a text or a picture.
+    type Input;
+
+    /// How large a batch may be, unless it has one input alone.
+    fn most(&self) -> usize;
+
+    /// How much of that an input takes.
+    fn size(&self, input: &Self::Input) -> usize;
+
+    /// The numbers of each input.
+    fn compute(&self, kind: Self::Kind, inputs: &[&Self::Input]) -> Result<Vec<Vec<f32>>, Error>;
+
+    /// All attentions within a text or a picture, if it is one that this model reads.
+    fn inspect(&self, subject: &Subject) -> Option<Inspection>;
+}
+
+/// A batch has so many tokens.
+impl Encodes for EncoderModel {
+    type Kind = Kind;
+    type Input = Encoding;
+
+    fn most(&self) -> usize {
+        self.encoder().batch_tokens()
+    }
+
+    fn size(&self, text: &Encoding) -> usize {
+        text.len()
+    }
+
+    fn compute(&self, kind: Kind, texts: &[&Encoding]) -> Result<Vec<Vec<f32>>, Error> {
+        let encodings = texts.iter().map(|&text| text.clone()).collect();
+        EncoderModel::compute(self, kind, &Texts { encodings })
+    }
+
+    fn inspect(&self, subject: &Subject) -> Option<Inspection> {
+        let Subject::Text(text) = subject else { return None };
+        Some(self.encoder().inspect(text))
+    }
+}
+
+/// A batch has so many pictures.
+impl Encodes for PictureModel {
+    type Kind = PictureKind;
+    type Input = Ready;
+
+    fn most(&self) -> usize {
+        self.batch()
+    }
+
+    fn size(&self, _: &Ready) -> usize {
+        1
+    }
+
+    fn compute(&self, kind: PictureKind, pictures: &[&Ready]) -> Result<Vec<Vec<f32>>, Error> {
+        let pixels: Vec<_> = pictures.iter().map(|picture| &picture.pixels).collect();
+        PictureModel::compute(self, kind, &pixels)
+    }
+
+    fn inspect(&self, subject: &Subject) -> Option<Inspection> {
+        let Subject::Picture(pixels) = subject else { return None };
+        Some(self.encoder()?.inspect(pixels))
+    }
+}
+
 /// An encoder and what it has to do.
-pub(super) struct EncoderWorker {
-    model: Arc<EncoderModel>,
+pub(super) struct EncoderWorker<M: Encodes> {
+    model: Arc<M>,
     /// By their numbers.
-    jobs: HashMap<u64, Open>,
-    /// The jobs that have texts left, in the order of their turns. A batch takes one text of each job in turn, so that a request with
+    jobs: HashMap<u64, Open<M>>,
+    /// The jobs that have inputs left, in the order of their turns. A batch takes one input of each job in turn, so that a request with
     /// one text need not wait for all texts of one that came before it.
     turns: VecDeque<u64>,
     /// The number of the next job.
@@ -21,26 +91,25 @@ pub(super) struct EncoderWorker {
 }
 
 /// A job that is being done.
-struct Open {
-    job: Encode,
-    /// How many of its texts have been taken into a batch.
+struct Open<M: Encodes> {
+    job: Encode<M::Kind, M::Input>,
+    /// How many of its inputs have been taken into a batch.
     taken: usize,
-    /// What came of each text.
+    /// What came of each input.
     results: Vec<Option<Vec<f32>>>,
 }
 
-/// Texts that are computed together.
-struct Batch {
+/// Inputs that are computed together.
+struct Batch<M: Encodes> {
     /// What is to be done.
-    kind: Kind,
-    /// Which job each text is of, and which of its texts it is.
+    kind: M::Kind,
+    /// Which job each input is of, and which of its inputs it is.
     of: Vec<(u64, usize)>,
-    texts: Texts,
 }
 
-impl EncoderWorker {
+impl<M: Encodes> EncoderWorker<M> {
     /// An encoder that has nothing to do yet.
-    pub fn new(model: Arc<EncoderModel>) -> EncoderWorker {
+    pub fn new(model: Arc<M>) -> EncoderWorker<M> {
         EncoderWorker { model, jobs: HashMap::new(), turns: VecDeque::new(), next: 0 }
     }
 
@@ -49,37 +118,34 @@ impl EncoderWorker {
         self.jobs.is_empty()
     }
 
-    /// Takes texts.
-    pub fn encode(&mut self, job: Encode) {
-        if job.texts.is_empty() {
+    /// Takes inputs.
+    pub fn encode(&mut self, job: Encode<M::Kind, M::Input>) {
+        if job.inputs.is_empty() {
             let _ = job.reply.send(Ok(Vec::new()));
             return;
         }
-        let results = vec![None; job.texts.len()];
+        let results = vec![None; job.inputs.len()];
         self.jobs.insert(self.next, Open { job, taken: 0, results });
         self.turns.push_back(self.next);
         self.next += 1;
     }
 
-    /// Looks into a text.
+    /// Looks into a text or a picture.
     pub fn inspect(&self, job: Inspect) {
-        if let Subject::Text(text) = &job.subject
-            && !job.reply.is_closed()
+        if !job.reply.is_closed()
+            && let Some(inspection) = self.model.inspect(&job.subject)
         {
-            let inspection = self.model.encoder().inspect(text);
             tell(job, &inspection);
         }
     }
 
-    /// Gives up what nobody waits for any more.
-    pub fn give_up(&mut self) {
-        self.jobs.retain(|_, open| !open.job.reply.is_closed());
-    }
-
-    /// Computes a batch; returns how many texts it had.
+    /// Gives up what nobody waits for any more, and computes a batch; returns how many inputs it had.
     pub fn step(&mut self) -> usize {
-        let Some(Batch { kind, of, texts }) = self.batch() else { return 0 };
-        match self.model.compute(kind, &texts) {
+        self.jobs.retain(|_, open| !open.job.reply.is_closed());
+        let Some(Batch { kind, of }) = self.batch() else { return 0 };
+        let inputs: Vec<&M::Input> =
+            of.iter().map(|(job, place)| &self.jobs[job].job.inputs[*place]).collect();
+        match self.model.compute(kind, &inputs) {
             Ok(numbers) => {
                 for ((job, place), numbers) in of.iter().zip(numbers) {
                     if let Some(open) = self.jobs.get_mut(job) {
@@ -102,9 +168,9 @@ impl EncoderWorker {
     }
 
     /// The next batch, if there is anything to do.
-    fn batch(&mut self) -> Option<Batch> {
-        let most = self.model.encoder().batch_tokens();
-        let (mut of, mut texts, mut tokens) = (Vec::new(), Texts::default(), 0);
+    fn batch(&mut self) -> Option<Batch<M>> {
+        let most = self.model.most();
+        let (mut of, mut size) = (Vec::new(), 0);
         let mut kind = None;
         while let Some(&number) = self.turns.front() {
             let Some(Open { job, taken, .. }) = self.jobs.get_mut(&number) else {
@@ -112,24 +178,23 @@ impl EncoderWorker {
                 self.turns.pop_front();
                 continue;
             };
-            tokens += job.texts[*taken].len();
+            size += self.model.size(&job.inputs[*taken]);
             // A batch does one thing; what else there is waits for the next.
-            if !of.is_empty() && (tokens > most || kind != Some(job.kind)) {
+            if !of.is_empty() && (size > most || kind != Some(job.kind)) {
                 break;
             }
             kind = Some(job.kind);
             self.turns.pop_front();
-            texts.encodings.push(job.texts[*taken].clone());
             of.push((number, *taken));
             *taken += 1;
-            if *taken < job.texts.len() {
+            if *taken < job.inputs.len() {
                 self.turns.push_back(number);
             }
         }
-        Some(Batch { kind: kind?, of, texts })
+        Some(Batch { kind: kind?, of })
     }
 
-    /// Answers the jobs of which all texts are there.
+    /// Answers the jobs of which all inputs are there.
     fn answer(&mut self) {
         for (_, Open { job, results, .. }) in
             self.jobs.extract_if(|_, open| open.results.iter().all(Option::is_some))
@@ -154,7 +219,7 @@ mod tests {
 
     type Reply = Receiver<Result<Vec<Vec<f32>>, Refusal>>;
 
-    fn worker() -> EncoderWorker {
+    fn worker() -> EncoderWorker<EncoderModel> {
         let golden = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden");
         let folder = std::env::temp_dir().join(format!(
             "attentive-worker-{}-{:?}",
@@ -177,12 +242,12 @@ mod tests {
     }
 
     /// Hands texts to a worker.
-    fn ask(worker: &mut EncoderWorker, texts: &[&str]) -> Reply {
+    fn ask(worker: &mut EncoderWorker<EncoderModel>, texts: &[&str]) -> Reply {
         let inputs: Vec<Input> = texts.iter().map(|text| Input::Text(text)).collect();
-        let texts = worker.model.encoder().read(&inputs).unwrap().encodings.into();
+        let inputs = worker.model.encoder().read(&inputs).unwrap().encodings.into();
         let (reply, receiver) = oneshot::channel();
         let places = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
-        worker.encode(Encode { model: 0, kind: Kind::Embed, texts, reply, places });
+        worker.encode(Encode { model: 0, kind: Kind::Embed, inputs, reply, places });
         receiver
     }
 
@@ -226,7 +291,6 @@ mod tests {
         let mut worker = worker();
         let (gone, mut stays) = (ask(&mut worker, &["a dog"; 5]), ask(&mut worker, &["zzz"]));
         drop(gone);
-        worker.give_up();
         assert_eq!(worker.step(), 1);
         assert_eq!(answer(&mut stays).len(), 1);
         assert!(worker.is_idle() && worker.turns.is_empty());

@@ -14,7 +14,9 @@ use crate::engine::Engine;
 use crate::error::Error;
 use crate::job::Job;
 use crate::metrics::Metrics;
-use crate::model::{self, LanguageModel, Loaded, ModelPlace, Served, TranslationModel};
+use crate::model::{
+    self, EncoderModel, LanguageModel, Loaded, ModelPlace, PictureModel, Served, TranslationModel,
+};
 use rate::Rate;
 use std::sync::Arc;
 use std::time::Instant;
@@ -68,6 +70,7 @@ fn accept(workers: &mut [ModelWorker], job: Job) -> bool {
         Job::Inspect(inspect) => inspect.model,
         Job::Judge(judge) => judge.model,
         Job::Encode(encode) => encode.model,
+        Job::See(see) => see.model,
         Job::Leave => return true,
     };
     match (workers.get_mut(model), job) {
@@ -76,6 +79,8 @@ fn accept(workers: &mut [ModelWorker], job: Job) -> bool {
         (Some(ModelWorker::Decode(worker)), Job::Judge(judge)) => worker.judge(judge),
         (Some(ModelWorker::Encode(worker)), Job::Inspect(inspect)) => worker.inspect(inspect),
         (Some(ModelWorker::Encode(worker)), Job::Encode(encode)) => worker.encode(encode),
+        (Some(ModelWorker::See(worker)), Job::Inspect(inspect)) => worker.inspect(inspect),
+        (Some(ModelWorker::See(worker)), Job::See(see)) => worker.encode(see),
         _ => tracing::error!(model, "a job was handed to a model that cannot do it"),
     }
     false
@@ -84,7 +89,8 @@ fn accept(workers: &mut [ModelWorker], job: Job) -> bool {
 /// A model and what it has to do.
 enum ModelWorker {
     Decode(Box<decode::DecoderWorker>),
-    Encode(encode::EncoderWorker),
+    Encode(encode::EncoderWorker<EncoderModel>),
+    See(encode::EncoderWorker<PictureModel>),
 }
 
 impl ModelWorker {
@@ -105,6 +111,7 @@ impl ModelWorker {
                 ModelWorker::Decode(Box::new(decode::DecoderWorker::new(name, options, None, copies, batch)?))
             }
             Loaded::Encoder(model) => ModelWorker::Encode(encode::EncoderWorker::new(model)),
+            Loaded::Picture(model) => ModelWorker::See(encode::EncoderWorker::new(model)),
         })
     }
 
@@ -112,6 +119,7 @@ impl ModelWorker {
         match self {
             ModelWorker::Decode(worker) => worker.is_idle(),
             ModelWorker::Encode(worker) => worker.is_idle(),
+            ModelWorker::See(worker) => worker.is_idle(),
         }
     }
 
@@ -127,14 +135,16 @@ impl ModelWorker {
                 }
                 sentences
             }
-            ModelWorker::Encode(worker) => {
-                worker.give_up();
-                let texts = worker.step();
-                if texts > 0 {
-                    metrics.computed(texts, begin.elapsed());
-                }
-                texts
-            }
+            ModelWorker::Encode(worker) => computed(metrics, begin, worker.step()),
+            ModelWorker::See(worker) => computed(metrics, begin, worker.step()),
         }
     }
+}
+
+/// Counts a batch of so many texts or pictures, if it has any; returns how many these are.
+fn computed(metrics: &Metrics, begin: Instant, inputs: usize) -> usize {
+    if inputs > 0 {
+        metrics.computed(inputs, begin.elapsed());
+    }
+    inputs
 }

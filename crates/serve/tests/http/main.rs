@@ -14,6 +14,7 @@ mod leaving;
 mod libretranslate;
 mod openai;
 mod page;
+mod pictures;
 mod strain;
 mod tag;
 mod tei;

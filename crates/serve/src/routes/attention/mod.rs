@@ -1,11 +1,12 @@
 //! Our own `POST /v1/attention`: who looks at whom, and with which queries, keys and values.
 
+mod picture;
 mod text;
 
 use crate::app::App;
 use crate::aside;
 use crate::attention::{Attention, Kind};
-use crate::body::json;
+use crate::body::{WithFiles, with_files};
 use crate::chosen::Chosen;
 use crate::document::Format;
 use crate::job::Subject;
@@ -23,7 +24,13 @@ use std::sync::Arc;
 #[serde(deny_unknown_fields)]
 pub(super) struct Ask {
     model: Option<String>,
-    text: String,
+    text: Option<String>,
+    /// A picture in base64, for a model that reads pictures; the file of a form takes its place.
+    image: Option<String>,
+    /// The patch of the picture that looks; the class token without a word.
+    patch: Option<[usize; 2]>,
+    /// Whether the picture is wanted as the model sees it.
+    return_image: Option<bool>,
     source: Option<String>,
     target: Option<String>,
     /// What the text was translated to; the model translates it otherwise.
@@ -72,11 +79,20 @@ impl Wanted {
             AttentionKind::Cross => target * source,
         };
         let weights: usize = self.looks.iter().map(weights).sum();
+        self.check_weights("text", weights)
+    }
+
+    /// The same of a picture with so many tokens, of which one looks.
+    fn check_picture(&self, tokens: usize) -> Result<(), Refusal> {
+        self.check_weights("image", self.looks.len() * tokens)
+    }
+
+    fn check_weights(&self, field: &str, weights: usize) -> Result<(), Refusal> {
         if weights > MOST {
             let problem = format!(
                 "the answer would have {weights} weights, but the maximum is {MOST}: request fewer layers or heads"
             );
-            return Err(Refusal::too_large("text", problem));
+            return Err(Refusal::too_large(field, problem));
         }
         Ok(())
     }
@@ -91,22 +107,34 @@ impl Wanted {
 }
 
 pub(super) async fn attention(State(app): State<Arc<App>>, request: Request) -> Result<Response, Refusal> {
-    let ask: Ask = json(&app, request).await?;
+    let WithFiles { fields: ask, files, place } = with_files::<Ask>(&app, request).await?;
+    let is_picture = !files.is_empty() || ask.image.is_some();
+    if is_picture || app.is_for_pictures(ask.model.as_deref(), |model| model.picture().is_none())? {
+        let answer = picture::attention(&app, ask, files).await;
+        drop(place);
+        return answer;
+    }
+    for (field, is_asked) in [("patch", ask.patch.is_some()), ("return_image", ask.return_image.is_some())] {
+        if is_asked {
+            return Err(Refusal::field(field, "not supported: the request has no picture"));
+        }
+    }
+    let text = ask.text.as_deref().ok_or_else(|| Refusal::field("text", "is missing"))?;
     match app.text_model(ask.model.as_deref())? {
-        Some((place, model)) => text::attention(&app, &ask, place, model).await,
-        None => of_translation(&app, &ask).await,
+        Some((place, model)) => text::attention(&app, &ask, text, place, model).await,
+        None => of_translation(&app, &ask, text).await,
     }
 }
 
 /// Between a text and its translation.
-async fn of_translation(app: &Arc<App>, ask: &Ask) -> Result<Response, Refusal> {
+async fn of_translation(app: &Arc<App>, ask: &Ask, text: &str) -> Result<Response, Refusal> {
     let from = ask.source.as_deref().filter(|source| *source != "auto");
     let chosen = app.model(ask.model.as_deref(), from, ask.target.as_deref())?;
-    let chosen = chosen.for_texts(Format::Text, &[&ask.text]);
+    let chosen = chosen.for_texts(Format::Text, &[text]);
     let wanted = Wanted::new(ask, &chosen.model.sizes)?;
-    let source = source(app, &chosen, &ask.text).await?;
+    let source = source(app, &chosen, text).await?;
     let until = app.until();
-    let target = target(app, &chosen, ask).await?;
+    let target = target(app, &chosen, ask, text).await?;
     wanted.check(source.len(), target.len())?;
     let subject = Subject::Tokens([source.clone(), target.clone()]);
     let seen = app.inspect(chosen.place, subject, wanted.looks.clone(), wanted.vectors, until).await?;
@@ -135,7 +163,7 @@ async fn source(app: &App, chosen: &Chosen, text: &str) -> Result<Vec<u32>, Refu
 }
 
 /// The tokens of the translation, as they were given or as the model writes them.
-async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, Refusal> {
+async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask, text: &str) -> Result<Vec<u32>, Refusal> {
     let spec = chosen.model.codec.spec();
     let target = match (&ask.translation, &ask.translation_tokens) {
         (Some(_), Some(_)) => {
@@ -151,7 +179,7 @@ async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask) -> Result<Vec<u32>, 
         (None, None) => {
             let options = Options { n_best: 1, ..chosen.options() };
             let order = Order::new(chosen.clone(), options, Split::Whole);
-            let done = app.translate(&order, "text", &[&*ask.text]).await?;
+            let done = app.translate(&order, "text", &[text]).await?;
             done.into_iter().flat_map(|done| done.best).map(|best| best.tokens).next().unwrap_or_default()
         }
     };

@@ -23,6 +23,7 @@ enum Read {
 pub(super) async fn attention(
     app: &App,
     ask: &Ask,
+    text: &str,
     place: usize,
     model: TextModel,
 ) -> Result<Response, Refusal> {
@@ -36,13 +37,13 @@ pub(super) async fn attention(
             return Err(Refusal::field(field, "not supported: the model does not translate"));
         }
     }
-    app.check("text", &[&ask.text])?;
-    if ask.text.is_empty() {
+    app.check("text", &[text])?;
+    if text.is_empty() {
         return Err(Refusal::field("text", "the text is empty"));
     }
     let wanted = Wanted::new(ask, &sizes(&model))?;
     let until = app.until();
-    let text = ask.text.clone();
+    let text = text.to_owned();
     let read = aside(move || read(model, &text)).await?;
     let (tokens, subject) = match &read {
         Read::Encoding(_, encoding) => (encoding.len(), Subject::Text(encoding.clone())),
