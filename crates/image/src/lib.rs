@@ -10,7 +10,9 @@
 //! what `preprocessor_config.json` of a model folder says: how pictures are resized, cropped and normalised.
 #![forbid(unsafe_code)]
 
+mod blur;
 pub mod boxes;
+mod colour;
 mod decode;
 mod draw;
 mod encode;

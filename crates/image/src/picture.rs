@@ -62,6 +62,13 @@ impl Picture {
         self.pixels[at..at + 3].copy_from_slice(&colour);
     }
 
+    /// Makes another colour of the colour of each pixel.
+    pub(crate) fn change_pixels(&mut self, change: impl Fn([u8; 3]) -> [u8; 3]) {
+        for pixel in self.pixels.as_chunks_mut::<3>().0 {
+            *pixel = change(*pixel);
+        }
+    }
+
     fn place(&self, x: usize, y: usize) -> usize {
         assert!(x < self.width && y < self.height, "no pixel at {x}, {y} of {self:?}");
         3 * (y * self.width + x)
@@ -78,6 +85,14 @@ impl Picture {
             }
         }
         Picture::new(width, height, pixels)
+    }
+
+    /// A part of the picture: left and top edge, width and height.
+    ///
+    /// # Panics
+    /// If the part is not inside of the picture, or has no pixels.
+    pub fn cropped(&self, [left, top, width, height]: [usize; 4]) -> Picture {
+        self.rearranged([width, height], |x, y| [left + x, top + y])
     }
 
     /// The picture in a mirror: left becomes right.

@@ -1,6 +1,6 @@
 //! Pictures of all formats, and what Pillow and the processors of transformers make of them (`golden/image.py`).
 
-use attentive_image::{Picture, Processor};
+use attentive_image::{Filter, Picture, Processor};
 use safetensors::SafeTensors;
 use std::path::{Path, PathBuf};
 
@@ -123,4 +123,44 @@ fn a_file_that_ends_early_is_refused_and_named() {
     }
     let missing = Picture::open(Path::new("no such file.jpg")).unwrap_err().to_string();
     assert!(missing.starts_with("no such file.jpg: "), "{missing}");
+}
+
+/// `golden/augment.py`.
+#[test]
+fn pictures_are_changed_as_torchvision_and_pillow_change_them() {
+    let folder = Folder::golden();
+    let bytes = std::fs::read(folder.path.join("augment.safetensors")).unwrap();
+    let answers = SafeTensors::deserialize(&bytes).unwrap();
+    let picture = Picture::open(&folder.path.join("astronaut.png")).unwrap();
+    for case in answers.names() {
+        let (name, numbers) = case.split_once(' ').unwrap();
+        let numbers: Vec<f64> = numbers.split(' ').map(|number| number.parse().unwrap()).collect();
+        let whole = |i: usize| numbers[i] as usize;
+        let mut found = picture.clone();
+        match name {
+            "brightness" => found.adjust_brightness(numbers[0] as f32),
+            "contrast" => found.adjust_contrast(numbers[0] as f32),
+            "saturation" => found.adjust_saturation(numbers[0] as f32),
+            "hue" => found.adjust_hue(numbers[0]),
+            "solarize" => found.solarize(whole(0) as u8),
+            "grey" => found.grey_out(),
+            "blur" => found = picture.blurred(numbers[0] as f32),
+            "erase" => {
+                let [left, top, width, height] = [0, 1, 2, 3].map(|i| numbers[i] as i64);
+                found.fill(left, top, width, height, [124, 116, 104]);
+            }
+            "bilinear" | "bicubic" => {
+                let filter = if name == "bilinear" { Filter::Bilinear } else { Filter::Bicubic };
+                let part = picture.cropped([0, 1, 2, 3].map(whole));
+                found = part.resized(whole(5), whole(4), filter).unwrap();
+            }
+            _ => panic!("{case}"),
+        }
+        let expected = answers.tensor(case).unwrap();
+        assert_eq!(expected.shape(), [found.height(), found.width(), 3], "{case}");
+        let far: Vec<u8> = found.pixels().iter().zip(expected.data()).map(|(a, b)| a.abs_diff(*b)).collect();
+        let (most, differ) = (far.iter().max(), far.iter().filter(|far| **far > 0).count());
+        assert_eq!(differ, 0, "{case}: of {}, at most by {most:?}", far.len());
+    }
+    assert_eq!(answers.len(), 44);
 }

@@ -162,6 +162,13 @@ impl Processor {
         Pixels { height: picture.height(), width: picture.width(), numbers }
     }
 
+    /// The colour whose numbers are zero, or as near to zero as a level comes.
+    pub fn mean_colour(&self) -> [u8; 3] {
+        let [mean, _] = self.normalise.unwrap_or_default();
+        let level = |mean: f32| (f64::from(mean) / self.rescale.unwrap_or(1.0)).round() as u8;
+        mean.map(level)
+    }
+
     /// What becomes of each byte of a channel, rounded where transformers rounds.
     fn table(&self, channel: usize) -> [f32; 256] {
         std::array::from_fn(|byte| {
