@@ -32,6 +32,7 @@ pub mod rectangle;
 pub mod relative;
 mod scratch;
 mod simd;
+pub mod soft;
 #[cfg(test)]
 mod testing;
 mod threads;

@@ -417,6 +417,19 @@ pub trait LossOps {
         target: &ProjectionTarget,
         learned: Learned,
     ) -> ProjectionLoss;
+
+    /// `softmax(factor · (x - shift))` of each row in f32, with `shift: [cols]` in f32.
+    fn softmax(&self, x: &Tensor, shift: &Tensor, factor: f32) -> Tensor;
+    /// `scale` times the sum of the cross-entropies of `softmax(factor · logits)` against targets of the same shape, in f32: a scalar,
+    /// and its gradient if it is wanted.
+    fn soft_loss(
+        &self,
+        logits: &Tensor,
+        targets: &Tensor,
+        factor: f32,
+        scale: f32,
+        learned: bool,
+    ) -> (Tensor, Option<Tensor>);
 }
 
 /// How many numbers are squared and summed up together; see [`OptimizerOps::squared_norms`].

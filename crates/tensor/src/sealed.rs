@@ -403,6 +403,20 @@ impl LossOps for SealedBackend {
         let gradients = result.gradients.map(|(dhidden, dtable)| (seal(dhidden), seal(dtable)));
         ProjectionLoss { loss: seal(result.loss), gradients, dbias: result.dbias.map(seal) }
     }
+    fn softmax(&self, x: &Tensor, shift: &Tensor, factor: f32) -> Tensor {
+        seal(self.inner.softmax(&open(x), &open(shift), factor))
+    }
+    fn soft_loss(
+        &self,
+        logits: &Tensor,
+        targets: &Tensor,
+        factor: f32,
+        scale: f32,
+        learned: bool,
+    ) -> (Tensor, Option<Tensor>) {
+        let (loss, gradient) = self.inner.soft_loss(&open(logits), &open(targets), factor, scale, learned);
+        (seal(loss), gradient.map(seal))
+    }
 }
 
 impl OptimizerOps for SealedBackend {

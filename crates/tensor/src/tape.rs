@@ -178,11 +178,15 @@ impl Tape {
         self.constant(value)
     }
 
+    /// Random numbers for whatever is drawn next in this pass, other ones at each call; none in inference.
+    pub fn chance(&self) -> Option<Random> {
+        let random = self.random?;
+        Some(random.split(self.draws.replace(self.draws.get() + 1)))
+    }
+
     /// The next dropout of this pass, or none where nothing is to be dropped.
     pub(crate) fn draw(&self, p: f32) -> Option<Dropout> {
-        let random = self.random.filter(|_| p > 0.0)?;
-        let number = self.draws.replace(self.draws.get() + 1);
-        Some(Dropout { p, random: random.split(number) })
+        if p > 0.0 { self.chance().map(|random| Dropout { p, random }) } else { None }
     }
 
     /// Adds the gradient of `loss`, a scalar, to `gradients`, for every parameter on the tape.

@@ -1,4 +1,4 @@
-//! The output projection and its loss, as one operation.
+//! The output projection and its loss, as one operation; and the loss against targets that are right in part.
 //!
 //! Logits are `hidden · tableᵀ + bias`, where a model has a bias, learned or not. Loss and gradients are computed
 //! together, some tokens at a time, on the way forward; the way back only hands the gradients on. A matrix of tokens ×
@@ -32,6 +32,18 @@ impl Tape {
         let computed = [(hidden.clone(), dhidden), (table.clone(), dtable)];
         let computed: Vec<_> = computed.into_iter().chain(bias.cloned().zip(result.dbias)).collect();
         self.record(result.loss, &inputs, move |back, dy| hand_on(back, computed, &dy))
+    }
+
+    /// `scale` times the sum over all rows of the cross-entropy of `softmax(factor · logits)` against `targets`, of the shape of the
+    /// logits and in f32: `-Σ t · ln p`. The targets of a row need not add up to one.
+    ///
+    /// Going back: `factor · scale · (Σt · p - t)`, which is computed on the way forward.
+    pub fn soft_loss(&self, logits: &Var, targets: &Tensor, factor: f32, scale: f32) -> Var {
+        let learned = self.is_training() && logits.wants_gradient();
+        let (loss, gradient) = self.backend().soft_loss(logits.value(), targets, factor, scale, learned);
+        let Some(gradient) = gradient else { return self.constant(loss) };
+        let computed = vec![(logits.clone(), gradient)];
+        self.record(loss, &[logits], move |back, dy| hand_on(back, computed, &dy))
     }
 
     /// A scalar that was computed elsewhere, together with its gradients: for losses that need decisions of the host, such as which
@@ -76,6 +88,14 @@ mod tests {
                 tape.projection_loss(&v[0], &v[1], Some(&v[2]), &target)
             });
         }
+    }
+
+    #[test]
+    fn gradients_of_soft_targets_match_differences() {
+        check_gradients("a soft loss", &[&[5, 7]], |tape, v| {
+            let targets: Vec<f32> = (0..35).map(|i| 0.02 * (i * 13 % 17) as f32).collect();
+            tape.soft_loss(&v[0], &tape.backend().upload_f32(&targets, [5, 7]), 1.7, 0.3)
+        });
     }
 
     #[test]
