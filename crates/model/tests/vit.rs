@@ -2,8 +2,10 @@
 
 mod common;
 
+use attentive_model::Builder;
 use attentive_model::checkpoint::Checkpoint;
-use attentive_model::families::vit::{Batch, Picture, Task, Vit, VitConfig};
+use attentive_model::families::vit::{Batch, Dino, Picture, Task, Vit, VitConfig, dino_loss};
+use attentive_model::layers::ProjectionSizes;
 use attentive_tensor::{Backend, Gradients, Parameter, Precision, Tape};
 use common::{Golden, Scratch, assert_near, backends, backends_in, bits, golden};
 use std::path::PathBuf;
@@ -172,6 +174,53 @@ fn gradients_of_one_step_are_those_of_transformers() {
             }
             let is_own = |name: &&String| name.starts_with(&format!("{case}.grad."));
             assert_eq!(compared, answers.0.names().iter().filter(is_own).count(), "{case}");
+        }
+    }
+}
+
+/// `golden/dino.py`.
+#[test]
+fn the_loss_of_dino_and_its_gradients_are_those_of_the_formulas() {
+    const TEMPERATURES: [f32; 2] = [0.1, 0.05];
+    let answers = Golden::open("dino");
+    let sizes = ProjectionSizes { d_model: 32, hidden: 24, bottleneck: 12, out: 20 };
+    for backend in backends() {
+        let head = Checkpoint::open(golden("dino.safetensors")).unwrap();
+        let network = || {
+            let vit = load(&backend, "dino", Task::Hidden);
+            Dino::new(vit, &Builder::checkpoint(&backend, &head), &sizes).unwrap()
+        };
+        let [student, teacher] = [network(), network()];
+        let names = |dino: &Dino| {
+            let count = dino.vit().parameters().len();
+            let of_head = dino.parameters()[count..].iter().map(|p| (p.name().to_owned(), p.clone()));
+            stored_names(&backend, dino.vit()).into_iter().chain(of_head).collect::<Vec<_>>()
+        };
+        for (name, parameter) in names(&teacher) {
+            parameter.update(|_| answers.tensor(&*backend, &format!("teacher.{name}")));
+        }
+        let views = ["global.pixels", "local.pixels"].map(|name| Pictures::of(&answers, name));
+        let (config, tape) = (student.vit().config(), Tape::training(&backend, 0));
+        let taught = teacher.logits(&Tape::inference(&backend), &views[0].batch(&*backend, config), false);
+        let centre = answers.tensor(&*backend, "centre");
+        let taught = backend.softmax(taught.value(), &centre, 1.0 / TEMPERATURES[1]);
+        let all: Vec<Picture> = views.iter().flat_map(Pictures::each).collect();
+        let logits = student.logits(&tape, &Batch::new(&*backend, config, &all), true);
+        let loss = dino_loss(&tape, &logits, &taught, TEMPERATURES[0], 2);
+        assert_near("loss", &backend.download_f32(loss.value()), &answers.numbers("loss"), LIMIT);
+        let mut gradients = Gradients::default();
+        tape.backward(&loss, &mut gradients);
+        for (name, parameter) in names(&student) {
+            let expected = format!("grad.{name}");
+            let found = backend.download_f32(gradients.get(&parameter).unwrap());
+            let exact = answers.numbers(&expected);
+            if exact.iter().all(|g| g.abs() < 1e-6) {
+                // As above.
+                assert!(found.iter().all(|g| g.abs() < 1e-5), "{expected}: {found:?}");
+            } else {
+                // Low temperatures make much of rounding.
+                assert_near(&expected, &found, &exact, 10.0 * LIMIT);
+            }
         }
     }
 }

@@ -97,6 +97,14 @@ impl Vit {
         Ok(folder.with_unused(Vit::with_head(&builder, head, config, Task::Classes)?))
     }
 
+    /// Reads the [backbone](Vit::backbone) of a model folder, whatever it was saved for. `config` is the folder's own, with dropout as one
+    /// likes.
+    pub fn load_backbone(backend: &Arc<dyn Backend>, path: &Path, config: &VitConfig) -> Result<Vit, Error> {
+        let folder = Folder::open(path)?;
+        let builder = Builder::checkpoint(backend, &folder.read.checkpoint);
+        Ok(folder.with_unused(Vit::backbone(&builder, config)?))
+    }
+
     fn names(&self) -> &'static Names {
         self.config().relative.particulars().names
     }

@@ -78,6 +78,19 @@ impl Vit {
         smoothing: f32,
         of: usize,
     ) -> Result<Var, Error> {
+        self.mixed_loss(tape, batch, &[(1.0, labels)], smoothing, of)
+    }
+
+    /// [`Vit::partial_loss`] of pictures that are mixed of several: each has several labels, which count as much as the shares say that
+    /// stand before them.
+    pub fn mixed_loss(
+        &self,
+        tape: &Tape,
+        batch: &Batch,
+        labels: &[(f32, &[i32])],
+        smoothing: f32,
+        of: usize,
+    ) -> Result<Var, Error> {
         if self.config.problem() != Problem::SingleLabel {
             let problem = "only single_label_classification, with two classes at least, can be learned";
             return Err(Error::config("problem_type", problem));
@@ -90,7 +103,14 @@ impl Vit {
             Output::Classes(head) => {
                 let hidden = self.encode(tape, batch);
                 let features = self.features(tape, &hidden, batch);
-                Ok(head.partial_loss(tape, &features, &tape.backend().upload_i32(labels), smoothing, of))
+                let loss = |labels: &[i32]| {
+                    head.partial_loss(tape, &features, &tape.backend().upload_i32(labels), smoothing, of)
+                };
+                let losses = labels.iter().map(|&(share, labels)| match share {
+                    1.0 => loss(labels),
+                    share => tape.scale(&loss(labels), share),
+                });
+                Ok(losses.reduce(|sum, loss| tape.add(&sum, &loss)).expect("a picture has labels"))
             }
         }
     }

@@ -9,6 +9,7 @@
 
 mod batch;
 mod config;
+mod dino;
 mod folder;
 mod heads;
 mod names;
@@ -19,6 +20,7 @@ mod tokens;
 pub use super::labels::Problem;
 pub use batch::{Batch, Picture};
 pub use config::VitConfig;
+pub use dino::{Dino, dino_loss};
 pub(super) use folder::plan;
 pub use relatives::Relative;
 pub use task::Task;
@@ -51,8 +53,24 @@ impl Vit {
         Vit::with_head(builder, builder, config, task)
     }
 
-    /// The same with another builder for the head.
+    /// A model that gives hidden states and has no pooler.
+    pub fn backbone(builder: &Builder, config: &VitConfig) -> Result<Vit, Error> {
+        Vit::made_of(builder, builder, config, Task::Hidden, false)
+    }
+
+    /// The same as [`Vit::new`] with another builder for the head.
     fn with_head(builder: &Builder, head: &Builder, config: &VitConfig, task: Task) -> Result<Vit, Error> {
+        let may_pool = task == Task::Hidden && !config.relative.is_dinov2();
+        Vit::made_of(builder, head, config, task, may_pool && builder.has("pooler.weight"))
+    }
+
+    fn made_of(
+        builder: &Builder,
+        head: &Builder,
+        config: &VitConfig,
+        task: Task,
+        has_pooler: bool,
+    ) -> Result<Vit, Error> {
         config.check()?;
         if config.relative.architecture(task).is_none() {
             let problem = format!("{} has no such head", config.relative.title());
@@ -61,7 +79,6 @@ impl Vit {
         let (builder, head) =
             (builder.with_deviation(config.deviation), head.with_deviation(config.deviation));
         let (d, stack) = (config.d_model, config.stack()?);
-        let has_pooler = task == Task::Hidden && !config.relative.is_dinov2() && builder.has("pooler.weight");
         let norm = stack.final_norm(&builder)?;
         Ok(Vit {
             tokens: Tokens::new(&builder, config)?,
