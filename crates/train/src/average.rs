@@ -1,11 +1,10 @@
 //! Means of weights: one that moves along with training, and that of several checkpoints.
 //!
 //! ```text
-//! mean = mean + share · (weights - mean),   share = 1 - min(decay, (1 + step) / (10 + step))
+//! mean = decay · mean + (1 - decay) · weights
 //! ```
 //!
-//! The second term lets the mean follow closely while the weights still change much; it is the usual warm-up
-//! of such means. Both lie on the device, and training does not wait for them.
+//! Both lie on the device, and training does not wait for them. The settings have the decay of each step.
 
 use crate::Error;
 use attentive_tensor::{Backend, Parameter, Tensor};
@@ -14,44 +13,56 @@ use std::path::{Path, PathBuf};
 /// The exponential moving average of a model's weights.
 #[derive(Debug)]
 pub(crate) struct MovingAverage {
-    decay: f64,
     /// In the order of the parameters.
-    means: Vec<Tensor>,
+    means: Vec<Parameter>,
 }
 
 impl MovingAverage {
-    /// A mean that begins with the weights as they are.
-    pub fn new(backend: &dyn Backend, decay: f64, parameters: &[Parameter]) -> MovingAverage {
-        let means = parameters.iter().map(|parameter| backend.copy(&parameter.value())).collect();
-        MovingAverage { decay, means }
+    /// A mean that begins with the weights as they are. It is in the parameters of a teacher, if there is one.
+    pub fn new(
+        backend: &dyn Backend,
+        parameters: &[Parameter],
+        teacher: Option<&[Parameter]>,
+    ) -> MovingAverage {
+        let copy = |parameter: &Parameter| backend.copy(&parameter.value());
+        let own = || parameters.iter().map(|one| Parameter::new(one.name(), copy(one))).collect();
+        let average = MovingAverage { means: teacher.map_or_else(own, <[Parameter]>::to_vec) };
+        if teacher.is_some() {
+            average.restore(parameters.iter().map(copy).collect());
+        }
+        average
     }
 
-    /// Goes on from a mean that was saved.
-    pub fn restore(decay: f64, means: Vec<Tensor>) -> MovingAverage {
-        MovingAverage { decay, means }
-    }
-
-    /// How much of it stays from step to step.
-    pub fn decay(&self) -> f64 {
-        self.decay
+    /// Goes on from means that were saved.
+    pub fn restore(&self, means: Vec<Tensor>) {
+        for (mean, value) in self.means.iter().zip(means) {
+            mean.update(|_| value);
+        }
     }
 
     /// The mean of each parameter.
-    pub fn means(&self) -> &[Tensor] {
-        &self.means
+    pub fn means(&self) -> Vec<Tensor> {
+        self.means.iter().map(Parameter::value).collect()
     }
 
-    /// Moves along after a step, counted from 1.
-    pub fn update(&mut self, backend: &dyn Backend, parameters: &[Parameter], step: u64) {
-        let share = 1.0 - self.decay.min((1.0 + step as f64) / (10.0 + step as f64));
-        for (mean, parameter) in self.means.iter_mut().zip(parameters) {
-            backend.blend(mean, &parameter.value(), share as f32);
+    /// Moves along after a step.
+    pub fn update(&self, backend: &dyn Backend, parameters: &[Parameter], decay: f64) {
+        for (mean, parameter) in self.means.iter().zip(parameters) {
+            mean.update(|mean| {
+                let mut mean = backend.own(mean);
+                backend.blend(&mut mean, &parameter.value(), (1.0 - decay) as f32);
+                mean
+            });
         }
     }
 
     /// Lets parameters and means change places: once, and the model is the mean; again, and all is as it was.
-    pub fn swap(&mut self, parameters: &[Parameter]) {
-        exchange(parameters, &mut self.means);
+    pub fn swap(&self, parameters: &[Parameter]) {
+        for (parameter, mean) in parameters.iter().zip(&self.means) {
+            let value = parameter.value();
+            parameter.update(|_| mean.value());
+            mean.update(|_| value);
+        }
     }
 }
 
@@ -89,29 +100,28 @@ mod tests {
     use attentive_tensor::check::backend;
 
     #[test]
-    fn the_mean_follows_closely_at_first_and_slowly_later() {
+    fn the_mean_moves_by_a_share_of_the_way() {
         let backend = backend();
         let w = Parameter::new("w", backend.upload_f32(&[1.0], [1]));
-        let mut average = MovingAverage::new(&*backend, 0.9, std::slice::from_ref(&w));
+        let average = MovingAverage::new(&*backend, std::slice::from_ref(&w), None);
         w.update(|_| backend.upload_f32(&[2.0], [1]));
-        let mean = |average: &MovingAverage| backend.download_f32(&average.means()[0])[0];
-        average.update(&*backend, std::slice::from_ref(&w), 1);
-        assert!((mean(&average) - (1.0 + 9.0 / 11.0)).abs() < 1e-6, "{}", mean(&average));
-        let before = mean(&average);
-        average.update(&*backend, std::slice::from_ref(&w), 1000);
-        assert!((mean(&average) - (before + 0.1 * (2.0 - before))).abs() < 1e-6, "{}", mean(&average));
+        average.update(&*backend, std::slice::from_ref(&w), 0.75);
+        assert_eq!(backend.download_f32(&average.means()[0]), [1.25]);
     }
 
     #[test]
-    fn swapping_twice_leaves_all_as_it_was() {
+    fn a_teacher_begins_as_its_student_and_swapping_twice_leaves_all_as_it_was() {
         let backend = backend();
-        let w = Parameter::new("w", backend.upload_f32(&[1.0], [1]));
-        let mut average = MovingAverage::restore(0.9, vec![backend.upload_f32(&[5.0], [1])]);
-        let value = || backend.download_f32(&w.value())[0];
-        average.swap(std::slice::from_ref(&w));
-        assert_eq!(value(), 5.0);
-        average.swap(std::slice::from_ref(&w));
-        assert_eq!((value(), backend.download_f32(&average.means()[0])[0]), (1.0, 5.0));
+        let [student, teacher] =
+            [1.0, 9.0].map(|value| [Parameter::new("w", backend.upload_f32(&[value], [1]))]);
+        let average = MovingAverage::new(&*backend, &student, Some(&teacher));
+        let values = || [&student, &teacher].map(|one| backend.download_f32(&one[0].value())[0]);
+        assert_eq!(values(), [1.0, 1.0]);
+        average.restore(vec![backend.upload_f32(&[5.0], [1])]);
+        average.swap(&student);
+        assert_eq!(values(), [5.0, 1.0]);
+        average.swap(&student);
+        assert_eq!(values(), [1.0, 5.0]);
     }
 
     #[test]

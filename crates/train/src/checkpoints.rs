@@ -1,7 +1,7 @@
 //! The checkpoints of a run, from which it goes on to the same bits.
 //!
 //! ```text
-//! checkpoints/state.safetensors            all that the next step needs: weights, moments, means, a note
+//! checkpoints/state.safetensors            all that the next step needs: weights, moments, means, buffers, a note
 //! checkpoints/step-00000500.safetensors    weights as a model folder has them: the last ones, and the best
 //! ```
 //!
@@ -10,7 +10,6 @@
 //! the state on disk names are there. Whatever else is there was made by a step that will be made again.
 
 use crate::Error;
-use crate::average::MovingAverage;
 use crate::corpus::Position;
 use crate::learner::Learner;
 use crate::metrics::ValidationMetric;
@@ -131,8 +130,8 @@ impl Checkpoints {
         if learner.group().is_some_and(|group| group.rank() > 0) {
             return Ok(());
         }
-        let names = names(learner.parameters(), learner.average.is_some());
-        let tensors: Vec<(String, Tensor)> = names.into_iter().zip(values(learner, &moments)).collect();
+        let tensors: Vec<(String, Tensor)> =
+            names(learner).into_iter().zip(values(learner, &moments)).collect();
         let note = serde_json::to_string(state).expect("a plain structure");
         let staged =
             checkpoint::stage_tensors(&self.state_path(), &*learner.backend, &tensors, Some((NOTE, note)))?;
@@ -145,25 +144,29 @@ impl Checkpoints {
         let path = self.state_path();
         let file = Checkpoint::open(&path)?;
         let state = state_of(&path, &file)?;
-        let has_means = learner.average.is_some();
         let parameters = learner.parameters().to_vec();
-        let shapes = parameters.iter().map(|parameter| parameter.value().shape()).cycle();
-        let tensors = names(&parameters, has_means).into_iter().zip(shapes);
-        let mut tensors = tensors
+        let kinds = KINDS.len() + usize::from(learner.average.is_some());
+        let of_kinds = (0..kinds).flat_map(|_| &parameters);
+        let shapes = of_kinds.chain(learner.task.buffers()).map(|parameter| parameter.value().shape());
+        let mut tensors = names(learner)
+            .into_iter()
+            .zip(shapes)
             .map(|(name, shape)| file.tensor(&*learner.backend, &name, shape))
             .collect::<Result<Vec<_>, _>>()?;
 
+        let buffers = tensors.split_off(kinds * parameters.len());
         let means = tensors.split_off(3 * parameters.len());
         let squares = tensors.split_off(2 * parameters.len());
         let firsts = tensors.split_off(parameters.len());
-        for (parameter, value) in parameters.iter().zip(tensors) {
+        let learned = parameters.iter().zip(tensors);
+        for (parameter, value) in learned.chain(learner.task.buffers().iter().zip(buffers)) {
             parameter.update(|_| value);
         }
         let moments = firsts.into_iter().zip(squares).map(|(m, v)| [m, v]).collect();
         learner.restore(state.step as u32, moments);
         learner.set_loss(state.unlogged.loss);
-        if let Some(average) = &mut learner.average {
-            *average = MovingAverage::restore(average.decay(), means);
+        if let Some(average) = &learner.average {
+            average.restore(means);
         }
         Ok(state)
     }
@@ -229,16 +232,22 @@ fn state_of(path: &Path, file: &Checkpoint) -> Result<State, Error> {
     serde_json::from_str(note).map_err(failed)
 }
 
-/// The names of a state's tensors: weights, both moments, and the means if there are any.
-fn names(parameters: &[Parameter], has_means: bool) -> Vec<String> {
-    let kinds = ["", "adam.m.", "adam.v."].into_iter().chain(has_means.then_some("ema."));
-    kinds.flat_map(|kind| parameters.iter().map(move |p| format!("{kind}{}", p.name()))).collect()
+/// What stands before the names of weights and of both moments.
+const KINDS: [&str; 3] = ["", "adam.m.", "adam.v."];
+
+/// The names of a state's tensors: weights, both moments, the means if there are any, and the buffers of the task.
+fn names(learner: &Learner) -> Vec<String> {
+    let kinds = KINDS.into_iter().chain(learner.average.is_some().then_some("ema."));
+    let of_kinds =
+        kinds.flat_map(|kind| learner.parameters().iter().map(move |p| format!("{kind}{}", p.name())));
+    of_kinds.chain(learner.task.buffers().iter().map(|buffer| buffer.name().to_owned())).collect()
 }
 
 /// The tensors of a state in the same order.
 fn values(learner: &Learner, moments: &[[Tensor; 2]]) -> Vec<Tensor> {
     let weights = learner.parameters().iter().map(Parameter::value);
     let moment = |i: usize| moments.iter().map(move |pair| pair[i].clone());
-    let means = learner.average.iter().flat_map(|average| average.means().iter().cloned());
-    weights.chain(moment(0)).chain(moment(1)).chain(means).collect()
+    let means = learner.average.iter().flat_map(|average| average.means());
+    let buffers = learner.task.buffers().iter().map(Parameter::value);
+    weights.chain(moment(0)).chain(moment(1)).chain(means).chain(buffers).collect()
 }

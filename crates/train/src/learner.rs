@@ -96,7 +96,7 @@ impl Learner {
     /// What is to learn, before its first step.
     pub fn new(backend: &Arc<dyn Backend>, task: Box<dyn Task>, settings: &Settings) -> Learner {
         let average =
-            (settings.ema > 0.0).then(|| MovingAverage::new(&**backend, settings.ema, task.parameters()));
+            settings.averages().then(|| MovingAverage::new(&**backend, task.parameters(), task.teacher()));
         Learner {
             optimizer: Optimizer::Alone(Adam::new(&**backend, task.parameters())),
             loss: backend.zeros(Shape::SCALAR, DType::F32),
@@ -159,6 +159,7 @@ impl Learner {
         let backend = &*self.backend;
         let answers = batches.iter().map(ExampleBatch::answers).sum();
         let random = Random::new(settings.seed).split(DROPOUT).split(step);
+        self.task.before_step(step);
         let mut gradients = Gradients::default();
         let mut losses = Vec::new();
         let rank = self.group().map_or(0, |group| group.rank());
@@ -175,11 +176,12 @@ impl Learner {
             backend.add_assign(&mut self.loss, &loss, answers as f32);
         }
         let clip = (settings.clip > 0.0).then_some(settings.clip as f32);
-        let (rule, parameters) = (settings.adam(rate), self.task.parameters());
+        let (rule, parameters) = (settings.adam(rate, step), self.task.parameters());
         let norm = self.optimizer.step(backend, &rule, clip, wants_norm, gradients, parameters)?;
-        if let Some(average) = &mut self.average {
-            average.update(backend, self.task.parameters(), step);
+        if let Some(average) = &self.average {
+            average.update(backend, self.task.parameters(), settings.decay(step));
         }
+        self.task.after_step(backend);
         Ok(norm)
     }
 
@@ -202,11 +204,11 @@ impl Learner {
     /// Does something with the model that is judged and saved: the moving average, if there is one.
     pub fn judged<T>(&mut self, act: impl FnOnce(&Arc<dyn Backend>, &dyn Task) -> T) -> T {
         let parameters = self.task.parameters();
-        if let Some(average) = &mut self.average {
+        if let Some(average) = &self.average {
             average.swap(parameters);
         }
         let result = act(&self.backend, &*self.task);
-        if let Some(average) = &mut self.average {
+        if let Some(average) = &self.average {
             average.swap(parameters);
         }
         result

@@ -98,6 +98,12 @@ impl LearningRate {
     }
 }
 
+/// What goes from one number to another along half a cosine over so many steps, at a step counted from 1.
+pub fn along_cosine([from, to]: [f64; 2], step: u64, steps: u64) -> f64 {
+    let done = (step.saturating_sub(1) as f64 / steps.max(1) as f64).min(1.0);
+    to + 0.5 * (from - to) * (1.0 + (PI * done).cos())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -157,6 +163,13 @@ mod tests {
             );
             assert!((rate.at(900) - 0.2).abs() < 1e-12, "{schedule:?}");
         }
+    }
+
+    #[test]
+    fn half_a_cosine_begins_at_one_number_and_comes_near_to_the_other() {
+        let at = |step| along_cosine([0.996, 1.0], step, 100);
+        assert_eq!((at(1), at(101), at(500)), (0.996, 1.0, 1.0));
+        assert!((at(51) - 0.998).abs() < 1e-12 && at(100) < 1.0);
     }
 
     #[test]

@@ -32,10 +32,10 @@ fn batch(value: &Value) -> ExampleBatch {
     };
     let pictures = value["pictures"].as_array().unwrap().iter().zip(value["labels"].as_array().unwrap());
     let example = |(picture, label): (&Value, &Value)| Example {
-        picture: Some(ExamplePicture {
+        pictures: vec![ExamplePicture {
             picture: Picture::new(16, 16, bytes(picture.as_str().unwrap())),
             tokens: 17,
-        }),
+        }],
         labels: vec![label.as_i64().unwrap() as i32],
         ..Example::default()
     };
@@ -89,7 +89,7 @@ fn draft(scratch: &Scratch, more: &str) -> Draft {
     let usual = format!(
         "task = \"classify-images\"\nsource = [\"{}\"]\nhold_out = 20\nimage_size = 16\npreset = \"tiny\"\nd_model = 32\nheads = 2\n\
          d_ff = 48\nencoder_layers = 1\nlearning_rate = 0.003\nbatch_size = 16\nsteps = 40\nvalidate_every = 20\nthreads = 1\n\
-         crop_share = 0.8\n",
+         scale = [0.8, 1.0]\n",
         scratch.path("all").display()
     );
     Draft::merge(usual.parse().unwrap(), more.parse().unwrap()).unwrap()
@@ -152,7 +152,7 @@ fn a_run_learns_goes_on_to_the_same_bits_and_leaves_a_model_folder() {
     // Others go on from it, also with other labels.
     let further = |name: &str, source: &str| {
         let usual = format!(
-            "task = \"classify-images\"\nsource = [\"{}\"]\nhold_out = 20\nthreads = 1\nflip = true\nfrom = \"{}\"\nsteps = 2\n\
+            "task = \"classify-images\"\nsource = [\"{}\"]\nhold_out = 20\nthreads = 1\nhflip = 0.5\nfrom = \"{}\"\nsteps = 2\n\
              validate_every = 2",
             scratch.path(source).display(),
             whole.display()
@@ -184,7 +184,11 @@ fn mistakes_are_told_in_a_sentence() {
     };
     for (more, words) in [
         ("vocab_size = 100", "vocab_size: classify-images does not have it"),
-        ("crop_share = 0.0", "crop_share: must be above 0"),
+        ("scale = [0.0, 1.0]", "scale: must be two numbers above 0"),
+        ("hflip = 1.5", "hflip: must be from 0 to 1, not 1.5"),
+        ("color_jitter = [0.4, 0.4]", "color_jitter: must be one, three or four numbers"),
+        ("color_jitter = [0.4, 0.4, 0.4, 0.6]", "color_jitter: the hue must be from 0 to 0.5, not 0.6"),
+        ("mixup = -1.0", "mixup: must be 0 or above"),
         ("patch_size = 17", "patch_size: 17 is more than image_size"),
         ("source = [\"missing\"]", "missing"),
     ] {

@@ -14,15 +14,15 @@ use toml::{Table, Value};
 pub(super) struct Flags {
     /// What to learn [default: translate]
     #[arg(long, value_name = "TASK", help_heading = "Task")]
-    #[arg(value_parser = ["translate", "seq2seq", "lm", "mlm", "classify", "tag", "answer", "classify-images", "detect"])]
+    #[arg(value_parser = ["translate", "seq2seq", "lm", "mlm", "classify", "tag", "answer", "classify-images", "detect", "dino"])]
     task: Option<String>,
     /// Model folder to start from, or a name on the Hugging Face Hub [default: random weights]
     #[arg(long, value_name = "DIR|NAME", help_heading = "Task")]
     from: Option<PathBuf>,
 
     /// Training text, one sentence per line; or .tsv or .jsonl files with both sides. For other tasks: text for mlm, .tsv or
-    /// .jsonl with labels for classify, CoNLL or .jsonl with tags for tag; for classify-images a folder with a folder for each
-    /// class, a .tsv of paths and labels, or an idx3-ubyte file; for detect COCO's annotations in JSON, or the word `scenes` for
+    /// .jsonl with labels for classify, CoNLL or .jsonl with tags for tag; for classify-images and dino a folder with a folder for
+    /// each class, a .tsv of paths and labels, or an idx3-ubyte file; for detect COCO's annotations in JSON, or the word `scenes` for
     /// pictures of shapes that the program draws. Files of texts may be compressed (.gz, .zst), idx3-ubyte files too (.gz)
     #[arg(long, visible_alias = "data", value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -124,13 +124,76 @@ pub(super) struct Flags {
     #[arg(long, value_name = "PIXELS", value_parser = whole::<usize>, help_heading = "Model")]
     patch_size: Option<usize>,
 
-    /// See random parts of pictures, of at least this share of their area [default: 1, whole pictures]
-    #[arg(long, value_name = "SHARE", help_heading = "Data")]
-    crop_share: Option<f64>,
-    /// See half of the pictures in a mirror
-    #[arg(long, help_heading = "Data")]
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    flip: bool,
+    /// See random parts of pictures, whose share of the area is from MIN to MAX, in the size that the model reads [default: 1 1,
+    /// whole pictures]
+    #[arg(long, value_names = ["MIN", "MAX"], num_args = 2, help_heading = "Augmentation of pictures")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    scale: Vec<f64>,
+    /// Probability to see a picture in a mirror [default: 0]
+    #[arg(long, value_name = "P", help_heading = "Augmentation of pictures")]
+    hflip: Option<f64>,
+    /// Vary brightness, contrast and saturation by factors from 1 - X to 1 + X: one number for all, or one for each, and a fourth
+    /// one for the hue, at most 0.5 [default: none]
+    #[arg(long, value_name = "X", num_args = 1..=4, help_heading = "Augmentation of pictures")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    color_jitter: Vec<f64>,
+    /// Probability to vary the colours [default: 1]
+    #[arg(long, value_name = "P", help_heading = "Augmentation of pictures")]
+    color_jitter_prob: Option<f64>,
+    /// Probability to take the colours away [default: 0]
+    #[arg(long, value_name = "P", help_heading = "Augmentation of pictures")]
+    grayscale_prob: Option<f64>,
+    /// Probability of a Gaussian blur, of a standard deviation from 0.1 to 2 pixels [default: 0]
+    #[arg(long, value_name = "P", help_heading = "Augmentation of pictures")]
+    gaussian_blur_prob: Option<f64>,
+    /// Probability to invert all levels from 128 on [default: 0]
+    #[arg(long, value_name = "P", help_heading = "Augmentation of pictures")]
+    solarize_prob: Option<f64>,
+    /// Probability to erase a random part, of 2 to 33 % of the area [default: 0]
+    #[arg(long, value_name = "P", help_heading = "Augmentation of pictures")]
+    reprob: Option<f64>,
+    /// Mix pairs of pictures and their labels with shares from Beta(ALPHA, ALPHA), for classify-images; 0 turns it off [default: 0]
+    #[arg(long, value_name = "ALPHA", help_heading = "Augmentation of pictures")]
+    mixup: Option<f64>,
+
+    /// Share of a picture's area that each of the two global views has, for dino [default: 0.4 1]
+    #[arg(long, value_names = ["MIN", "MAX"], num_args = 2, help_heading = "DINO")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    global_crops_scale: Vec<f64>,
+    /// Share of the area that a local view has [default: 0.05 0.4]
+    #[arg(long, value_names = ["MIN", "MAX"], num_args = 2, help_heading = "DINO")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    local_crops_scale: Vec<f64>,
+    /// Number of local views beside the two global ones [default: 8]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "DINO")]
+    local_crops_number: Option<usize>,
+    /// Height and width of a local view [default: 96 where the model reads 224, or as much less]
+    #[arg(long, value_name = "PIXELS", value_parser = whole::<usize>, help_heading = "DINO")]
+    local_crops_size: Option<usize>,
+    /// Number of logits of the head [default: 4096; DINO's code has 65536]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "DINO")]
+    out_dim: Option<usize>,
+    /// Width of the layers in the head [default: 2048]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "DINO")]
+    hidden_dim: Option<usize>,
+    /// Width of what the last layer of the head reads [default: 256]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "DINO")]
+    bottleneck_dim: Option<usize>,
+    /// How much of the teacher stays at the first step; it rises to 1 along half a cosine [default: 0.996]
+    #[arg(long, value_name = "X", help_heading = "DINO")]
+    momentum_teacher: Option<f64>,
+    /// Temperature of the teacher at the first step [default: 0.04]
+    #[arg(long, value_name = "X", help_heading = "DINO")]
+    warmup_teacher_temp: Option<f64>,
+    /// Temperature of the teacher after its warm-up [default: 0.04]
+    #[arg(long, value_name = "X", help_heading = "DINO")]
+    teacher_temp: Option<f64>,
+    /// Steps over which the temperature of the teacher changes [default: 0]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "DINO")]
+    warmup_teacher_temp_steps: Option<u64>,
+    /// Steps in which the last layer of the head stays as it is [default: chosen, one epoch]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "DINO")]
+    freeze_last_layer: Option<u64>,
 
     /// Tokens per batch, source and target together [default: chosen]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, help_heading = "Optimization")]
@@ -169,10 +232,13 @@ pub(super) struct Flags {
     /// ε of Adam [default: 1e-9; other tasks 1e-8]
     #[arg(long, value_name = "X", help_heading = "Optimization")]
     epsilon: Option<f64>,
-    /// Weight decay (AdamW) of matrices; biases and norms do not decay [default: 0]
+    /// Weight decay (AdamW) of matrices; biases and norms do not decay [default: 0; dino 0.04]
     #[arg(long, value_name = "X", help_heading = "Optimization")]
     weight_decay: Option<f64>,
-    /// Maximum gradient norm; 0 turns clipping off [default: 0; other tasks 1]
+    /// Weight decay at the last step, to which it goes along half a cosine [default: that of --weight-decay; dino 0.4]
+    #[arg(long, value_name = "X", help_heading = "Optimization")]
+    weight_decay_end: Option<f64>,
+    /// Maximum gradient norm; 0 turns clipping off [default: 0; other tasks 1, dino 3]
     #[arg(long, value_name = "X", help_heading = "Optimization")]
     clip: Option<f64>,
     /// Label smoothing [default: 0.1; other tasks 0]

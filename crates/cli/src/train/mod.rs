@@ -61,7 +61,8 @@ Examples:
   attentive train --task mlm --data texts.txt --out own-bert --epochs 10
   mpirun -n 8 attentive train --source train.en --target train.de --out en-de --epochs 10
                                                               train on several machines; see docs/scale.md
-  attentive train --task classify-images --from vit-base-patch16-224 --data photos --flip --out pets
+  attentive train --task classify-images --from vit-base-patch16-224 --data photos --hflip 0.5 --out pets
+  attentive train --task dino --data photos --epochs 100 --out seen
   attentive train --task detect --data train.json --valid-data val.json --out cells --minutes 60
   attentive train --task detect --data scenes --valid-data scenes --out shapes --minutes 60
 
@@ -105,8 +106,17 @@ need --source-language and --target-language. It follows the rules of the other 
   --learning-rate   0.0001 with --from, else that of a translator
   --early-stopping  loss; bleu, chrf and rouge (the F1 of ROUGE-L) are possible
   --validate-lines  200
-The task classify-images trains a ViT: a new one, or the one in --from, by the rules of classify. --crop-share 0.3 and --flip let it see \
-each picture a little differently in each epoch.
+The task classify-images trains a ViT: a new one, or the one in --from, by the rules of classify. --scale, --hflip, --color-jitter and \
+the other augmentations let it see each picture a little differently in each epoch, in the order in which they are listed; they are those of \
+torchvision and timm. The same seed gives the same pictures, with any number of threads.
+The task dino lets a ViT learn from pictures without their labels: a student is to see in each part of a picture what a teacher, its moving \
+average, sees in two large ones. DIR has the teacher, for embed, inspect, and --from of classify-images. Labels are used to judge it: the \
+accuracy of the 20 nearest neighbours among (at most 10,000 of) the training pictures. It follows the rules of mlm, but for these:
+  --epochs          100, if there is no other limit
+  --learning-rate   0.0005 · pictures of a step / 256, along a cosine
+  --hflip 0.5, --color-jitter 0.4 0.4 0.2 0.1, --color-jitter-prob 0.8, --grayscale-prob 0.2
+  --gaussian-blur-prob  1 for the first global view; the second has a tenth of it, a local view half of it
+  --solarize-prob   0.2, for the second global view alone
 The task detect trains a DETR, a new one (small, or another --preset) with group norm, or the one in --from. It follows the rules of mlm; batches \
 have 16 pictures, the gradient is clipped at 0.1, and --early-stopping is ap, COCO's average precision. Its data are COCO's annotations in JSON, with the \
 pictures in the folder `images` beside the file, or in its own; or the word scenes: pictures of shapes that the program draws.
@@ -115,7 +125,7 @@ Files for classify have lines of label and text, or of text and label, separated
 text makes a pair. Files for tag have a word and its tag a line (columns between them are ignored) and an empty line after each \
 sentence, or {\"tokens\": […], \"tags\": […]}. Files for answer are those of SQuAD 1.1 and 2.0; a text longer than --longest (384) is \
 read in windows that overlap by 128 tokens. Files for mlm have a text a line and files for lm any text, or {\"text\": …}.
-Data for classify-images is a folder with a folder for each class, a .tsv file of paths (from its own folder on) and labels, or a file \
+Data for classify-images and dino is a folder with a folder for each class, a .tsv file of paths (from its own folder on) and labels, or a file \
 like train-images-idx3-ubyte.gz with its labels beside it.
 
 A run stops at --steps, --epochs or --minutes, at the end of its schedule, or after --patience validations \

@@ -5,8 +5,8 @@ use attentive_image::Picture;
 use attentive_tensor::Random;
 use std::fmt::Debug;
 
-/// One example. An encoder-decoder reads `source` and is to write `target`; an encoder reads `source`, or a
-/// picture, and is to answer `labels`.
+/// One example. An encoder-decoder reads `source` and is to write `target`; an encoder reads `source`, or
+/// pictures, and is to answer `labels`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Example {
     /// The tokens that are read.
@@ -15,8 +15,8 @@ pub struct Example {
     pub types: Vec<i32>,
     /// The tokens that are to be written.
     pub target: Vec<i32>,
-    /// A picture in the size that a model reads.
-    pub picture: Option<ExamplePicture>,
+    /// A picture in the size that a model reads, or several views of one.
+    pub pictures: Vec<ExamplePicture>,
     /// Tokens of what is read only when a batch needs it.
     pub later: usize,
     /// The answers: one for the text, or one for each token. A negative one is no answer.
@@ -40,7 +40,7 @@ impl Example {
 
     /// The tokens that are read.
     pub(super) fn read(&self) -> usize {
-        self.source.len() + self.picture.as_ref().map_or(0, |picture| picture.tokens) + self.later
+        self.source.len() + self.pictures.iter().map(|picture| picture.tokens).sum::<usize>() + self.later
     }
 
     /// How many answers there are to be judged by: the tokens of the target, and the labels.

@@ -70,7 +70,7 @@ fn lead(begin: &Begin) -> String {
             TaskKind::Translate => "Transformer",
             TaskKind::Seq2Seq => "model from text to text",
             TaskKind::Lm => "GPT-2",
-            TaskKind::ClassifyImages => "ViT",
+            TaskKind::ClassifyImages | TaskKind::Dino => "ViT",
             TaskKind::Detect => "DETR",
             TaskKind::Mlm | TaskKind::Classify | TaskKind::Tag | TaskKind::Answer => "BERT",
         },

@@ -6,7 +6,7 @@
 
 use super::Run;
 use crate::ranks::{Same, wait_for_the_first};
-use crate::settings::Draft;
+use crate::settings::{Draft, TaskKind};
 use crate::{Error, Event, Reason};
 use attentive_ranks::{Group, all_gather};
 use std::path::Path;
@@ -26,6 +26,10 @@ impl Run {
         group: &Rc<dyn Group>,
         watch: &mut dyn FnMut(&Event),
     ) -> Result<Run, Error> {
+        if group.size() > 1 && draft.as_ref().is_some_and(|draft| draft.settings().task == TaskKind::Dino) {
+            let problem = "dino cannot be shared among ranks: start it without mpirun or srun";
+            return Err(Error::setting("task", problem));
+        }
         let mut run = match draft.filter(|_| group.rank() == 0) {
             Some(mut draft) => {
                 if let Some(choice) = draft.share_among(group.size())? {

@@ -1,5 +1,6 @@
 //! Whether settings make sense, and whether they are still the same.
 
+use super::pictures::{AUGMENTATIONS, OF_DINO};
 use super::{Measure, Settings, TaskKind, TokenizerKind, USUAL_SIDE};
 use crate::Error;
 use crate::corpus::{CorpusFiles, is_called};
@@ -8,8 +9,8 @@ use std::path::{Path, PathBuf};
 /// Settings that say nothing about the steps that were made: with them changed, a run may go on.
 const CHANGEABLE: [&str; 7] = ["steps", "epochs", "minutes", "schedule_steps", "patience", "threads", "keep"];
 
-/// Settings that only `classify-images` has.
-const OF_PICTURES: [&str; 4] = ["image_size", "patch_size", "crop_share", "flip"];
+/// Sizes of a ViT that no other model has.
+const OF_VIT: [&str; 2] = ["image_size", "patch_size"];
 
 /// Settings that only tasks of pairs have.
 const OF_PAIRS: [&str; 5] = ["norm", "ratio", "source_field", "target_field", "validate_beam"];
@@ -24,6 +25,7 @@ impl Settings {
             TaskKind::Translate | TaskKind::Seq2Seq => self.check_pairs()?,
             TaskKind::ClassifyImages => self.check_pictures()?,
             TaskKind::Detect => self.check_boxes()?,
+            TaskKind::Dino => self.check_views()?,
             _ => self.check_texts()?,
         }
         self.check_numbers()?;
@@ -78,7 +80,7 @@ impl Settings {
     /// Refuses files of pairs that do not belong together.
     fn check_pairs(&self) -> Result<(), Error> {
         self.check_formats()?;
-        self.refuse(&OF_PICTURES)?;
+        self.refuse_vit()?;
         self.refuse(&["mask_share"])?;
         if !matches!(self.tokenizer_kind, TokenizerKind::Bpe | TokenizerKind::Unigram) {
             let problem = format!("{} needs a bpe or unigram tokenizer", self.task.name());
@@ -113,20 +115,39 @@ impl Settings {
 
     /// Refuses what a task of pictures has no use for.
     fn check_pictures(&self) -> Result<(), Error> {
+        self.refuse(&OF_DINO)?;
+        self.check_vit()
+    }
+
+    /// Refuses what a task of pictures without labels has no use for.
+    fn check_views(&self) -> Result<(), Error> {
+        self.refuse(&["scale", "mixup", "label_smoothing"])?;
+        let its_own =
+            "the teacher is the moving average of the weights: remove this setting, or set momentum_teacher";
+        self.refuse_said(&["ema", "average"], its_own)?;
+        self.check_dino()?;
+        self.check_vit()
+    }
+
+    /// Refuses what no ViT has a use for.
+    fn check_vit(&self) -> Result<(), Error> {
         self.refuse_texts()?;
         self.refuse_said(&["decoder_layers"], "a ViT has no decoder: remove this setting")?;
-        if !(self.crop_share > 0.0 && self.crop_share <= 1.0) {
-            let problem = format!("must be above 0 and at most 1, not {}", self.crop_share);
-            return Err(Error::setting("crop_share", problem));
-        }
-        Ok(())
+        self.check_augmentations()
     }
 
     /// Refuses what a task of pictures with boxes has no use for.
     fn check_boxes(&self) -> Result<(), Error> {
         self.refuse_texts()?;
         self.refuse(&["label_smoothing"])?;
-        self.refuse(&OF_PICTURES)
+        self.refuse_vit()
+    }
+
+    /// Refuses, for another task, what only a ViT has.
+    fn refuse_vit(&self) -> Result<(), Error> {
+        self.refuse(&OF_VIT)?;
+        self.refuse(&AUGMENTATIONS)?;
+        self.refuse(&OF_DINO)
     }
 
     /// Refuses, for a task of pictures, what only texts have.
@@ -150,7 +171,7 @@ impl Settings {
     /// Refuses files that a task of BERT has no use for.
     fn check_texts(&self) -> Result<(), Error> {
         self.check_sides()?;
-        self.refuse(&OF_PICTURES)?;
+        self.refuse_vit()?;
         self.refuse(&OF_PAIRS)?;
         self.refuse(&OF_SEQ2SEQ)?;
         if self.task != TaskKind::Answer {
@@ -222,7 +243,9 @@ impl Settings {
                 TaskKind::Translate => self.model(self.vocab_size).map(drop),
                 TaskKind::Seq2Seq => self.t5(self.vocab_size).map(drop),
                 TaskKind::Lm => self.gpt2(self.vocab_size).map(drop),
-                TaskKind::ClassifyImages => self.vit([self.image_size.unwrap_or(USUAL_SIDE); 2]).map(drop),
+                TaskKind::ClassifyImages | TaskKind::Dino => {
+                    self.vit([self.image_size.unwrap_or(USUAL_SIDE); 2]).map(drop)
+                }
                 TaskKind::Detect => self.detr(vec!["thing".to_owned()]).map(drop),
                 _ => self.bert(self.vocab_size).map(drop),
             };
@@ -292,6 +315,8 @@ impl Settings {
             ("accumulate", self.accumulate as u64, 1, 1 << 16),
             ("schedule_steps", self.schedule_steps.unwrap_or(1), 1, STEPS),
             ("warmup", self.warmup, 0, STEPS),
+            ("warmup_teacher_temp_steps", self.warmup_teacher_temp_steps, 0, STEPS),
+            ("freeze_last_layer", self.freeze_last_layer, 0, STEPS),
             ("average", self.average as u64, 0, 1 << 16),
             ("steps", self.steps.unwrap_or(1), 1, STEPS),
             ("patience", self.patience.unwrap_or(1), 1, STEPS),
@@ -328,6 +353,7 @@ impl Settings {
         }
         let not_negative = [
             ("weight_decay", self.weight_decay),
+            ("weight_decay_end", self.weight_decay_end.unwrap_or_default()),
             ("clip", self.clip),
             ("last_learning_rate", self.last_learning_rate),
         ];

@@ -38,6 +38,18 @@ const BERT: &[&str] = &[
 const OF_PICTURES: &[&str] =
     &["hold_out", "preset", "epochs", "schedule_steps", "learning_rate", "warmup", "validate_every"];
 
+/// The same for DINO.
+const OF_VIEWS: &[&str] = &[
+    "hold_out",
+    "preset",
+    "epochs",
+    "schedule_steps",
+    "learning_rate",
+    "warmup",
+    "freeze_last_layer",
+    "validate_every",
+];
+
 /// Settings of which some are still open. Settings made by code have none open.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
@@ -62,6 +74,7 @@ impl Draft {
         let chosen = match settings.task {
             TaskKind::Translate => TRANSLATOR,
             TaskKind::ClassifyImages | TaskKind::Detect => OF_PICTURES,
+            TaskKind::Dino => OF_VIEWS,
             _ => BERT,
         };
         let chosen = chosen.iter().copied().chain(["accumulate"]);

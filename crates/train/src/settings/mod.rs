@@ -11,20 +11,18 @@ mod check;
 mod choose;
 mod draft;
 mod file;
+mod pictures;
 
 pub use choose::{Choice, Facts, Pace};
 pub use draft::Draft;
 pub use file::{load, read, write};
 
-use crate::corpus::pictures::Augment;
 use crate::corpus::{Batching, CorpusFiles, FieldNames, Limits, is_called};
-use crate::schedule::{LearningRate, Schedule};
+use crate::schedule::{LearningRate, Schedule, along_cosine};
 use attentive_model::families::bert::BertConfig;
-use attentive_model::families::detr::DetrConfig;
 use attentive_model::families::gpt2::Gpt2Config;
 use attentive_model::families::t5::T5Config;
 use attentive_model::families::transformer::TransformerConfig;
-use attentive_model::families::vit::VitConfig;
 use attentive_model::layers::NormPlacement;
 use attentive_tensor::{AdamRule, Backend, Cpu, CpuBackend, Isa, Precision, Threads};
 use serde::{Deserialize, Serialize};
@@ -101,10 +99,49 @@ pub struct Settings {
     /// Height and width of a patch of a new model.
     pub patch_size: Option<usize>,
 
-    /// The least share of a picture's area that is seen of it in an epoch; 1 is the whole picture.
-    pub crop_share: f64,
-    /// Whether half of the pictures are seen in a mirror.
-    pub flip: bool,
+    /// The least and the greatest share of a picture's area that is seen of it in an epoch; 1 and 1 is the whole picture.
+    pub scale: [f64; 2],
+    /// How likely a picture is seen in a mirror.
+    pub hflip: f64,
+    /// How much brightness, contrast and saturation vary: one number for all, or one for each, and perhaps one for the hue.
+    pub color_jitter: Vec<f64>,
+    /// How likely they do.
+    pub color_jitter_prob: f64,
+    /// How likely a picture loses its colours.
+    pub grayscale_prob: f64,
+    /// How likely it is blurred.
+    pub gaussian_blur_prob: f64,
+    /// How likely its bright levels are inverted.
+    pub solarize_prob: f64,
+    /// How likely a part of it is erased.
+    pub reprob: f64,
+    /// α of mixup; zero is none.
+    pub mixup: f64,
+
+    /// The least and the greatest share of a picture's area that a global view of DINO has.
+    pub global_crops_scale: [f64; 2],
+    /// The same for a local view.
+    pub local_crops_scale: [f64; 2],
+    /// How many local views there are beside the two global ones.
+    pub local_crops_number: usize,
+    /// Height and width of a local view; if not given, 96 of 224 parts of a global one.
+    pub local_crops_size: Option<usize>,
+    /// Logits of DINO's head.
+    pub out_dim: usize,
+    /// Width of the layers in its head.
+    pub hidden_dim: usize,
+    /// Width of what its last layer reads.
+    pub bottleneck_dim: usize,
+    /// How much of the teacher stays at the first step; it rises to 1 along half a cosine.
+    pub momentum_teacher: f64,
+    /// The temperature of the teacher at the first step.
+    pub warmup_teacher_temp: f64,
+    /// The temperature of the teacher after its warm-up.
+    pub teacher_temp: f64,
+    /// Steps over which the temperature of the teacher changes.
+    pub warmup_teacher_temp_steps: u64,
+    /// Steps in which the last layer of DINO's head stays as it is.
+    pub freeze_last_layer: u64,
 
     /// Tokens of a batch, sources and targets together.
     pub batch_tokens: usize,
@@ -132,6 +169,8 @@ pub struct Settings {
     pub epsilon: f64,
     /// The decay of weights, as AdamW has it; zero is plain Adam. Biases and norms do not decay.
     pub weight_decay: f64,
+    /// The decay of weights at the last step, to which it goes along half a cosine, if it is to change.
+    pub weight_decay_end: Option<f64>,
     /// The greatest norm of a step's gradient; longer ones are scaled down. Zero is no limit.
     pub clip: f64,
     /// ε of label smoothing.
@@ -196,6 +235,8 @@ pub enum TaskKind {
     Answer,
     /// The boxes around things in pictures, by DETR.
     Detect,
+    /// What pictures have in common, without labels, by ViT.
+    Dino,
 }
 
 impl TaskKind {
@@ -211,6 +252,7 @@ impl TaskKind {
             TaskKind::ClassifyImages => "classify-images",
             TaskKind::Answer => "answer",
             TaskKind::Detect => "detect",
+            TaskKind::Dino => "dino",
         }
     }
 
@@ -224,7 +266,7 @@ impl TaskKind {
             TaskKind::Tag => "sentences",
             TaskKind::ClassifyImages => "pictures",
             TaskKind::Answer => "questions",
-            TaskKind::Detect => "pictures",
+            TaskKind::Detect | TaskKind::Dino => "pictures",
         }
     }
 
@@ -239,6 +281,7 @@ impl TaskKind {
                 &[Measure::Loss, Measure::Accuracy, Measure::F1]
             }
             TaskKind::Detect => &[Measure::Loss, Measure::Ap],
+            TaskKind::Dino => &[Measure::Loss, Measure::Accuracy],
         }
     }
 }
@@ -350,8 +393,27 @@ impl Default for Settings {
             norm: Norm::Post,
             image_size: None,
             patch_size: None,
-            crop_share: 1.0,
-            flip: false,
+            scale: [1.0; 2],
+            hflip: 0.0,
+            color_jitter: Vec::new(),
+            color_jitter_prob: 1.0,
+            grayscale_prob: 0.0,
+            gaussian_blur_prob: 0.0,
+            solarize_prob: 0.0,
+            reprob: 0.0,
+            mixup: 0.0,
+            global_crops_scale: [0.4, 1.0],
+            local_crops_scale: [0.05, 0.4],
+            local_crops_number: 8,
+            local_crops_size: None,
+            out_dim: 4096,
+            hidden_dim: 2048,
+            bottleneck_dim: 256,
+            momentum_teacher: 0.996,
+            warmup_teacher_temp: 0.04,
+            teacher_temp: 0.04,
+            warmup_teacher_temp_steps: 0,
+            freeze_last_layer: 0,
             batch_tokens: 8192,
             batch_size: None,
             accumulate: 1,
@@ -365,6 +427,7 @@ impl Default for Settings {
             beta2: 0.98,
             epsilon: 1e-9,
             weight_decay: 0.0,
+            weight_decay_end: None,
             clip: 0.0,
             label_smoothing: 0.1,
             ema: 0.0,
@@ -405,6 +468,7 @@ impl Settings {
             TaskKind::Classify | TaskKind::ClassifyImages => Measure::Accuracy,
             TaskKind::Tag | TaskKind::Answer => Measure::F1,
             TaskKind::Detect => return Settings::of_pictures_with_boxes(),
+            TaskKind::Dino => return Settings::of_pictures_without_labels(),
         };
         let is_encoder =
             matches!(task, TaskKind::Mlm | TaskKind::Classify | TaskKind::Tag | TaskKind::Answer);
@@ -463,23 +527,6 @@ impl Settings {
         }
     }
 
-    /// The sizes of a DETR with these classes.
-    pub fn detr(&self, labels: Vec<String>) -> Result<DetrConfig, attentive_model::Error> {
-        let preset = DetrConfig::preset(&self.preset, labels)?;
-        let config = DetrConfig {
-            d_model: self.d_model.unwrap_or(preset.d_model),
-            h: self.heads.map_or(preset.h, |h| [h; 2]),
-            d_ff: self.d_ff.map_or(preset.d_ff, |d_ff| [d_ff; 2]),
-            encoder_layers: self.encoder_layers.unwrap_or(preset.encoder_layers),
-            decoder_layers: self.decoder_layers.unwrap_or(preset.decoder_layers),
-            dropout: self.dropout.map_or(preset.dropout, |p| p as f32),
-            attention_dropout: self.attention_dropout.map_or(preset.attention_dropout, |p| p as f32),
-            ..preset
-        };
-        config.check()?;
-        Ok(config)
-    }
-
     /// The files to learn from.
     pub fn corpus(&self) -> CorpusFiles {
         self.files(&self.source, &self.target)
@@ -522,38 +569,13 @@ impl Settings {
         let (tokens, examples) = (self.batch_tokens, self.batch_size);
         let usual = Batching::default();
         // Pixels take more room than tokens do.
-        let window = if self.task == TaskKind::ClassifyImages { PICTURES_AHEAD } else { usual.window };
-        Batching { seed: self.seed, tokens, examples, limits, window }
-    }
-
-    /// The sizes of a ViT for pictures of this height and width.
-    pub fn vit(&self, size: [usize; 2]) -> Result<VitConfig, attentive_model::Error> {
-        let preset = VitConfig::preset(&self.preset)?;
-        let d_model = self.d_model.unwrap_or(preset.d_model);
-        let patch = self.patch_size.unwrap_or(match size[0].min(size[1]) {
-            0..=48 => 4,
-            49..=96 => 8,
-            _ => 16,
-        });
-        let config = VitConfig {
-            image_size: size,
-            patch_size: [patch; 2],
-            d_model,
-            h: self.heads.unwrap_or(if self.d_model.is_some() { (d_model / 64).max(1) } else { preset.h }),
-            d_ff: self.d_ff.unwrap_or(4 * d_model),
-            layers: self.encoder_layers.unwrap_or(preset.layers),
-            dropout: self.dropout.map_or(preset.dropout, |p| p as f32),
-            attention_dropout: self.attention_dropout.map_or(preset.attention_dropout, |p| p as f32),
-            pooler: (d_model, preset.pooler.1),
-            ..preset
+        let window = match self.task {
+            TaskKind::ClassifyImages => PICTURES_AHEAD,
+            // Each has many views.
+            TaskKind::Dino => PICTURES_AHEAD / 4,
+            _ => usual.window,
         };
-        config.check()?;
-        Ok(config)
-    }
-
-    /// What is done to pictures before they are learned from.
-    pub(crate) fn augment(&self) -> Augment {
-        Augment { crop_share: self.crop_share, flip: self.flip }
+        Batching { seed: self.seed, tokens, examples, limits, window }
     }
 
     /// The sizes of a BERT with so many tokens.
@@ -648,19 +670,43 @@ impl Settings {
             rate: self.learning_rate.unwrap_or(usual),
             last: self.last_learning_rate,
             warmup: self.warmup,
-            steps: self.schedule_steps.or(self.steps),
+            steps: self.last_step(),
             d_model,
         }
     }
 
-    /// What Adam is told when the learning rate is `rate`.
-    pub fn adam(&self, rate: f64) -> AdamRule {
+    /// The last step, if it is known.
+    fn last_step(&self) -> Option<u64> {
+        self.schedule_steps.or(self.steps)
+    }
+
+    /// Whether there is a moving average of the weights; that of DINO is its teacher.
+    pub(crate) fn averages(&self) -> bool {
+        self.ema > 0.0 || self.task == TaskKind::Dino
+    }
+
+    /// How much of the moving average stays at a step, counted from 1.
+    ///
+    /// A mean of weights that change much follows closely at first: that is the usual warm-up of such means.
+    pub(crate) fn decay(&self, step: u64) -> f64 {
+        if self.task == TaskKind::Dino {
+            let first = self.momentum_teacher;
+            return self.last_step().map_or(first, |last| along_cosine([first, 1.0], step, last));
+        }
+        self.ema.min((1.0 + step as f64) / (10.0 + step as f64))
+    }
+
+    /// What Adam is told at a step whose learning rate is `rate`.
+    pub fn adam(&self, rate: f64, step: u64) -> AdamRule {
+        let ends = self.weight_decay_end.zip(self.last_step());
+        let weight_decay =
+            ends.map_or(self.weight_decay, |(end, last)| along_cosine([self.weight_decay, end], step, last));
         AdamRule {
             rate: rate as f32,
             beta1: self.beta1 as f32,
             beta2: self.beta2 as f32,
             epsilon: self.epsilon as f32,
-            weight_decay: self.weight_decay as f32,
+            weight_decay: weight_decay as f32,
         }
     }
 

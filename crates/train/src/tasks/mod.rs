@@ -10,6 +10,7 @@
 //! | `mlm` | texts | BERT | loss |
 //! | `lm` | texts | GPT-2 | loss |
 //! | `classify-images` | pictures with a label | ViT | loss, accuracy, F1 |
+//! | `dino` | pictures | ViT | loss and accuracy of nearest neighbours |
 //! | `detect` | pictures with boxes | DETR | loss, average precision |
 //!
 //! A run meets a task twice. A `Material` is what it reads from the disk: examples, and the tokenizer for them. A [`Task`] is the
@@ -33,7 +34,7 @@ mod translate;
 pub use bert::LearningBert;
 pub use lm::LearningGpt2;
 pub use pairs::{Learned, LearningPairs, Vocabulary};
-pub use pictures::LearningVit;
+pub use pictures::{LearningDino, LearningVit};
 pub use translate::Translate;
 
 pub use crate::ranks::Ranks;
@@ -63,6 +64,22 @@ pub trait Task: Debug {
         smoothing: f32,
         of: usize,
     ) -> Result<Var, Error>;
+
+    /// The parameters of a second model of the same sizes, a teacher, which is to be the moving average of this one.
+    fn teacher(&self) -> Option<&[Parameter]> {
+        None
+    }
+
+    /// What the next step needs beside the parameters, and no gradient reaches.
+    fn buffers(&self) -> &[Parameter] {
+        &[]
+    }
+
+    /// Takes note of the step that is about to be made, counted from 1.
+    fn before_step(&self, _step: u64) {}
+
+    /// Changes the buffers after a step.
+    fn after_step(&self, _backend: &dyn Backend) {}
 
     /// How many examples it is judged by.
     fn held(&self) -> usize;
@@ -166,7 +183,7 @@ pub(crate) fn read(settings: &Settings, folder: &Path, goes_on: bool) -> Result<
             Box::new(labelled::Material::<classify::Texts>::read(settings, origin, &cache)?)
         }
         TaskKind::Tag => Box::new(labelled::Material::<tag::Sentences>::read(settings, origin, &cache)?),
-        TaskKind::ClassifyImages => Box::new(pictures::Pictures::read(settings, origin)?),
+        TaskKind::ClassifyImages | TaskKind::Dino => Box::new(pictures::Pictures::read(settings, origin)?),
         TaskKind::Answer => {
             Box::new(labelled::Material::<answer::Questions>::read(settings, origin, &cache)?)
         }

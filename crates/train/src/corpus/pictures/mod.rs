@@ -14,7 +14,7 @@ mod folder;
 mod idx;
 mod table;
 
-pub use augment::Augment;
+pub use augment::{Augment, ColorJitter, share_of_mixup};
 
 use super::Error;
 use super::labelled::Labels;

@@ -11,6 +11,8 @@
 //!                 a translator
 //! validate_every  once an epoch, after at most 1,000 steps
 //! ```
+//!
+//! DINO goes through its pictures 100 times, at 0.0005 · pictures of a step / 256, with the last layer frozen in the first epoch.
 
 use super::{Choice, Choices, Draft, Facts, Pace, two_digits};
 use crate::Error;
@@ -34,6 +36,7 @@ impl Draft {
         let mut choices = Choices::default();
         if self.is_open("epochs") && !self.settings.is_limited() {
             let (epochs, reason) = match self.settings.from {
+                _ if self.settings.task == TaskKind::Dino => (100.0, "there is no other limit"),
                 Some(_) => (3.0, "the model was trained before, and there is no other limit"),
                 None => (10.0, "the model is new, and there is no other limit"),
             };
@@ -63,11 +66,19 @@ impl Draft {
                 choices.add("validate_every", self.settings.validate_every, reason);
             }
         }
+        if let Some(pace) = pace.filter(|_| self.is_open("freeze_last_layer")) {
+            self.settings.freeze_last_layer = pace.epoch.round() as u64;
+            choices.add("freeze_last_layer", self.settings.freeze_last_layer, "one epoch".to_owned());
+        }
         if self.is_open("learning_rate") {
             let tokens = self.settings.vocab_size;
             let new = |d_model: usize, rate: f64| (rate, format!("for a model of width {d_model}"));
             let of_width = |d_model: usize| new(d_model, two_digits(1e-4 * 768.0 / d_model as f64));
             let (rate, reason) = match (facts.d_model, self.settings.task) {
+                (_, TaskKind::Dino) => {
+                    let pictures = self.settings.batch_size.unwrap_or(64) * self.settings.accumulate;
+                    (two_digits(5e-4 * pictures as f64 / 256.0), format!("for {pictures} pictures in a step"))
+                }
                 (Some(_), TaskKind::Seq2Seq) => (super::FURTHER, "for a trained model".to_owned()),
                 (Some(_), _) => (FURTHER, "for a trained model".to_owned()),
                 (None, TaskKind::Seq2Seq) => {

@@ -203,7 +203,8 @@ impl Draft {
 
     /// Whether choices are left that need to know how fast steps are made.
     pub(crate) fn needs_pace(&self) -> bool {
-        let asks = ["dropout", "schedule", "learning_rate", "warmup", "ema", "validate_every"];
+        let asks =
+            ["dropout", "schedule", "learning_rate", "warmup", "ema", "validate_every", "freeze_last_layer"];
         asks.iter().any(|name| self.is_open(name)) || self.plans()
     }
 

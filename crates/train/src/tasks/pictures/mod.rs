@@ -1,140 +1,38 @@
-//! Classification of pictures, each with a label, by ViT.
-//!
-//! Pictures are read from the disk in each epoch anew, and seen a little differently if the settings say so.
+//! Pictures, by ViT: classes, or what pictures have in common.
 
-use super::{Judgement, Ranks, Start, Task, dropout};
+mod classes;
+mod dino;
+mod loader;
+mod neighbours;
+
+use classes::Held;
+pub use classes::LearningVit;
+pub use dino::LearningDino;
+
+use super::{Start, Task, dropout};
 use crate::Error;
 use crate::corpus::labelled::Labels;
-use crate::corpus::pictures::{Augment, LabelledPicture, LabelledPictures, read_pictures};
-use crate::corpus::{self, CorpusSize, Example, ExampleBatch, ExamplePicture, Examples, held_out};
+use crate::corpus::pictures::{LabelledPicture, LabelledPictures, read_pictures};
+use crate::corpus::{self, CorpusSize, Examples, held_out};
 use crate::learner::seed_of_weights;
-use crate::settings::{Draft, Facts, Settings, USUAL_SIDE};
-use attentive_image::{Filter, Pixels, Processor, Size};
+use crate::settings::{Draft, Facts, Settings, TaskKind, USUAL_SIDE};
+use attentive_image::{Pixels, Processor};
 use attentive_model::Builder;
 use attentive_model::checkpoint::Staged;
-use attentive_model::families::vit::{self, Batch, Picture, Vit, VitConfig};
-use attentive_tensor::{Backend, Parameter, Random, Tape, Tensor, Threads, Var};
-use attentive_text::score::ClassScores;
+use attentive_model::families::vit::{self, Batch, Dino, Picture, Vit, VitConfig};
+use attentive_tensor::Backend;
+use loader::{Album, Loader, View};
+use neighbours::Neighbours;
 use std::path::Path;
 use std::sync::Arc;
 
 /// What says how pictures are made ready.
 const PROCESSOR: &str = "preprocessor_config.json";
 
-/// About how many tokens are judged at once.
-const JUDGED_TOKENS: usize = 16_384;
-
-/// A ViT that learns.
-#[derive(Debug)]
-pub struct LearningVit {
-    model: Vit,
-    processor: Processor,
-    held: Option<Held>,
-}
-
-/// Pictures that a model is judged by. They are read again for each judgement.
-#[derive(Debug)]
-struct Held {
-    pictures: Vec<LabelledPicture>,
-    loader: Loader,
-}
-
-impl LearningVit {
-    /// A model that nothing judges, and how pictures are made ready for it.
-    pub fn new(model: Vit, processor: Processor) -> LearningVit {
-        LearningVit { model, processor, held: None }
-    }
-
-    fn batch(&self, backend: &dyn Backend, examples: &[Example]) -> Batch {
-        let picture = |example: &Example| {
-            let picture = example.picture.as_ref().expect("an example of this task is a picture");
-            self.processor.numbers(&picture.picture)
-        };
-        let pixels: Vec<Pixels> = examples.iter().map(picture).collect();
-        let pictures: Vec<Picture> = pixels.iter().map(as_planes).collect();
-        Batch::new(backend, self.model.config(), &pictures)
-    }
-
-    /// The logits of some pictures.
-    fn logits(&self, backend: &Arc<dyn Backend>, examples: &[Example]) -> Result<Vec<Vec<f32>>, Error> {
-        let tape = Tape::inference(backend);
-        let batch = self.batch(&**backend, examples);
-        let hidden = self.model.encode(&tape, &batch);
-        let logits = self.model.logits(&tape, &hidden, &batch)?;
-        let numbers = backend.download_f32(logits.value());
-        Ok(numbers.chunks_exact(logits.shape().cols()).map(<[f32]>::to_vec).collect())
-    }
-}
-
-impl Task for LearningVit {
-    fn parameters(&self) -> &[Parameter] {
-        self.model.parameters()
-    }
-
-    fn d_model(&self) -> usize {
-        self.model.config().d_model
-    }
-
-    fn partial_loss(
-        &self,
-        tape: &Tape,
-        batch: &ExampleBatch,
-        smoothing: f32,
-        of: usize,
-    ) -> Result<Var, Error> {
-        let pictures = self.batch(&**tape.backend(), &batch.examples);
-        Ok(self.model.partial_loss(tape, &pictures, &batch.labels(), smoothing, of)?)
-    }
-
-    fn held(&self) -> usize {
-        self.held.as_ref().map_or(0, |held| held.pictures.len())
-    }
-
-    fn judge(&self, backend: &Arc<dyn Backend>, ranks: &Ranks) -> Result<Option<Judgement>, Error> {
-        let Some(Held { pictures, loader }) = &self.held else { return Ok(None) };
-        let all: Vec<&LabelledPicture> = pictures.iter().collect();
-        let judged = ranks.share(&all, |mine| {
-            let mut judgements = Vec::with_capacity(mine.len());
-            for pictures in mine.chunks(TOGETHER) {
-                let pictures: Vec<_> = pictures.iter().map(|picture| (*picture, Random::new(0))).collect();
-                let examples = loader.load_all(&pictures)?;
-                for examples in examples.chunks((JUDGED_TOKENS / examples[0].tokens()).max(1)) {
-                    let logits = self.logits(backend, examples)?;
-                    judgements.extend(examples.iter().zip(logits).map(|(one, logits)| judged(one, &logits)));
-                }
-            }
-            Ok(judgements)
-        })?;
-        let names = &self.model.config().labels;
-        let (mut scores, mut loss) = (ClassScores::default(), 0.0);
-        for (right, best, bits) in judged {
-            scores.add(&names[right], &names[best]);
-            loss += f64::from_bits(bits);
-        }
-        Ok(Some(Judgement {
-            loss: loss / pictures.len() as f64,
-            accuracy: Some(100.0 * scores.accuracy()),
-            f1: Some(100.0 * scores.classes().macro_average().f1),
-            ..Judgement::default()
-        }))
-    }
-
-    fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {
-        Ok(self.model.stage_weights(backend, path)?)
-    }
-
-    fn read_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Vec<Tensor>, Error> {
-        Ok(self.model.read_weights(backend, path)?)
-    }
-}
-
-/// The label of a picture, the best one by these logits, and the bits of the loss.
-fn judged(example: &Example, logits: &[f32]) -> (usize, usize, u64) {
-    let right = example.labels[0] as usize;
-    let best = (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b]).then(b.cmp(&a)));
-    let most = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
-    let sum: f64 = logits.iter().map(|&logit| (f64::from(logit) - most).exp()).sum();
-    (right, best.unwrap_or_default(), (most + sum.ln() - f64::from(logits[right])).to_bits())
+/// Pictures as a model reads them.
+fn as_batch(backend: &dyn Backend, config: &VitConfig, pixels: &[Pixels]) -> Batch {
+    let pictures: Vec<Picture> = pixels.iter().map(as_planes).collect();
+    Batch::new(backend, config, &pictures)
 }
 
 fn as_planes(Pixels { height, width, numbers }: &Pixels) -> Picture<'_> {
@@ -154,7 +52,7 @@ impl Pictures {
     /// Finds the pictures of the settings. A model that has labels already keeps them, if those of the pictures are among them.
     pub(super) fn read(settings: &Settings, origin: Option<&Path>) -> Result<Pictures, Error> {
         let mut train = read_pictures(&settings.source, None)?;
-        if train.labels.len() < 2 {
+        if settings.task == TaskKind::ClassifyImages && train.labels.len() < 2 {
             return Err(Error::setting(
                 "source",
                 "all pictures have the same label: there is nothing to learn",
@@ -199,14 +97,87 @@ impl Pictures {
         Ok(VitConfig { labels: self.train.labels.names().to_vec(), problem: None, ..config })
     }
 
-    fn loader(&self, settings: &Settings, augment: Augment) -> Result<Loader, Error> {
+    /// What makes examples that have these views of each picture.
+    fn loader(&self, settings: &Settings, views: Vec<View>) -> Result<Loader, Error> {
         Ok(Loader {
             config: self.config(settings)?,
             processor: self.processor().clone(),
             labels: self.train.labels.clone(),
-            augment,
+            views,
             threads: settings.pool(),
         })
+    }
+
+    /// How a model sees the pictures that it learns from.
+    fn views(&self, settings: &Settings) -> Result<Vec<View>, Error> {
+        if settings.task == TaskKind::ClassifyImages {
+            return Ok(vec![View { augment: settings.augment(), size: None }]);
+        }
+        let config = self.config(settings)?;
+        // 96 of 224 parts, in whole patches.
+        let usual = |i: usize| {
+            let patches = (config.image_size[i] as f64 * 96.0 / 224.0 / config.patch_size[i] as f64).round();
+            config.patch_size[i] * (patches as usize).max(1)
+        };
+        let local = settings.local_crops_size.map_or([usual(0), usual(1)], |side| [side; 2]);
+        if config.tokens_of(local[0], local[1]).is_none() {
+            let problem = format!("{} pixels are less than a patch: use a larger number", local[0]);
+            return Err(Error::setting("local_crops_size", problem));
+        }
+        let [first, second, others] = settings.augment_views();
+        let global = [first, second].map(|augment| View { augment, size: Some(config.image_size) });
+        let local = View { augment: others, size: Some(local) };
+        Ok(global.into_iter().chain(std::iter::repeat_n(local, settings.local_crops_number)).collect())
+    }
+
+    fn classes(
+        &self,
+        backend: &Arc<dyn Backend>,
+        settings: &Settings,
+        start: Start<'_>,
+    ) -> Result<LearningVit, Error> {
+        let model = self.model(backend, settings, start)?;
+        let held = match (&self.held, start) {
+            (Some(pictures), Start::First(_) | Start::Again(_)) => {
+                Some(Held { pictures: pictures.clone(), loader: self.loader(settings, vec![View::WHOLE])? })
+            }
+            _ => None,
+        };
+        let learning = LearningVit::new(model, self.processor().clone()).with_mixup(settings.mixup);
+        Ok(learning.judged_by(held))
+    }
+
+    fn dino(
+        &self,
+        backend: &Arc<dyn Backend>,
+        settings: &Settings,
+        start: Start<'_>,
+    ) -> Result<LearningDino, Error> {
+        let config = match start {
+            Start::Again(folder) => VitConfig::load(folder)?,
+            Start::First(_) | Start::Trial => self.config(settings)?,
+        };
+        let (seed, sizes) = (seed_of_weights(settings), settings.projection(config.d_model));
+        let network = || {
+            let vit = match (&settings.from, start) {
+                (Some(from), Start::First(_) | Start::Trial) => Vit::load_backbone(backend, from, &config)?,
+                _ => Vit::backbone(&Builder::random(backend, seed), &config)?,
+            };
+            Dino::new(vit, &Builder::random(backend, seed.wrapping_add(1)), &sizes)
+        };
+        let networks = [network()?, network()?];
+        if let Start::First(folder) = start {
+            config.stage(folder, vit::Task::Hidden)?.commit()?;
+        }
+        let neighbours = match (&self.held, start) {
+            (Some(held), Start::First(_) | Start::Again(_)) => {
+                let loader = self.loader(settings, vec![View::WHOLE])?;
+                Some(Neighbours::new(loader, &self.train.pictures, held))
+            }
+            _ => None,
+        };
+        let learning = LearningDino::new(&**backend, networks, self.processor().clone(), settings);
+        Ok(learning.judged_by(neighbours))
     }
 
     fn model(&self, backend: &Arc<dyn Backend>, settings: &Settings, start: Start<'_>) -> Result<Vit, Error> {
@@ -278,7 +249,11 @@ impl super::Material for Pictures {
     fn examples(&self, settings: &Settings) -> Result<(Arc<dyn Examples>, Vec<String>), Error> {
         let (pictures, bytes) = (self.train.pictures.clone(), self.train.bytes);
         let size = CorpusSize { pairs: pictures.len() as u64, bytes, checksum: Some(self.train.checksum) };
-        let loader = self.loader(settings, settings.augment())?;
+        let loader = self.loader(settings, self.views(settings)?)?;
+        if settings.mixup > 0.0 && !loader.has_one_size() {
+            let problem = "the model reads pictures of any size, which cannot be mixed: remove this setting, or set scale";
+            return Err(Error::setting("mixup", problem));
+        }
         Ok((Arc::new(Album { pictures, loader, size }), Vec::new()))
     }
 
@@ -288,102 +263,9 @@ impl super::Material for Pictures {
         settings: &Settings,
         start: Start<'_>,
     ) -> Result<Box<dyn Task>, Error> {
-        let model = self.model(backend, settings, start)?;
-        let held = match (&self.held, start) {
-            (Some(pictures), Start::First(_) | Start::Again(_)) => {
-                let loader = self.loader(settings, Augment { crop_share: 1.0, flip: false })?;
-                Some(Held { pictures: pictures.clone(), loader })
-            }
-            _ => None,
-        };
-        Ok(Box::new(LearningVit { model, processor: self.processor().clone(), held }))
-    }
-}
-
-/// Makes examples of pictures.
-#[derive(Debug)]
-struct Loader {
-    config: VitConfig,
-    processor: Processor,
-    labels: Labels,
-    augment: Augment,
-    threads: Threads,
-}
-
-impl Loader {
-    fn load(&self, picture: &LabelledPicture, random: Random) -> Result<Example, corpus::Error> {
-        let whole = picture.source.read()?;
-        let seen = match self.target() {
-            Some((size, filter)) if self.augment.crops() => self.augment.crop(&whole, size, filter, random),
-            _ => self.processor.fit(&whole),
-        };
-        let wrong = |problem: String| corpus::Error::Pictures { path: picture.source.path(), problem };
-        let seen = seen.map_err(|problem| wrong(format!("cannot be resized: {problem}")))?;
-        let seen = self.augment.flipped(seen, random);
-        let tokens = self.config.tokens_of(seen.height(), seen.width()).ok_or_else(|| {
-            wrong(format!("has {} × {} pixels, which are no patches", seen.width(), seen.height()))
-        })?;
-        let label = self.labels.number(&picture.label).expect("labels were checked");
-        Ok(Example {
-            picture: Some(ExamplePicture { picture: seen, tokens }),
-            labels: vec![label as i32],
-            ..Example::default()
+        Ok(match settings.task {
+            TaskKind::Dino => Box::new(self.dino(backend, settings, start)?),
+            _ => Box::new(self.classes(backend, settings, start)?),
         })
-    }
-
-    /// The height and width that all pictures get, if there is one.
-    fn target(&self) -> Option<([usize; 2], Filter)> {
-        let (size, filter) = self.processor.resize?;
-        match (self.processor.crop, size) {
-            (Some(crop), _) => Some((crop, filter)),
-            (None, Size::Exact { height, width }) => Some(([height, width], filter)),
-            _ => Some((self.config.image_size, filter)),
-        }
-    }
-
-    /// [`Loader::load`] on all threads.
-    fn load_all(&self, pictures: &[(&LabelledPicture, Random)]) -> Result<Vec<Example>, corpus::Error> {
-        self.threads.map(pictures, |(picture, random)| self.load(picture, *random)).into_iter().collect()
-    }
-}
-
-/// Pictures that are loaded when they are needed.
-#[derive(Debug)]
-struct Album {
-    pictures: Vec<LabelledPicture>,
-    loader: Loader,
-    size: CorpusSize,
-}
-
-/// Pictures that are loaded at once, before it is asked whether more are wanted.
-const TOGETHER: usize = 128;
-
-impl Examples for Album {
-    fn len(&self) -> usize {
-        self.pictures.len()
-    }
-
-    fn size(&self) -> CorpusSize {
-        self.size
-    }
-
-    fn encode(
-        &self,
-        numbers: &[u32],
-        random: &dyn Fn(u32) -> Random,
-        show: &mut dyn FnMut(usize, Example) -> bool,
-    ) -> Result<(), corpus::Error> {
-        let mut place = 0;
-        for numbers in numbers.chunks(TOGETHER) {
-            let picture = |&number: &u32| (&self.pictures[number as usize], random(number));
-            let pictures: Vec<(&LabelledPicture, Random)> = numbers.iter().map(picture).collect();
-            for example in self.loader.load_all(&pictures)? {
-                if !show(place, example) {
-                    return Ok(());
-                }
-                place += 1;
-            }
-        }
-        Ok(())
     }
 }

@@ -1,0 +1,145 @@
+//! Learning from pictures without labels: DINO.
+//!
+//! The student is what learns. The teacher is its moving average, which the [`Learner`](crate::Learner) keeps: it is what is judged and saved.
+//! The centre of the teacher's logits is a buffer, `c ← 0.9·c + 0.1·mean`, over all logits of a step.
+
+use super::{Neighbours, as_batch};
+use crate::Error;
+use crate::corpus::ExampleBatch;
+use crate::settings::Settings;
+use crate::tasks::{Judgement, Ranks, Task};
+use attentive_image::{Pixels, Processor};
+use attentive_model::checkpoint::Staged;
+use attentive_model::families::vit::{Dino, dino_loss};
+use attentive_tensor::{Backend, DType, Parameter, Tape, Tensor, Var};
+use std::cell::{Cell, RefCell};
+use std::path::Path;
+use std::sync::Arc;
+
+/// The temperature of the student.
+const STUDENT_TEMP: f32 = 0.1;
+
+/// How much of the centre stays from step to step.
+const CENTRE_STAYS: f32 = 0.9;
+
+/// A student and its teacher.
+#[derive(Debug)]
+pub struct LearningDino {
+    student: Dino,
+    teacher: Dino,
+    processor: Processor,
+    settings: Settings,
+    /// The centre of the teacher's logits, `[out]`.
+    buffers: [Parameter; 1],
+    /// The step that is being made.
+    step: Cell<u64>,
+    /// The sum of the teacher's logits in this step so far, and how many rows it has.
+    seen: RefCell<Option<(Tensor, usize)>>,
+    neighbours: Option<Neighbours>,
+}
+
+impl LearningDino {
+    /// A student, and a teacher of the same sizes, that nothing judges; and how pictures are made ready for them.
+    pub fn new(
+        backend: &dyn Backend,
+        [student, teacher]: [Dino; 2],
+        processor: Processor,
+        settings: &Settings,
+    ) -> LearningDino {
+        let centre = backend.zeros([settings.out_dim].into(), DType::F32);
+        LearningDino {
+            student,
+            teacher,
+            processor,
+            settings: settings.clone(),
+            buffers: [Parameter::new("centre", centre)],
+            step: Cell::new(1),
+            seen: RefCell::new(None),
+            neighbours: None,
+        }
+    }
+
+    /// The same, judged by the neighbours of pictures.
+    pub(super) fn judged_by(self, neighbours: Option<Neighbours>) -> LearningDino {
+        LearningDino { neighbours, ..self }
+    }
+
+    /// The pictures of a batch as numbers: the first view of all examples, then the second, and so on.
+    fn pixels(&self, batch: &ExampleBatch) -> Vec<Pixels> {
+        let views = batch.examples.first().map_or(0, |example| example.pictures.len());
+        let of_view = |view: usize| batch.examples.iter().map(move |example| &example.pictures[view].picture);
+        (0..views).flat_map(of_view).map(|picture| self.processor.numbers(picture)).collect()
+    }
+
+    /// What the teacher gives for the global views, `[2 · pictures, out]`: probabilities. Its logits count for the next centre.
+    fn taught(&self, backend: &Arc<dyn Backend>, pixels: &[Pixels]) -> Tensor {
+        let batch = as_batch(&**backend, self.teacher.vit().config(), pixels);
+        let logits = self.teacher.logits(&Tape::inference(backend), &batch, false);
+        let (before, rows) = self.seen.take().map_or((None, 0), |(sum, rows)| (Some(sum), rows));
+        let sum = backend.sum_rows(logits.value(), before);
+        self.seen.replace(Some((sum, rows + logits.shape().rows())));
+        let temperature = self.settings.teacher_temp(self.step.get());
+        backend.softmax(logits.value(), &self.buffers[0].value(), (1.0 / temperature) as f32)
+    }
+}
+
+impl Task for LearningDino {
+    fn parameters(&self) -> &[Parameter] {
+        self.student.parameters()
+    }
+
+    fn d_model(&self) -> usize {
+        self.student.vit().config().d_model
+    }
+
+    fn partial_loss(&self, tape: &Tape, batch: &ExampleBatch, _: f32, of: usize) -> Result<Var, Error> {
+        let (backend, pixels) = (tape.backend(), self.pixels(batch));
+        let taught = self.taught(backend, &pixels[..2 * batch.examples.len()]);
+        let views = as_batch(&**backend, self.student.vit().config(), &pixels);
+        let learns = self.step.get() > self.settings.freeze_last_layer;
+        let logits = self.student.logits(tape, &views, learns);
+        Ok(dino_loss(tape, &logits, &taught, STUDENT_TEMP, of))
+    }
+
+    fn teacher(&self) -> Option<&[Parameter]> {
+        Some(self.teacher.parameters())
+    }
+
+    fn buffers(&self) -> &[Parameter] {
+        &self.buffers
+    }
+
+    fn before_step(&self, step: u64) {
+        self.step.set(step);
+        self.seen.take();
+    }
+
+    fn after_step(&self, backend: &dyn Backend) {
+        let Some((sum, rows)) = self.seen.take() else { return };
+        let mean = backend.scale(&sum, 1.0 / rows as f32);
+        self.buffers[0].update(|centre| {
+            let mut centre = backend.own(centre);
+            backend.blend(&mut centre, &mean, 1.0 - CENTRE_STAYS);
+            centre
+        });
+    }
+
+    fn held(&self) -> usize {
+        self.neighbours.as_ref().map_or(0, Neighbours::held)
+    }
+
+    fn judge(&self, backend: &Arc<dyn Backend>, ranks: &Ranks) -> Result<Option<Judgement>, Error> {
+        self.neighbours
+            .as_ref()
+            .map(|neighbours| neighbours.judge(backend, self.student.vit(), ranks))
+            .transpose()
+    }
+
+    fn stage_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Staged, Error> {
+        Ok(self.student.vit().stage_weights(backend, path)?)
+    }
+
+    fn read_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Vec<Tensor>, Error> {
+        Ok(self.student.vit().read_weights(backend, path)?)
+    }
+}
