@@ -91,7 +91,8 @@ fn write_pictures(scratch: &Scratch) {
             for y in 0..20 {
                 for x in 0..20 {
                     let place = if is_down { x } else { y } as u32;
-                    let level = if (place + number) / (2 + number % 2) % 2 == 0 { 200 } else { 30 };
+                    let is_light = ((place + number) / (2 + number % 2)).is_multiple_of(2);
+                    let level = if is_light { 200 } else { 30 };
                     let noise = (number * 131 + (x * 31 + y * 17 + x * y) as u32 * 7) % 40;
                     picture.set(x, y, [(level + noise) as u8, level as u8, (number * 5) as u8]);
                 }
