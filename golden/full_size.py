@@ -103,8 +103,10 @@ def main(names):
             size = sum(file.stat().st_size for file in folder.glob("*.safetensors"))
             peak = peak_of([program, *(word.replace("{}", scratch) for word in [*command.split(), text])])
         limit = size * 1.1 + 100e6
-        failed |= peak > limit
-        print(f"{name}: a file of {size / 1e6:.0f} MB, {peak / 1e6:.0f} MB at peak, at most {limit / 1e6:.0f} MB", flush=True)
+        # What a model of pictures computes with may be larger than its weights.
+        failed |= bool(lender) and peak > limit
+        most = f", at most {limit / 1e6:.0f} MB" if lender else ""
+        print(f"{name}: a file of {size / 1e6:.0f} MB, {peak / 1e6:.0f} MB at peak{most}", flush=True)
     sys.exit(failed)
 
 

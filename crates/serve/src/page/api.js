@@ -38,35 +38,19 @@ async function ask(path, body, signal) {
 /** The models, each with what is known of it. */
 export const models = async () => (await (await ask("v1/models")).json()).data;
 
-/** `POST /v1/translate` */
-export const translate = async (request, signal) => (await ask("v1/translate", request, signal)).json();
+/** The function that asks a route, and gives its answer. */
+const post = (path) => async (request, signal) => (await ask(path, request, signal)).json();
 
-/** `POST /v1/attention` */
-export const attention = async (request, signal) => (await ask("v1/attention", request, signal)).json();
-
-/** `POST /v1/next` */
-export const next = async (request, signal) => (await ask("v1/next", request, signal)).json();
-
-/** `POST /predict` */
-export const predict = async (request, signal) => (await ask("predict", request, signal)).json();
-
-/** `POST /v1/answer` */
-export const answer = async (request, signal) => (await ask("v1/answer", request, signal)).json();
-
-/** `POST /v1/summarize` */
-export const summarize = async (request, signal) => (await ask("v1/summarize", request, signal)).json();
-
-/** `POST /v1/tag` */
-export const tag = async (request, signal) => (await ask("v1/tag", request, signal)).json();
-
-/** `POST /v1/fill-mask` */
-export const fillMask = async (request, signal) => (await ask("v1/fill-mask", request, signal)).json();
-
-/** `POST /v1/embeddings` */
-export const embeddings = async (request, signal) => (await ask("v1/embeddings", request, signal)).json();
-
-/** `POST /v1/rerank` */
-export const rerank = async (request, signal) => (await ask("v1/rerank", request, signal)).json();
+export const translate = post("v1/translate");
+export const attention = post("v1/attention");
+export const next = post("v1/next");
+export const predict = post("predict");
+export const answer = post("v1/answer");
+export const summarize = post("v1/summarize");
+export const tag = post("v1/tag");
+export const fillMask = post("v1/fill-mask");
+export const embeddings = post("v1/embeddings");
+export const rerank = post("v1/rerank");
 
 /** `POST /v1/completions` as a stream: `ontext` hears each piece of the continuation. */
 export async function complete(request, ontext, signal) {
