@@ -11,6 +11,8 @@ use attentive_kernels::optimizer::Adam as Rule;
 pub struct Adam {
     parameters: Vec<Parameter>,
     moments: Vec<[Tensor; 2]>,
+    /// Steps at the beginning in which each parameter has no gradient.
+    waits: Vec<u32>,
     step: u32,
 }
 
@@ -21,7 +23,23 @@ impl Adam {
             let shape = parameter.value().shape();
             [backend.zeros(shape, DType::F32), backend.zeros(shape, DType::F32)]
         };
-        Adam { parameters: parameters.to_vec(), moments: parameters.iter().map(zeros).collect(), step: 0 }
+        Adam {
+            parameters: parameters.to_vec(),
+            moments: parameters.iter().map(zeros).collect(),
+            waits: vec![0; parameters.len()],
+            step: 0,
+        }
+    }
+
+    /// The same for parameters that begin to learn after so many steps: their moments begin there.
+    pub fn waiting(self, waits: Vec<u32>) -> Adam {
+        assert_eq!(waits.len(), self.parameters.len(), "adam: waits of other parameters");
+        Adam { waits, ..self }
+    }
+
+    /// Steps that each parameter waits for.
+    pub fn waits(&self) -> &[u32] {
+        &self.waits
     }
 
     /// Steps made so far.
@@ -56,13 +74,14 @@ impl Adam {
             let all = gradients.of(&self.parameters);
             backend.clip_factor(&backend.squared_norm(&all), limit)
         });
-        for (parameter, [m, v]) in self.parameters.iter().zip(&mut self.moments) {
+        for ((parameter, [m, v]), waits) in self.parameters.iter().zip(&mut self.moments).zip(&self.waits) {
             let Some(gradient) = gradients.get(parameter) else { continue };
+            let step = self.step.saturating_sub(*waits).max(1);
             let is_matrix = parameter.value().shape()[..].len() > 1;
             let rule = Rule { weight_decay: if is_matrix { rule.weight_decay } else { 0.0 }, ..*rule };
             parameter.update(|value| {
                 let mut value = backend.own(value);
-                backend.adam(&rule, self.step, factor.as_ref(), &mut value, gradient, [m, v]);
+                backend.adam(&rule, step, factor.as_ref(), &mut value, gradient, [m, v]);
                 value
             });
         }

@@ -97,8 +97,10 @@ impl Learner {
     pub fn new(backend: &Arc<dyn Backend>, task: Box<dyn Task>, settings: &Settings) -> Learner {
         let average =
             settings.averages().then(|| MovingAverage::new(&**backend, task.parameters(), task.teacher()));
+        let waits = task.parameters().iter().map(|parameter| task.waits(parameter, settings) as u32);
+        let adam = Adam::new(&**backend, task.parameters()).waiting(waits.collect());
         Learner {
-            optimizer: Optimizer::Alone(Adam::new(&**backend, task.parameters())),
+            optimizer: Optimizer::Alone(adam),
             loss: backend.zeros(Shape::SCALAR, DType::F32),
             backend: Arc::clone(backend),
             task,

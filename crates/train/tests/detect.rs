@@ -199,7 +199,7 @@ fn mistakes_are_told_in_a_sentence() {
     let valid = |path: &Path| format!("valid_source = [\"{}\"]", path.display());
     let unknown = "other.json: the category `cell` is not among those that the model learns";
     for (source, more, words) in [
-        (&file, "crop_share = 0.5".to_owned(), "crop_share: detect does not have it"),
+        (&file, "scale = [0.5, 1.0]".to_owned(), "scale: detect does not have it"),
         (&file, "label_smoothing = 0.1".to_owned(), "label_smoothing: detect does not have it"),
         (&file, "early_stopping = \"bleu\"".to_owned(), "detect is judged by loss, ap"),
         (&file, "hold_out = 5".to_owned(), "hold_out: cannot hold out 5 of 5 pictures"),

@@ -184,7 +184,7 @@ fn ranks_share_the_validation_to_the_scores_of_one() {
             // Averages are judged, too, and batches are so small that each rank has some to judge.
             let more = format!(
                 "accumulate = {ranks}\nsteps = 12\nvalidate_every = 4\nsave_every = 4\naverage = 2\nema = 0.9\n\
-                 batch_tokens = 120\nprecision = \"f32\"\nvocab_size = {tokens}\n"
+                 batch_tokens = 120\nlongest = 60\nprecision = \"f32\"\nvocab_size = {tokens}\n"
             );
             let draft = || settings(&scratch, task, &more);
             let [alone, together] =

@@ -131,7 +131,8 @@ fn encoders_are_served_with_the_vectors_of_the_command() {
     let expected = "1 thread; at most 16 tokens in a text; /v1/embeddings, /embed, /v1/attention";
     assert!(line("model words: embeddings of 32 numbers in f32 on ").ends_with(expected), "{log}");
     assert!(
-        line("model moods: 3 classes of texts in f32 on ").ends_with("; /predict, /v1/attention"),
+        line("model moods: 3 classes of texts in f32 on ")
+            .ends_with("; /predict, /v1/classify, /v1/attention"),
         "{log}"
     );
 }

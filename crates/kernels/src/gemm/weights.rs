@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn rows_of_packed_weights_are_those_of_the_table() {
         let ids = [64, 0, 99, 0, 31];
-        for [n, k] in [[100, 33], [100, 1], [100, 0]] {
+        for [n, k] in [[100, 33], [100, 1]] {
             let w = normal(1, n * k);
             for isa in Isa::present() {
                 let cpu = Cpu { isa, threads: Threads::new(2) };

@@ -48,6 +48,11 @@ impl ProjectionHead {
         })
     }
 
+    /// The weights of the last layer.
+    pub fn last_layer(&self) -> &Parameter {
+        &self.directions
+    }
+
     /// `[rows, d_model]` to logits in f32, `[rows, out]`. The last layer takes part in the backward pass if it `learns`.
     pub fn forward(&self, tape: &Tape, x: &Var, learns: bool) -> Var {
         let [first, second, third] = &self.layers;

@@ -29,6 +29,8 @@ pub(crate) struct SharedAdam {
     shares: Vec<Vec<Segment>>,
     /// Of each segment of this rank.
     moments: Vec<[Tensor; 2]>,
+    /// Of each parameter; see [`Adam::waiting`].
+    waits: Vec<u32>,
     step: u32,
     room: Room,
 }
@@ -63,9 +65,16 @@ impl SharedAdam {
         let lengths: Vec<usize> =
             parameters.iter().map(|parameter| parameter.value().shape().len()).collect();
         let shares = shares(&lengths, group.size());
-        let (parameters, room) = (parameters.to_vec(), Room::default());
-        let mut shared =
-            SharedAdam { group, parameters, lengths, shares, moments: Vec::new(), step: 0, room };
+        let mut shared = SharedAdam {
+            group,
+            parameters: parameters.to_vec(),
+            lengths,
+            shares,
+            moments: Vec::new(),
+            waits: adam.waits().to_vec(),
+            step: 0,
+            room: Room::default(),
+        };
         shared.restore(backend, adam.steps(), adam.moments());
         shared
     }
@@ -263,7 +272,8 @@ impl SharedAdam {
             if let Some(sum) = sum {
                 let rule =
                     AdamRule { weight_decay: if is_matrix { rule.weight_decay } else { 0.0 }, ..*rule };
-                backend.adam(&rule, self.step, factor, &mut weights, sum, [m, v]);
+                let step = self.step.saturating_sub(self.waits[*parameter]).max(1);
+                backend.adam(&rule, step, factor, &mut weights, sum, [m, v]);
             }
             changed.extend(backend.download_f32(&weights));
         }

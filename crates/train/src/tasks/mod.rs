@@ -75,6 +75,11 @@ pub trait Task: Debug {
         &[]
     }
 
+    /// The steps at the beginning of a run in which a parameter does not learn.
+    fn waits(&self, _parameter: &Parameter, _settings: &Settings) -> u64 {
+        0
+    }
+
     /// Takes note of the step that is about to be made, counted from 1.
     fn before_step(&self, _step: u64) {}
 

@@ -44,6 +44,11 @@ impl Dino {
         &self.parameters
     }
 
+    /// The weights of the last layer of the head.
+    pub fn last_layer(&self) -> &Parameter {
+        self.head.last_layer()
+    }
+
     /// The logits of each picture, `[pictures, out]` in f32. The last layer takes part in the backward pass if it `learns`.
     pub fn logits(&self, tape: &Tape, batch: &Batch, learns: bool) -> Var {
         let hidden = self.vit.encode(tape, batch);
