@@ -13,6 +13,9 @@ const DOES = {
   tag: "finds entities in texts",
   rerank: "tells how well texts fit a query",
   "fill-mask": "finds words for masks",
+  "image-classification": "tells the class of a picture",
+  "image-feature-extraction": "turns pictures into vectors",
+  "object-detection": "finds things in pictures",
 };
 
 /** Begins to say it. */

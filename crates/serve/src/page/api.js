@@ -15,10 +15,12 @@ class Refused extends Error {
 }
 
 async function ask(path, body, signal) {
-  const headers = { ...(body && { "content-type": "application/json" }), ...(key && { authorization: `Bearer ${key}` }) };
+  // A browser names the type of a form itself.
+  const isForm = body instanceof FormData;
+  const headers = { ...(body && !isForm && { "content-type": "application/json" }), ...(key && { authorization: `Bearer ${key}` }) };
   let response;
   try {
-    response = await fetch(path, { method: body ? "POST" : "GET", headers, body: body && JSON.stringify(body), signal });
+    response = await fetch(path, { method: body ? "POST" : "GET", headers, body: isForm ? body : body && JSON.stringify(body), signal });
   } catch (error) {
     if (error.name === "AbortError") throw error;
     throw new Refused("", 0);
@@ -51,6 +53,15 @@ export const tag = post("v1/tag");
 export const fillMask = post("v1/fill-mask");
 export const embeddings = post("v1/embeddings");
 export const rerank = post("v1/rerank");
+export const classifyPicture = post("v1/classify");
+export const detect = post("v1/detect");
+
+/** A request that brings a file. */
+export function form(fields) {
+  const form = new FormData();
+  Object.entries(fields).forEach(([name, value]) => form.append(name, value));
+  return form;
+}
 
 /** `POST /v1/completions` as a stream: `ontext` hears each piece of the continuation. */
 export async function complete(request, ontext, signal) {

@@ -24,10 +24,15 @@ export async function ask(values, { id }, signal) {
   const vectors = data.map(({ embedding }) => embedding);
   if (lines.length < 2) return [html("p", { class: "hint" }, `Its vector begins ${vectors[0].slice(0, 6).map((x) => fixed(x)).join(", ")}, … `
     + "Write a second line to compare it with.")];
-  const numbers = lines.map((_, i) => html("th", { scope: "col" }, String(i + 1)));
-  const row = (line, i) => html("tr", {}, html("th", { scope: "row" }, `${i + 1} ${short(line)}`), lines.map((_, j) => cell(cosine(vectors[i], vectors[j]))));
-  return [html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Similarity" },
-    html("table", { class: "similar" }, html("thead", {}, html("tr", {}, html("td"), numbers)), html("tbody", {}, lines.map(row))))];
+  return [table(lines, vectors)];
+}
+
+/** The cosines between all vectors, each with its name. */
+export function table(names, vectors) {
+  const numbers = names.map((_, i) => html("th", { scope: "col" }, String(i + 1)));
+  const row = (name, i) => html("tr", {}, html("th", { scope: "row" }, `${i + 1} ${short(name)}`), names.map((_, j) => cell(cosine(vectors[i], vectors[j]))));
+  return html("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": "Similarity" },
+    html("table", { class: "similar" }, html("thead", {}, html("tr", {}, html("td"), numbers)), html("tbody", {}, names.map(row))));
 }
 
 const short = (text) => (text.length > 28 ? `${text.slice(0, 27)}…` : text);

@@ -13,8 +13,9 @@ const TASKS = [
   { id: "fill", name: "Fill masks", of: ({ task }) => task === "fill-mask" },
   { id: "classify", name: "Classify", of: ({ task }) => task === "classify" },
   { id: "tag", name: "Tag words", of: ({ task }) => task === "tag" },
-  { id: "similar", name: "Compare texts", of: ({ routes }) => routes?.includes("/v1/embeddings") },
+  { id: "similar", name: "Compare texts", of: ({ routes, reads }) => routes?.includes("/v1/embeddings") && !reads },
   { id: "rank", name: "Rank", of: ({ task }) => task === "rerank" },
+  { id: "see", name: "Pictures", of: ({ reads }) => reads === "pictures" },
 ];
 
 /** Whether it is known that a model translates: T5 and BART write a text for a text, whatever they were trained for. */

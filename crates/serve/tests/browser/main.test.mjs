@@ -8,6 +8,7 @@ import { everybody } from "./everybody.mjs";
 import { figures } from "./figures.mjs";
 import { hub } from "./hub.mjs";
 import { inspect } from "./inspect.mjs";
+import { see } from "./see.mjs";
 import { steps } from "./steps.mjs";
 import { tabs } from "./tabs.mjs";
 import { translate } from "./translate.mjs";
@@ -24,5 +25,5 @@ describe("the page", () => {
     await its.page?.driver.quit();
     await its.server?.stop();
   });
-  for (const part of [translate, attention, whole, steps, figures, everybody, inspect, encoder, hub, tabs, write]) part(its);
+  for (const part of [translate, attention, whole, steps, figures, everybody, inspect, encoder, hub, tabs, write, see]) part(its);
 });
