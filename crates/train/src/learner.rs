@@ -97,7 +97,7 @@ impl Learner {
     pub fn new(backend: &Arc<dyn Backend>, task: Box<dyn Task>, settings: &Settings) -> Learner {
         let average =
             settings.averages().then(|| MovingAverage::new(&**backend, task.parameters(), task.teacher()));
-        let waits = task.parameters().iter().map(|parameter| task.waits(parameter, settings) as u32);
+        let waits = task.parameters().iter().map(|parameter| task.waits(parameter) as u32);
         let adam = Adam::new(&**backend, task.parameters()).waiting(waits.collect());
         Learner {
             optimizer: Optimizer::Alone(adam),

@@ -106,7 +106,8 @@ fn draft(scratch: &Scratch, more: &str) -> Draft {
     let usual = format!(
         "task = \"dino\"\nsource = [\"{}\"]\nhold_out = 20\nimage_size = 16\npreset = \"tiny\"\nd_model = 32\nheads = 2\nd_ff = 48\n\
          encoder_layers = 1\nlearning_rate = 0.001\nbatch_size = 12\nsteps = 12\nvalidate_every = 6\nthreads = 1\nlocal_crops_number = 2\n\
-         out_dim = 30\nhidden_dim = 24\nbottleneck_dim = 12\nmomentum_teacher = 0.9\nwarmup_teacher_temp_steps = 6\n",
+         out_dim = 30\nhidden_dim = 24\nbottleneck_dim = 12\nmomentum_teacher = 0.9\nwarmup_teacher_temp_steps = 6\n\
+         freeze_last_layer = 5\n",
         scratch.path("all").display()
     );
     Draft::merge(usual.parse().unwrap(), more.parse().unwrap()).unwrap()

@@ -191,7 +191,7 @@ pub(super) struct Flags {
     /// Steps over which the temperature of the teacher changes [default: 0]
     #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "DINO")]
     warmup_teacher_temp_steps: Option<u64>,
-    /// Steps in which the last layer of the head stays as it is [default: chosen, one epoch]
+    /// Steps in which the last layer of the head stays as it is [default: chosen, one epoch, at most a tenth of the steps]
     #[arg(long, value_name = "N", value_parser = whole::<u64>, help_heading = "DINO")]
     freeze_last_layer: Option<u64>,
 

@@ -76,7 +76,7 @@ pub trait Task: Debug {
     }
 
     /// The steps at the beginning of a run in which a parameter does not learn.
-    fn waits(&self, _parameter: &Parameter, _settings: &Settings) -> u64 {
+    fn waits(&self, _parameter: &Parameter) -> u64 {
         0
     }
 

@@ -12,7 +12,8 @@
 //! validate_every  once an epoch, after at most 1,000 steps
 //! ```
 //!
-//! DINO goes through its pictures 100 times, at 0.0005 · pictures of a step / 256, with the last layer frozen in the first epoch.
+//! DINO goes through its pictures 100 times, at 0.0005 · pictures of a step / 256, with the last layer frozen in the first
+//! epoch, or in a tenth of a run that has fewer than ten.
 
 use super::{Choice, Choices, Draft, Facts, Pace, two_digits};
 use crate::Error;
@@ -65,10 +66,12 @@ impl Draft {
                 let reason = "one epoch, at most 1000 steps".to_owned();
                 choices.add("validate_every", self.settings.validate_every, reason);
             }
-        }
-        if let Some(pace) = pace.filter(|_| self.is_open("freeze_last_layer")) {
-            self.settings.freeze_last_layer = pace.epoch.round() as u64;
-            choices.add("freeze_last_layer", self.settings.freeze_last_layer, "one epoch".to_owned());
+            if self.is_open("freeze_last_layer") {
+                let epoch = pace.epoch.round() as u64;
+                self.settings.freeze_last_layer = planned.map_or(epoch, |steps| epoch.min(steps / 10));
+                let reason = "one epoch, at most a tenth of the steps".to_owned();
+                choices.add("freeze_last_layer", self.settings.freeze_last_layer, reason);
+            }
         }
         if self.is_open("learning_rate") {
             let tokens = self.settings.vocab_size;
@@ -130,6 +133,14 @@ mod tests {
         let new = chosen("task = \"tag\"", &Facts { validation: 0, d_model: None, ..facts });
         assert_eq!((new.epochs, new.learning_rate, new.hold_out), (Some(10.0), Some(6e-4), 140));
         assert_eq!((&*new.preset, new.vocab_size), ("tiny", 2500));
+    }
+
+    #[test]
+    fn a_run_of_dino_learns_its_last_layer_however_short_it_is() {
+        let facts = Facts { examples: 60_000, bytes: 1, characters: 0, validation: 100, d_model: None };
+        let frozen = |said: &str| chosen(&format!("task = \"dino\"\n{said}"), &facts).freeze_last_layer;
+        assert_eq!([frozen(""), frozen("steps = 50"), frozen("steps = 5000")], [216, 5, 216]);
+        assert_eq!(frozen("steps = 50\nfreeze_last_layer = 40"), 40);
     }
 
     #[test]

@@ -109,9 +109,9 @@ impl Task for LearningDino {
         &self.buffers
     }
 
-    fn waits(&self, parameter: &Parameter, settings: &Settings) -> u64 {
+    fn waits(&self, parameter: &Parameter) -> u64 {
         let is_last = parameter.name() == self.student.last_layer().name();
-        if is_last { settings.freeze_last_layer } else { 0 }
+        if is_last { self.settings.freeze_last_layer } else { 0 }
     }
 
     fn before_step(&self, step: u64) {
