@@ -70,8 +70,8 @@ struct Line<'a> {
     file_name: &'a str,
 }
 
-/// A picture to look into.
-struct Look {
+/// A picture that is given to look into.
+struct Given {
     image_id: i64,
     name: String,
     path: PathBuf,
@@ -93,18 +93,18 @@ pub(crate) fn run(detect: &Detect) -> Result<(), Error> {
     };
     let threshold = detect.threshold.unwrap_or(if references.is_some() { 0.0 } else { 0.5 });
     let mut lines = Vec::new();
-    let looks = detect.looks(references.as_ref());
-    for Look { image_id, name, path } in &looks {
+    let pictures = detect.given(references.as_ref());
+    for Given { image_id, name, path } in &pictures {
         let mut picture = Picture::open(path)?;
         let found = detector.detect(&picture, threshold).map_err(|problem| problem.of(path))?;
         if let Some(out) = &detect.out {
-            draw(&mut picture, &found, detector.labels());
+            draw(&mut picture, &found, detector.labels(), 1.0);
             output::to_file(out, |file| Ok(file.write_all(&picture.to_png())?))?;
         }
         for Detected { class, score, bbox } in found {
             let label = &detector.labels()[class];
             if !detect.json {
-                let name = if looks.len() > 1 { format!("{name}\t") } else { String::new() };
+                let name = if pictures.len() > 1 { format!("{name}\t") } else { String::new() };
                 let bbox = bbox.map(|x| format!("{x:.1}")).join(" ");
                 output::write(&format!("{name}{label}\t{score:.4}\t{bbox}\n"))?;
             } else if let Some(category_id) = categories[class] {
@@ -117,22 +117,22 @@ pub(crate) fn run(detect: &Detect) -> Result<(), Error> {
 }
 
 impl Detect {
-    fn looks(&self, references: Option<&References>) -> Vec<Look> {
+    fn given(&self, references: Option<&References>) -> Vec<Given> {
         let (Some(references), Some(file)) = (references, &self.annotations) else {
-            let look = |(path, image_id): (&PathBuf, i64)| Look {
+            let given = |(path, image_id): (&PathBuf, i64)| Given {
                 image_id,
                 name: path.display().to_string(),
                 path: path.clone(),
             };
-            return self.pictures.iter().zip(1..).map(look).collect();
+            return self.pictures.iter().zip(1..).map(given).collect();
         };
         let folder = self.images.clone().unwrap_or_else(|| attentive_image::boxes::folder_of_images(file));
-        let look = |image: &attentive_image::boxes::Image| Look {
+        let given = |image: &attentive_image::boxes::Image| Given {
             image_id: image.id,
             name: image.file_name.clone(),
             path: folder.join(&image.file_name),
         };
-        references.images.iter().map(look).collect()
+        references.images.iter().map(given).collect()
     }
 }
 
@@ -149,10 +149,11 @@ fn ids(labels: &[String], categories: &[Category]) -> Result<Vec<Option<i64>>, E
     Ok(ids)
 }
 
-/// Draws what was found, the most certain last, so that it is on top.
-fn draw(picture: &mut Picture, found: &[Detected], labels: &[String]) {
+/// Draws what was found, the most certain last, so that it is on top. The picture is `enlarged` times as large as the one that was looked
+/// into.
+pub(crate) fn draw(picture: &mut Picture, found: &[Detected], labels: &[String], enlarged: f64) {
     for &Detected { class, score, bbox } in found.iter().rev() {
         let word = format!("{} {:.0}%", labels[class], 100.0 * score);
-        picture.frame(bbox, colour_of(class), &word);
+        picture.frame(bbox.map(|side| enlarged * side), colour_of(class), &word);
     }
 }

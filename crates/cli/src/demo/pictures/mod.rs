@@ -1,6 +1,6 @@
 //! `attentive demo --pictures`: a DETR learns to find shapes in pictures, from nothing, while one watches.
 
-mod look;
+mod findings;
 mod score;
 
 use super::lesson::{Lesson, Subject};
@@ -14,7 +14,7 @@ use attentive_tensor::Form;
 use attentive_train::metrics::ValidationMetric;
 use attentive_train::scenes::{self, FIRST_UNSEEN, Scene};
 use attentive_train::{Begin, Outcome, Run, Sample, Settings};
-use look::{Found, Look};
+use findings::{Findings, Found};
 use serde::Serialize;
 use std::io::stderr;
 use std::path::{Path, PathBuf};
@@ -51,22 +51,22 @@ pub(super) fn run(demo: &Demo) -> Result<(), Error> {
     drop(folder);
 
     let scores = score::of(&detector)?;
-    let look = Look::new(&detector, Scene::new(SHOWN))?;
+    let findings = Findings::new(&detector, Scene::new(SHOWN))?;
     if let Some(out) = &demo.out {
-        look.save(out)?;
+        findings.save(out)?;
     }
     if demo.json {
-        return output::json(&Report::new(demo, &outcome, &scores, look.found()));
+        return output::json(&Report::new(demo, &outcome, &scores, findings.found()));
     }
     output::write(&score::text(&scores))?;
-    let shown = look.text(terminal::width(), terminal::colours())?;
+    let shown = findings.text(terminal::width(), terminal::colours())?;
     output::write(&format!("\nOne of these pictures, with what the model finds in it:\n\n{shown}"))?;
     if let Some(out) = &demo.out {
         let out = out.display();
         output::write(&format!(
             "\nThe picture is in {out}/{}, the model in {out}, and its training report in {out}/report.html.\n\
              To find shapes in another picture: attentive detect --model {out} PICTURE\n",
-            look::FILE
+            findings::FILE
         ))?;
     }
     Ok(())
@@ -90,11 +90,11 @@ impl Shapes {
             &self.folder,
             Form::Precise,
         )?;
-        let look = Look::new(&detector, Scene::new(SHOWN))?;
+        let findings = Findings::new(&detector, Scene::new(SHOWN))?;
         if let Some(out) = &self.kept {
-            look.save(out)?;
+            findings.save(out)?;
         }
-        Ok(format!("\n{}", look.text(terminal::width(), terminal::colours_on(&stderr()))?))
+        Ok(format!("\n{}", findings.text(terminal::width(), terminal::colours_on(&stderr()))?))
     }
 }
 

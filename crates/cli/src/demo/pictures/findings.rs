@@ -1,6 +1,7 @@
 //! A picture with what a model finds in it.
 
 use crate::blocks;
+use crate::detect::draw;
 use crate::error::Error;
 use crate::output;
 use attentive_image::{Filter, Picture, colour_of};
@@ -18,7 +19,7 @@ const CERTAIN: f64 = 0.5;
 const ENLARGED: usize = 4;
 
 /// A scene, and what was found in it.
-pub(super) struct Look<'a> {
+pub(super) struct Findings<'a> {
     scene: Scene,
     detected: Vec<Detected>,
     labels: &'a [String],
@@ -32,12 +33,12 @@ pub(super) struct Found<'a> {
     bbox: [f64; 4],
 }
 
-impl<'a> Look<'a> {
+impl<'a> Findings<'a> {
     /// Looks for things in a scene.
-    pub(super) fn new(detector: &'a Detector, scene: Scene) -> Result<Look<'a>, Error> {
+    pub(super) fn new(detector: &'a Detector, scene: Scene) -> Result<Findings<'a>, Error> {
         let detected = detector.detect(&scene.picture, CERTAIN);
         let detected = detected.map_err(|problem| problem.of(Path::new("a scene")))?;
-        Ok(Look { scene, detected, labels: detector.labels() })
+        Ok(Findings { scene, detected, labels: detector.labels() })
     }
 
     /// What was found, the most certain first.
@@ -86,10 +87,7 @@ impl<'a> Look<'a> {
     fn enlarged(&self) -> Result<Picture, attentive_image::Problem> {
         let [width, height] = [self.scene.picture.width(), self.scene.picture.height()];
         let mut picture = self.scene.picture.resized(ENLARGED * width, ENLARGED * height, Filter::Nearest)?;
-        for &Detected { class, score, bbox } in self.detected.iter().rev() {
-            let word = format!("{} {:.0}%", self.labels[class], 100.0 * score);
-            picture.frame(bbox.map(|side| ENLARGED as f64 * side), colour_of(class), &word);
-        }
+        draw(&mut picture, &self.detected, self.labels, ENLARGED as f64);
         Ok(picture)
     }
 }
