@@ -58,9 +58,9 @@ export const detect = post("v1/detect");
 
 /** A request that brings a file. */
 export function form(fields) {
-  const form = new FormData();
-  Object.entries(fields).forEach(([name, value]) => form.append(name, value));
-  return form;
+  const body = new FormData();
+  Object.entries(fields).forEach(([name, value]) => body.append(name, value));
+  return body;
 }
 
 /** `POST /v1/completions` as a stream: `ontext` hears each piece of the continuation. */
