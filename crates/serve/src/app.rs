@@ -25,9 +25,9 @@ pub(crate) struct App {
     pub since: u64,
     answers: AtomicU64,
     /// Places for large bodies.
-    pictures: Arc<Semaphore>,
+    large_bodies: Arc<Semaphore>,
     /// Places for pictures that are made ready.
-    eyes: Arc<Semaphore>,
+    readers: Arc<Semaphore>,
 }
 
 /// How many bodies with pictures may be in the server at once.
@@ -44,8 +44,8 @@ impl App {
             leaving: AtomicBool::new(false),
             since: now(),
             answers: AtomicU64::new(0),
-            pictures: Arc::new(Semaphore::new(LARGE_BODIES)),
-            eyes: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from))),
+            large_bodies: Arc::new(Semaphore::new(LARGE_BODIES)),
+            readers: Arc::new(Semaphore::new(available_parallelism().map_or(1, usize::from))),
         }
     }
 
@@ -75,13 +75,13 @@ impl App {
     }
 
     /// A place for a body with pictures, if there is one left.
-    pub fn place_for_pictures(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        Arc::clone(&self.pictures).try_acquire_owned().map_err(|_| Refusal::full(1))
+    pub fn place_for_large_body(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        Arc::clone(&self.large_bodies).try_acquire_owned().map_err(|_| Refusal::full(1))
     }
 
     /// A place for a picture that is to be made ready: a file of few bytes may become 300 MB, so that not many may do it at once.
-    pub async fn eye(&self) -> Result<OwnedSemaphorePermit, Refusal> {
-        Arc::clone(&self.eyes).acquire_owned().await.map_err(|_| Refusal::fault())
+    pub async fn place_to_read(&self) -> Result<OwnedSemaphorePermit, Refusal> {
+        Arc::clone(&self.readers).acquire_owned().await.map_err(|_| Refusal::fault())
     }
 
     /// A name for an answer that no other answer has.

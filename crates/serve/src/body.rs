@@ -90,7 +90,7 @@ pub(crate) async fn with_files<T: DeserializeOwned + Send + 'static>(
     let limits = &app.settings.limits;
     let is_small = announced(request.headers()).is_some_and(|length| length <= limits.body as u64);
     let (place, limit) = match app.sees()? && !is_small {
-        true => (Some(app.place_for_pictures()?), limits.body.max(limits.picture_body)),
+        true => (Some(app.place_for_large_body()?), limits.body.max(limits.picture_body)),
         false => (None, limits.body),
     };
     let bytes = read(app, request, limit).await?;

@@ -110,12 +110,12 @@ impl App {
         until: Instant,
         read: impl FnOnce(&PictureModel, &Picture) -> Result<T, attentive_image::Problem> + Send + 'static,
     ) -> Result<T, Refusal> {
-        let eye = timeout_at(until, self.eye())
+        let permit = timeout_at(until, self.place_to_read())
             .await
             .map_err(|_| Refusal::time("the pictures waited too long"))??;
         let model = Arc::clone(model);
         aside(move || {
-            let _eye = eye;
+            let _permit = permit;
             let (field, number) = place;
             let told = |problem| Refusal::field(field, format!("picture {} {problem}", number + 1));
             let bytes = given.bytes().map_err(told)?;
