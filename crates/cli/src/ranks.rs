@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::time::Duration;
 
 thread_local! {
     /// The processes that this one has joined, if it has joined some.
@@ -56,6 +57,9 @@ pub(crate) fn gather<T: Serialize + DeserializeOwned>(group: &dyn Group, mine: &
     all.iter().map(|text| Ok(serde_json::from_slice(text)?)).collect()
 }
 
+/// How long a launcher has to forward what was written. It ends everything at an abort, and may drop what it has not read by then.
+const UNTIL_FORWARDED: Duration = Duration::from_millis(500);
+
 /// Ends the command with all processes that were joined. One that has failed ends the others at once: they would wait for it.
 pub(crate) fn leave(result: Result<(), Error>) -> Result<(), Error> {
     let Some(group) = JOINED.take() else { return result };
@@ -67,6 +71,7 @@ pub(crate) fn leave(result: Result<(), Error>) -> Result<(), Error> {
         }
         Err(error) => {
             tell(Some(&group), error);
+            std::thread::sleep(UNTIL_FORWARDED);
             group.abort(error.code().into());
             std::process::exit(error.code().into())
         }
