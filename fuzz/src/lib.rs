@@ -8,6 +8,7 @@
 //! - `fuzz/run --minutes N` lets libFuzzer mutate them towards paths that no input has taken yet.
 #![forbid(unsafe_code)]
 
+mod boxes;
 mod corpus;
 mod html;
 mod http;
@@ -38,7 +39,7 @@ pub struct Target {
 }
 
 /// All targets.
-pub const TARGETS: [Target; 21] = [
+pub const TARGETS: [Target; 23] = [
     Target { name: "safetensors", start: weights::safetensors, mutations: 4000 },
     Target { name: "zip", start: weights::zip, mutations: 4000 },
     Target { name: "pickle", start: weights::pickle, mutations: 4000 },
@@ -54,11 +55,13 @@ pub const TARGETS: [Target; 21] = [
     Target { name: "state", start: training::state, mutations: 200 },
     Target { name: "metrics", start: training::metrics, mutations: 4000 },
     Target { name: "corpus", start: corpus::corpus, mutations: 1000 },
+    Target { name: "idx", start: training::idx, mutations: 300 },
     Target { name: "http", start: http::http, mutations: 1000 },
     Target { name: "html", start: html::html, mutations: 4000 },
     Target { name: "picture", start: picture::picture, mutations: 2000 },
     Target { name: "preprocessor", start: picture::preprocessor, mutations: 1000 },
     Target { name: "vit_config", start: picture::vit_config, mutations: 1000 },
+    Target { name: "boxes", start: boxes::boxes, mutations: 2000 },
     Target { name: "hub", start: hub::hub, mutations: 500 },
 ];
 

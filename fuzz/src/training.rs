@@ -2,6 +2,7 @@
 
 use crate::Reader;
 use crate::scratch::Scratch;
+use attentive_train::settings::TaskKind;
 use attentive_train::{Draft, Run, Settings, logs, settings};
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -49,6 +50,32 @@ pub(crate) fn state() -> Reader {
         // It holds the scratch folder, too.
         let _ = &scratch;
         let run = Run::resume(&folder, settings.clone(), &mut |_| {});
+        run.is_ok_and(|mut run| run.train(&AtomicBool::new(false), &mut |_| {}).is_ok())
+    })
+}
+
+/// Pictures in IDX beside labels of three, and a step that learns from them.
+pub(crate) fn idx() -> Reader {
+    let scratch = Scratch::new("idx");
+    scratch.write("labels-idx1-ubyte", &[0, 0, 8, 1, 0, 0, 0, 3, 5, 7, 5]);
+    Box::new(move |input| {
+        let images = scratch.write("images-idx3-ubyte", input);
+        let settings = Settings {
+            source: vec![images],
+            preset: "tiny".to_owned(),
+            encoder_layers: Some(1),
+            d_model: Some(4),
+            heads: Some(1),
+            d_ff: Some(4),
+            patch_size: Some(2),
+            batch_size: Some(2),
+            steps: Some(1),
+            threads: Some(1),
+            ..Settings::of(TaskKind::ClassifyImages)
+        };
+        let folder = scratch.path("run");
+        let _ = std::fs::remove_dir_all(&folder);
+        let run = Run::begin(&folder, settings, &mut |_| {});
         run.is_ok_and(|mut run| run.train(&AtomicBool::new(false), &mut |_| {}).is_ok())
     })
 }

@@ -47,5 +47,5 @@ macro_rules! targets {
 
 targets! {
     safetensors zip pickle sentencepiece tokenizer_json vocab vocab_txt config bert_config index generation_config
-    train_toml state metrics corpus http html picture preprocessor vit_config hub
+    train_toml state metrics corpus idx http html picture preprocessor vit_config boxes hub
 }
