@@ -31,8 +31,11 @@ pub(super) fn choose(
         if draft.may_shrink() { split_off(&mut sizes, &["preset", "batch_tokens"]) } else { Vec::new() };
     tell(sizes, watch);
     material.hold_out(draft.settings())?;
-    let is_trained = draft.settings().tokenizer.is_none() && draft.settings().from.is_none();
-    watch(&Event::Preparing(if is_trained { "training the tokenizer" } else { "reading the tokenizer" }));
+    if !draft.settings().task.reads_pictures() {
+        let is_trained = draft.settings().tokenizer.is_none() && draft.settings().from.is_none();
+        let what = if is_trained { "training the tokenizer" } else { "reading the tokenizer" };
+        watch(&Event::Preparing(what));
+    }
     material.make_tokens(draft.settings())?;
     tell(draft.choose_epochs(), watch);
     let mut pace = None;

@@ -256,6 +256,11 @@ impl TaskKind {
         }
     }
 
+    /// Whether it reads pictures, which have no tokens.
+    pub fn reads_pictures(self) -> bool {
+        matches!(self, TaskKind::ClassifyImages | TaskKind::Detect | TaskKind::Dino)
+    }
+
     /// What its examples are called.
     pub fn examples(self) -> &'static str {
         match self {
