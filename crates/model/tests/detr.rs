@@ -247,23 +247,31 @@ fn weights_of_losses_and_heads_that_cannot_be_are_refused_by_name() {
 }
 
 #[test]
-fn a_small_model_learns_a_picture_by_heart() {
+fn a_small_model_learns_a_picture_by_heart_alone_and_with_a_guide() {
     let backend = backend();
     let labels = vec!["cat".to_owned(), "dog".to_owned()];
     let config = DetrConfig { queries: 5, ..DetrConfig::preset("tiny", labels).unwrap() };
-    let model = Detr::new(&Builder::random(&backend, 3), &config).unwrap();
     let pixels = attentive_tensor::check::numbers(1, 32 * 40 * 3);
     let batch = Batch::new(&*backend, &[([32, 40], &pixels)]);
     let targets = [Targets { classes: vec![1], boxes: vec![[0.3, 0.6, 0.2, 0.4]] }];
-    let mut adam = attentive_tensor::Adam::new(&*backend, model.parameters());
-    let mut losses = Vec::new();
-    for step in 0..60 {
-        let tape = Tape::training(&backend, step);
-        let (loss, parts) = model.loss(&tape, &batch, &targets, 1.0);
-        losses.push(parts.total);
-        let mut gradients = Gradients::default();
-        tape.backward(&loss, &mut gradients);
-        adam.step(&*backend, &common::adam_rule(1e-3), Some(0.1), &gradients);
+    for is_guided in [false, true] {
+        let model = Detr::new(&Builder::random(&backend, 3), &config).unwrap();
+        let mut adam = attentive_tensor::Adam::new(&*backend, model.parameters());
+        // Without the guide's part, and with it.
+        let mut losses = Vec::new();
+        for step in 0..60 {
+            let tape = Tape::training(&backend, step);
+            let (alone, _) = model.loss(&tape, &batch, &targets, 1.0);
+            let guided = model.guided_loss(&tape, &batch, &targets, 1.0);
+            losses.push([&alone, &guided].map(|loss| backend.download_f32(loss.value())[0]));
+            let mut gradients = Gradients::default();
+            tape.backward(if is_guided { &guided } else { &alone }, &mut gradients);
+            adam.step(&*backend, &common::adam_rule(1e-3), Some(0.1), &gradients);
+        }
+        let ([alone, guided], [alone_at_last, guided_at_last]) = (losses[0], losses[59]);
+        assert!(guided > alone + 1.0, "{guided} {alone}");
+        assert!(alone_at_last < 0.3 * alone, "{alone} {alone_at_last}");
+        let of_guide = [guided - alone, guided_at_last - alone_at_last];
+        assert!(!is_guided || of_guide[1] < 0.3 * of_guide[0], "{of_guide:?}");
     }
-    assert!(losses[59] < 0.3 * losses[0], "{} {}", losses[0], losses[59]);
 }

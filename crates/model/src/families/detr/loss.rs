@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cost of a match = c₁·(-p(class)) + c₂·Σ|b - b̂| + c₃·(-GIoU(b, b̂))
-//! loss = Σ w·(-log p(class)) / Σ w  +  λ₁·Σ|b - b̂| / n  +  λ₂·Σ (1 - GIoU(b, b̂)) / n
+//! loss = λ₀·Σ w·(-log p(class)) / Σ w  +  λ₁·Σ|b - b̂| / n  +  λ₂·Σ (1 - GIoU(b, b̂)) / n
 //! ```
 //!
 //! `w` is 1 for a box and less for nothing; `n` is the number of boxes. Each layer of the decoder has its own matching and its own loss
@@ -36,6 +36,9 @@ pub struct MatchedLoss {
     pub giou: f64,
 }
 
+/// What a row of answers is to say: a class and a box, or that there is nothing.
+pub(super) type Wanted = Option<(usize, LocatedBox)>;
+
 /// The loss of what the layers of a decoder found, the last of which counts as the model's own.
 pub(super) fn matched(
     tape: &Tape,
@@ -46,7 +49,9 @@ pub(super) fn matched(
 ) -> (Var, MatchedLoss) {
     let (mut sum, mut last, mut gradients) = (0.0, MatchedLoss::default(), Vec::new());
     for found in found {
-        let (loss, [classes, located]) = of_layer(tape, found, targets, weights, f64::from(boxes));
+        let answers = Answers::read(tape, found);
+        let wanted = answers.matched(targets, weights);
+        let (loss, [classes, located]) = answers.loss(tape, &wanted, weights, f64::from(boxes));
         sum += loss.total;
         last = loss;
         gradients.extend([(found.classes.clone(), classes), (found.boxes.clone(), located)]);
@@ -54,97 +59,100 @@ pub(super) fn matched(
     (tape.given_loss(sum as f32, gradients), MatchedLoss { total: sum, ..last })
 }
 
-/// What a layer says of a picture.
-struct Answers<'a> {
-    /// `[queries, classes + 1]`
-    probabilities: &'a [f64],
+/// The loss of rows that are each told what to say.
+pub(super) fn told(tape: &Tape, found: &Found, wanted: &[Wanted], weights: &LossWeights) -> Var {
+    let boxes = wanted.iter().flatten().count().max(1);
+    let (loss, [classes, located]) = Answers::read(tape, found).loss(tape, wanted, weights, boxes as f64);
+    let gradients = vec![(found.classes.clone(), classes), (found.boxes.clone(), located)];
+    tape.given_loss(loss.total as f32, gradients)
+}
+
+/// What the heads say in each row.
+struct Answers {
+    /// `[rows, classes + 1]`
+    probabilities: Vec<f64>,
+    /// Classes, with the one of nothing.
+    width: usize,
     boxes: Vec<LocatedBox>,
 }
 
-fn of_layer(
-    tape: &Tape,
-    found: &Found,
-    targets: &[Targets],
-    weights: &LossWeights,
-    count: f64,
-) -> (MatchedLoss, [Tensor; 2]) {
-    let backend = tape.backend();
-    let width = found.classes.shape().cols();
-    let rows = found.classes.shape().rows();
-    assert!(
-        !targets.is_empty() && rows.is_multiple_of(targets.len()),
-        "targets for {} pictures",
-        targets.len()
-    );
-    let queries = rows / targets.len();
-    let logits = backend.download_f32(found.classes.value());
-    let probabilities: Vec<f64> = logits.chunks_exact(width).flat_map(softmax).collect();
-    let boxes: Vec<LocatedBox> = backend
-        .download_f32(found.boxes.value())
-        .as_chunks::<4>()
-        .0
-        .iter()
-        .map(|raw| raw.map(sigmoid))
-        .collect();
-    let mut loss = MatchedLoss::default();
-    let (mut classes, mut total_weight) = (vec![width - 1; rows], 0.0);
-    let mut of_boxes = vec![[0.0; 4]; rows];
-    for (picture, targets) in targets.iter().enumerate() {
-        let first = picture * queries;
-        let answers = Answers {
-            probabilities: &probabilities[first * width..][..queries * width],
-            boxes: boxes[first..first + queries].to_vec(),
-        };
-        for (thing, query) in answers.matched(targets, weights).into_iter().enumerate() {
-            let Some(row) = query.map(|query| first + query) else { continue };
-            let (there, here) = (targets.boxes[thing], boxes[row]);
-            classes[row] = targets.classes[thing];
+impl Answers {
+    fn read(tape: &Tape, found: &Found) -> Answers {
+        let backend = tape.backend();
+        let width = found.classes.shape().cols();
+        let logits = backend.download_f32(found.classes.value());
+        let raw = backend.download_f32(found.boxes.value());
+        Answers {
+            probabilities: logits.chunks_exact(width).flat_map(softmax).collect(),
+            width,
+            boxes: raw.as_chunks::<4>().0.iter().map(|raw| raw.map(sigmoid)).collect(),
+        }
+    }
+
+    /// What each query is to say: a thing is told by the one that it suits best.
+    fn matched(&self, targets: &[Targets], weights: &LossWeights) -> Vec<Wanted> {
+        let rows = self.boxes.len();
+        let count = targets.len();
+        assert!(count > 0 && rows.is_multiple_of(count), "targets for {count} pictures");
+        let queries = rows / count;
+        let mut wanted = vec![None; rows];
+        for (targets, first) in targets.iter().zip((0..rows).step_by(queries.max(1))) {
+            let cost = |thing: usize, query: usize| {
+                let (there, here) = (targets.boxes[thing], self.boxes[first + query]);
+                let of_class = -self.probabilities[(first + query) * self.width + targets.classes[thing]];
+                let cost = weights.class_cost * of_class + weights.box_cost * distance(here, there)
+                    - weights.giou_cost * giou(here, there);
+                // A model that has gone astray still gets a loss.
+                if cost.is_finite() { cost } else { 1e30 }
+            };
+            let things = targets.boxes.len();
+            let costs: Vec<f64> = (0..things * queries).map(|i| cost(i / queries, i % queries)).collect();
+            for (thing, query) in assign(&costs, things, queries).into_iter().enumerate() {
+                let Some(query) = query else { continue };
+                wanted[first + query] = Some((targets.classes[thing], targets.boxes[thing]));
+            }
+        }
+        wanted
+    }
+
+    /// The loss of all rows, whose boxes are divided by a count, and its gradients for the two heads.
+    fn loss(
+        &self,
+        tape: &Tape,
+        wanted: &[Wanted],
+        weights: &LossWeights,
+        count: f64,
+    ) -> (MatchedLoss, [Tensor; 2]) {
+        let (rows, width) = (self.boxes.len(), self.width);
+        let mut loss = MatchedLoss::default();
+        let mut of_boxes = vec![[0.0f32; 4]; rows];
+        for ((wanted, &here), gradient) in wanted.iter().zip(&self.boxes).zip(&mut of_boxes) {
+            let Some((_, there)) = *wanted else { continue };
             let (agreement, slope) = giou_with_gradient(here, there);
             loss.boxes += distance(here, there) / count;
             loss.giou += (1.0 - agreement) / count;
             for i in 0..4 {
                 let sign = if here[i] == there[i] { 0.0 } else { (here[i] - there[i]).signum() };
-                let gradient = (weights.box_loss * sign - weights.giou_loss * slope[i]) / count;
-                of_boxes[row][i] = gradient * here[i] * (1.0 - here[i]);
+                let of_share = (weights.box_loss * sign - weights.giou_loss * slope[i]) / count;
+                gradient[i] = (of_share * here[i] * (1.0 - here[i])) as f32;
             }
         }
-    }
-    let weight = |class: usize| if class == width - 1 { weights.nothing } else { 1.0 };
-    for (&class, row) in classes.iter().zip(probabilities.chunks_exact(width)) {
-        total_weight += weight(class);
-        loss.classes -= weight(class) * row[class].max(f64::MIN_POSITIVE).ln();
-    }
-    loss.classes /= total_weight;
-    let of_classes: Vec<f32> = classes
-        .iter()
-        .zip(probabilities.chunks_exact(width))
-        .flat_map(|(&class, row)| {
-            let factor = weight(class) / total_weight;
-            row.iter().enumerate().map(move |(i, p)| ((p - f64::from(u8::from(i == class))) * factor) as f32)
-        })
-        .collect();
-    loss.total = loss.classes + weights.box_loss * loss.boxes + weights.giou_loss * loss.giou;
-    let of_boxes: Vec<f32> = of_boxes.as_flattened().iter().map(|&x| x as f32).collect();
-    let gradients =
-        [backend.upload_f32(&of_classes, [rows, width]), backend.upload_f32(&of_boxes, [rows, 4])];
-    (loss, gradients)
-}
-
-impl Answers<'_> {
-    /// The query of each thing.
-    fn matched(&self, targets: &Targets, weights: &LossWeights) -> Vec<Option<usize>> {
-        let (things, queries) = (targets.boxes.len(), self.boxes.len());
-        let width = self.probabilities.len() / queries.max(1);
-        let cost = |thing: usize, query: usize| {
-            let (there, here) = (targets.boxes[thing], self.boxes[query]);
-            let of_class = -self.probabilities[query * width + targets.classes[thing]];
-            let cost = weights.class_cost * of_class + weights.box_cost * distance(here, there)
-                - weights.giou_cost * giou(here, there);
-            // A model that has gone astray still gets a loss.
-            if cost.is_finite() { cost } else { 1e30 }
-        };
-        let costs: Vec<f64> = (0..things * queries).map(|i| cost(i / queries, i % queries)).collect();
-        assign(&costs, things, queries)
+        let class_of = |wanted: &Wanted| wanted.map_or(width - 1, |(class, _)| class);
+        let weight_of = |wanted: &Wanted| if wanted.is_some() { 1.0 } else { weights.nothing };
+        let total_weight: f64 = wanted.iter().map(weight_of).sum();
+        let mut of_classes = Vec::with_capacity(rows * width);
+        for (wanted, row) in wanted.iter().zip(self.probabilities.chunks_exact(width)) {
+            let (class, factor) = (class_of(wanted), weight_of(wanted) / total_weight);
+            loss.classes -= factor * row[class].max(f64::MIN_POSITIVE).ln();
+            let factor = weights.class_loss * factor;
+            let gradient = |(i, p): (usize, &f64)| ((p - f64::from(u8::from(i == class))) * factor) as f32;
+            of_classes.extend(row.iter().enumerate().map(gradient));
+        }
+        loss.total =
+            weights.class_loss * loss.classes + weights.box_loss * loss.boxes + weights.giou_loss * loss.giou;
+        let backend = tape.backend();
+        let of_boxes = backend.upload_f32(of_boxes.as_flattened(), [rows, 4]);
+        (loss, [backend.upload_f32(&of_classes, [rows, width]), of_boxes])
     }
 }
 
@@ -157,4 +165,19 @@ fn softmax(logits: &[f32]) -> impl Iterator<Item = f64> {
 
 pub(super) fn sigmoid(x: f32) -> f64 {
     1.0 / (1.0 + (-f64::from(x)).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use attentive_tensor::check::check_gradients;
+
+    #[test]
+    fn gradients_of_rows_that_are_told_what_to_say_match_differences() {
+        let wanted = [Some((1, [0.3, 0.6, 0.2, 0.4])), None, Some((0, [0.5, 0.5, 0.9, 0.1])), None];
+        check_gradients("rows that are told", &[&[4, 3], &[4, 4]], |tape, v| {
+            let found = Found { classes: v[0].clone(), boxes: v[1].clone() };
+            told(tape, &found, &wanted, &LossWeights { class_loss: 4.0, ..LossWeights::default() })
+        });
+    }
 }

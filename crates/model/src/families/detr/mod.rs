@@ -13,6 +13,7 @@ mod boxes;
 mod config;
 mod decoder;
 mod folder;
+mod guide;
 mod loss;
 mod matching;
 mod names;
@@ -81,6 +82,8 @@ pub struct States {
     pub encoder: Vec<Var>,
     /// What comes out of each layer of the decoder, normed: `[pictures · queries, d_model]`.
     pub decoder: Vec<Var>,
+    /// The rows and columns of places of each picture.
+    places: Pictures,
 }
 
 /// A DETR.
@@ -199,7 +202,7 @@ impl Detr {
         if let Some(last) = decoder.last_mut().filter(|_| self.config.normed_between) {
             *last = self.norm.forward(tape, last);
         }
-        States { encoder, decoder }
+        States { encoder, decoder, places }
     }
 
     /// What the heads say of normed hidden states of queries.
@@ -239,8 +242,35 @@ impl Detr {
         boxes: f32,
     ) -> (Found, Var, MatchedLoss) {
         let states = self.states(tape, batch);
-        let mut found: Vec<Found> = states.decoder.iter().map(|x| self.heads(tape, x)).collect();
-        let (loss, parts) = loss::matched(tape, &found, targets, &self.config.loss, boxes);
+        let (mut found, loss, parts) = self.matched(tape, &states, targets, &self.config.loss, boxes);
         (found.pop().expect("a decoder has layers"), loss, parts)
+    }
+
+    /// [`Detr::loss`] for a new model, which has a guide: what the encoder says of each place counts, too.
+    ///
+    /// # Panics
+    /// If there are not targets for each picture.
+    pub fn guided_loss(&self, tape: &Tape, batch: &Batch, targets: &[Targets], boxes: f32) -> Var {
+        let states = self.states(tape, batch);
+        let weights = LossWeights { class_loss: guide::CLASS_LOSS, ..self.config.loss };
+        let (_, loss, _) = self.matched(tape, &states, targets, &weights, boxes);
+        let memory = states.encoder.last().expect("the input is there");
+        let of_places = self.heads(tape, &self.norm.forward(tape, memory));
+        let wanted = guide::wanted(&states.places, targets);
+        tape.add(&loss, &loss::told(tape, &of_places, &wanted, &weights))
+    }
+
+    /// What each layer of the decoder found, and the loss of it.
+    fn matched(
+        &self,
+        tape: &Tape,
+        states: &States,
+        targets: &[Targets],
+        weights: &LossWeights,
+        boxes: f32,
+    ) -> (Vec<Found>, Var, MatchedLoss) {
+        let found: Vec<Found> = states.decoder.iter().map(|x| self.heads(tape, x)).collect();
+        let (loss, parts) = loss::matched(tape, &found, targets, weights, boxes);
+        (found, loss, parts)
     }
 }

@@ -24,6 +24,8 @@ pub(super) struct LearningDetr {
     pub held: Vec<Entry>,
     pub processor: Processor,
     pub threads: Threads,
+    /// Whether the model is new and learns with a guide.
+    pub is_guided: bool,
 }
 
 impl LearningDetr {
@@ -33,14 +35,20 @@ impl LearningDetr {
         seen.into_iter().collect()
     }
 
-    /// What is found in pictures, and their loss as it adds to the mean over `of` answers.
-    fn found_and_loss(&self, tape: &Tape, seen: &[Seen], of: usize) -> (Found, Var) {
+    /// A batch of pictures, what is to be found in them, and how many answers these are.
+    fn batch(&self, backend: &dyn Backend, seen: &[Seen]) -> (Batch, Vec<Targets>, f32) {
         let parts: Vec<_> = seen.iter().map(|seen| (seen.read, &seen.numbers[..])).collect();
-        let batch = Batch::new(&**tape.backend(), &parts);
-        let targets: Vec<Targets> = seen.iter().map(|seen| seen.targets.clone()).collect();
+        let targets = seen.iter().map(|seen| seen.targets.clone()).collect();
         let answers: usize = seen.iter().map(|seen| seen.answers).sum();
-        let (found, loss, _) = self.model.found_and_loss(tape, &batch, &targets, answers as f32);
-        (found, tape.scale(&loss, answers as f32 / of as f32))
+        (Batch::new(backend, &parts), targets, answers as f32)
+    }
+
+    /// What is found in a picture, and its loss as it adds to the mean over `of` answers.
+    fn found_and_loss(&self, backend: &Arc<dyn Backend>, seen: &Seen, of: usize) -> (Found, f32) {
+        let tape = Tape::inference(backend);
+        let (batch, targets, answers) = self.batch(&**backend, std::slice::from_ref(seen));
+        let (found, loss, _) = self.model.found_and_loss(&tape, &batch, &targets, answers);
+        (found, backend.download_f32(loss.value())[0] * (answers / of as f32))
     }
 }
 
@@ -62,7 +70,12 @@ impl Task for LearningDetr {
         let numbered =
             |example: &Example| (&self.entries[example.source[0] as usize], example.source[1] as u32);
         let pictures: Vec<(&Entry, u32)> = batch.examples.iter().map(numbered).collect();
-        Ok(self.found_and_loss(tape, &self.see(&pictures)?, of).1)
+        let (batch, targets, answers) = self.batch(&**tape.backend(), &self.see(&pictures)?);
+        let loss = match self.is_guided {
+            true => self.model.guided_loss(tape, &batch, &targets, answers),
+            false => self.model.loss(tape, &batch, &targets, answers).0,
+        };
+        Ok(tape.scale(&loss, answers / of as f32))
     }
 
     fn held(&self) -> usize {
@@ -79,10 +92,9 @@ impl Task for LearningDetr {
             let mut judgements = Vec::with_capacity(mine.len());
             for pictures in mine.chunks(TOGETHER) {
                 judgements.extend(self.see(pictures)?.into_iter().map(|seen| {
-                    let tape = Tape::inference(backend);
-                    let (of_queries, part) = self.found_and_loss(&tape, std::slice::from_ref(&seen), answers);
+                    let (of_queries, part) = self.found_and_loss(backend, &seen, answers);
                     let found = things(&**backend, &of_queries, seen.size);
-                    (backend.download_f32(part.value())[0].to_bits(), seen.things, bits_of(&found))
+                    (part.to_bits(), seen.things, bits_of(&found))
                 }));
             }
             Ok(judgements)

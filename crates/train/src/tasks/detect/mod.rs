@@ -229,9 +229,9 @@ impl super::Material for Pictures {
                 Detr::load_to_learn(backend, from, &config, seed)?
             }
             (_, None) => {
-                // Some more than there are things in any picture, so that a query need not take what is far away.
+                // Far more than there are things in any picture, so that a query need not take what is far away.
                 let most = self.entries.iter().chain(&self.held).map(Entry::most).max().unwrap_or(0);
-                let queries = (most * 3 / 2).clamp(FEWEST_QUERIES, MOST_QUERIES);
+                let queries = (most * 3).clamp(FEWEST_QUERIES, MOST_QUERIES);
                 let config = DetrConfig { queries, ..settings.detr(self.labels.clone())? };
                 Detr::new(&Builder::random(backend, seed), &config)?
             }
@@ -246,6 +246,7 @@ impl super::Material for Pictures {
             held,
             processor: self.processor().clone(),
             threads: settings.pool(),
+            is_guided: settings.from.is_none(),
         }))
     }
 }
