@@ -104,8 +104,8 @@ impl Subject for Shapes {
         format!(
             "A DETR (a convolutional network and a Transformer) with {} parameters learns to\n\
              find shapes in pictures, with a box around each. It starts from random weights\n\
-             and never sees a picture often: the program draws them. This takes twenty minutes\n\
-             on two cores (here: {device}).\n\n\
+             and never sees a picture often: the program draws them. This takes a quarter of\n\
+             an hour on two cores (here: {device}).\n\n\
              AP50 is the average precision of the boxes in unseen pictures, in %. A box is\n\
              right if it has the right name and overlaps the shape by half or more.\n",
             thousands(*parameters)
