@@ -10,7 +10,7 @@ const REFERENCES: &str = r#"{"images": [{"id": 1}, {"id": 2}], "categories": [{"
     "annotations": [{"image_id": 1, "category_id": 3, "bbox": [1.5, 2, 30, 40], "area": 900.5, "iscrowd": 0},
                     {"image_id": 2, "category_id": 4, "bbox": [0, 0, 0, 5], "iscrowd": 1}]}"#;
 
-/// A list of what was found, or what is in pictures, which is then found as it is; and the scores of both.
+/// Input that begins with `[` is a list of what was found. Other input is what is in pictures, and is then found as it is.
 pub(crate) fn boxes() -> Reader {
     let scratch = Scratch::new("boxes");
     let fixed =

@@ -119,7 +119,8 @@ accuracy of the 20 nearest neighbours among (at most 10,000 of) the training pic
   --solarize-prob   0.2, for the second global view alone
 The task detect trains a DETR, a new one (small, or another --preset) with group norm, or the one in --from. It follows the rules of mlm; batches \
 have 16 pictures, the gradient is clipped at 0.1, and --early-stopping is ap, COCO's average precision. Its data are COCO's annotations in JSON, with the \
-pictures in the folder `images` beside the file, or in its own; or the word scenes: pictures of shapes that the program draws.
+pictures in the folder `images` beside the file, or in its own; or the word scenes: pictures of shapes that the program draws. A new \
+DETR learns with a guide, which the loss of training includes and that of validation does not.
 Files for seq2seq are those for translate: --source with --target, .tsv, or .jsonl with the fields source and target.
 Files for classify have lines of label and text, or of text and label, separated by a tab, or {\"text\": …, \"label\": …}; a second \
 text makes a pair. Files for tag have a word and its tag a line (columns between them are ignored) and an empty line after each \

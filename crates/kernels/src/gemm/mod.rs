@@ -41,10 +41,8 @@ const DEPTH_STRIDE: usize = DEPTH + 16;
 const TASK_LEFT: usize = 24;
 /// Panels of `B` in a task.
 const TASK_RIGHT: usize = 4;
-/// The fewest tasks of a product that has enough panels: threads that have nothing left to do then wait for a small part of it.
-const FEWEST_TASKS: usize = 8;
 /// Panels that a task packs.
-const TASK_PACK: usize = 1;
+const TASK_PACK: usize = 4;
 
 /// A matrix operand: `rows × cols` numbers, row-major or, if it is transposed, column-major.
 #[derive(Debug, Clone, Copy)]
@@ -355,15 +353,7 @@ impl Shape {
         epilogue: Epilogue,
     ) {
         let (rows, cols) = (self.left_panels(a.rows), self.right_panels(n));
-        let (mut row_tasks, mut col_tasks) = (rows.div_ceil(TASK_LEFT), cols.div_ceil(TASK_RIGHT));
-        while row_tasks * col_tasks < FEWEST_TASKS.min(rows * cols) {
-            // Where a task has more panels.
-            if rows * col_tasks > cols * row_tasks {
-                row_tasks = rows.min(2 * row_tasks);
-            } else {
-                col_tasks = cols.min(2 * col_tasks);
-            }
-        }
+        let (row_tasks, col_tasks) = (rows.div_ceil(TASK_LEFT), cols.div_ceil(TASK_RIGHT));
         let c = Shared::new(c);
         cpu.threads.run(row_tasks * col_tasks, |task| {
             let (i, j) = (task / col_tasks, task % col_tasks);

@@ -336,6 +336,18 @@ mod tests {
     }
 
     #[test]
+    fn a_step_with_buffers_of_many_sizes_one_after_the_other_takes_nothing_fresh() {
+        let pool = Arc::new(Pool::default());
+        for _ in 0..4 {
+            // Together 1.7 times the largest, which is all that is in use at once.
+            for size in [1usize << 30, 480 << 20, 230 << 20] {
+                drop(pool.take(LAZY, size));
+            }
+            assert_eq!(pool.fresh(), 3);
+        }
+    }
+
+    #[test]
     fn buffers_that_nobody_asks_for_any_more_are_let_go() {
         let pool = Arc::new(Pool::default());
         // All of them together would have thirty times the size of the largest.

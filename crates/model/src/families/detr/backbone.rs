@@ -1,4 +1,4 @@
-//! The backbone, a ResNet: convolutions in blocks with a residual connection, which make a picture 32 times smaller.
+//! The backbone, a ResNet: convolutions in blocks with a residual connection, which make a picture 16 or 32 times smaller.
 //!
 //! ```text
 //! stem:        relu(norm(7 × 7 convolution, stride 2)) → maximum of 3 × 3, stride 2

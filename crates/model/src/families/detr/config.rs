@@ -101,7 +101,7 @@ pub struct LossWeights {
     pub box_cost: f64,
     /// Their GIoU.
     pub giou_cost: f64,
-    /// The class, in the loss.
+    /// The class, in the loss. No folder says it: it is 1 but for a model that learns with a guide.
     pub class_loss: f64,
     /// The distance of the boxes.
     pub box_loss: f64,
@@ -367,8 +367,8 @@ impl DetrConfig {
     /// The sizes that have a name, to be learned from scratch: `tiny` and `small` for pictures of a few hundred pixels; `base` for
     /// larger ones; `big` has the sizes of DETR with ResNet-50, which makes pictures 32 times smaller, the others 16 times.
     ///
-    /// Attention's values have no positions. Where a place is, a model learns from the zeros around the picture, which a place sees
-    /// through the convolutions. So they must reach far: three stages, not two.
+    /// Values in attention have no positions. Where a place is, a model can only learn from the zeros around the picture, as far as
+    /// convolutions carry them: three stages carry them through pictures of this size, two do not.
     pub fn preset(name: &str, labels: Vec<String>) -> Result<DetrConfig, Error> {
         use BlockKind::{Basic, Bottleneck};
         let (block, depths, widths, groups): (_, &[usize], &[usize], _) = match name {

@@ -50,7 +50,7 @@ pub(super) fn matched(
     let (mut sum, mut last, mut gradients) = (0.0, MatchedLoss::default(), Vec::new());
     for found in found {
         let answers = Answers::read(tape, found);
-        let wanted = answers.matched(targets, weights);
+        let wanted = answers.assigned(targets, weights);
         let (loss, [classes, located]) = answers.loss(tape, &wanted, weights, f64::from(boxes));
         sum += loss.total;
         last = loss;
@@ -59,7 +59,7 @@ pub(super) fn matched(
     (tape.given_loss(sum as f32, gradients), MatchedLoss { total: sum, ..last })
 }
 
-/// The loss of rows that are each told what to say.
+/// The loss of rows that are each told what to say, without a matching. `n` is how many of them are told of a thing.
 pub(super) fn told(tape: &Tape, found: &Found, wanted: &[Wanted], weights: &LossWeights) -> Var {
     let boxes = wanted.iter().flatten().count().max(1);
     let (loss, [classes, located]) = Answers::read(tape, found).loss(tape, wanted, weights, boxes as f64);
@@ -89,8 +89,8 @@ impl Answers {
         }
     }
 
-    /// What each query is to say: a thing is told by the one that it suits best.
-    fn matched(&self, targets: &[Targets], weights: &LossWeights) -> Vec<Wanted> {
+    /// What each query is to say. Each thing goes to one of them, so that the sum of the costs is least.
+    fn assigned(&self, targets: &[Targets], weights: &LossWeights) -> Vec<Wanted> {
         let rows = self.boxes.len();
         let count = targets.len();
         assert!(count > 0 && rows.is_multiple_of(count), "targets for {count} pictures");

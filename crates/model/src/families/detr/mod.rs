@@ -246,7 +246,8 @@ impl Detr {
         (found.pop().expect("a decoder has layers"), loss, parts)
     }
 
-    /// [`Detr::loss`] for a new model, which has a guide: what the encoder says of each place counts, too.
+    /// [`Detr::loss`] for a new model, which has a guide: what the encoder says of each place counts, too, and classes count
+    /// four times, in the loss of the queries as well.
     ///
     /// # Panics
     /// If there are not targets for each picture.
@@ -269,6 +270,8 @@ impl Detr {
         weights: &LossWeights,
         boxes: f32,
     ) -> (Vec<Found>, Var, MatchedLoss) {
+        let pictures = states.places.sizes().len();
+        assert_eq!(targets.len(), pictures, "targets for {} of {pictures} pictures", targets.len());
         let found: Vec<Found> = states.decoder.iter().map(|x| self.heads(tape, x)).collect();
         let (loss, parts) = loss::matched(tape, &found, targets, weights, boxes);
         (found, loss, parts)

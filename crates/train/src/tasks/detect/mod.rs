@@ -229,7 +229,7 @@ impl super::Material for Pictures {
                 Detr::load_to_learn(backend, from, &config, seed)?
             }
             (_, None) => {
-                // Far more than there are things in any picture, so that a query need not take what is far away.
+                // More than there are things in any picture, so that near each thing a query is free.
                 let most = self.entries.iter().chain(&self.held).map(Entry::most).max().unwrap_or(0);
                 let queries = (most * 3).clamp(FEWEST_QUERIES, MOST_QUERIES);
                 let config = DetrConfig { queries, ..settings.detr(self.labels.clone())? };
