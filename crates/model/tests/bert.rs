@@ -106,7 +106,7 @@ fn in_bf16_answers_are_near() {
             let logits = model.logits(&tape, &hidden, &batch.sequences).unwrap();
             let what = format!("{case}.logits");
             assert_near(&what, &backend.download_f32(logits.value()), &answers.numbers(&what), 5e-2);
-            // The whole way back runs in this type.
+            // The whole backward pass runs in this type.
             let tape = Tape::training(&backend, 0);
             let loss = model.loss(&tape, &batch, &answers.ids(&format!("{case}.labels"))).unwrap();
             tape.backward(&loss, &mut Gradients::default());

@@ -232,7 +232,7 @@ fn weights_of_losses_and_heads_that_cannot_be_are_refused_by_name() {
     let preset = DetrConfig::preset("tiny", vec!["cat".to_owned()]).unwrap();
     let loss = preset.loss;
     for (config, field) in [
-        (DetrConfig { loss: LossWeights { nothing: 0.0, ..loss }, ..preset.clone() }, "eos_coefficient"),
+        (DetrConfig { loss: LossWeights { no_object: 0.0, ..loss }, ..preset.clone() }, "eos_coefficient"),
         (DetrConfig { loss: LossWeights { giou_cost: -1.0, ..loss }, ..preset.clone() }, "giou_cost"),
         (
             DetrConfig { loss: LossWeights { box_loss: f64::NAN, ..loss }, ..preset.clone() },
@@ -250,7 +250,7 @@ fn weights_of_losses_and_heads_that_cannot_be_are_refused_by_name() {
 fn a_small_model_learns_a_picture_by_heart_alone_and_with_a_guide() {
     let backend = backend();
     let labels = vec!["cat".to_owned(), "dog".to_owned()];
-    // With one layer, the parts of the loss are those of all layers.
+    // With one layer in the decoder, the terms of the last layer are those of all layers.
     let config = DetrConfig { queries: 5, decoder_layers: 1, ..DetrConfig::preset("tiny", labels).unwrap() };
     let pixels = attentive_tensor::check::numbers(1, 32 * 40 * 3);
     let batch = Batch::new(&*backend, &[([32, 40], &pixels)]);
@@ -258,16 +258,16 @@ fn a_small_model_learns_a_picture_by_heart_alone_and_with_a_guide() {
     for is_guided in [false, true] {
         let model = Detr::new(&Builder::random(&backend, 3), &config).unwrap();
         let mut adam = attentive_tensor::Adam::new(&*backend, model.parameters());
-        // Of the queries, and of the places.
+        // The loss of the queries, and that of the cells.
         let mut losses = Vec::new();
         for step in 0..60 {
             let tape = Tape::training(&backend, step);
             let (alone, parts) = model.loss(&tape, &batch, &targets, 1.0);
             let guided = model.guided_loss(&tape, &batch, &targets, 1.0);
-            // With a guide, classes count four times.
+            // With the guide, the class loss has four times its weight.
             let of_queries = parts.total + 3.0 * parts.classes;
-            let of_places = f64::from(backend.download_f32(guided.value())[0]) - of_queries;
-            losses.push([parts.total, of_places]);
+            let of_cells = f64::from(backend.download_f32(guided.value())[0]) - of_queries;
+            losses.push([parts.total, of_cells]);
             let mut gradients = Gradients::default();
             tape.backward(if is_guided { &guided } else { &alone }, &mut gradients);
             adam.step(&*backend, &common::adam_rule(1e-3), Some(0.1), &gradients);

@@ -36,7 +36,7 @@ use std::sync::{Mutex, PoisonError};
 #[derive(Debug)]
 pub struct Checkpoint {
     path: PathBuf,
-    files: Vec<Part>,
+    files: Vec<Shard>,
     entries: BTreeMap<String, Entry>,
     notes: HashMap<String, String>,
     /// What the files call tensors that were given other names.
@@ -49,9 +49,9 @@ pub(crate) trait StoredNames: fmt::Debug + Send + Sync {
     fn of(&self, ours: &str) -> String;
 }
 
-/// A file with some of the tensors.
+/// A file of a checkpoint, with some of the tensors.
 #[derive(Debug)]
-struct Part {
+struct Shard {
     path: PathBuf,
     file: Mutex<File>,
 }
@@ -80,7 +80,7 @@ impl Checkpoint {
         };
         let failure = watched.failure;
         let (entries, notes) = read.map_err(|problem| failure.map_or_else(|| wrong(problem), failed))?;
-        let files = vec![Part { path: path.clone(), file: Mutex::new(file) }];
+        let files = vec![Shard { path: path.clone(), file: Mutex::new(file) }];
         Ok(Checkpoint { path, files, entries, notes, named: None })
     }
 
@@ -286,7 +286,7 @@ impl Checkpoint {
     fn pieces<const N: usize>(&self, entry: &Entry, mut take: impl FnMut(&[[u8; N]])) -> Result<(), Error> {
         let mut bytes = vec![0; entry.length.min(PIECE)];
         // A thread that panicked in between has left behind a position, and that is set anew.
-        let Part { path, file } = &self.files[entry.file];
+        let Shard { path, file } = &self.files[entry.file];
         let mut file = file.lock().unwrap_or_else(PoisonError::into_inner);
         let failed = |source| Error::File { path: path.clone(), source };
         file.seek(SeekFrom::Start(entry.start)).map_err(failed)?;

@@ -162,7 +162,7 @@ mod tests {
             readable += usize::from(read(&bytes).is_ok());
             bytes[bit / 8] ^= 1 << (bit % 8);
         }
-        // Dates and what lies between entries are nobody's business.
+        // Dates, and bytes between entries, do not matter.
         assert!((1..8 * bytes.len()).contains(&readable), "{readable}");
     }
 }

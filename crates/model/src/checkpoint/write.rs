@@ -128,7 +128,7 @@ impl Staged {
         Ok(staged)
     }
 
-    /// A new file under a name that nobody has, neither another thread nor a process that died.
+    /// A new file under a unique name, which no other thread uses, nor a process that died.
     fn create(path: &Path) -> std::io::Result<(Staged, File)> {
         static NUMBER: AtomicU64 = AtomicU64::new(0);
         let name = path.file_name().unwrap_or_default().to_string_lossy();

@@ -231,7 +231,7 @@ impl MultiHeadAttention {
         cache.write(rows, keys.value(), values.value());
     }
 
-    /// [`MultiHeadAttention::forward`] to keys and values in a cache. There is no way back.
+    /// [`MultiHeadAttention::forward`] with keys and values in a cache, without gradients.
     pub fn attend(
         &self,
         tape: &Tape,

@@ -82,13 +82,13 @@ impl Head {
         &self.table
     }
 
-    /// How many tokens are told apart: the first ones of the vocabulary.
+    /// The number of classes: the first tokens of the vocabulary.
     pub fn classes(&self) -> usize {
         self.classes
     }
 
-    /// `[tokens, d_model]` to `[tokens, vocab_size]` in f32; only the first [`Head::classes`] columns are classes. They are
-    /// to be read: what is learned from goes through [`Head::loss`].
+    /// `[tokens, d_model]` to `[tokens, vocab_size]` in f32; only the first [`Head::classes`] columns are classes. They
+    /// have no gradient; training uses [`Head::loss`].
     pub fn logits(&self, tape: &Tape, hidden: &Var) -> Var {
         let bias = self.bias.as_ref().map(|bias| bias.var(tape));
         tape.logits(&self.reach(tape, hidden), &tape.parameter(&self.table), bias.as_ref())

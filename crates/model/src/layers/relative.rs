@@ -9,11 +9,11 @@ use attentive_tensor::{Bias, Parameter, Tape, Tensor, Var};
 pub struct RelativeConfig {
     /// The number of heads.
     pub h: usize,
-    /// How many distances are told apart.
+    /// The number of buckets of distances.
     pub buckets: usize,
     /// Keys at this distance and further away are all alike.
     pub max_distance: usize,
-    /// Whether keys behind a query are told from those before it. In a causal attention there are none.
+    /// Whether keys after a query have other buckets than those before it. In causal attention there are none after it.
     pub bidirectional: bool,
 }
 
@@ -45,7 +45,7 @@ impl RelativePositions {
     }
 }
 
-/// The largest distance that can be told apart: a number in a file must not ask for all memory.
+/// The largest distance with a bucket of its own: a number in a file must not allocate all memory.
 const MOST: usize = 1 << 20;
 
 impl RelativeConfig {

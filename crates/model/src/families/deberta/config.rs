@@ -14,7 +14,7 @@ pub struct Disentangled {
     pub fused: bool,
     /// Whether distances have a part in the scores at all.
     pub relative: bool,
-    /// Distances are told apart up to here.
+    /// The largest distance with a bucket of its own.
     pub max_distance: usize,
     /// How many buckets there are for the distances of one direction, which get wider with the logarithm; each distance is one if none
     /// is given.

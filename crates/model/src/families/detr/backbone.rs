@@ -1,4 +1,4 @@
-//! The backbone, a ResNet: convolutions in blocks with a residual connection, which make a picture 16 or 32 times smaller.
+//! The backbone, a ResNet: blocks of convolutions with a residual connection. Its feature map is 16 or 32 times smaller than the picture.
 //!
 //! ```text
 //! stem:        relu(norm(7 × 7 convolution, stride 2)) → maximum of 3 × 3, stride 2
@@ -25,7 +25,7 @@ pub(super) struct Backbone {
     blocks: Vec<Block>,
 }
 
-/// Convolutions, and what is added to their result.
+/// A path of convolutions, and the shortcut around them: the identity if there is no convolution for it.
 #[derive(Debug)]
 struct Block {
     path: Vec<NormedConvolution>,
@@ -34,7 +34,7 @@ struct Block {
 
 impl Backbone {
     pub fn new(builder: &Builder, config: &BackboneConfig) -> Result<Backbone, Error> {
-        // As in DETR, what a pretrained backbone sees first is kept.
+        // As in DETR, the stem and the first stage of a pretrained backbone stay frozen.
         let learns_all = config.norm != PictureNorm::Frozen;
         let ends = (config.channels, config.stem_width);
         let stem = ["conv1", "bn1"];
@@ -53,7 +53,7 @@ impl Backbone {
         Ok(Backbone { stem, blocks })
     }
 
-    /// `[pixels, channels]` to `[places, width of the last stage]`, and the pictures that these are.
+    /// `[pixels, channels]` to the feature maps `[cells, width of the last stage]`, and the sizes of these maps.
     pub fn forward(&self, tape: &Tape, x: &Var, pictures: &Pictures) -> (Var, Pictures) {
         let (x, pictures) = self.stem.forward(tape, x, pictures, RELU);
         let pooled = (tape.max_pool(&x, &pictures, &POOL), pictures.under(&POOL));

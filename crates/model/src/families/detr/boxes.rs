@@ -1,4 +1,4 @@
-//! Boxes as DETR has them, and how well two of them agree.
+//! Boxes relative to the size of the picture, and the generalised intersection over union (GIoU) of two of them.
 
 /// Centre, width and height as shares of the picture's width and height: `[x, y, width, height]`.
 pub type LocatedBox = [f64; 4];
@@ -23,7 +23,7 @@ pub(super) fn giou(a: LocatedBox, b: LocatedBox) -> f64 {
 pub(super) fn giou_with_gradient(a: LocatedBox, b: LocatedBox) -> (f64, LocatedBox) {
     let (a, b) = (corners(a), corners(b));
     let area = |c: [f64; 4]| (c[2] - c[0]) * (c[3] - c[1]);
-    // Along an axis: how long the intersection and the hull are.
+    // The lengths of the intersection and of the hull along an axis.
     let shared = |i: usize| (a[i + 2].min(b[i + 2]) - a[i].max(b[i])).max(0.0);
     let around = |i: usize| a[i + 2].max(b[i + 2]) - a[i].min(b[i]);
     let (shared, around) = ([shared(0), shared(1)], [around(0), around(1)]);
@@ -32,7 +32,7 @@ pub(super) fn giou_with_gradient(a: LocatedBox, b: LocatedBox) -> (f64, LocatedB
     let union = (area(a) + area(b) - intersection).max(least);
     let hull = (around[0] * around[1]).max(least);
     let value = intersection / union + union / hull - 1.0;
-    // What a little more of each area does.
+    // The derivatives with respect to each area.
     let of_intersection = 1.0 / union + intersection / union.powi(2) - 1.0 / hull;
     let of_area = 1.0 / hull - intersection / union.powi(2);
     let of_hull = -union / hull.powi(2);
@@ -41,7 +41,7 @@ pub(super) fn giou_with_gradient(a: LocatedBox, b: LocatedBox) -> (f64, LocatedB
         let other = 1 - i;
         let side = a[other + 2] - a[other];
         let meet = shared[i] > 0.0;
-        // What a little more of the lower and of the upper end does.
+        // The derivatives with respect to the lower and to the upper end.
         let lower = -of_area * side
             - of_intersection * if meet && a[i] > b[i] { shared[other] } else { 0.0 }
             - of_hull * if a[i] < b[i] { around[other] } else { 0.0 };
@@ -59,13 +59,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn boxes_that_agree_have_one_and_boxes_that_are_apart_less_than_nothing() {
+    fn equal_boxes_have_one_and_distant_boxes_have_less_than_zero() {
         let a = [0.5, 0.5, 0.2, 0.4];
         assert!((giou(a, a) - 1.0).abs() < 1e-12);
         // Two squares at opposite corners of a hull of nine times their size.
         let found = giou([0.5, 0.5, 1.0, 1.0], [2.5, 2.5, 1.0, 1.0]);
         assert!((found - (2.0 / 9.0 - 1.0)).abs() < 1e-12, "{found}");
-        // Half of the one is the other.
+        // The second box is half of the first.
         assert!((giou([0.5, 0.5, 1.0, 1.0], [0.25, 0.5, 0.5, 1.0]) - 0.5).abs() < 1e-12);
     }
 

@@ -29,27 +29,27 @@ pub struct DetrConfig {
     pub d_ff: [usize; 2],
     /// The function in the feed-forward networks.
     pub activation: Activation,
-    /// How many things can be found in a picture.
+    /// The number of object queries: the most objects that can be found in a picture.
     pub queries: usize,
     /// Dropout of each sublayer's output.
     pub dropout: f32,
     /// Dropout of attention weights.
     pub attention_dropout: f32,
-    /// The names of the classes, in order; that there is nothing is one more.
+    /// The names of the classes, in order, without "no object", which is one more class.
     pub labels: Vec<String>,
-    /// What matches and losses count.
+    /// The weights of the terms of matching costs and losses.
     pub loss: LossWeights,
-    /// Whether hidden states are normed on their way to the next layer of the decoder, and those of the last layer twice. DETR does
+    /// Whether the next layer of the decoder reads normed hidden states, and the output of the last layer is normed twice. DETR does
     /// not do that; transformers does if `auxiliary_loss` is set.
     pub normed_between: bool,
 }
 
-/// What the backbone is made of.
+/// The sizes of the backbone.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BackboneConfig {
-    /// Whose names it has in a folder.
+    /// The naming scheme of its weights in a folder.
     pub names: BackboneNames,
-    /// What its blocks are.
+    /// The kind of its blocks.
     pub block: BlockKind,
     /// How many blocks each stage has.
     pub depths: Vec<usize>,
@@ -57,15 +57,15 @@ pub struct BackboneConfig {
     pub widths: Vec<usize>,
     /// The width of the stem.
     pub stem_width: usize,
-    /// How many numbers a pixel has.
+    /// The number of channels of a pixel.
     pub channels: usize,
-    /// Whether bottlenecks halve a picture in their first convolution, and not in the second.
+    /// Whether the first convolution of a bottleneck has the stride of 2, instead of the second.
     pub early_stride: bool,
-    /// Which norm stands behind each convolution.
+    /// The norm after each convolution.
     pub norm: PictureNorm,
 }
 
-/// Whose names a backbone has.
+/// The naming scheme of a backbone's weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BackboneNames {
     /// timm's.
@@ -74,7 +74,7 @@ pub enum BackboneNames {
     ResNet,
 }
 
-/// What a block of a ResNet is.
+/// The kind of a ResNet's blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockKind {
     /// Two convolutions of 3 × 3.
@@ -83,32 +83,33 @@ pub enum BlockKind {
     Bottleneck,
 }
 
-/// Which norm stands behind a convolution.
+/// The norm after a convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum PictureNorm {
-    /// A batch norm that keeps the statistics it was trained with.
+    /// A batch norm with the statistics that it was trained with.
     Frozen,
-    /// A norm over so many groups of channels of each picture: what is learned from scratch needs no large batches with it.
+    /// A group norm with so many groups of channels. Unlike batch norm it needs no large batches, so models can learn from random weights.
     Group(usize),
 }
 
-/// What matches and losses count.
+/// The weights of the terms of matching costs and losses.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct LossWeights {
-    /// The probability of the class, in a match.
+    /// Of the probability of the class, in the matching cost.
     pub class_cost: f64,
-    /// The distance of the boxes.
+    /// Of the L1 distance of the boxes, in the matching cost.
     pub box_cost: f64,
-    /// Their GIoU.
+    /// Of the GIoU, in the matching cost.
     pub giou_cost: f64,
-    /// The class, in the loss. No folder says it: it is 1 but for a model that learns with a guide.
+    /// Of the cross-entropy of the classes, in the loss. No `config.json` has it: it is 1, except in the loss of
+    /// [`Detr::guided_loss`](super::Detr::guided_loss).
     pub class_loss: f64,
-    /// The distance of the boxes.
+    /// Of the L1 distance of the boxes, in the loss.
     pub box_loss: f64,
-    /// Their GIoU.
+    /// Of `1 - GIoU`, in the loss.
     pub giou_loss: f64,
-    /// That a query should say that there is nothing; that it should name a class counts 1.
-    pub nothing: f64,
+    /// Of a row whose target is "no object", in the cross-entropy. A row with an object has the weight 1.
+    pub no_object: f64,
 }
 
 impl Default for LossWeights {
@@ -121,13 +122,13 @@ impl Default for LossWeights {
             class_loss: 1.0,
             box_loss: 5.0,
             giou_loss: 2.0,
-            nothing: 0.1,
+            no_object: 0.1,
         }
     }
 }
 
 impl BackboneConfig {
-    /// The ResNet that timm calls so.
+    /// The ResNet with this name in timm.
     fn named(name: &str) -> Option<BackboneConfig> {
         let (block, depths) = match name {
             "resnet18" => (BlockKind::Basic, [2, 2, 2, 2]),
@@ -150,7 +151,7 @@ impl BackboneConfig {
     }
 }
 
-/// `config.json`. What is missing is what transformers' `DetrConfig` takes for it.
+/// `config.json`. Missing fields have the defaults of transformers' `DetrConfig`.
 #[derive(Debug, Deserialize)]
 #[serde(default)]
 struct Config {
@@ -181,7 +182,7 @@ struct Config {
     use_timm_backbone: Option<bool>,
     backbone: Option<String>,
     backbone_config: Option<ResNet>,
-    /// Of a folder of our own: how many groups its norms have.
+    /// A field of our own: the number of groups of the backbone's group norms.
     backbone_groups: Option<usize>,
 }
 
@@ -220,7 +221,7 @@ impl Default for Config {
     }
 }
 
-/// What a file says of its backbone: a ResNet of transformers, or the name of one of timm's.
+/// `backbone_config`: a ResNet of transformers, or the name of a backbone of timm.
 #[derive(Debug, Deserialize)]
 #[serde(default)]
 struct ResNet {
@@ -341,7 +342,7 @@ impl Config {
                 class_loss: 1.0,
                 box_loss: self.bbox_loss_coefficient,
                 giou_loss: self.giou_loss_coefficient,
-                nothing: self.eos_coefficient,
+                no_object: self.eos_coefficient,
             },
             normed_between: self.auxiliary_loss,
         };
@@ -367,8 +368,9 @@ impl DetrConfig {
     /// The sizes that have a name, to be learned from scratch: `tiny` and `small` for pictures of a few hundred pixels; `base` for
     /// larger ones; `big` has the sizes of DETR with ResNet-50, which makes pictures 32 times smaller, the others 16 times.
     ///
-    /// Values in attention have no positions. Where a place is, a model can only learn from the zeros around the picture, as far as
-    /// convolutions carry them: three stages carry them through pictures of this size, two do not.
+    /// A box needs positions, but the values of attention contain none. The model can learn them only from the zero padding at the edges of
+    /// the picture, as far as the receptive fields of the convolutions reach. Those of three stages span such pictures; those of two do
+    /// not.
     pub fn preset(name: &str, labels: Vec<String>) -> Result<DetrConfig, Error> {
         use BlockKind::{Basic, Bottleneck};
         let (block, depths, widths, groups): (_, &[usize], &[usize], _) = match name {
@@ -464,14 +466,14 @@ impl DetrConfig {
             "activation_dropout": 0.0,
             "position_embedding_type": "sine",
             "dilation": false,
-            // In transformers it changes what a model computes. Whether there are auxiliary losses is for those to say who train it.
+            // In transformers this field also changes the forward pass, so it is true only if the model was trained that way.
             "auxiliary_loss": self.normed_between,
             "class_cost": whole(loss.class_cost),
             "bbox_cost": whole(loss.box_cost),
             "giou_cost": whole(loss.giou_cost),
             "bbox_loss_coefficient": whole(loss.box_loss),
             "giou_loss_coefficient": whole(loss.giou_loss),
-            "eos_coefficient": loss.nothing,
+            "eos_coefficient": loss.no_object,
             "id2label": names.clone().map(|(i, name)| (i.to_string(), name)).collect::<BTreeMap<_, _>>(),
             "label2id": names.map(|(i, name)| (name, i)).collect::<BTreeMap<_, _>>(),
             "use_timm_backbone": timm,
@@ -485,7 +487,7 @@ impl DetrConfig {
         file
     }
 
-    /// Whether such a model can be.
+    /// Whether a model can have these sizes.
     pub fn check(&self) -> Result<(), Error> {
         let backbone = &self.backbone;
         let sizes = [
@@ -530,9 +532,9 @@ impl DetrConfig {
             return Err(Error::config("widths", "those of bottlenecks must be divisible by 4"));
         }
         let losses = &self.loss;
-        if !(losses.nothing > 0.0 && losses.nothing.is_finite()) {
-            // A picture without things would have no loss at all: 0 / 0.
-            let problem = format!("must be more than 0, not {}", losses.nothing);
+        if !(losses.no_object > 0.0 && losses.no_object.is_finite()) {
+            // The loss of a picture without objects would be 0 / 0.
+            let problem = format!("must be more than 0, not {}", losses.no_object);
             return Err(Error::config("eos_coefficient", problem));
         }
         let others = [
@@ -578,7 +580,7 @@ impl DetrConfig {
     }
 }
 
-/// transformers wants these to be whole numbers where they are.
+/// transformers expects an integer in the JSON if the value is one.
 fn whole(x: f64) -> Value {
     if x.fract() == 0.0 && x.abs() < 1e9 { json!(x as i64) } else { json!(x) }
 }

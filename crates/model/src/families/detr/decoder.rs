@@ -1,24 +1,26 @@
-//! The decoder: object queries that look at each other and at the picture.
+//! The decoder: object queries attend to each other, and then to the feature map.
 //!
-//! Queries and keys have positions in every layer: those of the queries are learned, those of the picture are sinusoidal. Values have
-//! none. A norm stands behind the last layer, and before the heads of all others.
+//! Positions are added to queries and keys in every layer, not to values. Those of the object queries are learned, those of the feature map
+//! are sinusoidal. The output of every layer passes through one shared norm before the heads.
 
 use crate::builder::Builder;
 use crate::error::Error;
 use crate::layers::{FeedForwardNetwork, MultiHeadAttention, Residual, StackConfig};
 use attentive_tensor::{Layout, Tape, Var};
 
-/// What queries look at.
-pub(super) struct Sight<'a> {
-    /// The hidden states of the picture, with their positions and without.
-    pub memory: [&'a Var; 2],
-    /// From the queries of a picture to each other.
+/// The keys and values of the attentions, the same for all layers.
+pub(super) struct Memory<'a> {
+    /// The output of the encoder with its positions, from which keys are made.
+    pub keys: &'a Var,
+    /// The output of the encoder without positions, from which values are made.
+    pub values: &'a Var,
+    /// Self-attention: from the queries of a picture to each other.
     pub own: Layout,
-    /// From them to the places of the picture.
+    /// Cross attention: from the queries of a picture to the cells of its feature map.
     pub cross: Layout,
 }
 
-/// Self-attention, attention to the picture, feed-forward, each inside a residual connection.
+/// Self-attention, cross attention and feed-forward network, each inside a residual connection.
 #[derive(Debug)]
 pub(super) struct DecoderLayer {
     own: MultiHeadAttention,
@@ -43,14 +45,14 @@ impl DecoderLayer {
     }
 
     /// `x` and `positions` are `[pictures · queries, d_model]`.
-    pub fn forward(&self, tape: &Tape, x: &Var, positions: &Var, sight: &Sight) -> Var {
+    pub fn forward(&self, tape: &Tape, x: &Var, positions: &Var, memory: &Memory) -> Var {
         let x = self.own_residual.forward(tape, x, |x| {
             let placed = tape.add(x, positions);
-            self.own.forward_apart(tape, [&placed, &placed, x], &sight.own, None)
+            self.own.forward_apart(tape, [&placed, &placed, x], &memory.own, None)
         });
         let x = self.cross_residual.forward(tape, &x, |x| {
-            let [keys, values] = sight.memory;
-            self.cross.forward_apart(tape, [&tape.add(x, positions), keys, values], &sight.cross, None)
+            let placed = tape.add(x, positions);
+            self.cross.forward_apart(tape, [&placed, memory.keys, memory.values], &memory.cross, None)
         });
         self.feed_forward_residual.forward(tape, &x, |x| self.feed_forward.forward(tape, x))
     }

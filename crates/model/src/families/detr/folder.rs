@@ -74,8 +74,8 @@ impl Detr {
         folder.load(&Builder::shapes_of(backend, &folder.read.checkpoint))
     }
 
-    /// Reads a model folder to learn more. `config` is the folder's own with the labels to learn; the layer that tells classes gets
-    /// random first values from `seed` where they are others.
+    /// Reads a model folder to train it further. `config` is the folder's own with the labels to learn. If these are other labels, the
+    /// class head gets random initial values from `seed`.
     pub fn load_to_learn(
         backend: &Arc<dyn Backend>,
         path: &Path,

@@ -1,46 +1,51 @@
-//! The guide of a new model: what each place of a picture is to say.
+//! The guide: an auxiliary loss that gives the encoder targets of its own while a new model learns.
 //!
-//! At first the decoder finds nothing in what the encoder says, and the encoder learns only from what the decoder finds, so that a DETR
-//! from random weights learned nothing in the 1,500 steps that were tried. A guide tells the encoder from the first step on: the heads read its places,
-//! too, and a place is to say what thing it lies in. The decoder then has but to look there. Others have such a loss with more heads
-//! (arXiv:2211.12860). Here the heads are those of the decoder, so that a learned model is a DETR and nothing else.
+//! At first the decoder finds no objects, and the encoder learns only through the decoder: a DETR with random weights had learned nothing
+//! after 1,500 steps. The guide applies the class and box heads to each cell of the encoder's feature map, too. The target of a cell is the
+//! object that covers its centre, so no matching is needed. The decoder then only has to attend to the right cells.
+//!
+//! arXiv:2211.12860 has such a loss with further heads. Here the heads are those of the decoder, so the trained model is a plain DETR.
 
-use super::loss::{Targets, Wanted};
+use super::loss::{RowTarget, Targets};
 use attentive_tensor::Pictures;
 use std::ops::RangeInclusive;
 
-/// What the classes count in the loss of a new model. In the paper they count 1, after a training on the classes of ImageNet. From random
-/// weights the gradient of the boxes is so much larger that classes are learned late.
+/// The weight of the class loss in a new model. It is 1 in the paper, whose backbone was pretrained on ImageNet. With random weights the
+/// gradient of the boxes is so much larger that the classes are learned late.
 pub(super) const CLASS_LOSS: f64 = 4.0;
 
-/// What each place of pictures is to say: the smallest thing around its centre. A thing around none has the place that its own centre is in.
-/// A smaller thing takes the places of a larger one, which then may have none.
-pub(super) fn wanted(places: &Pictures, targets: &[Targets]) -> Vec<Wanted> {
-    let mut wanted = Vec::new();
-    for (&[rows, columns], targets) in places.sizes().iter().zip(targets) {
-        let first = wanted.len();
-        wanted.resize(first + rows * columns, None);
-        let mut things: Vec<_> = targets.classes.iter().copied().zip(targets.boxes.iter().copied()).collect();
-        // What comes later takes the places of what came before.
-        things.sort_by(|(_, a), (_, b)| (b[2] * b[3]).total_cmp(&(a[2] * a[3])));
-        for (class, located) in things {
+/// The target of each cell of the feature maps: the smallest object that covers the centre of the cell.
+///
+/// An object that covers no centre is the target of the cell in which its own centre lies. A smaller object takes cells from a larger one,
+/// which may lose all of its cells.
+pub(super) fn cell_targets(maps: &Pictures, targets: &[Targets]) -> Vec<RowTarget> {
+    let mut cells = Vec::new();
+    for (&[rows, columns], targets) in maps.sizes().iter().zip(targets) {
+        let first = cells.len();
+        cells.resize(first + rows * columns, None);
+        let mut objects: Vec<_> =
+            targets.classes.iter().copied().zip(targets.boxes.iter().copied()).collect();
+        // The largest first: a later object overwrites the cells of earlier ones.
+        objects.sort_by(|(_, a), (_, b)| (b[2] * b[3]).total_cmp(&(a[2] * a[3])));
+        for (class, located) in objects {
             let [x, y, width, height] = located;
-            for row in within(y, height, rows) {
-                for column in within(x, width, columns) {
-                    wanted[first + row * columns + column] = Some((class, located));
+            for row in covered(y, height, rows) {
+                for column in covered(x, width, columns) {
+                    cells[first + row * columns + column] = Some((class, located));
                 }
             }
         }
     }
-    wanted
+    cells
 }
 
-/// The places, of so many along an axis, whose centres are within a side with this centre.
-fn within(centre: f64, side: f64, count: usize) -> RangeInclusive<usize> {
-    let place = |at: f64| at.clamp(0.0, count as f64 - 1.0) as usize;
-    let first = place(((centre - side / 2.0) * count as f64 - 0.5).ceil());
-    let last = place(((centre + side / 2.0) * count as f64 - 0.5).floor());
-    let own = place((centre * count as f64).floor());
+/// The cells whose centres lie inside an interval with this centre and length, where `count` cells divide the unit length. If no centre
+/// lies inside, the cell that contains the centre of the interval.
+fn covered(centre: f64, length: f64, count: usize) -> RangeInclusive<usize> {
+    let cell = |at: f64| at.clamp(0.0, count as f64 - 1.0) as usize;
+    let first = cell(((centre - length / 2.0) * count as f64 - 0.5).ceil());
+    let last = cell(((centre + length / 2.0) * count as f64 - 0.5).floor());
+    let own = cell((centre * count as f64).floor());
     if first <= last { first..=last } else { own..=own }
 }
 
@@ -49,17 +54,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_say_the_smallest_thing_around_them_and_a_thing_around_none_has_its_own() {
+    fn the_target_of_a_cell_is_the_smallest_object_that_covers_its_centre() {
         let large = [0.5, 0.5, 1.0, 1.0];
         let small = [0.625, 0.5, 0.25, 0.8];
         let between = [0.26, 0.34, 0.01, 0.01];
         let first = Targets { classes: vec![4, 5, 6], boxes: vec![small, large, between] };
-        // Outside of the picture, as a model may be told by a file.
+        // Outside of the picture: files may contain such boxes.
         let second = Targets { classes: vec![7], boxes: vec![[1.5, -0.5, 0.1, 0.1]] };
-        let places = Pictures::new([[3, 4], [2, 2], [1, 1]]);
-        let found: Vec<Option<usize>> = wanted(&places, &[first, second, Targets::default()])
+        let maps = Pictures::new([[3, 4], [2, 2], [1, 1]]);
+        let found: Vec<Option<usize>> = cell_targets(&maps, &[first, second, Targets::default()])
             .into_iter()
-            .map(|wanted| wanted.map(|(class, _)| class))
+            .map(|target| target.map(|(class, _)| class))
             .collect();
         let [four, five, six] = [Some(4), Some(5), Some(6)];
         assert_eq!(found[..12], [five, five, four, five, five, six, four, five, five, five, four, five]);
@@ -67,11 +72,11 @@ mod tests {
     }
 
     #[test]
-    fn a_side_has_the_places_whose_centres_it_holds() {
-        assert_eq!(within(0.5, 1.0, 8), 0..=7);
-        assert_eq!(within(0.5, 0.5, 8), 2..=5);
-        assert_eq!(within(0.5, 0.12, 8), 4..=4);
-        assert_eq!(within(0.0, 0.01, 8), 0..=0);
-        assert_eq!(within(1.0, 0.01, 8), 7..=7);
+    fn an_interval_covers_the_cells_whose_centres_it_contains() {
+        assert_eq!(covered(0.5, 1.0, 8), 0..=7);
+        assert_eq!(covered(0.5, 0.5, 8), 2..=5);
+        assert_eq!(covered(0.5, 0.12, 8), 4..=4);
+        assert_eq!(covered(0.0, 0.01, 8), 0..=0);
+        assert_eq!(covered(1.0, 0.01, 8), 7..=7);
     }
 }

@@ -1,16 +1,16 @@
-//! Hungarian matching: which row belongs to which column, so that the sum of the costs is least.
+//! Hungarian matching: assigns a column to each row, so that the sum of the costs is least.
 //!
-//! Rows are assigned one after the other. Each looks for the cheapest way to a free column, along which rows before it may change
-//! theirs (shortest augmenting paths, after Jonker and Volgenant). Potentials of rows and columns keep all reduced costs
-//! `cost - row - column` from being negative, so that the search is that of Dijkstra.
+//! Rows are assigned one after the other. For each row, the search finds the cheapest path to a free column; rows along the path change
+//! their columns (shortest augmenting paths, after Jonker and Volgenant). Potentials of rows and columns keep the reduced costs `cost - row
+//! - column` at zero or more, so that Dijkstra's search finds the path.
 
-/// The column of each row of `costs: [rows, columns]`; none for rows that are left over where there are more of them. Costs must be
-/// finite.
+/// The column that is assigned to each row of `costs: [rows, columns]`. If there are more rows than columns, the rows that are left over
+/// have none. Costs must be finite.
 ///
 /// ```
 /// use attentive_model::families::detr::assign;
 ///
-/// // The first row would like the first column most, but the second row needs it more.
+/// // The first column is the cheapest for both rows. The second row loses more without it.
 /// assert_eq!(assign(&[1.0, 2.0, 9.0, 0.0, 5.0, 9.0], 2, 3), [Some(1), Some(0)]);
 /// ```
 ///
@@ -77,7 +77,7 @@ fn assign_all(cost: impl Fn(usize, usize) -> f64, rows: usize, columns: usize) -
         for column in (0..columns).filter(|&column| seen[column]) {
             of_column[column] -= reached - shortest[column];
         }
-        // Along the way, each row takes the column that it was left for.
+        // Along the path, from its end, each row takes over the column that follows it.
         let mut column = free;
         loop {
             let row = before[column];
@@ -136,9 +136,9 @@ mod tests {
             let expected = if rows <= columns {
                 least(&costs, columns, 0, &mut vec![false; columns])
             } else {
-                let turned: Vec<f64> =
+                let transposed: Vec<f64> =
                     (0..rows * columns).map(|i| costs[i % rows * columns + i / rows]).collect();
-                least(&turned, rows, 0, &mut vec![false; rows])
+                least(&transposed, rows, 0, &mut vec![false; rows])
             };
             assert!((sum - expected).abs() < 1e-9, "{seed}: {sum}, not {expected}");
         }

@@ -6,7 +6,8 @@
 //!                                          object queries
 //! ```
 //!
-//! Pictures of a batch are packed like the sequences of other families: each has its own size, and none is padded.
+//! Pictures of a batch are packed like the sequences of other families: each has its own size, and none is padded. The backbone turns a
+//! picture into a feature map, whose cells are the tokens of the encoder.
 
 mod backbone;
 mod boxes;
@@ -33,7 +34,7 @@ use crate::names::Unused;
 use crate::sequences::Sequences;
 use attentive_tensor::{Activation, Backend, DType, Parameter, Pictures, Tape, Tensor, Var, Window};
 use backbone::Backbone;
-use decoder::{DecoderLayer, Sight};
+use decoder::{DecoderLayer, Memory};
 
 /// Pictures as a DETR reads them.
 #[derive(Debug, Clone)]
@@ -66,24 +67,24 @@ impl Batch {
     }
 }
 
-/// What a DETR finds: a row for each query of each picture, in f32.
+/// The predictions of a DETR: a row for each query of each picture, in f32.
 #[derive(Debug, Clone)]
 pub struct Found {
-    /// The logits of the classes, the last of which is that there is nothing: `[pictures · queries, classes + 1]`.
+    /// The logits of the classes, the last of which is "no object": `[pictures · queries, classes + 1]`.
     pub classes: Var,
-    /// Centre, width and height before the sigmoid that makes them shares of the picture: `[pictures · queries, 4]`.
+    /// Centre, width and height before the sigmoid, which makes them relative to the picture: `[pictures · queries, 4]`.
     pub boxes: Var,
 }
 
 /// The hidden states of a DETR.
 #[derive(Debug, Clone)]
 pub struct States {
-    /// What goes into the encoder, and what comes out of each of its layers: `[places, d_model]`.
+    /// The input of the encoder, and the output of each of its layers: `[cells, d_model]`.
     pub encoder: Vec<Var>,
-    /// What comes out of each layer of the decoder, normed: `[pictures · queries, d_model]`.
+    /// The output of each layer of the decoder, normed: `[pictures · queries, d_model]`.
     pub decoder: Vec<Var>,
-    /// The rows and columns of places of each picture.
-    places: Pictures,
+    /// The rows and columns of each picture's feature map.
+    maps: Pictures,
 }
 
 /// A DETR.
@@ -108,7 +109,7 @@ impl Detr {
         Detr::with_classes(builder, builder, config)
     }
 
-    /// The same with another builder for the layer that tells classes.
+    /// [`Detr::new`] with another builder for the class head.
     fn with_classes(builder: &Builder, classes: &Builder, config: &DetrConfig) -> Result<Detr, Error> {
         config.check()?;
         let d = config.d_model;
@@ -119,7 +120,7 @@ impl Detr {
         };
         let of_encoder = layers(encoder.layers, "encoder");
         let of_decoder = layers(decoder.layers, "decoder");
-        // Heads read f32, whatever activations are: a coordinate of eight bits is not enough.
+        // Heads compute in f32, whatever the type of activations: the eight significant bits of bf16 are too few for a coordinate.
         let boxes = builder.unprepared().at("boxes").at("layers");
         let classes = classes.unprepared();
         Ok(Detr {
@@ -164,11 +165,11 @@ impl Detr {
     /// The hidden states behind each layer.
     pub fn states(&self, tape: &Tape, batch: &Batch) -> States {
         let backend = &**tape.backend();
-        let (features, places) =
+        let (features, maps) =
             self.backbone.forward(tape, &tape.constant(batch.pixels.clone()), &batch.pictures);
-        let (x, places) = self.projection.forward(tape, &features, &places);
-        let of_picture = Sequences::new(places.lengths());
-        let positions = backend.upload_f32(&position::positions(&places, self.config.d_model), x.shape());
+        let (x, maps) = self.projection.forward(tape, &features, &maps);
+        let of_picture = Sequences::new(maps.lengths());
+        let positions = backend.upload_f32(&position::positions(&maps, self.config.d_model), x.shape());
         let positions = tape.constant(backend.cast(&positions, x.value().dtype()));
         let within = of_picture.attending(backend, &of_picture);
         let mut encoder = vec![x];
@@ -180,10 +181,11 @@ impl Detr {
             });
             encoder.push(y);
         }
-        let memory = encoder.last().expect("the input is there");
+        let output = encoder.last().expect("the input is there");
         let queries = Sequences::new(std::iter::repeat_n(self.config.queries, batch.len()));
-        let sight = Sight {
-            memory: [&tape.add(memory, &positions), memory],
+        let memory = Memory {
+            keys: &tape.add(output, &positions),
+            values: output,
             own: queries.attending(backend, &queries),
             cross: queries.attending(backend, &of_picture),
         };
@@ -192,7 +194,7 @@ impl Detr {
         let mut x = tape.constant(backend.zeros(of_queries.shape(), of_queries.value().dtype()));
         let mut decoder = Vec::new();
         for layer in &self.decoder {
-            x = layer.forward(tape, &x, &of_queries, &sight);
+            x = layer.forward(tape, &x, &of_queries, &memory);
             let normed = self.norm.forward(tape, &x);
             if self.config.normed_between {
                 x = normed.clone();
@@ -202,10 +204,10 @@ impl Detr {
         if let Some(last) = decoder.last_mut().filter(|_| self.config.normed_between) {
             *last = self.norm.forward(tape, last);
         }
-        States { encoder, decoder, places }
+        States { encoder, decoder, maps }
     }
 
-    /// What the heads say of normed hidden states of queries.
+    /// The predictions of the heads from normed hidden states, a row for each of them.
     pub fn heads(&self, tape: &Tape, hidden: &Var) -> Found {
         let hidden = tape.cast(hidden, DType::F32);
         let classes = self.classes.forward(tape, &hidden);
@@ -215,25 +217,25 @@ impl Detr {
         Found { classes, boxes: third.forward(tape, &inner) }
     }
 
-    /// What is found in pictures.
+    /// The predictions for pictures, by the last layer of the decoder.
     pub fn forward(&self, tape: &Tape, batch: &Batch) -> Found {
         let states = self.states(tape, batch);
         self.heads(tape, states.decoder.last().expect("a decoder has layers"))
     }
 
-    /// The loss of a batch, and what it is made of. `boxes` is what it is divided by: how many boxes are to be found, at least one.
+    /// The loss of a batch, and its terms. The terms of the boxes are divided by `boxes`: the number of objects in the batch, at least 1.
     ///
     /// # Panics
-    /// If there are not targets for each picture.
+    /// If there are not as many targets as pictures.
     pub fn loss(&self, tape: &Tape, batch: &Batch, targets: &[Targets], boxes: f32) -> (Var, MatchedLoss) {
         let (_, loss, parts) = self.found_and_loss(tape, batch, targets, boxes);
         (loss, parts)
     }
 
-    /// [`Detr::forward`] and [`Detr::loss`] of the same pass.
+    /// [`Detr::forward`] and [`Detr::loss`] in one pass.
     ///
     /// # Panics
-    /// If there are not targets for each picture.
+    /// If there are not as many targets as pictures.
     pub fn found_and_loss(
         &self,
         tape: &Tape,
@@ -246,22 +248,22 @@ impl Detr {
         (found.pop().expect("a decoder has layers"), loss, parts)
     }
 
-    /// [`Detr::loss`] for a new model, which has a guide: what the encoder says of each place counts, too, and classes count
-    /// four times, in the loss of the queries as well.
+    /// [`Detr::loss`] for a model with random weights, plus the guide: the loss of the heads' predictions from the cells of the encoder's
+    /// output. The class loss has four times its weight in both.
     ///
     /// # Panics
-    /// If there are not targets for each picture.
+    /// If there are not as many targets as pictures.
     pub fn guided_loss(&self, tape: &Tape, batch: &Batch, targets: &[Targets], boxes: f32) -> Var {
         let states = self.states(tape, batch);
         let weights = LossWeights { class_loss: guide::CLASS_LOSS, ..self.config.loss };
         let (_, loss, _) = self.matched(tape, &states, targets, &weights, boxes);
-        let memory = states.encoder.last().expect("the input is there");
-        let of_places = self.heads(tape, &self.norm.forward(tape, memory));
-        let wanted = guide::wanted(&states.places, targets);
-        tape.add(&loss, &loss::told(tape, &of_places, &wanted, &weights))
+        let output = states.encoder.last().expect("the input is there");
+        let of_cells = self.heads(tape, &self.norm.forward(tape, output));
+        let cell_targets = guide::cell_targets(&states.maps, targets);
+        tape.add(&loss, &loss::assigned(tape, &of_cells, &cell_targets, &weights))
     }
 
-    /// What each layer of the decoder found, and the loss of it.
+    /// The predictions of each layer of the decoder, and their matched loss.
     fn matched(
         &self,
         tape: &Tape,
@@ -270,7 +272,7 @@ impl Detr {
         weights: &LossWeights,
         boxes: f32,
     ) -> (Vec<Found>, Var, MatchedLoss) {
-        let pictures = states.places.sizes().len();
+        let pictures = states.maps.sizes().len();
         assert_eq!(targets.len(), pictures, "targets for {} of {pictures} pictures", targets.len());
         let found: Vec<Found> = states.decoder.iter().map(|x| self.heads(tape, x)).collect();
         let (loss, parts) = loss::matched(tape, &found, targets, weights, boxes);

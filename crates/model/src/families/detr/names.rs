@@ -28,7 +28,7 @@ macro_rules! names {
     };
 }
 
-/// How many batches a norm has seen, which it does not need any more.
+/// PyTorch counts the batches that a norm was trained with. Inference does not need the count.
 const COUNTS: [&str; 5] = [
     "model.backbone.conv_encoder.model.{}.num_batches_tracked",
     "model.backbone.conv_encoder.model.{}.{}.{}.num_batches_tracked",

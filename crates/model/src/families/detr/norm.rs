@@ -1,7 +1,7 @@
 //! A convolution with its norm.
 //!
-//! A frozen batch norm, `γ · (x - mean) / √(variance + ε) + β` with numbers that are not learned, is a scale and a shift of each channel.
-//! So it is a part of the convolution: its weights are multiplied by the scale, and the shift is its bias.
+//! A frozen batch norm, `γ · (x - mean) / √(variance + ε) + β` with constant numbers, scales and shifts each channel. So it is folded into
+//! the convolution: the weights of the convolution are multiplied by the scale, and the shift becomes its bias.
 
 use super::config::PictureNorm;
 use crate::builder::{Builder, Init};
@@ -19,13 +19,13 @@ pub(super) struct NormedConvolution {
     window: Window,
     outputs: usize,
     norm: Norm,
-    /// Whether it is learned; else it stays as it was read.
+    /// Whether training changes the weights. Otherwise they stay as they were read.
     learned: bool,
 }
 
 #[derive(Debug)]
 enum Norm {
-    /// Batch norm that keeps the statistics it was trained with.
+    /// A batch norm with the statistics that it was trained with.
     Frozen {
         gamma: Parameter,
         beta: Parameter,
@@ -37,10 +37,10 @@ enum Norm {
     Group { gamma: Parameter, beta: Parameter, groups: usize },
 }
 
-/// What is left of a frozen norm.
+/// A frozen norm as a scale and a shift.
 #[derive(Debug)]
 struct Folded {
-    /// The scale, for each of the weights; none where they have been multiplied by it.
+    /// The scale, repeated for each weight of the convolution; none if the weights have been multiplied by it.
     scale: Option<Tensor>,
     /// The shift, `[outputs]`.
     shift: Tensor,
@@ -79,7 +79,7 @@ impl NormedConvolution {
         })
     }
 
-    /// The weights as a matrix, multiplied by the scale of a frozen norm, which is then forgotten.
+    /// The weights as a matrix, multiplied by the scale of a frozen norm. The scale is dropped then.
     fn scaled_weight(&self, backend: &dyn Backend) -> Tensor {
         let value = self.weight.value();
         let matrix = value.reshape([self.outputs, value.shape().len() / self.outputs]);
@@ -109,7 +109,7 @@ impl NormedConvolution {
         }
     }
 
-    /// `[pixels, inputs]` to `[places, outputs]`, and the pictures that these are.
+    /// `[pixels, inputs]` to `[cells, outputs]`, and the sizes of these feature maps.
     pub fn forward(
         &self,
         tape: &Tape,

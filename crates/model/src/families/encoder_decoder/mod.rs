@@ -9,7 +9,7 @@ use crate::layers::{Branch, Cache, Head};
 use crate::sequences::Sequences;
 use attentive_tensor::{Best, Found, Parameter, Tape, Tensor, TokenLists, Var, Wanted};
 
-/// The sizes and tokens of a model, as far as somebody has to know them who does not know its family.
+/// The sizes and special tokens of a model of any family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Outline {
     /// How many tokens a source can be made of.

@@ -38,7 +38,7 @@ pub struct T5Config {
     pub feed_forward: FeedForwardKind,
     /// The function in the feed-forward network.
     pub activation: Activation,
-    /// How many relative positions are told apart.
+    /// The number of buckets of relative positions.
     pub buckets: usize,
     /// Positions at this distance and further away are all alike.
     pub max_distance: usize,

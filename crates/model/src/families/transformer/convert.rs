@@ -63,7 +63,7 @@ pub fn convert(
     if checkpoint.has(LOGITS_BIAS) {
         tensors.push(old(LOGITS_BIAS, Shape::from([1, config.target_vocabulary()]), false));
     }
-    // Where the order stays, nobody need know where a parameter has the width.
+    // If the order does not change, the dimension of the width does not matter.
     let change = |name: &str, numbers: Stored| match order.as_ref().map(|order| (order, axis(name))) {
         Some((order, Some(axis))) => numbers.reorder(order, axis == Axis::Columns),
         _ => numbers,
@@ -134,7 +134,7 @@ enum Axis {
 /// Where a parameter of a model that Marian can express has the model's width.
 ///
 /// # Panics
-/// If nobody has said so of a part: its numbers would be in the wrong order.
+/// If a part is unknown: its numbers would be in the wrong order.
 fn axis(name: &str) -> Option<Axis> {
     let mut words = name.rsplit('.');
     let (kind, part) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());

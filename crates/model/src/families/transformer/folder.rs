@@ -28,7 +28,7 @@ const TIED: &str =
     "config.json ties them: set tie_word_embeddings or share_encoder_decoder_embeddings to false there";
 
 impl Folder {
-    /// Opens a folder. All that can be told without reading the weights is checked.
+    /// Opens a folder. Everything that does not need the weights is checked.
     pub fn open(folder: &Path) -> Result<Folder, Error> {
         let mut config = TransformerConfig::load(folder)?;
         let checkpoint = Checkpoint::of_folder(folder)?;

@@ -5,12 +5,12 @@ use crate::layers::unfold;
 use crate::sequences::Sequences;
 use attentive_tensor::{Backend, Tensor};
 
-/// A picture, ready for a model: planes of numbers, `[channels, height, width]`.
+/// A prepared picture: a plane of numbers for each channel, `[channels, height, width]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Picture<'a> {
-    /// Rows.
+    /// The number of rows.
     pub height: usize,
-    /// Numbers in a row.
+    /// The number of columns.
     pub width: usize,
     /// The numbers.
     pub numbers: &'a [f32],
@@ -23,7 +23,7 @@ pub struct Batch {
     pub patches: Tensor,
     /// The rows and columns of patches that each picture has.
     pub grids: Vec<[usize; 2]>,
-    /// Where the tokens of each picture begin: those before the patches, and those of the patches.
+    /// The tokens of each picture: those before the patches, and the patches.
     pub sequences: Sequences,
 }
 
@@ -31,7 +31,7 @@ impl Batch {
     /// Cuts pictures into patches.
     ///
     /// # Panics
-    /// If there are no pictures, if one has more or fewer numbers than its size says, or is [too small](VitConfig::grid).
+    /// If there are no pictures, or if one has another number of values than its size says or is [too small](VitConfig::grid).
     pub fn new(backend: &dyn Backend, config: &VitConfig, pictures: &[Picture]) -> Batch {
         let grid = |picture: &Picture| {
             let &Picture { height, width, .. } = picture;
@@ -43,8 +43,8 @@ impl Batch {
             unfold(picture.numbers, config.channels, [picture.height, picture.width], config.patch_size)
         };
         let numbers: Vec<f32> = pictures.iter().flat_map(patches).collect();
-        let places: usize = grids.iter().map(|[rows, columns]| rows * columns).sum();
-        let patches = backend.upload_f32(&numbers, [places, config.patch_len()]);
+        let count: usize = grids.iter().map(|[rows, columns]| rows * columns).sum();
+        let patches = backend.upload_f32(&numbers, [count, config.patch_len()]);
         let before = config.tokens_before();
         Batch {
             patches: backend.cast(&patches, backend.activations()),

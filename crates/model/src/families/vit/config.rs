@@ -41,31 +41,31 @@ pub struct VitConfig {
     pub layers: usize,
     /// The function in the feed-forward network.
     pub activation: Activation,
-    /// Whether that network is gated.
+    /// Whether the feed-forward network is gated.
     pub feed_forward: FeedForwardKind,
-    /// What norms add to the variance.
+    /// ε of the norms.
     pub epsilon: f32,
     /// Whether queries, keys and values have biases.
     pub qkv_bias: bool,
-    /// The first value of layer scale, if there is such a thing.
+    /// The initial value of layer scale, if the model has it.
     pub layer_scale: Option<f32>,
-    /// Tokens that nothing is read from.
+    /// The number of register tokens, whose outputs are not used.
     pub registers: usize,
-    /// The width of the dense layer over the first token, and its function.
+    /// The width of the pooler and its activation.
     pub pooler: (usize, Activation),
     /// Dropout of the embedded input and, but for DINOv2, of each sublayer's output.
     pub dropout: f32,
     /// Dropout of attention weights.
     pub attention_dropout: f32,
-    /// The standard deviation of random first values.
+    /// The standard deviation of random initial values.
     pub deviation: f32,
     /// The names of the classes, in order.
     pub labels: Vec<String>,
-    /// What the classes of a picture are, where the configuration says so.
+    /// The kind of classification, if the configuration has it.
     pub problem: Option<Problem>,
 }
 
-/// A length in both directions, or one for each.
+/// One length for both directions, or height and width.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(untagged)]
 enum Sides {
@@ -86,7 +86,7 @@ impl Sides {
     }
 }
 
-/// `config.json`. What is missing is what transformers takes for it, but a missing size is a mistake.
+/// `config.json`. Missing fields have the defaults of transformers, except for sizes, which are required.
 #[derive(Debug, Serialize, Deserialize)]
 struct Config {
     #[serde(default)]
@@ -163,25 +163,26 @@ fn yes() -> bool {
     true
 }
 
-/// The width of DINOv2's network, of which a file has the ratio to `d_model`. A gated one has two thirds, rounded up to a multiple of 8.
+/// The width of DINOv2's feed-forward network from its ratio to `d_model`. A gated network has two thirds of it, rounded up to a multiple
+/// of 8.
 fn width_of(d_model: usize, ratio: f64, is_gated: bool) -> usize {
     let plain = (d_model as f64 * ratio) as usize;
     if is_gated { (plain * 2 / 3).next_multiple_of(8) } else { plain }
 }
 
-/// The ratio that is read as a width: a whole one if there is one, as the files of others have.
+/// A ratio from which [`width_of`] computes `d_ff`: an integer if possible, as in the files of transformers.
 fn ratio_of(d_model: usize, d_ff: usize, is_gated: bool) -> Option<Number> {
     if let Some(ratio) = (1..=16u32).find(|&ratio| width_of(d_model, f64::from(ratio), is_gated) == d_ff) {
         return Some(ratio.into());
     }
     let plain = if is_gated { d_ff * 3 / 2 } else { d_ff } as f64;
-    // Readers cut the product off, which may have been rounded down.
+    // Readers truncate the product, which may be rounded to just below the integer.
     let ratios = [plain, plain + 0.5].map(|plain| plain / d_model as f64);
     ratios.into_iter().find(|&ratio| width_of(d_model, ratio, is_gated) == d_ff).and_then(Number::from_f64)
 }
 
 impl Config {
-    /// What the file asks for, or the first thing in it that cannot be had.
+    /// The configuration, or an error for the first field that is not supported.
     fn read(&self) -> Result<VitConfig, Error> {
         let architecture = self.architectures.iter().flatten().next().map(String::as_str);
         let relative = Relative::find(&self.model_type, architecture).unwrap_or(Relative::Vit);

@@ -1,13 +1,14 @@
-//! DINO: a ViT that learns without labels (Caron et al. 2021). A student sees several parts of a picture, and is to answer what a teacher
-//! answers that sees the others.
+//! DINO: a ViT that learns without labels (Caron et al. 2021). The student sees global and local views of a picture, the teacher only the
+//! global ones. For each view, the student learns to predict the output of the teacher for the other views.
 //!
 //! ```text
 //! loss = 1/n · Σ_{g global} Σ_{v ≠ g} H(p_t(x_g), p_s(x_v)),   H(a, b) = -Σ a·ln b
 //! p_s = softmax(s / τ_s),   p_t = softmax((t - c) / τ_t)
 //! ```
 //!
-//! `s` and `t` are logits of the [`ProjectionHead`], `c` is the centre, a moving mean of `t`, and `n` counts the pairs of views. Rows are view
-//! by view: those of all pictures for the first view, then for the second, and so on; the first two are the global ones.
+//! `s` and `t` are the logits of the student's and of the teacher's [`ProjectionHead`], `c` is the centre, a moving mean of `t`, and `n` is
+//! the number of pairs of views. Rows are in the order of views: the first view of all pictures, then the second, and so on. The first two
+//! views are the global ones.
 
 use super::{Batch, Vit};
 use crate::builder::Builder;
@@ -15,7 +16,7 @@ use crate::error::Error;
 use crate::layers::{ProjectionHead, ProjectionSizes};
 use attentive_tensor::{Parameter, Tape, Tensor, Var};
 
-/// A backbone with the head that it learns with.
+/// A backbone with its projection head.
 #[derive(Debug, Clone)]
 pub struct Dino {
     vit: Vit,
@@ -39,7 +40,7 @@ impl Dino {
         &self.vit
     }
 
-    /// Everything that is learned: that of the backbone, then that of the head.
+    /// The parameters of the backbone, then those of the head.
     pub fn parameters(&self) -> &[Parameter] {
         &self.parameters
     }
@@ -49,18 +50,18 @@ impl Dino {
         self.head.last_layer()
     }
 
-    /// The logits of each picture, `[pictures, out]` in f32. The last layer takes part in the backward pass if it `learns`.
+    /// The logits of each picture, `[pictures, out]` in f32. The last layer of the head gets gradients if `learns` is true.
     pub fn logits(&self, tape: &Tape, batch: &Batch, learns: bool) -> Var {
         let hidden = self.vit.encode(tape, batch);
         self.head.forward(tape, &self.vit.vectors(tape, &hidden, batch), learns)
     }
 }
 
-/// What some pictures add to the mean loss over `of` pictures: `student: [views · pictures, out]` are logits, `teacher: [2 · pictures,
-/// out]` the probabilities that a teacher gives for the global views.
+/// The contribution of a batch to the mean loss over `of` pictures. `student: [views · pictures, out]` are logits, `teacher: [2 · pictures,
+/// out]` are the teacher's probabilities for the global views.
 ///
 /// # Panics
-/// If there are not two global views among as many views of each picture.
+/// If pictures have fewer than two views, or not all the same number of them.
 pub fn dino_loss(tape: &Tape, student: &Var, teacher: &Tensor, temperature: f32, of: usize) -> Var {
     let (pictures, rows) = (teacher.shape().rows() / 2, student.shape().rows());
     let views = rows / pictures.max(1);
@@ -70,7 +71,7 @@ pub fn dino_loss(tape: &Tape, student: &Var, teacher: &Tensor, temperature: f32,
     tape.soft_loss(student, targets.value(), 1.0 / temperature, 1.0 / (pairs * of.max(1)) as f32)
 }
 
-/// The targets of each row of the student: what the teacher says of the other global view, or for a local view the sum of both.
+/// The target of each row of the student: the teacher's probabilities for the other global view, or for a local view the sum of both.
 fn targets(tape: &Tape, teacher: &Tensor, views: usize) -> Var {
     let (teacher, pictures) = (tape.constant(teacher.clone()), teacher.shape().rows() / 2);
     let first = tape.slice_rows(&teacher, 0..pictures);

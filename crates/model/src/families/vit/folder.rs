@@ -24,7 +24,7 @@ impl Folder {
         Ok(Folder { config, read })
     }
 
-    /// A model, together with what it left of the folder.
+    /// A model that knows which tensors of the folder it did not use.
     fn with_unused(&self, model: Vit) -> Vit {
         let names = self.config.relative.particulars().names;
         Vit { unused: names.unused(&self.read, model.parameters(), &[MASK]), ..model }
@@ -47,7 +47,7 @@ pub(in crate::families) fn plan(backend: &Arc<dyn Backend>, folder: &Path) -> Re
     Ok(Plan { tensors, fields: vec![("architectures", json!(relative.architecture(task).as_slice()))] })
 }
 
-/// Stands for patches that are hidden while a DINOv2 learns.
+/// The mask token, which replaces masked patches in the pretraining of DINOv2.
 const MASK: &str = "mask_token";
 
 impl Vit {
@@ -81,7 +81,7 @@ impl Vit {
         Ok(folder.with_unused(Vit::new(&builder, &folder.config, task)?))
     }
 
-    /// Reads a model folder to learn classes. `config` is the folder's own with the labels to learn, and with dropout as one likes.
+    /// Reads a model folder to learn classes. `config` is the folder's own with the labels to learn, with any dropout.
     /// A head that the folder does not have, or that is for other labels, gets random first values from `seed`.
     pub fn load_to_learn(
         backend: &Arc<dyn Backend>,
@@ -97,8 +97,8 @@ impl Vit {
         Ok(folder.with_unused(Vit::with_head(&builder, head, config, Task::Classes)?))
     }
 
-    /// Reads the [backbone](Vit::backbone) of a model folder, whatever it was saved for. `config` is the folder's own, with dropout as one
-    /// likes.
+    /// Reads the [backbone](Vit::backbone) of a model folder, whatever it was saved for. `config` is the folder's own, with any
+    /// dropout.
     pub fn load_backbone(backend: &Arc<dyn Backend>, path: &Path, config: &VitConfig) -> Result<Vit, Error> {
         let folder = Folder::open(path)?;
         let builder = Builder::checkpoint(backend, &folder.read.checkpoint);

@@ -1,4 +1,4 @@
-//! The heads of a ViT: what is made of its hidden states.
+//! The heads of a ViT, and their losses.
 
 use super::{Batch, Problem, Task, Vit, VitConfig};
 use crate::builder::Builder;
@@ -11,7 +11,7 @@ use attentive_tensor::{Rectangle, Tape, Var};
 pub(super) enum Output {
     None,
     Classes(Head),
-    /// Of the class token, and of the token that learned from a teacher.
+    /// Of the class token, and of the distillation token.
     Two([Head; 2]),
 }
 
@@ -30,21 +30,21 @@ impl Output {
 }
 
 impl Vit {
-    /// Logits of each picture, `[pictures, classes]`, from the hidden states of all tokens. They are to be read: what is learned from
-    /// goes through [`Vit::loss`].
+    /// Logits of each picture, `[pictures, classes]`, from the hidden states of all tokens. They have no gradients; training uses
+    /// [`Vit::loss`].
     pub fn logits(&self, tape: &Tape, hidden: &Var, batch: &Batch) -> Result<Var, Error> {
         match &self.output {
             Output::None => Err(no_head()),
             Output::Classes(head) => Ok(head.logits(tape, &self.features(tape, hidden, batch))),
-            Output::Two([own, taught]) => {
-                let logits = [(own, 0), (taught, 1)]
+            Output::Two([class, distilled]) => {
+                let logits = [(class, 0), (distilled, 1)]
                     .map(|(head, token)| head.logits(tape, &self.token(tape, hidden, batch, token)));
                 Ok(tape.scale(&tape.add(&logits[0], &logits[1]), 0.5))
             }
         }
     }
 
-    /// What a classifier sees of each picture: its class token, and of a DINOv2 the mean of its patches beside it.
+    /// The input of the classifier, a row for each picture: the class token; for DINOv2 also the mean of the patches, concatenated.
     fn features(&self, tape: &Tape, hidden: &Var, batch: &Batch) -> Var {
         let class = self.vectors(tape, hidden, batch);
         if !self.config.relative.is_dinov2() {
@@ -63,13 +63,13 @@ impl Vit {
         tape.concat_columns(&[&class, &mean])
     }
 
-    /// The cross-entropy of a batch, the mean over its pictures: a class for each. A negative one leaves its picture out.
+    /// The mean cross-entropy over the pictures of a batch, with a class for each. A picture with a negative class is left out.
     pub fn loss(&self, tape: &Tape, batch: &Batch, labels: &[i32]) -> Result<Var, Error> {
         self.partial_loss(tape, batch, labels, 0.0, labels.iter().filter(|label| **label >= 0).count())
     }
 
-    /// What a batch adds to the mean over the `of` pictures of several batches: their gradients add up to the one that a single
-    /// batch of all of them would have. `smoothing` is ε of label smoothing.
+    /// The contribution of a batch to the mean loss over the `of` pictures of several batches, so that the gradients of the batches add up
+    /// to that of one large batch. `smoothing` is ε of label smoothing.
     pub fn partial_loss(
         &self,
         tape: &Tape,
@@ -81,8 +81,8 @@ impl Vit {
         self.mixed_loss(tape, batch, &[(1.0, labels)], smoothing, of)
     }
 
-    /// [`Vit::partial_loss`] of pictures that are mixed of several: each has several labels, which count as much as the shares say that
-    /// stand before them.
+    /// [`Vit::partial_loss`] of pictures with mixup: each picture has several labels, and each list of labels is weighted by the share
+    /// before it.
     pub fn mixed_loss(
         &self,
         tape: &Tape,

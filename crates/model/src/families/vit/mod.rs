@@ -1,11 +1,11 @@
-//! ViT: an encoder that reads a picture as a sequence of patches, and heads that answer (Dosovitskiy et al. 2020).
+//! ViT: an encoder that reads a picture as a sequence of patches, and its heads (Dosovitskiy et al. 2020).
 //!
-//! A patch becomes a token by one product; a token of its own stands before the patches, and the picture is what becomes of it behind
-//! the last layer. Norms stand before the sublayers.
+//! A linear projection makes a token of each patch. A class token precedes the patches; its hidden state after the last layer stands for
+//! the picture. Norms precede the sublayers (pre-norm).
 //!
-//! DeiT and DINOv2 are the same model with other names, and some parts more: each is a [`Relative`]. The first DINO is a ViT.
+//! DeiT and DINOv2 share the encoder and have some further parts: each is a [`Relative`]. The first DINO is a ViT.
 //!
-//! On disk it is a folder as transformers writes it, for each of its [`Task`]s.
+//! A model is stored as a folder in the format of transformers, for each of its [`Task`]s.
 
 mod batch;
 mod config;
@@ -53,12 +53,12 @@ impl Vit {
         Vit::with_head(builder, builder, config, task)
     }
 
-    /// A model that gives hidden states and has no pooler.
+    /// A model for hidden states, without a head and without a pooler.
     pub fn backbone(builder: &Builder, config: &VitConfig) -> Result<Vit, Error> {
         Vit::made_of(builder, builder, config, Task::Hidden, false)
     }
 
-    /// The same as [`Vit::new`] with another builder for the head.
+    /// [`Vit::new`] with another builder for the head.
     fn with_head(builder: &Builder, head: &Builder, config: &VitConfig, task: Task) -> Result<Vit, Error> {
         let may_pool = task == Task::Hidden && !config.relative.is_dinov2();
         Vit::made_of(builder, head, config, task, may_pool && builder.has("pooler.weight"))
@@ -98,7 +98,7 @@ impl Vit {
         &self.config
     }
 
-    /// What it is for.
+    /// The task, which decides about the head.
     pub fn task(&self) -> Task {
         self.task
     }
@@ -118,20 +118,20 @@ impl Vit {
         &self.unused
     }
 
-    /// The hidden states of all tokens behind the last norm, `[tokens, d_model]`.
+    /// The hidden states of all tokens after the last norm, `[tokens, d_model]`.
     pub fn encode(&self, tape: &Tape, batch: &Batch) -> Var {
         let last = self.layers(tape, batch, |_| {});
         self.norm.forward(tape, &last)
     }
 
-    /// The embedded tokens, and the hidden states behind each layer, `[tokens, d_model]` each; the last norm is not among them.
+    /// The embedded tokens, and the hidden states after each layer, before the last norm: `[tokens, d_model]` each.
     pub fn hidden_states(&self, tape: &Tape, batch: &Batch) -> Vec<Var> {
         let mut states = Vec::new();
         self.layers(tape, batch, |state| states.push(state.clone()));
         states
     }
 
-    /// What the last layer makes of pictures; `see` is shown the embedded tokens, and the states behind each layer.
+    /// The output of the last layer. `see` gets the embedded tokens, and the output of each layer.
     fn layers(&self, tape: &Tape, batch: &Batch, mut see: impl FnMut(&Var)) -> Var {
         let x = tape.dropout(&self.tokens.forward(tape, batch), self.config.dropout);
         see(&x);
@@ -154,7 +154,7 @@ impl Vit {
         self.token(tape, hidden, batch, 0)
     }
 
-    /// `tanh(W·x + b)` of the class token of each picture, `[pictures, width]`; none if the model has no such layer.
+    /// The output of the pooler, `tanh(W·x + b)` of each class token, `[pictures, width]`; none if the model has no pooler.
     pub fn pooled(&self, tape: &Tape, hidden: &Var, batch: &Batch) -> Option<Var> {
         let pooler = self.pooler.as_ref()?;
         Some(pooler.forward_with(tape, &self.vectors(tape, hidden, batch), Some(self.config.pooler.1)))

@@ -1,4 +1,4 @@
-//! The families that share ViT's encoder, and what tells each from ViT.
+//! The families that share ViT's encoder, and how each differs from ViT.
 
 use super::Task;
 use super::names;
@@ -13,30 +13,30 @@ use std::path::Path;
 pub enum Relative {
     /// ViT itself. The first DINO is one.
     Vit,
-    /// DeiT: with a second token before the patches, which learned from a teacher.
+    /// DeiT: with a distillation token after the class token.
     Deit,
     /// DINOv2: with layer scale.
     Dinov2,
-    /// DINOv2 with tokens that nothing is read from.
+    /// DINOv2 with register tokens, whose outputs are not used.
     Dinov2WithRegisters,
 }
 
-/// What a family says of itself in files.
+/// How a family differs in its files and in its parts.
 #[derive(Debug)]
 pub(super) struct Particulars {
     /// `model_type` in `config.json`.
     pub model_type: &'static str,
-    /// What people call it.
+    /// Its name for people.
     pub title: &'static str,
-    /// The class of transformers for each task, in the order of [`Task::ALL`], if there is one.
+    /// The class in transformers for each of [`Task::ALL`], if there is one.
     pub classes: [Option<&'static str>; Task::ALL.len()],
-    /// What its weights are called.
+    /// The names of its weights.
     pub names: &'static Names,
-    /// How positions get another size.
+    /// How positions are resized for pictures of other sizes.
     pub resizing: Resizing,
-    /// The side of a patch, where `config.json` says nothing of it.
+    /// The side of a patch, if `config.json` does not have it.
     pub patch_size: usize,
-    /// What norms add to the variance, where it says nothing of that.
+    /// ε of the norms, if `config.json` does not have it.
     pub epsilon: f32,
 }
 
@@ -95,7 +95,7 @@ impl Relative {
         }
     }
 
-    /// What people call it.
+    /// Its name for people.
     pub fn title(self) -> &'static str {
         self.particulars().title
     }
@@ -113,7 +113,7 @@ impl Relative {
         Ok(Relative::find(file.model_type().unwrap_or_default(), architecture).unwrap_or(Relative::Vit))
     }
 
-    /// The family that a configuration names: by its type, or by the class that it was saved from.
+    /// The family that a configuration names: by `model_type`, or else by its class in transformers.
     pub(super) fn find(model_type: &str, architecture: Option<&str>) -> Option<Relative> {
         let by_type = |relative: &Relative| relative.particulars().model_type == model_type;
         let by_class = |relative: &Relative| relative.particulars().classes.contains(&architecture);
@@ -123,12 +123,12 @@ impl Relative {
         })
     }
 
-    /// Whether a token behind the first learned from a teacher.
+    /// Whether there is a distillation token.
     pub(super) fn is_distilled(self) -> bool {
         self == Relative::Deit
     }
 
-    /// Whether it is a DINOv2: its classes see the mean of the patches, too, and it has no dense layer over the first token.
+    /// Whether it is a DINOv2: its classifier also reads the mean of the patches, and it has no pooler.
     pub(super) fn is_dinov2(self) -> bool {
         matches!(self, Relative::Dinov2 | Relative::Dinov2WithRegisters)
     }

@@ -1,4 +1,4 @@
-//! What a ViT is for: which head it has.
+//! The tasks of a ViT: each has its head.
 
 use super::Relative;
 use crate::checkpoint::{CONFIG, Checkpoint};
@@ -6,14 +6,14 @@ use crate::error::Error;
 use crate::families::ConfigFile;
 use std::path::Path;
 
-/// What a model is for.
+/// A task, which decides about the head of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Task {
     /// Hidden states alone: vectors of pictures.
     Hidden,
     /// The class of a picture.
     Classes,
-    /// The class of a picture as the mean of two heads, of which one learned from a teacher.
+    /// The class of a picture as the mean of two heads, one of which was distilled from a teacher.
     ClassesWithTeacher,
 }
 
@@ -21,8 +21,8 @@ impl Task {
     /// All tasks, in the order of the classes that each relative names.
     pub const ALL: [Task; 3] = [Task::Hidden, Task::Classes, Task::ClassesWithTeacher];
 
-    /// What the model of a folder was saved for. A class of transformers that we do not have is refused together with those that we
-    /// have; of a folder that names none, the weights tell.
+    /// The task of a folder, by the class of transformers in its `architectures`. An unknown class is an error, which names the known ones.
+    /// If the folder names no class, the heads among its weights decide.
     pub fn of(folder: &Path) -> Result<Task, Error> {
         let file = ConfigFile::open(folder)?;
         let relative = Relative::of(folder)?;

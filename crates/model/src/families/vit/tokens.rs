@@ -1,4 +1,4 @@
-//! What the encoder of a ViT reads: the class token, other tokens that every picture has, and the patches.
+//! The input of a ViT's encoder: the class token, other tokens that every picture has, and the patches.
 //!
 //! ```text
 //! [class + p₀; distilled + p₁; registers; W·patch + b + p]
@@ -14,7 +14,7 @@ use attentive_tensor::{Parameter, Rectangle, Tape, Var};
 #[derive(Debug, Clone)]
 pub(super) struct Tokens {
     class: Parameter,
-    /// The token that learned from a teacher.
+    /// The distillation token of DeiT.
     distilled: Option<Parameter>,
     registers: Option<Parameter>,
     positions: GridPositions,
@@ -47,7 +47,7 @@ impl Tokens {
     /// `[tokens, d_model]`.
     pub fn forward(&self, tape: &Tape, batch: &Batch) -> Var {
         let (before, patches) = (self.before(tape), self.patches(tape, batch));
-        // These rows are the same for each picture.
+        // The tokens before the patches are the same for each picture.
         let count = before.shape().rows();
         let rows: Vec<i32> = batch.grids.iter().flat_map(|_| 0..count as i32).collect();
         let before = tape.embedding(&before, &tape.backend().upload_i32(&rows), 1.0, None);
