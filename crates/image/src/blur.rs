@@ -1,22 +1,22 @@
-//! Gaussian blur as Pillow has it, to the bit: three passes of a mean over a box in each direction, whose deviation together is that of
-//! the Gaussian (Gwosdek et al. 2011).
+//! Gaussian blur with the arithmetic of Pillow, to the bit: three passes of a box filter in each direction, which together have the
+//! deviation of the Gaussian (Gwosdek et al. 2011).
 //!
-//! The box of a pixel reaches `r` whole pixels to each side, and a part `a` of a pixel further. Pixels beyond the edge are those at the
-//! edge. Weights are parts of 2²⁴, and what comes out of each pass is rounded to 8 bits.
+//! The box extends `r` whole pixels to each side, and a fraction `a` of a pixel further. Pixels beyond the edge repeat the pixel at the
+//! edge. Weights are fixed-point numbers with 24 fractional bits, and the result of each pass is rounded to 8 bits.
 
 use crate::picture::Picture;
 
-/// Means one after the other: they come near to a Gaussian.
+/// The number of box filters that together approximate a Gaussian.
 const PASSES: usize = 3;
 
-/// Bits of weights behind the point.
+/// The number of fractional bits of weights.
 const BITS: u32 = 24;
 
 impl Picture {
-    /// The picture through a Gaussian with this standard deviation, in pixels. Zero changes nothing.
+    /// The picture blurred by a Gaussian with this standard deviation, in pixels. Zero changes nothing.
     ///
     /// # Panics
-    /// If the deviation is negative or no number.
+    /// If the deviation is negative or NaN.
     pub fn blurred(&self, deviation: f32) -> Picture {
         assert!(deviation >= 0.0, "a blur of {deviation} pixels");
         if deviation == 0.0 {
@@ -36,9 +36,9 @@ impl Picture {
     }
 }
 
-/// A box that means are taken over.
+/// A box filter.
 struct Window {
-    /// Whole pixels on each side.
+    /// The number of whole pixels on each side.
     reach: usize,
     /// The weight of a whole pixel.
     whole: u32,
@@ -47,7 +47,7 @@ struct Window {
 }
 
 impl Window {
-    /// The box whose three means have this deviation; numbers are rounded to f32 where Pillow does it.
+    /// The box filter whose three passes have this deviation. Numbers are rounded to f32 where Pillow does it.
     fn of(deviation: f32) -> Window {
         let variance = deviation * deviation / PASSES as f32;
         let length = (12.0 * f64::from(variance) + 1.0).sqrt() as f32;
@@ -61,7 +61,7 @@ impl Window {
         Window { reach, whole, part: (one - (2 * reach as u32 + 1) * whole) / 2 }
     }
 
-    /// Blurs the `count` bytes that are `step` apart.
+    /// Blurs `count` bytes that are `step` apart, beginning at `first`.
     fn blur(&self, bytes: &mut [u8], first: usize, step: usize, count: usize) {
         let mut line: Vec<u32> = (0..count).map(|i| u32::from(bytes[first + i * step])).collect();
         for _ in 0..PASSES {

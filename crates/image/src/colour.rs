@@ -1,18 +1,18 @@
-//! Colours changed as torchvision changes those of a picture of Pillow, with Pillow's arithmetic, to the bit.
+//! Colour augmentation as torchvision does it on Pillow's pictures, with Pillow's arithmetic, to the bit.
 //!
-//! Brightness, contrast and saturation are one operation: a weighted sum of the picture and a dull one.
+//! Brightness, contrast and saturation are one operation: a weighted sum of the picture and a degenerate one.
 //!
 //! ```text
-//! level = dull + factor · (level - dull)
+//! level = degenerate + factor · (level - degenerate)
 //! ```
 //!
-//! | | the dull picture |
+//! | | the degenerate picture |
 //! |---|---|
 //! | brightness | is black |
 //! | contrast | has the mean grey level everywhere |
 //! | saturation | is the same picture in grey |
 //!
-//! A factor of 0 gives the dull picture, 1 the picture as it is. Levels are cut off behind the point, not rounded.
+//! A factor of 0 gives the degenerate picture, 1 the picture itself. Levels are truncated, not rounded.
 
 use crate::picture::Picture;
 
@@ -34,16 +34,16 @@ impl Picture {
         self.change_pixels(|pixel| blend([grey(&pixel); 3], pixel, factor));
     }
 
-    /// Turns all colours around the circle of hues by a part of it, from -0.5 to 0.5.
-    pub fn adjust_hue(&mut self, part: f64) {
-        let turn = (part * 255.0) as i32 as u8;
+    /// Shifts all hues by a fraction of the colour circle, from -0.5 to 0.5.
+    pub fn adjust_hue(&mut self, fraction: f64) {
+        let shift = (fraction * 255.0) as i32 as u8;
         self.change_pixels(|pixel| {
             let [hue, saturation, value] = to_hsv(pixel);
-            of_hsv([hue.wrapping_add(turn), saturation, value])
+            of_hsv([hue.wrapping_add(shift), saturation, value])
         });
     }
 
-    /// Takes the colours away.
+    /// Converts the picture to grey.
     pub fn grey_out(&mut self) {
         self.change_pixels(|pixel| [grey(&pixel); 3]);
     }
@@ -54,17 +54,17 @@ impl Picture {
     }
 }
 
-/// The grey level of red, green and blue (ITU-R 601-2), in parts of 2¹⁶.
+/// The grey level of red, green and blue (ITU-R 601-2). Weights are fixed-point numbers with 16 fractional bits.
 fn grey(pixel: &[u8]) -> u8 {
     let parts = [19_595u32, 38_470, 7_471];
     let sum: u32 = pixel.iter().zip(parts).map(|(&level, part)| u32::from(level) * part).sum();
     ((sum + (1 << 15)) >> 16) as u8
 }
 
-fn blend(dull: [u8; 3], pixel: [u8; 3], factor: f32) -> [u8; 3] {
+fn blend(degenerate: [u8; 3], pixel: [u8; 3], factor: f32) -> [u8; 3] {
     std::array::from_fn(|i| {
-        let (from, to) = (f32::from(dull[i]), f32::from(pixel[i]));
-        // Rust cuts numbers off at 0 and 255.
+        let (from, to) = (f32::from(degenerate[i]), f32::from(pixel[i]));
+        // `as` saturates at 0 and 255.
         (from + factor * (to - from)) as u8
     })
 }
@@ -90,7 +90,7 @@ fn to_hsv([red, green, blue]: [u8; 3]) -> [u8; 3] {
     [(f64::from(hue) * 255.0) as u8, (f64::from(saturation) * 255.0) as u8, most]
 }
 
-/// The way back.
+/// The inverse of [`to_hsv`].
 fn of_hsv([hue, saturation, value]: [u8; 3]) -> [u8; 3] {
     if saturation == 0 {
         return [value; 3];
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn what_changes_nothing_leaves_every_bit() {
+    fn a_factor_of_one_leaves_every_bit() {
         let pixels: Vec<[u8; 3]> = (0..200u8).map(|i| [i, i.wrapping_mul(7), 255 - i]).collect();
         assert_eq!(changed(&pixels, |p| p.adjust_brightness(1.0)), pixels);
         assert_eq!(changed(&pixels, |p| p.adjust_contrast(1.0)), pixels);

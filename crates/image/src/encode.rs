@@ -14,7 +14,7 @@ impl Picture {
         encoder.set_color(png::ColorType::Rgb);
         encoder.set_depth(png::BitDepth::Eight);
         let written = encoder.write_header().and_then(|mut writer| writer.write_image_data(self.pixels()));
-        written.expect("memory takes what is written, and there are as many bytes as the size says");
+        written.expect("writing to memory succeeds, and the number of bytes matches the size");
         file
     }
 

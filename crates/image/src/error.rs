@@ -14,7 +14,7 @@ pub enum Error {
         /// What the system says.
         source: std::io::Error,
     },
-    /// The file does not hold what it should.
+    /// The contents of the file are invalid.
     #[error("{}: {problem}", path.display())]
     Format {
         /// The file.
@@ -30,21 +30,21 @@ impl Error {
     }
 }
 
-/// What is wrong with a picture, wherever it comes from.
+/// A problem with a picture that need not come from a file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Problem {
     text: String,
     fault: Fault,
 }
 
-/// The kinds of problems that a server tells apart.
+/// The kinds of problems, which a server answers with different status codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The picture is broken, or cannot be made ready.
+    /// The picture is broken, or cannot be resized.
     Broken,
-    /// The bytes are of no format that is read.
+    /// The format is not supported.
     Format,
-    /// There are more pixels than are read.
+    /// The picture has too many pixels.
     Size,
 }
 
@@ -54,7 +54,7 @@ impl Problem {
         Problem { text: text.into(), fault: Fault::Broken }
     }
 
-    /// What a decoder of this format could not read.
+    /// The error of the decoder of this format.
     pub(crate) fn broken(format: &str, error: impl fmt::Display) -> Problem {
         Problem::new(format!("a broken {format} picture: {error}"))
     }
@@ -64,12 +64,12 @@ impl Problem {
         Problem { fault, ..self }
     }
 
-    /// What kind of problem it is.
+    /// The kind of the problem.
     pub fn fault(&self) -> Fault {
         self.fault
     }
 
-    /// The same problem of a file.
+    /// The problem as an error of this file.
     pub fn of(self, path: &Path) -> Error {
         Error::Format { path: path.to_owned(), problem: self.text }
     }

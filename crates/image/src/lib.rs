@@ -1,4 +1,4 @@
-//! Pictures: files to pixels, and pixels to what a model reads.
+//! Pictures: files to pixels, and pixels to the input of a model.
 //!
 //! ```text
 //! file ──decode──► Picture ──Processor──► Pixels
@@ -6,8 +6,8 @@
 //!                     └──encode──► PNG
 //! ```
 //!
-//! A [`Picture`] has three bytes for each pixel: red, green and blue. [`Picture::open`] reads PNG, JPEG and WebP. A [`Processor`] is
-//! what `preprocessor_config.json` of a model folder says: how pictures are resized, cropped and normalised.
+//! A [`Picture`] has three bytes for each pixel: red, green and blue. [`Picture::open`] reads PNG, JPEG and WebP. A [`Processor`] resizes,
+//! crops and normalises pictures as `preprocessor_config.json` of a model folder says.
 #![forbid(unsafe_code)]
 
 mod blur;
@@ -26,4 +26,4 @@ pub use draw::colour_of;
 pub use error::{Error, Fault, Problem};
 pub use picture::Picture;
 pub use processor::{Pixels, Processor, Size};
-pub use resize::{Filter, Part};
+pub use resize::{Filter, Region};

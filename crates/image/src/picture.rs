@@ -29,12 +29,12 @@ impl Picture {
         Picture::new(width, height, colour.repeat(width * height))
     }
 
-    /// Pixels in a row.
+    /// The number of columns.
     pub fn width(&self) -> usize {
         self.width
     }
 
-    /// Rows.
+    /// The number of rows.
     pub fn height(&self) -> usize {
         self.height
     }
@@ -53,7 +53,7 @@ impl Picture {
         [self.pixels[at], self.pixels[at + 1], self.pixels[at + 2]]
     }
 
-    /// Gives the pixel in column `x` of row `y` another colour.
+    /// Sets the colour of the pixel in column `x` of row `y`.
     ///
     /// # Panics
     /// If the picture has no such pixel.
@@ -62,7 +62,7 @@ impl Picture {
         self.pixels[at..at + 3].copy_from_slice(&colour);
     }
 
-    /// Makes another colour of the colour of each pixel.
+    /// Replaces the colour of each pixel by `change` of it.
     pub(crate) fn change_pixels(&mut self, change: impl Fn([u8; 3]) -> [u8; 3]) {
         for pixel in self.pixels.as_chunks_mut::<3>().0 {
             *pixel = change(*pixel);
@@ -74,7 +74,7 @@ impl Picture {
         3 * (y * self.width + x)
     }
 
-    /// A picture of `size`, width and height, whose pixel at `x, y` is that of this one at `from(x, y)`.
+    /// A picture of this width and height, whose pixel at `x, y` is the pixel of this picture at `from(x, y)`.
     fn rearranged(&self, [width, height]: [usize; 2], from: impl Fn(usize, usize) -> [usize; 2]) -> Picture {
         let mut pixels = Vec::with_capacity(3 * width * height);
         for y in 0..height {
@@ -87,20 +87,20 @@ impl Picture {
         Picture::new(width, height, pixels)
     }
 
-    /// A part of the picture: left and top edge, width and height.
+    /// The region with this left and top edge, width and height.
     ///
     /// # Panics
-    /// If the part is not inside of the picture, or has no pixels.
+    /// If the region is not inside of the picture, or has no pixels.
     pub fn cropped(&self, [left, top, width, height]: [usize; 4]) -> Picture {
         self.rearranged([width, height], |x, y| [left + x, top + y])
     }
 
-    /// The picture in a mirror: left becomes right.
+    /// The picture mirrored horizontally.
     pub fn mirrored(&self) -> Picture {
         self.rearranged([self.width, self.height], |x, y| [self.width - 1 - x, y])
     }
 
-    /// The picture as an `Orientation` of EXIF wants it shown; numbers other than 2 to 8 leave it as it is.
+    /// The picture rotated and mirrored as the `Orientation` of EXIF says; numbers other than 2 to 8 change nothing.
     pub fn oriented(self, orientation: u16) -> Picture {
         let (w, h) = (self.width, self.height);
         let (right, bottom) = (w - 1, h - 1);
@@ -116,26 +116,26 @@ impl Picture {
         }
     }
 
-    /// The middle of the picture, `width × height` pixels. Where the picture is smaller there is a black border, as wide on the left
-    /// and above as on the right and below, or a pixel wider.
+    /// The centre crop of `width × height` pixels. A smaller picture gets a black border; the left and the top border are as wide as the
+    /// opposite one, or a pixel wider.
     ///
     /// # Panics
-    /// If the part has no pixels.
+    /// If the crop has no pixels.
     pub fn centre(&self, width: usize, height: usize) -> Picture {
-        // Left and top edge of the part, which may lie outside: Python's `//` rounds towards -∞.
-        let edge = |whole: usize, part: usize| (whole as isize - part as isize).div_euclid(2);
+        // The left and top edge of the crop, which may be negative: Python's `//` rounds towards -∞.
+        let edge = |whole: usize, crop: usize| (whole as isize - crop as isize).div_euclid(2);
         let (left, top) = (edge(self.width, width), edge(self.height, height));
-        let mut part = Picture::filled(width, height, [0; 3]);
+        let mut crop = Picture::filled(width, height, [0; 3]);
         for y in 0..height {
             let row = usize::try_from(top + y as isize).ok().filter(|row| *row < self.height);
             let Some(row) = row else { continue };
-            // Columns that both have.
+            // The columns that both pictures have.
             let (from, to) = (left.max(0) as usize, (-left).max(0) as usize);
             let columns = (self.width - from).min(width - to);
-            let (from, to) = (self.place(from, row), part.place(to, y));
-            part.pixels[to..to + 3 * columns].copy_from_slice(&self.pixels[from..from + 3 * columns]);
+            let (from, to) = (self.place(from, row), crop.place(to, y));
+            crop.pixels[to..to + 3 * columns].copy_from_slice(&self.pixels[from..from + 3 * columns]);
         }
-        part
+        crop
     }
 }
 
@@ -160,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn orientations_turn_and_mirror() {
+    fn orientations_rotate_and_mirror() {
         let picture = grey(3, &[1, 2, 3, 4, 5, 6]);
         for (orientation, width, expected) in [
             (1, 3, [1, 2, 3, 4, 5, 6]),
@@ -173,8 +173,8 @@ mod tests {
             (8, 2, [3, 6, 2, 5, 1, 4]),
             (9, 3, [1, 2, 3, 4, 5, 6]),
         ] {
-            let turned = picture.clone().oriented(orientation);
-            assert_eq!((turned.width, &levels(&turned)[..]), (width, &expected[..]), "{orientation}");
+            let oriented = picture.clone().oriented(orientation);
+            assert_eq!((oriented.width, &levels(&oriented)[..]), (width, &expected[..]), "{orientation}");
         }
     }
 

@@ -1,8 +1,9 @@
-//! Pictures in another size, with the filters of Pillow and its arithmetic, to the bit.
+//! Resizing with the filters and the arithmetic of Pillow, to the bit.
 //!
-//! A pixel of the result is a weighted mean of the pixels around its place: first along rows, then along columns. If the picture shrinks,
-//! the filter grows by the same factor, so that all pixels count. Weights are rounded to 22 bits behind the point, and what comes out of
-//! each pass to 8 bits: that is why no other library has the same pixels (those that were tried differ by up to 2 of 255 levels).
+//! A pixel of the result is a weighted mean of the pixels around its position: first along rows, then along columns. If the picture
+//! shrinks, the filter grows by the same factor, so that all pixels count. Weights are fixed-point numbers with 22 fractional bits, and the
+//! result of each pass is rounded to 8 bits. That is why no other library gives the same pixels (those that were tried differ by up to 2 of
+//! 255 levels).
 
 use crate::decode::check_size;
 use crate::error::Problem;
@@ -10,7 +11,7 @@ use crate::picture::Picture;
 use std::f64::consts::PI;
 use std::ops::Range;
 
-/// How pixels are weighed.
+/// The interpolation filter: the weight of a pixel by its distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Filter {
     /// The nearest pixel alone.
@@ -21,17 +22,17 @@ pub enum Filter {
     Bilinear,
     /// A cubic with a = -0.5.
     Bicubic,
-    /// All pixels alike.
+    /// The same weight for all pixels.
     Box,
     /// A windowed sinc over one pixel on each side.
     Hamming,
 }
 
-/// Part of a picture: left and top edge, width and height, in pixels.
-pub type Part = [f64; 4];
+/// A region of a picture: left and top edge, width and height, in pixels, which need not be whole.
+pub type Region = [f64; 4];
 
 impl Filter {
-    /// The filter that Pillow numbers so, as `resample` does in the files of transformers.
+    /// The filter with this number in Pillow, which `resample` in the files of transformers is.
     pub fn numbered(number: u64) -> Option<Filter> {
         let filters = [
             Filter::Nearest,
@@ -44,12 +45,12 @@ impl Filter {
         usize::try_from(number).ok().and_then(|number| filters.get(number)).copied()
     }
 
-    /// The number that Pillow has for it.
+    /// Its number in Pillow.
     pub fn number(self) -> u64 {
         self as u64
     }
 
-    /// How far from the middle it reaches, in pixels.
+    /// The radius of the filter in pixels.
     fn support(self) -> f64 {
         match self {
             Filter::Nearest | Filter::Box => 0.5,
@@ -59,16 +60,18 @@ impl Filter {
         }
     }
 
-    /// The weight of a pixel that is `x` pixels from the middle.
+    /// The weight of a pixel at the distance `x`, in pixels.
     fn weight(self, x: f64) -> f64 {
-        let far = x.abs();
+        let distance = x.abs();
         match self {
             Filter::Nearest | Filter::Box => f64::from(-0.5 < x && x <= 0.5),
-            Filter::Bilinear => (1.0 - far).max(0.0),
-            Filter::Hamming if far >= 1.0 => 0.0,
+            Filter::Bilinear => (1.0 - distance).max(0.0),
+            Filter::Hamming if distance >= 1.0 => 0.0,
             Filter::Hamming => sinc(x) * (0.54 + 0.46 * (PI * x).cos()),
-            Filter::Bicubic if far < 1.0 => (1.5 * far - 2.5) * far * far + 1.0,
-            Filter::Bicubic if far < 2.0 => (((far - 5.0) * far + 8.0) * far - 4.0) * -0.5,
+            Filter::Bicubic if distance < 1.0 => (1.5 * distance - 2.5) * distance * distance + 1.0,
+            Filter::Bicubic if distance < 2.0 => {
+                (((distance - 5.0) * distance + 8.0) * distance - 4.0) * -0.5
+            }
             Filter::Bicubic => 0.0,
             Filter::Lanczos if (-3.0..3.0).contains(&x) => sinc(x) * sinc(x / 3.0),
             Filter::Lanczos => 0.0,
@@ -81,46 +84,46 @@ fn sinc(x: f64) -> f64 {
 }
 
 impl Picture {
-    /// The picture in another size. A size that no picture may have is refused.
+    /// The picture in another size. Fails if the size is zero or too large.
     pub fn resized(&self, width: usize, height: usize, filter: Filter) -> Result<Picture, Problem> {
-        self.part_resized([0.0, 0.0, self.width() as f64, self.height() as f64], width, height, filter)
+        self.region_resized([0.0, 0.0, self.width() as f64, self.height() as f64], width, height, filter)
     }
 
-    /// A part of the picture in another size.
+    /// A region of the picture in another size. Fails if the size is zero or too large.
     ///
     /// # Panics
-    /// If the part is not inside of the picture.
-    pub fn part_resized(
+    /// If the region is not inside of the picture.
+    pub fn region_resized(
         &self,
-        part: Part,
+        region: Region,
         width: usize,
         height: usize,
         filter: Filter,
     ) -> Result<Picture, Problem> {
         check_size(width, height)?;
-        let [left, top, part_width, part_height] = part;
+        let [left, top, old_width, old_height] = region;
         let whole = [self.width() as f64, self.height() as f64];
         assert!(
-            left >= 0.0 && top >= 0.0 && left + part_width <= whole[0] && top + part_height <= whole[1],
-            "{part:?} is not inside of {self:?}"
+            left >= 0.0 && top >= 0.0 && left + old_width <= whole[0] && top + old_height <= whole[1],
+            "{region:?} is not inside of {self:?}"
         );
         if filter == Filter::Nearest {
-            return Ok(self.nearest(part, width, height));
+            return Ok(self.nearest(region, width, height));
         }
         let is_whole = |from: f64, length: f64, old: usize, new: usize| {
             from == 0.0 && length == old as f64 && old == new
         };
-        let mut means = (!is_whole(top, part_height, self.height(), height))
-            .then(|| Mean::of_line(self.height(), [top, part_height], height, filter));
-        // Rows that nothing is made of are left out.
+        let mut means = (!is_whole(top, old_height, self.height(), height))
+            .then(|| Mean::of_line(self.height(), [top, old_height], height, filter));
+        // Only rows that the second pass reads go through the first.
         let rows = means.as_deref().map_or(0..self.height(), Mean::reach);
         let length = 3 * self.width();
-        let part = &self.pixels()[rows.start * length..rows.end * length];
-        let wide = if is_whole(left, part_width, self.width(), width) {
-            part.to_vec()
+        let read = &self.pixels()[rows.start * length..rows.end * length];
+        let wide = if is_whole(left, old_width, self.width(), width) {
+            read.to_vec()
         } else {
             check_size(width, rows.len())?;
-            along_rows(part, length, &Mean::of_line(self.width(), [left, part_width], width, filter))
+            along_rows(read, length, &Mean::of_line(self.width(), [left, old_width], width, filter))
         };
         means.iter_mut().flatten().for_each(|mean| mean.first -= rows.start);
         let pixels = match means {
@@ -130,8 +133,8 @@ impl Picture {
         Ok(Picture::new(width, height, pixels))
     }
 
-    fn nearest(&self, [left, top, part_width, part_height]: Part, width: usize, height: usize) -> Picture {
-        // Steps are added up, as Pillow does it: a product would be rounded otherwise.
+    fn nearest(&self, [left, top, old_width, old_height]: Region, width: usize, height: usize) -> Picture {
+        // Positions are sums of steps, as in Pillow: products would be rounded differently.
         let places = |from: f64, step: f64, count: usize, most: usize| {
             let place = move |place: &mut f64, _| {
                 let here = *place;
@@ -140,26 +143,26 @@ impl Picture {
             };
             (0..count).scan(from + step * 0.5, place).collect::<Vec<usize>>()
         };
-        let columns = places(left, part_width / width as f64, width, self.width() - 1);
-        let rows = places(top, part_height / height as f64, height, self.height() - 1);
+        let columns = places(left, old_width / width as f64, width, self.width() - 1);
+        let rows = places(top, old_height / height as f64, height, self.height() - 1);
         let pixels = rows.iter().flat_map(|&y| columns.iter().flat_map(move |&x| self.pixel(x, y)));
         Picture::new(width, height, pixels.collect())
     }
 }
 
-/// Bits of weights behind the point.
+/// The number of fractional bits of weights.
 const BITS: u32 = 22;
 
-/// What one pixel of a line is made of.
+/// A pixel of the result as a weighted mean of pixels of a line.
 struct Mean {
-    /// The first pixel that counts.
+    /// The first pixel of the mean.
     first: usize,
-    /// How much it and those behind it count, in parts of 2²².
+    /// The weights of this pixel and of those after it, times 2²².
     weights: Vec<i32>,
 }
 
 impl Mean {
-    /// The means that `new` pixels are, of a part of a line of `old` pixels.
+    /// The means for `new` pixels from `length` pixels, beginning at `from`, of a line of `old` pixels.
     fn of_line(old: usize, [from, length]: [f64; 2], new: usize, filter: Filter) -> Vec<Mean> {
         let scale = length / new as f64;
         let grown = scale.max(1.0);
@@ -180,7 +183,7 @@ impl Mean {
         (0..new).map(mean).collect()
     }
 
-    /// The pixels of the line that means are made of.
+    /// The range of pixels that the means read.
     fn reach(means: &[Mean]) -> Range<usize> {
         let first = means.iter().map(|mean| mean.first).min();
         let end = means.iter().map(|mean| mean.first + mean.weights.len()).max();
@@ -188,14 +191,14 @@ impl Mean {
     }
 }
 
-/// Half of what is cut off, so that sums are rounded.
+/// One half in fixed point: the shift of [`level`] truncates, so that adding it rounds.
 const HALF: i32 = 1 << (BITS - 1);
 
 fn level(sum: i32) -> u8 {
     (sum >> BITS).clamp(0, 255) as u8
 }
 
-/// Rows of `length` bytes.
+/// The means along each row. A row has `length` bytes.
 fn along_rows(rows: &[u8], length: usize, means: &[Mean]) -> Vec<u8> {
     let mut pixels = Vec::with_capacity(rows.len() / length * 3 * means.len());
     for row in rows.chunks_exact(length) {
@@ -212,7 +215,7 @@ fn along_rows(rows: &[u8], length: usize, means: &[Mean]) -> Vec<u8> {
     pixels
 }
 
-/// Lines of `length` bytes, one below the other.
+/// The means along the columns. A row has `length` bytes.
 fn along_columns(pixels: &[u8], length: usize, means: &[Mean]) -> Vec<u8> {
     let mut lines = Vec::with_capacity(length * means.len());
     let mut sums = vec![HALF; length];
@@ -253,19 +256,19 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_what_is_left_of_the_picture_without_the_rest() {
+    fn a_region_in_its_own_size_is_a_crop() {
         let pixels = (0..3 * 12 * 9).map(|i| (i * 53 % 256) as u8).collect();
         let picture = Picture::new(12, 9, pixels);
         for filter in [Filter::Nearest, Filter::Bicubic] {
-            let part = picture.part_resized([2.0, 3.0, 6.0, 4.0], 6, 4, filter).unwrap();
+            let region = picture.region_resized([2.0, 3.0, 6.0, 4.0], 6, 4, filter).unwrap();
             for (x, y) in [(0, 0), (5, 3), (2, 1)] {
-                assert_eq!(part.pixel(x, y), picture.pixel(x + 2, y + 3), "{filter:?}");
+                assert_eq!(region.pixel(x, y), picture.pixel(x + 2, y + 3), "{filter:?}");
             }
         }
     }
 
     #[test]
-    fn a_size_that_no_picture_has_is_refused() {
+    fn empty_and_enormous_sizes_are_refused() {
         let picture = Picture::filled(3, 2, [0; 3]);
         assert!(picture.resized(100_000, 100_000, Filter::Bilinear).is_err());
         assert!(picture.resized(0, 5, Filter::Bilinear).is_err());

@@ -1,4 +1,4 @@
-//! Things in pictures: where they are, and what.
+//! Object detection.
 
 use crate::error::Error;
 use attentive_generate::Sizes;
@@ -8,7 +8,7 @@ use attentive_tensor::{Backend, Form, Tape};
 use std::path::Path;
 use std::sync::Arc;
 
-/// A model that finds things, and how it wants its pictures.
+/// A model that detects objects, and the processor of its pictures.
 #[derive(Debug)]
 pub struct Detector {
     backend: Arc<dyn Backend>,
@@ -16,12 +16,12 @@ pub struct Detector {
     processor: Processor,
 }
 
-/// A thing in a picture.
+/// A detected object.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Detected {
     /// The number of its class.
     pub class: usize,
-    /// How certain that is, from 0 to 1.
+    /// The confidence, from 0 to 1.
     pub score: f64,
     /// Left, top, width and height in pixels of the picture.
     pub bbox: [f64; 4],
@@ -62,19 +62,19 @@ impl Detector {
         }
     }
 
-    /// What is in a picture, the most certain first, as far as it is more certain than `threshold`.
+    /// The objects in a picture whose confidence is above `threshold`, the most confident first.
     pub fn detect(&self, picture: &Picture, threshold: f64) -> Result<Vec<Detected>, Problem> {
         let outputs = self.outputs(&self.read(picture)?);
         Ok(self.things(&outputs, [picture.width(), picture.height()], threshold))
     }
 
-    /// Makes a picture ready.
+    /// Prepares a picture.
     pub fn read(&self, picture: &Picture) -> Result<Pixels, Problem> {
         self.processor.process(picture)
     }
 
-    /// What the model says of a picture that was made ready, query by query: the logits of the classes, that there is nothing, and a
-    /// box before the sigmoid. `[queries, classes + 1 + 4]`.
+    /// The predictions for a prepared picture, `[queries, classes + 1 + 4]`: the logits of the classes and of "no object", and the box
+    /// before the sigmoid.
     pub fn outputs(&self, pixels: &Pixels) -> Vec<f32> {
         let (size, numbers) = interleaved(pixels);
         let batch = Batch::new(&*self.backend, &[(size, &numbers)]);
@@ -82,19 +82,19 @@ impl Detector {
         query_by_query(&*self.backend, &found)
     }
 
-    /// What is in a picture of this width and height, the most certain first, from what the model says of it.
+    /// The objects in a picture of this width and height by the [outputs](Detector::outputs) for it, the most confident first.
     pub fn things(&self, outputs: &[f32], size: [usize; 2], threshold: f64) -> Vec<Detected> {
         let things = sorted(outputs, self.labels().len() + 1, size);
         things.into_iter().filter(|thing| thing.score > threshold).collect()
     }
 }
 
-/// What a model found in one picture of this width and height: a thing for each query, the most certain first.
+/// The predictions for one picture of this width and height: an object for each query, the most confident first.
 pub fn things(backend: &dyn Backend, found: &Found, size: [usize; 2]) -> Vec<Detected> {
     sorted(&query_by_query(backend, found), found.classes.shape().cols(), size)
 }
 
-/// The logits of the classes, that there is nothing, and the box of each query.
+/// The logits of the classes and of "no object", and the box, query by query.
 fn query_by_query(backend: &dyn Backend, found: &Found) -> Vec<f32> {
     let [logits, boxes] = [&found.classes, &found.boxes].map(|x| backend.download_f32(x.value()));
     let queries = logits.chunks_exact(found.classes.shape().cols()).zip(boxes.as_chunks::<4>().0);

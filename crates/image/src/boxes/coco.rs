@@ -1,4 +1,4 @@
-//! COCO's files in JSON: what is in pictures, and what was found there.
+//! COCO's files in JSON: annotations, and detections.
 
 use super::Bbox;
 use crate::error::Error;
@@ -7,80 +7,80 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// A picture.
+/// A picture of a file of annotations.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Image {
-    /// What annotations call it.
+    /// The number by which annotations refer to it.
     pub id: i64,
     /// Its file, relative to the folder of pictures.
     #[serde(default)]
     pub file_name: String,
-    /// Its pixels in a row, if that is said.
+    /// Its width in pixels, if the file has it.
     #[serde(default)]
     pub width: Option<usize>,
-    /// Its rows.
+    /// Its height in pixels, if the file has it.
     #[serde(default)]
     pub height: Option<usize>,
 }
 
-/// A kind of things.
+/// A class of objects.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Category {
-    /// What annotations call it.
+    /// The number by which annotations refer to it.
     pub id: i64,
-    /// What people call it.
+    /// Its name for people.
     pub name: String,
 }
 
-/// A thing in a picture.
+/// An object in a picture: the ground truth.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Annotation {
     /// The picture.
     pub image_id: i64,
-    /// What kind of thing it is.
+    /// The category of the object.
     pub category_id: i64,
     /// The box around it.
     pub bbox: Bbox,
-    /// How many pixels the thing covers; that of the box if it is not said.
+    /// The area of the object in pixels. Without it the area of the box counts.
     pub area: Option<f64>,
-    /// Whether the box is around many things that are not told apart: 0 or 1.
+    /// Whether the box is around a crowd: many objects that are not annotated one by one. 0 or 1.
     #[serde(default)]
     pub iscrowd: u8,
 }
 
-/// A thing that was found.
+/// An object that a model has detected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Detection {
     /// The picture.
     pub image_id: i64,
-    /// What kind of thing it is.
+    /// The category of the object.
     pub category_id: i64,
     /// The box around it.
     pub bbox: Bbox,
-    /// How certain that is.
+    /// The confidence, from 0 to 1.
     pub score: f64,
 }
 
-/// What is in pictures.
+/// A file of annotations.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct References {
     /// The pictures.
     pub images: Vec<Image>,
-    /// What is in them.
+    /// The objects in them.
     #[serde(default)]
     pub annotations: Vec<Annotation>,
-    /// The kinds of things that are told apart.
+    /// The classes of objects.
     pub categories: Vec<Category>,
 }
 
 impl References {
-    /// Reads a file with images, annotations and categories. Refused are ids that occur twice, annotations of an image or a category
-    /// that the file does not have, and boxes that are none.
+    /// Reads a file with images, annotations and categories. Fails if an id occurs twice, if an annotation has an image or a category that
+    /// the file does not have, or if a box is invalid.
     pub fn open(path: &Path) -> Result<References, Error> {
         References::read(path, &bytes_of(path)?)
     }
 
-    /// [`References::open`] for the bytes of a file, which errors call `path`.
+    /// [`References::open`] for the bytes of a file. Errors name `path`.
     pub fn read(path: &Path, bytes: &[u8]) -> Result<References, Error> {
         let references: References = read(path, bytes, "an object with images, annotations and categories")?;
         references.problem().map_or(Ok(references), |problem| Err(format(path, problem)))
@@ -124,14 +124,14 @@ fn sorted(ids: impl Iterator<Item = i64>) -> Vec<i64> {
     ids
 }
 
-/// Where the pictures of a file lie: in `images` beside it, or else beside it.
+/// The folder of the pictures of a file: `images` beside the file if that exists, or else the folder of the file.
 pub fn folder_of_images(file: &Path) -> PathBuf {
     let beside = file.parent().unwrap_or(Path::new(""));
     let images = beside.join("images");
     if images.is_dir() { images } else { beside.to_owned() }
 }
 
-/// Reads a list of what was found in the pictures of `references`.
+/// Reads a list of detections in the pictures of `references`.
 pub fn read_detections(path: &Path, references: &References) -> Result<Vec<Detection>, Error> {
     let detections: Vec<Detection> =
         read(path, &bytes_of(path)?, "a list of objects with image_id, category_id, bbox and score")?;

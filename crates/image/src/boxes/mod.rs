@@ -1,12 +1,12 @@
-//! Boxes around things in pictures: files that say where they are, and scores of boxes that were found.
+//! Bounding boxes: COCO's files of annotations and detections, and average precision.
 //!
 //! ```
 //! use attentive_image::boxes::{Annotation, Detection, average_precision};
 //!
 //! let bbox = [10.0, 20.0, 50.0, 40.0]; // left, top, width, height
-//! let there = [Annotation { image_id: 1, category_id: 3, bbox, area: None, iscrowd: 0 }];
-//! let found = [Detection { image_id: 1, category_id: 3, bbox, score: 0.9 }];
-//! assert!((average_precision(&[1], &[3], &there, &found).ap - 1.0).abs() < 1e-12);
+//! let annotations = [Annotation { image_id: 1, category_id: 3, bbox, area: None, iscrowd: 0 }];
+//! let detections = [Detection { image_id: 1, category_id: 3, bbox, score: 0.9 }];
+//! assert!((average_precision(&[1], &[3], &annotations, &detections).ap - 1.0).abs() < 1e-12);
 //! ```
 
 mod coco;

@@ -1,53 +1,54 @@
 //! COCO's twelve numbers, equal to those of pycocotools.
 //!
-//! A box that was found, the most certain first, takes the box of the same category with which it has the greatest intersection over
-//! union, if that reaches a threshold and no other has taken it. Precision and recall follow from which of the boxes found took one.
-//! The average precision is the mean of the precision at 101 recalls, over ten thresholds from 0.5 to 0.95 and all categories.
+//! Detections are matched to annotations of the same category, the most confident detection first. A detection is matched to the free
+//! annotation with the greatest intersection over union (IoU), if the IoU reaches a threshold. Matched detections are true positives, all
+//! others false positives. The average precision is the mean of the precision at 101 recalls, over ten thresholds from 0.5 to 0.95 and all
+//! categories.
 //!
-//! Boxes around a crowd, and boxes of another size than the one that is asked for, are neither missed nor wrong.
+//! Annotations of crowds, and boxes outside of the range of areas in question, are ignored: they count neither as missed nor as wrong.
 
 use super::{Annotation, Bbox, Detection};
 use serde::Serialize;
 use std::cmp::Ordering;
 use std::collections::HashMap;
 
-/// COCO's twelve numbers, each from 0 to 1, or -1 if there is no box that it is about.
+/// COCO's twelve numbers, each from 0 to 1, or -1 if no annotation is in its range of areas.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct BoxScores {
     /// Average precision over thresholds from 0.5 to 0.95.
     #[serde(rename = "AP")]
     pub ap: f64,
-    /// That at the threshold 0.5.
+    /// Average precision at the threshold 0.5.
     #[serde(rename = "AP50")]
     pub ap50: f64,
-    /// That at the threshold 0.75.
+    /// Average precision at the threshold 0.75.
     #[serde(rename = "AP75")]
     pub ap75: f64,
-    /// That of things smaller than 32 × 32 pixels.
+    /// Average precision of objects smaller than 32 × 32 pixels.
     #[serde(rename = "APsmall")]
     pub ap_small: f64,
-    /// That of things in between.
+    /// Average precision of objects from 32 × 32 to 96 × 96 pixels.
     #[serde(rename = "APmedium")]
     pub ap_medium: f64,
-    /// That of things larger than 96 × 96 pixels.
+    /// Average precision of objects larger than 96 × 96 pixels.
     #[serde(rename = "APlarge")]
     pub ap_large: f64,
-    /// Average recall with the most certain box of each picture and category.
+    /// Average recall with the most confident detection of each picture and category.
     #[serde(rename = "AR1")]
     pub ar1: f64,
-    /// With ten.
+    /// Average recall with at most ten detections.
     #[serde(rename = "AR10")]
     pub ar10: f64,
-    /// With a hundred.
+    /// Average recall with at most a hundred detections.
     #[serde(rename = "AR100")]
     pub ar100: f64,
-    /// That of small things.
+    /// Average recall of small objects.
     #[serde(rename = "ARsmall")]
     pub ar_small: f64,
-    /// That of medium things.
+    /// Average recall of medium objects.
     #[serde(rename = "ARmedium")]
     pub ar_medium: f64,
-    /// That of large things.
+    /// Average recall of large objects.
     #[serde(rename = "ARlarge")]
     pub ar_large: f64,
 }
@@ -74,7 +75,7 @@ impl BoxScores {
 
 const THRESHOLDS: usize = 10;
 const RECALLS: usize = 101;
-/// The most boxes of a picture and category that count.
+/// The most detections of a picture and category that count.
 const MOST: usize = 100;
 /// Least and greatest areas: all, small, medium, large.
 const AREAS: [[f64; 2]; 4] = [[0.0, 1e10], [0.0, 1024.0], [1024.0, 9216.0], [9216.0, 1e10]];
@@ -85,16 +86,16 @@ fn steps<const N: usize>(start: f64, end: f64) -> [f64; N] {
     std::array::from_fn(|i| if i + 1 == N { end } else { i as f64 * step + start })
 }
 
-/// The scores of what was found in these images, whose ids are sorted, for these categories.
+/// The scores of detections in these images, for these categories. The ids of the images are sorted.
 pub fn average_precision(
     images: &[i64],
     categories: &[i64],
     references: &[Annotation],
     detections: &[Detection],
 ) -> BoxScores {
-    let mut there: HashMap<(i64, i64), Vec<&Annotation>> = HashMap::new();
+    let mut annotated: HashMap<(i64, i64), Vec<&Annotation>> = HashMap::new();
     for annotation in references {
-        there.entry((annotation.category_id, annotation.image_id)).or_default().push(annotation);
+        annotated.entry((annotation.category_id, annotation.image_id)).or_default().push(annotation);
     }
     let mut found: HashMap<(i64, i64), Vec<&Detection>> = HashMap::new();
     for detection in detections {
@@ -111,10 +112,10 @@ pub fn average_precision(
             .iter()
             .filter_map(|image| {
                 let key = (*category, *image);
-                let (there, found) = (there.get(&key), found.get(&key));
-                (there.is_some() || found.is_some()).then(|| {
-                    let of = |there: Option<&Vec<_>>| there.cloned().unwrap_or_default();
-                    Picture::new(of(there), found.cloned().unwrap_or_default())
+                let (annotated, found) = (annotated.get(&key), found.get(&key));
+                (annotated.is_some() || found.is_some()).then(|| {
+                    let annotated = annotated.cloned().unwrap_or_default();
+                    Picture::new(annotated, found.cloned().unwrap_or_default())
                 })
             })
             .collect();
@@ -152,112 +153,112 @@ pub fn average_precision(
     }
 }
 
-/// The mean, or -1 of nothing.
+/// The mean, or -1 if there are no numbers.
 fn mean(numbers: impl Iterator<Item = f64>) -> f64 {
     let (sum, count) = numbers.fold((0.0, 0), |(sum, count), x| (sum + x, count + 1));
     if count == 0 { -1.0 } else { sum / f64::from(count) }
 }
 
-/// What there is of a category in a picture, and what was found, the most certain first.
+/// The annotations and detections of a category in a picture, the most confident detection first.
 struct Picture<'a> {
-    there: Vec<&'a Annotation>,
+    annotated: Vec<&'a Annotation>,
     found: Vec<&'a Detection>,
-    /// The intersection over union of each box found with each box there.
+    /// The IoU of each detection with each annotation.
     overlaps: Vec<Vec<f64>>,
 }
 
-/// What came of the boxes that were found in a picture.
+/// The detections of a category in a picture after matching.
 struct Matched {
     scores: Vec<f64>,
-    /// For each threshold and box found.
-    fates: [Vec<Fate>; THRESHOLDS],
-    /// How many boxes were to be found.
+    /// For each threshold and detection.
+    outcomes: [Vec<Outcome>; THRESHOLDS],
+    /// How many annotations are not ignored.
     expected: usize,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Fate {
-    Right,
-    Wrong,
+enum Outcome {
+    TruePositive,
+    FalsePositive,
     Ignored,
 }
 
 impl<'a> Picture<'a> {
-    fn new(there: Vec<&'a Annotation>, found: Vec<&'a Detection>) -> Picture<'a> {
-        let overlap =
-            |found: &Detection, there: &Annotation| overlap(found.bbox, there.bbox, there.iscrowd != 0);
-        let row = |found: &&Detection| there.iter().map(|there| overlap(found, there)).collect();
+    fn new(annotated: Vec<&'a Annotation>, found: Vec<&'a Detection>) -> Picture<'a> {
+        let overlap = |found: &Detection, one: &Annotation| overlap(found.bbox, one.bbox, one.iscrowd != 0);
+        let row = |found: &&Detection| annotated.iter().map(|one| overlap(found, one)).collect();
         let overlaps = found.iter().map(row).collect();
-        Picture { there, found, overlaps }
+        Picture { annotated, found, overlaps }
     }
 
     fn matched(&self, [least, greatest]: [f64; 2]) -> Matched {
         let outside = |area: f64| area < least || area > greatest;
-        let ignored = |there: &Annotation| {
-            there.iscrowd != 0 || outside(there.area.unwrap_or(there.bbox[2] * there.bbox[3]))
-        };
-        // Those that count come first.
+        let ignored =
+            |one: &Annotation| one.iscrowd != 0 || outside(one.area.unwrap_or(one.bbox[2] * one.bbox[3]));
+        // Ignored annotations come last.
         let mut order: Vec<(usize, bool)> =
-            self.there.iter().map(|there| ignored(there)).enumerate().collect();
+            self.annotated.iter().map(|one| ignored(one)).enumerate().collect();
         order.sort_by_key(|(_, ignored)| *ignored);
-        let fates = steps::<THRESHOLDS>(0.5, 0.95).map(|threshold| {
-            let mut taken = vec![false; self.there.len()];
-            let fate = |(found, overlaps): (&&Detection, &Vec<f64>)| {
-                let best = best(&order, &taken, threshold, overlaps, |there| self.there[there].iscrowd != 0);
+        let outcomes = steps::<THRESHOLDS>(0.5, 0.95).map(|threshold| {
+            let mut matched = vec![false; self.annotated.len()];
+            let outcome = |(found, overlaps): (&&Detection, &Vec<f64>)| {
+                let best = best(&order, &matched, threshold, overlaps, |i| self.annotated[i].iscrowd != 0);
                 match best {
-                    Some((there, ignored)) => {
-                        taken[there] = true;
-                        if ignored { Fate::Ignored } else { Fate::Right }
+                    Some((annotation, ignored)) => {
+                        matched[annotation] = true;
+                        if ignored { Outcome::Ignored } else { Outcome::TruePositive }
                     }
-                    None if outside(found.bbox[2] * found.bbox[3]) => Fate::Ignored,
-                    None => Fate::Wrong,
+                    None if outside(found.bbox[2] * found.bbox[3]) => Outcome::Ignored,
+                    None => Outcome::FalsePositive,
                 }
             };
-            self.found.iter().zip(&self.overlaps).map(fate).collect()
+            self.found.iter().zip(&self.overlaps).map(outcome).collect()
         });
         Matched {
             scores: self.found.iter().map(|found| found.score).collect(),
-            fates,
+            outcomes,
             expected: order.iter().filter(|(_, ignored)| !ignored).count(),
         }
     }
 }
 
-/// The box that a box found takes, and whether it is ignored: the one it overlaps most, one that counts before others, the last of
-/// equal ones. A crowd can be taken any number of times.
+/// The annotation that a detection is matched to, and whether it is ignored: the one with the greatest IoU, the last of equal ones. An
+/// ignored annotation is matched only if no other reaches the threshold. A crowd can be matched any number of times.
 fn best(
     order: &[(usize, bool)],
-    taken: &[bool],
+    matched: &[bool],
     threshold: f64,
     overlaps: &[f64],
     is_crowd: impl Fn(usize) -> bool,
 ) -> Option<(usize, bool)> {
     let mut least = threshold.min(1.0 - 1e-10);
     let mut best: Option<(usize, bool)> = None;
-    for &(there, ignored) in order {
-        if taken[there] && !is_crowd(there) {
+    for &(annotation, ignored) in order {
+        if matched[annotation] && !is_crowd(annotation) {
             continue;
         }
         if ignored && best.is_some_and(|(_, ignored)| !ignored) {
             break;
         }
-        if overlaps[there] >= least {
-            least = overlaps[there];
-            best = Some((there, ignored));
+        if overlaps[annotation] >= least {
+            least = overlaps[annotation];
+            best = Some((annotation, ignored));
         }
     }
     best
 }
 
-/// Intersection over union; in a crowd, over the box that was found.
-fn overlap(found: Bbox, there: Bbox, crowd: bool) -> f64 {
-    let side = |i: usize| (found[i] + found[i + 2]).min(there[i] + there[i + 2]) - found[i].max(there[i]);
+/// Intersection over union. For a crowd, intersection over the area of the detection.
+fn overlap(found: Bbox, annotated: Bbox, crowd: bool) -> f64 {
+    let side = |i: usize| {
+        (found[i] + found[i + 2]).min(annotated[i] + annotated[i + 2]) - found[i].max(annotated[i])
+    };
     let (width, height) = (side(0), side(1));
     if width <= 0.0 || height <= 0.0 {
         return 0.0;
     }
     let (intersection, area) = (width * height, found[2] * found[3]);
-    intersection / if crowd { area } else { area + there[2] * there[3] - intersection }
+    intersection / if crowd { area } else { area + annotated[2] * annotated[3] - intersection }
 }
 
 /// Precision and recall of a category, for each threshold.
@@ -267,7 +268,7 @@ struct Curves {
 }
 
 impl Curves {
-    /// With at most so many boxes of each picture; none if there is nothing to be found.
+    /// With at most `most` detections of each picture; none if no annotation counts.
     fn new(pictures: &[Matched], most: usize) -> Option<Curves> {
         let expected: usize = pictures.iter().map(|picture| picture.expected).sum();
         if expected == 0 {
@@ -282,19 +283,19 @@ impl Curves {
         order.sort_by(|a, b| b.0.partial_cmp(&a.0).unwrap_or(Ordering::Equal));
         let mut curves = Curves { precision: [[0.0; RECALLS]; THRESHOLDS], recall: [0.0; THRESHOLDS] };
         for threshold in 0..THRESHOLDS {
-            let (mut right, mut wrong) = (0.0, 0.0);
+            let (mut true_positives, mut false_positives) = (0.0, 0.0);
             let (mut recalls, mut precisions) = (Vec::new(), Vec::new());
             for &(_, picture, place) in &order {
-                match pictures[picture].fates[threshold][place] {
-                    Fate::Right => right += 1.0,
-                    Fate::Wrong => wrong += 1.0,
-                    Fate::Ignored => {}
+                match pictures[picture].outcomes[threshold][place] {
+                    Outcome::TruePositive => true_positives += 1.0,
+                    Outcome::FalsePositive => false_positives += 1.0,
+                    Outcome::Ignored => {}
                 }
-                recalls.push(right / expected as f64);
-                precisions.push(right / (wrong + right + f64::EPSILON));
+                recalls.push(true_positives / expected as f64);
+                precisions.push(true_positives / (false_positives + true_positives + f64::EPSILON));
             }
             curves.recall[threshold] = recalls.last().copied().unwrap_or(0.0);
-            // The precision at a recall is the best that can be had with so much recall or more.
+            // Interpolated: the precision at a recall is the greatest precision at this recall or a higher one.
             for i in (1..precisions.len()).rev() {
                 precisions[i - 1] = f64::max(precisions[i - 1], precisions[i]);
             }

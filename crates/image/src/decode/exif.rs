@@ -1,9 +1,9 @@
-//! How a camera was held: the tag `Orientation` of an EXIF block, which is laid out as a TIFF file.
+//! The orientation of the camera: the tag `Orientation` of an EXIF block, which has the format of a TIFF file.
 
 /// The tag.
 const ORIENTATION: u16 = 0x0112;
 
-/// A number from 1 to 8; 1 is a picture as it should be shown, and what is taken of a block that says nothing or is broken.
+/// The orientation, from 1 to 8. It is 1, an upright picture, if the block is broken or does not have the tag.
 pub(super) fn orientation(exif: &[u8]) -> u16 {
     let tiff = exif.strip_prefix(b"Exif\0\0").unwrap_or(exif);
     find(tiff).filter(|orientation| (1..=8).contains(orientation)).unwrap_or(1)
@@ -52,7 +52,7 @@ mod tests {
     }
 
     #[test]
-    fn a_broken_block_says_nothing() {
+    fn a_broken_block_means_an_upright_picture() {
         let whole = block(true, ORIENTATION, 6);
         for length in 0..whole.len() - 2 {
             assert_eq!(orientation(&whole[..length]), 1, "{length}");

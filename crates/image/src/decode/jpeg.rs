@@ -16,7 +16,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Decoded, Problem> {
     let options = DecoderOptions::default()
         .set_max_width(LONGEST)
         .set_max_height(LONGEST)
-        // A file that ends early would be a picture with a grey rest.
+        // Otherwise the decoder fills the rest of a truncated file with grey.
         .set_strict_mode(true)
         .jpeg_set_out_colorspace(ColorSpace::RGB);
     let mut decoder = JpegDecoder::new_with_options(ZCursor::new(bytes), options);

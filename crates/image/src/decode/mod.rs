@@ -1,7 +1,7 @@
 //! Picture files to pixels: PNG, JPEG and WebP.
 //!
-//! What a file says of its size is checked before memory is asked for. Grey becomes colour; what is transparent is laid on white, as
-//! transformers does it; of 16 bits the upper 8 are kept; a picture is turned as its EXIF block says.
+//! The size in a file is checked before memory is allocated. Grey becomes RGB. Transparent pictures are composed over white, as in
+//! transformers. Of 16 bits the upper 8 are kept. Pictures are rotated as their EXIF block says.
 
 mod exif;
 mod jpeg;
@@ -20,7 +20,7 @@ pub const MOST_PIXELS: usize = 100_000_000;
 /// The longest file that is read.
 const MOST_BYTES: u64 = 1 << 29;
 
-/// What a decoder found.
+/// The output of a decoder.
 struct Decoded {
     width: usize,
     height: usize,
@@ -58,7 +58,7 @@ impl Picture {
     }
 }
 
-/// Refuses sizes that no picture has, before there is memory for it.
+/// Fails for sizes that are empty or too large. Called before memory is allocated.
 pub(crate) fn check_size(width: usize, height: usize) -> Result<(), Problem> {
     if width == 0 || height == 0 {
         return Err(Problem::new(format!("a picture of {width} × {height} pixels has none")));
@@ -87,7 +87,7 @@ impl Decoded {
     }
 }
 
-/// A colour with this opacity in front of white, rounded as Pillow's `alpha_composite` does it.
+/// A colour with this opacity over white, rounded as in Pillow's `alpha_composite`.
 fn on_white(colour: u8, alpha: u8) -> u8 {
     let (colour, alpha) = (u32::from(colour), u32::from(alpha));
     let sum = (colour * alpha + 255 * (255 - alpha)) * 128 + (0x80 << 7);
@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn colours_are_laid_on_white() {
+    fn colours_are_composed_over_white() {
         assert_eq!([0, 255].map(|alpha| on_white(10, alpha)), [255, 10]);
         assert_eq!((on_white(0, 128), on_white(100, 51)), (127, 224));
     }
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bomb_is_refused_before_there_is_memory_for_it() {
+    fn an_enormous_picture_is_refused_before_memory_is_allocated() {
         assert_eq!(
             problem(&header(100_000, 100_000)),
             "100000 × 100000 pixels are more than 100 million: make the picture smaller"

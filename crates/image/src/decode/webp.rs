@@ -5,7 +5,7 @@ use crate::error::Problem;
 use image_webp::{DecodingError, WebPDecoder};
 use std::io::Cursor;
 
-/// The most that the decoder may take for a block of metadata.
+/// The most memory that the decoder may use for metadata.
 const BESIDE: usize = 64 << 20;
 
 pub(super) fn decode(bytes: &[u8]) -> Result<Decoded, Problem> {

@@ -1,11 +1,11 @@
-//! Letters of five columns and eight rows, enough for the names of classes.
+//! A bitmap font of ASCII, five columns and eight rows for each character.
 
-/// Columns of a letter.
+/// The columns of a character.
 pub(super) const WIDTH: usize = 5;
-/// Rows of a letter.
+/// The rows of a character.
 pub(super) const HEIGHT: usize = 8;
 
-/// The columns of a letter, whose lowest bit is the row at the top. What is no letter of ASCII looks like a question mark.
+/// The columns of a character; the lowest bit of a column is its top row. Characters outside of ASCII are drawn as a question mark.
 pub(super) fn glyph(letter: char) -> [u8; WIDTH] {
     let place =
         |letter: char| (letter as usize).checked_sub(' ' as usize).filter(|place| *place < GLYPHS.len());

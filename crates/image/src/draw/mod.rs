@@ -1,11 +1,11 @@
-//! Frames and words on pictures.
+//! Drawing boxes and labels on pictures.
 
 mod font;
 
 use crate::Picture;
 use font::{HEIGHT, WIDTH, glyph};
 
-/// Colours that can be told apart, on dark grounds and on bright ones.
+/// Colours that are easy to distinguish, on dark and on bright pictures.
 const COLOURS: [[u8; 3]; 8] = [
     [230, 60, 50],
     [40, 120, 220],
@@ -17,14 +17,14 @@ const COLOURS: [[u8; 3]; 8] = [
     [130, 120, 30],
 ];
 
-/// A colour for the class of this number.
+/// The colour of the class with this number.
 pub fn colour_of(class: usize) -> [u8; 3] {
     COLOURS[class % COLOURS.len()]
 }
 
 impl Picture {
-    /// Draws a frame inside of the edges of a box, `[left, top, width, height]`, with a word above it, or inside of it where there is no
-    /// room above. What lies outside of the picture is left out.
+    /// Draws a frame along the inner edges of a box, `[left, top, width, height]`, and a label above it, or inside of it if there is no
+    /// room above. What lies outside of the picture is clipped.
     pub fn frame(&mut self, bbox: [f64; 4], colour: [u8; 3], word: &str) {
         let size = self.width().min(self.height());
         let (thickness, scale) = ((size / 250).clamp(1, 8) as i64, (size / 400).clamp(1, 6) as i64);
@@ -45,7 +45,7 @@ impl Picture {
         }
     }
 
-    /// Writes white letters on a ground of a colour; `x` and `y` are the corner at the top left.
+    /// Writes a word in white on a background of this colour, with its top left corner at `x, y`.
     fn label(&mut self, x: i64, y: i64, scale: i64, colour: [u8; 3], word: &str) {
         let (advance, letters) = (WIDTH as i64 + 1, word.chars().count() as i64);
         self.fill(x, y, (letters * advance + 1) * scale, (HEIGHT as i64 + 2) * scale, colour);
@@ -60,7 +60,7 @@ impl Picture {
         }
     }
 
-    /// Fills a rectangle, as far as it is in the picture.
+    /// Fills a rectangle, clipped to the picture.
     pub fn fill(&mut self, x: i64, y: i64, width: i64, height: i64, colour: [u8; 3]) {
         let inside = |from: i64, length: i64, end: usize| {
             let end = end as i64;
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_frame_is_drawn_as_far_as_it_is_inside() {
+    fn a_frame_is_clipped_to_the_picture() {
         let mut picture = Picture::filled(8, 6, [0; 3]);
         picture.frame([2.0, 1.0, 4.0, 4.0], [9; 3], "");
         let row = |y: usize| (0..8).map(|x| picture.pixel(x, y)[0]).collect::<Vec<_>>();

@@ -1,6 +1,6 @@
-//! `preprocessor_config.json` as transformers writes it, today and before.
+//! Reading and writing `preprocessor_config.json`, in the present and in earlier formats of transformers.
 //!
-//! What a file leaves out is the default of the class that it names.
+//! Missing fields have the defaults of the class that the file names.
 
 use super::{Processor, Size};
 use crate::error::Error;
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::io::ErrorKind;
 use std::path::Path;
 
-/// Where a folder says it; in the second, a part of the file is about pictures.
+/// The files in which a folder may have it. In the second one, it is the field `image_processor`.
 const FILES: [&str; 2] = ["preprocessor_config.json", "processor_config.json"];
 
 /// The longest side that a file may ask for.
@@ -22,7 +22,7 @@ const IMAGENET: [[f32; 3]; 2] = [[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]];
 const CLIP: [[f32; 3]; 2] =
     [[0.481_454_66, 0.457_827_5, 0.408_210_73], [0.268_629_54, 0.261_302_6, 0.275_777_1]];
 
-/// The classes of transformers, and what they do with pictures that a file does not say.
+/// The default processor of a class of transformers.
 fn defaults(class: &str) -> Option<Processor> {
     let square = |side| Size::Exact { height: side, width: side };
     let plain = Processor::plain(224, 224);
@@ -44,7 +44,7 @@ fn defaults(class: &str) -> Option<Processor> {
     })
 }
 
-/// The fields; one that is `null` is as one that is not there.
+/// The fields. `null` is the same as a missing field.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Fields {
@@ -133,7 +133,7 @@ impl Fields {
         let side = |key: &str| side(key).transpose();
         if size.is_number() {
             let side = length("size", size)?;
-            // An old file may have one number for both sides, and only some classes mean a square by it. DETR's may leave its limit out.
+            // Old files may have one number for both sides, which only some classes read as a square. Those of DETR may lack the limit.
             let is_square = matches!(stem, Some("ViT" | "DeiT"));
             let most = self.max_size.or((stem == Some("Detr")).then_some(1333));
             return Ok(match (is_square, most) {

@@ -1,4 +1,4 @@
-//! Pictures as models read them: `preprocessor_config.json`, or `processor_config.json`.
+//! Preparing pictures for a model, as `preprocessor_config.json` or `processor_config.json` says.
 //!
 //! ```text
 //! resize → crop → · rescale_factor → (x - mean) / std → pad
@@ -12,10 +12,10 @@ use crate::picture::Picture;
 use crate::resize::Filter;
 use std::path::Path;
 
-/// The sizes that pictures get.
+/// The rule for the size of resized pictures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Size {
-    /// This height and width, whatever becomes of the picture's proportions.
+    /// This height and width. The aspect ratio is not kept.
     Exact {
         /// The height.
         height: usize,
@@ -24,9 +24,9 @@ pub enum Size {
     },
     /// The shorter side has this length.
     Shortest(usize),
-    /// The shorter side has the first length, unless the longer one became longer than the second.
+    /// The shorter side has the first length, or less, so that the longer side is at most the second length.
     ShortestWithin(usize, usize),
-    /// The largest size that is at most so high and so wide.
+    /// The largest size within these limits.
     Within {
         /// The greatest height.
         height: usize,
@@ -36,67 +36,65 @@ pub enum Size {
 }
 
 impl Size {
-    /// The width and height of a picture that had these.
-    ///
-    /// Every rounding is that of transformers.
+    /// The new width and height of a picture with this width and height, rounded as in transformers.
     pub fn of(self, width: usize, height: usize) -> [usize; 2] {
         let (short, long) = (width.min(height), width.max(height));
-        // The longer side of a picture whose shorter one gets this length.
+        // The new longer side if this is the new shorter side.
         let longer = |new: f64| (new * long as f64 / short as f64) as usize;
-        let turned = |short: usize, long: usize| if width <= height { [short, long] } else { [long, short] };
+        let sides = |short: usize, long: usize| if width <= height { [short, long] } else { [long, short] };
         match self {
             Size::Exact { height, width } => [width, height],
-            Size::Shortest(size) => turned(size, longer(size as f64)),
+            Size::Shortest(size) => sides(size, longer(size as f64)),
             Size::ShortestWithin(size, most) => {
                 let grown = long as f64 / short as f64 * size as f64;
                 let exact =
                     if grown > most as f64 { most as f64 * short as f64 / long as f64 } else { size as f64 };
                 // Python rounds halves to the even neighbour.
                 let rounded = exact.round_ties_even() as usize;
-                if rounded == short { [width, height] } else { turned(rounded, longer(exact)) }
+                if rounded == short { [width, height] } else { sides(rounded, longer(exact)) }
             }
             Size::Within { height: most_height, width: most_width } => {
-                let [down, across] = [most_height as f64 / height as f64, most_width as f64 / width as f64];
-                let factor = down.min(across);
+                let factor = (most_height as f64 / height as f64).min(most_width as f64 / width as f64);
                 [(width as f64 * factor) as usize, (height as f64 * factor) as usize]
             }
         }
     }
 }
 
-/// What a model wants of pictures.
+/// How pictures are prepared for a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Processor {
-    /// The size that they get first, and how.
+    /// The size and the filter of resizing.
     pub resize: Option<(Size, Filter)>,
-    /// The height and width of the middle that is left of them.
+    /// The height and width of the centre crop.
     pub crop: Option<[usize; 2]>,
-    /// What the numbers from 0 to 255 are multiplied by.
+    /// The factor of the levels, which are 0 to 255.
     pub rescale: Option<f64>,
-    /// The mean and the standard deviation of red, green and blue, which are subtracted and divided by.
+    /// The mean and the standard deviation of red, green and blue: `(x - mean) / deviation`.
     pub normalise: Option<[[f32; 3]; 2]>,
-    /// The height and width that they get at the end, with zeros on the right and below.
+    /// The height and width after padding, with zeros on the right and below.
     pub pad: Option<[usize; 2]>,
 }
 
-/// A picture as numbers: red, green and blue one after the other, each row by row, `[3, height, width]`.
+/// A prepared picture: a plane for each of red, green and blue, `[3, height, width]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pixels {
-    /// Rows.
+    /// The number of rows.
     pub height: usize,
-    /// Pixels in a row.
+    /// The number of columns.
     pub width: usize,
     /// The numbers.
     pub numbers: Vec<f32>,
 }
 
 impl Processor {
-    /// What a model folder says. One that says nothing is refused: a model sees nothing in pictures that it was not trained with.
+    /// Reads the processor of a model folder. It is an error if the folder has none: a model does not work with pictures that are prepared
+    /// in another way than in training.
     pub fn of(folder: &Path) -> Result<Processor, Error> {
         file::read(folder)
     }
 
-    /// Pictures of this height and width, with numbers from -1 to 1: what ViT wants.
+    /// The processor of ViT: pictures are resized to this height and width, and levels become numbers from -1 to 1.
     pub fn plain(height: usize, width: usize) -> Processor {
         Processor {
             resize: Some((Size::Exact { height, width }, Filter::Bilinear)),
@@ -107,23 +105,23 @@ impl Processor {
         }
     }
 
-    /// What [`Processor::of`] reads, to be written to `preprocessor_config.json`.
+    /// The contents of a `preprocessor_config.json` that [`Processor::of`] reads.
     pub fn to_json(&self) -> String {
         self.to_json_as(file::class_of(self))
     }
 
-    /// [`Processor::to_json`] with the class that transformers takes for the model, such as `DetrImageProcessor`.
+    /// [`Processor::to_json`] with the name of a class of transformers, such as `DetrImageProcessor`.
     pub fn to_json_as(&self, class: &str) -> String {
         file::text(self, class)
     }
 
-    /// The width and height that [`Processor::process`] gives a picture of these.
+    /// The width and height after [`Processor::process`] of a picture with this width and height.
     pub fn size_of(&self, width: usize, height: usize) -> [usize; 2] {
         let resized = self.resize.map_or([width, height], |(size, _)| size.of(width, height));
         self.pad.or(self.crop).map_or(resized, |[height, width]| [width, height])
     }
 
-    /// A picture in the size that the model wants, before its numbers are changed.
+    /// The resized and cropped picture, before rescaling and normalising.
     pub fn fit(&self, picture: &Picture) -> Result<Picture, Problem> {
         let resized = match self.resize {
             Some((size, filter)) => {
@@ -142,7 +140,7 @@ impl Processor {
         Ok(cropped.or(resized).unwrap_or_else(|| picture.clone()))
     }
 
-    /// A picture as the model reads it.
+    /// The prepared picture: resized, cropped, rescaled, normalised and padded.
     pub fn process(&self, picture: &Picture) -> Result<Pixels, Problem> {
         let pixels = self.numbers(&self.fit(picture)?);
         match self.pad {
@@ -151,7 +149,7 @@ impl Processor {
         }
     }
 
-    /// The numbers of a picture that has its size already.
+    /// The rescaled and normalised picture, in its own size.
     pub fn numbers(&self, picture: &Picture) -> Pixels {
         let tables = [0, 1, 2].map(|channel| self.table(channel));
         let bytes = picture.pixels();
@@ -162,14 +160,14 @@ impl Processor {
         Pixels { height: picture.height(), width: picture.width(), numbers }
     }
 
-    /// The colour whose numbers are zero, or as near to zero as a level comes.
+    /// The colour whose normalised numbers are nearest to zero.
     pub fn mean_colour(&self) -> [u8; 3] {
         let [mean, _] = self.normalise.unwrap_or_default();
         let level = |mean: f32| (f64::from(mean) / self.rescale.unwrap_or(1.0)).round() as u8;
         mean.map(level)
     }
 
-    /// What becomes of each byte of a channel, rounded where transformers rounds.
+    /// The number for each level of a channel, rounded where transformers rounds.
     fn table(&self, channel: usize) -> [f32; 256] {
         std::array::from_fn(|byte| {
             let rescaled = self.rescale.map_or(byte as f32, |factor| (byte as f64 * factor) as f32);
@@ -180,7 +178,7 @@ impl Processor {
 }
 
 impl Pixels {
-    /// The same with zeros on the right and below.
+    /// Pads with zeros on the right and below. Fails if the picture is larger than that.
     pub fn padded(self, [height, width]: [usize; 2]) -> Result<Pixels, Problem> {
         if [height, width] == [self.height, self.width] {
             return Ok(self);
@@ -246,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_thin_picture_does_not_become_endless() {
+    fn a_long_thin_picture_is_refused_before_it_becomes_enormous() {
         let picture = Picture::filled(1, 50_000, [0; 3]);
         let processor =
             Processor { resize: Some((Size::Shortest(224), Filter::Bicubic)), ..Processor::plain(1, 1) };

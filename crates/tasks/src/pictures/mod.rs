@@ -1,4 +1,4 @@
-//! A model that reads pictures, and how pictures are made ready for it: what all tasks of pictures have in common.
+//! A model that reads pictures, and the processor of its pictures: what all tasks of pictures have in common.
 
 mod classify;
 mod embed;
@@ -17,21 +17,21 @@ use std::borrow::Borrow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Pictures that are computed at once, unless it is told otherwise.
-const TOGETHER: usize = 8;
+/// The default number of pictures in a batch.
+const BATCH: usize = 8;
 
-/// A model and what it wants of pictures. A copy shares the model.
+/// A model, and the processor of its pictures. Clones share the model.
 #[derive(Debug, Clone)]
 pub struct PictureEncoder {
     backend: Arc<dyn Backend>,
     model: Vit,
     processor: Processor,
     folder: PathBuf,
-    together: usize,
+    batch: usize,
 }
 
 impl PictureEncoder {
-    /// Reads the model of a folder for a task, to be computed with and not to be learned; `form` says what its weights become.
+    /// Reads the model of a folder for a task, for inference only. `form` is the number format of its weights.
     pub fn open(
         backend: &Arc<dyn Backend>,
         folder: &Path,
@@ -47,7 +47,7 @@ impl PictureEncoder {
         PictureEncoder::new(backend, model, processor, folder)
     }
 
-    /// A model that is there already; `folder` is where it comes from.
+    /// A model that was read from `folder` before.
     pub fn new(
         backend: &Arc<dyn Backend>,
         model: Vit,
@@ -64,16 +64,16 @@ impl PictureEncoder {
             model,
             processor,
             folder: folder.to_owned(),
-            together: TOGETHER,
+            batch: BATCH,
         })
     }
 
-    /// The same that computes so many pictures at once.
+    /// Sets the number of pictures in a batch.
     pub fn with_batch(self, pictures: usize) -> PictureEncoder {
-        PictureEncoder { together: pictures.max(1), ..self }
+        PictureEncoder { batch: pictures.max(1), ..self }
     }
 
-    /// The same with batches of about so many tokens.
+    /// Sets the size of a batch to about so many tokens.
     pub fn with_batch_tokens(self, tokens: usize) -> PictureEncoder {
         let pictures = tokens / self.model.config().tokens();
         self.with_batch(pictures)
@@ -89,23 +89,23 @@ impl PictureEncoder {
         &self.folder
     }
 
-    /// How pictures are made ready.
+    /// The processor, which prepares pictures.
     pub fn processor(&self) -> &Processor {
         &self.processor
     }
 
-    /// How many pictures are computed at once.
+    /// The number of pictures in a batch.
     pub fn batch(&self) -> usize {
-        self.together
+        self.batch
     }
 
-    /// Makes a picture ready. The number is that of the picture among others, counted from 0.
+    /// Prepares a picture. Errors name it by `number`, counted from 0.
     pub fn read(&self, number: usize, picture: &Picture) -> Result<Pixels, Error> {
         self.ready(picture)
             .map_err(|problem| Error::Picture { picture: number + 1, problem: problem.to_string() })
     }
 
-    /// Makes a picture ready.
+    /// Prepares a picture.
     pub fn ready(&self, picture: &Picture) -> Result<Pixels, Problem> {
         let pixels = self.processor.process(picture)?;
         if self.model.config().grid(pixels.height, pixels.width).is_none() {
@@ -126,7 +126,7 @@ impl PictureEncoder {
         mut answer: impl FnMut(&Tape, &Batch, &Var) -> Result<Vec<T>, Error>,
     ) -> Result<Vec<T>, Error> {
         let mut answers = Vec::with_capacity(pictures.len());
-        for pictures in pictures.chunks(self.together) {
+        for pictures in pictures.chunks(self.batch) {
             let pictures: Vec<vit::Picture> =
                 pictures.iter().map(|pixels| as_planes(pixels.borrow())).collect();
             let tape = Tape::inference(&self.backend);
@@ -184,7 +184,7 @@ impl PictureEncoder {
         let [height, width] = self.model.config().patch_size;
         let whole = |side: usize, patch: usize| (side / patch * patch).max(1);
         let [width, height] = [whole(fitted.width(), width), whole(fitted.height(), height)];
-        fitted.part_resized([0.0, 0.0, width as f64, height as f64], width, height, Filter::Nearest)
+        fitted.region_resized([0.0, 0.0, width as f64, height as f64], width, height, Filter::Nearest)
     }
 
     /// All attentions of a picture, to be looked into.
