@@ -1,15 +1,15 @@
-//! The best of the logits `x · wᵀ + bias`, which never exist as a whole.
+//! The greatest of the logits `x · wᵀ + bias`, which never exist as a whole.
 //!
 //! The logits of a step are several megabytes, and only a few of them matter. So they are computed some columns at a time, for all rows,
-//! and searched while they are in a cache.
+//! and searched while they are in the cache.
 
 use crate::Cpu;
 use crate::gemm::{Epilogue, Int8Rows, Matrix, Operand, Weights, gemm_int8_columns};
 use crate::scratch::Scratch;
 use crate::top::{CHUNK, Found, TokenLists, Top, Wanted};
 
-/// The greatest logits of each row, greatest first, and `log Σ e^logit`, as far as they are wanted; see [`Top`]. Those of the
-/// tokens in `apart` are told apart.
+/// The greatest logits of each row, greatest first, and `log Σ e^logit`, as far as they are wanted; see [`Top`]. The logits of the tokens
+/// in `apart` are returned on their own; see [`TokenLists`].
 pub fn top_logits<T: Operand>(
     cpu: &Cpu,
     x: Matrix<T>,
@@ -21,8 +21,8 @@ pub fn top_logits<T: Operand>(
     let classes = table.columns();
     let (lists, rows) = (apart.ends.len(), x.rows());
     assert!(lists == 0 || lists == rows, "top_logits: {lists} lists for {rows} rows");
-    let mut told = vec![f32::NEG_INFINITY; apart.tokens.len()];
-    // How far each list has been told.
+    let mut listed = vec![f32::NEG_INFINITY; apart.tokens.len()];
+    // The next token of each list.
     let mut next: Vec<usize> = (0..lists).map(|row| apart.of(row).start).collect();
     let mut top = Top::new(x.rows(), wanted);
     let mut logits = Scratch::<f32>::take(x.rows() * CHUNK.min(classes));
@@ -42,7 +42,7 @@ pub fn top_logits<T: Operand>(
             while *next < apart.of(row).end && (apart.tokens[*next] as usize) < end {
                 let place = row * width + (apart.tokens[*next] as usize - first);
                 let is_never = wanted.never == Some(apart.tokens[*next] as usize);
-                told[*next] = if is_never { f32::NEG_INFINITY } else { logits[place] };
+                listed[*next] = if is_never { f32::NEG_INFINITY } else { logits[place] };
                 if apart.counted.binary_search(&row).is_err() {
                     logits[place] = f32::NEG_INFINITY;
                 }
@@ -52,7 +52,7 @@ pub fn top_logits<T: Operand>(
         top.add(cpu, first, logits);
     }
     let (best, log_sums) = top.finish();
-    Found { best, log_sums, apart: told }
+    Found { best, log_sums, apart: listed }
 }
 
 #[cfg(test)]

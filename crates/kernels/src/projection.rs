@@ -83,7 +83,7 @@ fn in_slices<T: Operand>(
     let table = Matrix::new(&table[..classes * d], classes, d);
     let forward = packed.and_then(BothWays::forward).map(|packed| packed.all().part(0..classes));
     let forward = forward.unwrap_or(Weights::F32(table.t()));
-    // On the way back classes are what is summed over.
+    // The backward pass sums over the classes.
     let back = packed.and_then(BothWays::back).map_or(Weights::F32(table), |packed| packed.first(classes));
     let shifted = Epilogue { bias: bias.map(|bias| &bias[..classes]), ..Epilogue::default() };
     if let Some(gradients) = &mut gradients {

@@ -34,7 +34,7 @@ pub struct Relative<'a> {
     pub heads: usize,
     /// How many rows each head has: those of all queries, or of all keys.
     pub rows: usize,
-    /// How many places are told apart.
+    /// The number of buckets.
     pub places: usize,
     /// Whose rows they are.
     pub side: Side,

@@ -34,15 +34,15 @@ pub struct Wanted {
     pub never: Option<usize>,
 }
 
-/// Some tokens of each row, in ascending order, whose numbers are told: of most rows apart, so that they are neither among the best nor
-/// in the sum.
+/// A list of tokens for each row, in ascending order, whose numbers are returned. Listed tokens are neither among the best of their row nor
+/// in its sum, unless the row is in `counted`.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TokenLists<'a> {
     /// The tokens of all rows, one list after the other.
     pub tokens: &'a [u32],
     /// Where the list of each row ends. Empty if no row has a list.
     pub ends: &'a [u32],
-    /// The rows whose tokens are told but not apart: they count like all others. In ascending order.
+    /// The rows whose listed tokens also count for the best and for the sum. In ascending order.
     pub counted: &'a [usize],
 }
 
@@ -50,7 +50,7 @@ impl<'a> TokenLists<'a> {
     /// No list for any row.
     pub const NONE: TokenLists<'static> = TokenLists { tokens: &[], ends: &[], counted: &[] };
 
-    /// The places of a row's list among all tokens.
+    /// The range of a row's list in `tokens`.
     pub fn of(self, row: usize) -> std::ops::Range<usize> {
         let end = |row: usize| self.ends.get(row).map_or(0, |&end| end as usize);
         if row == 0 { 0..end(0) } else { end(row - 1)..end(row) }
@@ -64,7 +64,7 @@ pub struct Found {
     pub best: Vec<Best>,
     /// The logarithm of the sum of each row, if they are wanted.
     pub log_sums: Vec<f32>,
-    /// The numbers that are told apart.
+    /// The numbers of the listed tokens.
     pub apart: Vec<f32>,
 }
 

@@ -1,10 +1,10 @@
 //! The waist: everything above speaks to a device through this one trait.
 //!
-//! Each method is a coarse operation of a Transformer on opaque buffers. Matrices are rows of a last dimension;
-//! a batch of sequences is packed, `[tokens, d]`, and only attention knows where a sequence begins ([`Span`]).
-//! Nothing returns a number to the host except [`MemoryOps::download`] and [`LossOps::top_logits`]: losses, norms and
-//! clip factors stay scalars on the device. Where a gradient may already have contributions from elsewhere, a method
-//! takes them as `into` and adds to them; without them it starts afresh.
+//! Each method is a coarse operation of a Transformer on opaque buffers. A tensor is a matrix whose columns are its last dimension.
+//! A batch of sequences is packed, `[tokens, d]`, and only attention knows where a sequence begins ([`Span`]).
+//! Only [`MemoryOps::download`] and [`LossOps::top_logits`] return numbers to the host: losses, norms and
+//! clip factors stay scalars on the device. A method with a parameter `into` adds its result to this gradient, in the same memory if
+//! it is not shared; without it, it returns a new one.
 //!
 //! A wrong shape is a programmer's mistake: backends panic with the name of the operation and both shapes.
 
@@ -25,7 +25,7 @@ use attentive_kernels::{Dropout, Random};
 use std::fmt::Debug;
 use std::time::Duration;
 
-/// Where [`MemoryOps::random`] takes numbers from.
+/// The distribution of the numbers of [`MemoryOps::random`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Distribution {
     /// Uniform in `-bound..bound`.
@@ -40,7 +40,7 @@ pub enum Distribution {
     },
 }
 
-/// What [`ElementwiseOps::binary`] does with two numbers.
+/// The operations of [`ElementwiseOps::binary`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Binary {
     /// `a + b`
@@ -49,7 +49,7 @@ pub enum Binary {
     Mul,
 }
 
-/// What a norm is computed with.
+/// The weights of a norm.
 #[derive(Debug, Clone, Copy)]
 pub struct NormWeights<'a> {
     /// Which norm it is.
@@ -58,7 +58,7 @@ pub struct NormWeights<'a> {
     pub gamma: &'a Tensor,
     /// The shift `β: [d]`, in f32, if there is one.
     pub beta: Option<&'a Tensor>,
-    /// What is added to the mean of the squares.
+    /// ε, which is added to the mean of the squares.
     pub epsilon: f32,
 }
 
@@ -76,26 +76,26 @@ pub struct Norm {
 /// The gradients of a norm.
 #[derive(Debug)]
 pub struct NormGradients {
-    /// Of the rows that were normalised, and so of `x`.
+    /// The gradient of the rows that were normalised, and so of `x`.
     pub dz: Tensor,
-    /// Of `r`: `dz` through the dropout.
+    /// The gradient of `r`: `dz` through the dropout.
     pub dr: Tensor,
-    /// Of the scale.
+    /// The gradient of the scale.
     pub dgamma: Tensor,
-    /// Of the shift, if there is one.
+    /// The gradient of the shift, if there is one.
     pub dbeta: Option<Tensor>,
 }
 
-/// What the output projection is held against.
+/// The targets of the output projection.
 #[derive(Debug, Clone, Copy)]
 pub struct ProjectionTarget<'a> {
-    /// The right token for each row, `[rows]` of `i32`; a negative one leaves the row out.
+    /// The target token of each row, `[rows]` of `i32`. A row with a negative one is left out.
     pub tokens: &'a Tensor,
     /// How many rows of the table are classes: all, or all but a padding row at the end.
     pub classes: usize,
     /// ε of label smoothing.
     pub smoothing: f32,
-    /// What the sum of the rows' losses is multiplied by: one over the number of tokens makes it their mean.
+    /// The factor of the sum of the rows' losses: one over the number of tokens makes it their mean.
     pub scale: f32,
 }
 
@@ -104,9 +104,9 @@ pub struct ProjectionTarget<'a> {
 pub enum Learned {
     /// None.
     Nothing,
-    /// Those of the hidden rows and of the table.
+    /// Those of the hidden states and of the table.
     Table,
-    /// That of the bias, too.
+    /// Those of the hidden states, of the table and of the bias.
     TableAndBias,
 }
 
@@ -137,7 +137,7 @@ pub enum Raw<'a> {
     },
 }
 
-/// What weights are prepared to be multiplied in.
+/// The number format of prepared weights.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// The precision of the backend.
@@ -146,7 +146,7 @@ pub enum Form {
     Int8,
 }
 
-/// What the products with weights are for.
+/// What the result of a product with prepared weights is used for.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Role {
     /// Anything.
@@ -159,8 +159,8 @@ pub enum Role {
     Values(Attention),
 }
 
-/// A device that can carry out the operations of a Transformer. They are grouped by what they compute, so that a device can have a
-/// file for each group; nobody asks for less than all of them.
+/// A device that carries out the operations of a Transformer. They are grouped by what they compute, so that a device can have a
+/// file for each group; a device has all of them.
 pub trait Backend:
     MemoryOps
     + ElementwiseOps
@@ -176,24 +176,24 @@ pub trait Backend:
     + Send
     + Sync
 {
-    /// The device and how it computes, for people.
+    /// The name of the device, with its instruction set and precision, for people.
     fn name(&self) -> String;
-    /// The type of activations: what [`RowOps::embedding`] gives, and what other input is [cast](ElementwiseOps::cast) to.
+    /// The type of activations: that of the result of [`RowOps::embedding`]. Other inputs are [cast](ElementwiseOps::cast) to it.
     fn activations(&self) -> DType;
 
-    /// Where the time went since the last call: a name and a duration for each kind of kernel.
+    /// The time spent since the last call: a name and a duration for each kind of kernel.
     fn take_profile(&self) -> Vec<(&'static str, Duration)>;
 }
 
-/// Memory: where tensors come from, and the way back to the host.
+/// Memory: making tensors, and reading them on the host.
 pub trait MemoryOps {
     /// A tensor of zeros.
     fn zeros(&self, shape: Shape, dtype: DType) -> Tensor;
     /// A tensor with the numbers of the host.
     fn upload(&self, data: Host, shape: Shape) -> Tensor;
-    /// A tensor in f32 whose numbers the host writes, all of them: where host and device share memory, with no copy in between.
+    /// A tensor in f32 that `write` fills completely on the host, without a copy if host and device share memory.
     fn written(&self, shape: Shape, write: &mut dyn FnMut(&mut [f32])) -> Tensor;
-    /// The numbers of a tensor: the one place where the host waits for the device.
+    /// The numbers of a tensor. The host waits for the device here.
     fn download(&self, x: &Tensor) -> HostVec;
     /// A tensor with memory of its own.
     fn copy(&self, x: &Tensor) -> Tensor;
@@ -201,7 +201,7 @@ pub trait MemoryOps {
     fn random(&self, shape: Shape, distribution: Distribution, random: Random) -> Tensor;
 }
 
-/// What goes over its operands once, element by element.
+/// Elementwise operations.
 pub trait ElementwiseOps {
     /// `a ∘ b`; `b` has the shape of `a`, or is one row to add to each of `a`, or a scalar to multiply with.
     fn binary(&self, op: Binary, a: &Tensor, b: &Tensor) -> Tensor;
@@ -211,11 +211,11 @@ pub trait ElementwiseOps {
     fn cast(&self, x: &Tensor, to: DType) -> Tensor;
     /// `y += factor · x`.
     fn add_assign(&self, y: &mut Tensor, x: &Tensor, factor: f32);
-    /// `y += share · (x - y)`: a mean that moves along with `x`.
+    /// `y += share · (x - y)`: a moving average of `x`.
     fn blend(&self, y: &mut Tensor, x: &Tensor, share: f32);
     /// An activation function.
     fn activate(&self, activation: Activation, x: &Tensor) -> Tensor;
-    /// `dy` times the slope at `x`; for ReLU the output does as well as the input.
+    /// `dy` times the derivative at `x`. For ReLU, `x` may also be the output.
     fn activate_backward(&self, activation: Activation, x: &Tensor, dy: &Tensor) -> Tensor;
     /// Dropout, which is its own gradient: applied to `dy` it gives `dx`.
     fn dropout(&self, x: &Tensor, dropout: Dropout) -> Tensor;
@@ -238,16 +238,15 @@ pub trait ProductOps {
     /// `activation(x · wᵀ + bias)` with `x: [rows, in]`, `w: [out, in]`.
     fn linear(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>, activation: Option<Activation>)
     -> Tensor;
-    /// Weights in the type and the order in which this device likes to multiply with them, to be used by [`ProductOps::linear`],
-    /// [`ProductOps::logits`] and [`LossOps::top_logits`] and by nothing else; but those that are in f32 are looked up by
-    /// [`RowOps::embedding`], too, so that a table that is tied to the output need not be kept twice. There is no way back. Products with weights in
-    /// [`Form::Precise`] are the same to the bit, and take less time where there are few rows.
+    /// Weights in the type and layout in which this device multiplies fastest. Only [`ProductOps::linear`], [`ProductOps::logits`] and
+    /// [`LossOps::top_logits`] may use them; [`RowOps::embedding`] may, too, if they are in f32, so that a table that is tied to the output
+    /// is kept once. The original weights cannot be restored. Products with weights in [`Form::Precise`] have the same bits as with the
+    /// original weights, and are faster if there are few rows.
     ///
-    /// What becomes of a role is for the device to know: queries, keys and values of such products go to attention and to a
-    /// cache, as any others do, or are downloaded, and to nothing else. A bias that goes with such weights is prepared in the
-    /// same role.
+    /// A role lets the device choose a layout of the results. Queries, keys and values of such products may only go to attention, to a
+    /// cache, or to [`MemoryOps::download`]. The bias of such weights is prepared in the same role.
     fn prepare(&self, weights: Raw, form: Form, role: Role) -> Tensor;
-    /// `x · wᵀ + bias` in f32, whatever `x` is stored in: rounded logits would make ties that are none.
+    /// `x · wᵀ + bias` in f32, whatever the type of `x`: logits that are rounded to bf16 would have false ties.
     fn logits(&self, x: &Tensor, w: &Tensor, bias: Option<&Tensor>) -> Tensor;
     /// `dx = dy · w`.
     fn linear_backward_input(&self, dy: &Tensor, w: &Tensor, into: Option<Tensor>) -> Tensor;
@@ -261,7 +260,7 @@ pub trait ProductOps {
 pub trait NormOps {
     /// The norm of each row of `x`, or of `x + dropout(r)` if there is a residual `(r, dropout)`.
     fn norm(&self, weights: &NormWeights, x: &Tensor, residual: Option<(&Tensor, Option<Dropout>)>) -> Norm;
-    /// The gradients of a norm with these weights; `dropout` is what `r` went through. `into`: `dγ` and `dβ` so far.
+    /// The gradients of a norm with these weights; `dropout` is that of `r`. `into` are the gradients `dγ` and `dβ` so far.
     fn norm_backward(
         &self,
         weights: &NormWeights,
@@ -291,9 +290,9 @@ pub trait NormOps {
 
 /// Attention over packed sequences, and caches.
 pub trait AttentionOps {
-    /// Who attends to whom, to be used by the attentions of all layers.
+    /// Which queries attend to which keys, prepared once for the attentions of all layers.
     fn layout(&self, spans: &[Span]) -> Layout;
-    /// Which rows of a cache each query sees, to be used by the caches of all layers.
+    /// Which rows of a cache each query attends to, prepared once for the caches of all layers.
     fn seen(&self, lists: KeyLists) -> Seen;
     /// An empty cache of keys and values.
     fn cache(&self, rule: &Attention) -> Box<dyn KeyValueCache>;
@@ -319,14 +318,13 @@ pub trait AttentionOps {
         y_lse: (&Tensor, &Tensor),
         dy: &Tensor,
     ) -> [Tensor; 3];
-    /// A dense bias for the pairs of a layout: the sum of what `scores` say of each pair. Scores are numbers for each head, each query or
-    /// key, and each place, `[heads, rows, places]`; the place of a pair is the bucket of the distance `key - query`, as in
-    /// [`Bias::Relative`].
+    /// A dense bias for the pairs of a layout: `b[head, query, key] = Σ x[head, row, bucket]` over all `scores`. `x: [heads, rows,
+    /// buckets]` has a row for each query or for each key, and `bucket` is that of the distance `key - query`, as in [`Bias::Relative`].
     ///
     /// # Panics
     /// Without scores: they say how many heads there are.
     fn relative_bias(&self, layout: &Layout, buckets: &Tensor, scores: &[(Side, &Tensor)]) -> Tensor;
-    /// The gradient of scores of the shape and type of `like` in a [`AttentionOps::relative_bias`].
+    /// The gradient of one of the `scores` of [`AttentionOps::relative_bias`], with the shape and type of `like`.
     fn relative_bias_backward(
         &self,
         layout: &Layout,
@@ -354,7 +352,7 @@ pub trait AttentionOps {
 pub struct Part<'a> {
     /// The matrix that it is in.
     pub x: &'a Tensor,
-    /// Where it is, and where it goes.
+    /// Its position in `x`, its position in the result, and its size.
     pub place: Rectangle,
 }
 
@@ -371,23 +369,23 @@ pub trait RowOps {
         padding: Option<i32>,
         dy: &Tensor,
     );
-    /// A matrix of this shape that is put together from parts of others, with zeros where there is none; no two parts may meet in it.
-    /// With `into`, the parts are added to it. This concatenates and slices, rows or columns, and goes back through both.
+    /// A matrix of this shape that consists of parts of other matrices, and of zeros elsewhere. Parts may not overlap in it. With `into`,
+    /// the parts are added to it. This concatenates and slices rows and columns, and is the gradient of both.
     ///
     /// # Panics
     /// Without parts: they say the type of the result.
     fn assemble(&self, shape: Shape, parts: &[Part], into: Option<Tensor>) -> Tensor;
 }
 
-/// Windows that move over packed pictures, `[pixels, channels]`, whose heights and widths are `sizes`. A convolution is a product
-/// with unfolded pixels.
+/// Convolution and pooling windows over packed pictures, `[pixels, channels]`, whose heights and widths are `sizes`. A convolution is a
+/// product with unfolded pixels (im2col).
 pub trait WindowOps {
-    /// The pixels of each place of the window, one after the other, zeros beyond the edges: `[places, kernel · channels]`.
+    /// The pixels under the window at each of its positions, zeros beyond the edges: `[positions, kernel · channels]`.
     fn unfold(&self, window: &Window, sizes: &[[usize; 2]], x: &Tensor) -> Tensor;
     /// The gradient of [`WindowOps::unfold`], `[pixels, channels]`.
     fn fold(&self, window: &Window, sizes: &[[usize; 2]], dy: &Tensor) -> Tensor;
-    /// The maximum of each channel at each place, `[places, channels]`, and the pixels that they come from, which are of the
-    /// backend's own type.
+    /// The maximum of each channel under the window at each position, `[positions, channels]`, and the pixels of these maxima, in a form of
+    /// the backend's own.
     fn max_pool(&self, window: &Window, sizes: &[[usize; 2]], x: &Tensor) -> (Tensor, Tensor);
     /// The gradient of [`WindowOps::max_pool`], `[pixels, channels]`.
     fn max_pool_backward(&self, window: &Window, sizes: &[[usize; 2]], from: &Tensor, dy: &Tensor) -> Tensor;
@@ -395,9 +393,9 @@ pub trait WindowOps {
 
 /// The end of a model: the best logits, and the loss.
 pub trait LossOps {
-    /// Of the logits `x · wᵀ + bias`, which never exist as a whole, the greatest of each row, greatest first, and
-    /// `log Σ e^logit` of the row, as far as they are wanted. The logits of the tokens in `apart` are told apart: they are
-    /// neither among the greatest nor in the sum. Like [`MemoryOps::download`], this is where the host waits.
+    /// The greatest of the logits `x · wᵀ + bias` of each row, greatest first, and `log Σ e^logit` of the row, as far as they are wanted.
+    /// The logits never exist as a whole. Those of the tokens in `apart` are returned on their own, and are neither among the greatest nor
+    /// in the sum; see [`TokenLists`]. Like [`MemoryOps::download`], this waits for the device.
     fn top_logits(
         &self,
         x: &Tensor,
@@ -432,18 +430,18 @@ pub trait LossOps {
     ) -> (Tensor, Option<Tensor>);
 }
 
-/// How many numbers are squared and summed up together; see [`OptimizerOps::squared_norms`].
+/// The length of a run of [`OptimizerOps::squared_norms`].
 pub const NORM_RUN: usize = 1 << 14;
 
-/// What changes parameters.
+/// The optimizer.
 pub trait OptimizerOps {
     /// The sum of the squares of all numbers of all tensors, a scalar: in double precision, of the [sums of
     /// runs](OptimizerOps::squared_norms) in order.
     fn squared_norm(&self, tensors: &[&Tensor]) -> Tensor;
-    /// The sums of the squares of runs of [`NORM_RUN`] numbers, the last one shorter, in f32: who has only some runs of a tensor
-    /// comes to the same sums.
+    /// The sums of the squares of runs of [`NORM_RUN`] numbers, the last one shorter, in f32. The sum of a run does not depend on the
+    /// others, so ranks that each have some runs of a tensor get the same bits.
     fn squared_norms(&self, x: &Tensor) -> Tensor;
-    /// `min(1, limit / √squared_norm)`: what gradients are multiplied by to have a norm of at most `limit`.
+    /// `min(1, limit / √squared_norm)`: the factor that limits the norm of gradients to `limit`.
     fn clip_factor(&self, squared_norm: &Tensor, limit: f32) -> Tensor;
     /// One step of Adam on a parameter, with the gradient multiplied by `factor` first; `step` counts from 1.
     fn adam(
@@ -457,7 +455,7 @@ pub trait OptimizerOps {
     );
 }
 
-/// What is said often, said shorter.
+/// Short forms of frequent calls.
 impl dyn Backend + '_ {
     /// [`MemoryOps::upload`] of `f32`.
     pub fn upload_f32(&self, data: &[f32], shape: impl Into<Shape>) -> Tensor {
@@ -478,7 +476,7 @@ impl dyn Backend + '_ {
         }
     }
 
-    /// A tensor that may be written to: `x` itself where nobody shares it, else a copy.
+    /// A tensor that may be written to: `x` itself if its memory is not shared, or else a copy.
     pub fn own(&self, mut x: Tensor) -> Tensor {
         if x.buffer_mut().is_unique() { x } else { self.copy(&x) }
     }

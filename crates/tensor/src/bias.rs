@@ -1,16 +1,16 @@
-//! What is added to the scores of attention before the softmax.
+//! Biases that are added to the scores of attention before the softmax.
 
 use crate::tensor::Tensor;
 
-/// A bias on the scores of attention: of tensors for a backend, of variables on a tape.
+/// A bias on the scores of attention. `V` is a tensor for a backend, and a variable on a tape.
 #[derive(Debug, Clone)]
 pub enum Bias<V = Tensor> {
     /// A number for each head and bucket of distances, as in T5. It does not depend on the length of sequences.
     Relative {
         /// `[buckets, heads]`, in f32.
         table: V,
-        /// The bucket of each distance from a query to a key, `key - query`, from `-n` to `n`: `[2n + 1]` of `i32`. What is further
-        /// away is in the bucket at the end.
+        /// The bucket of each distance `key - query` from `-n` to `n`: `[2n + 1]` of `i32`. Greater distances have the first or the last of
+        /// these buckets.
         buckets: Tensor,
     },
     /// A number for each head, query and key: for each sequence and head, one after the other, `[queries, keys]`. A single sequence
@@ -19,13 +19,13 @@ pub enum Bias<V = Tensor> {
 }
 
 impl<V> Bias<V> {
-    /// What is learned: the table, or the numbers.
+    /// The learned numbers: the table, or the dense bias.
     pub fn numbers(&self) -> &V {
         let (Bias::Relative { table: numbers, .. } | Bias::Dense(numbers)) = self;
         numbers
     }
 
-    /// The same bias of other numbers.
+    /// The same bias with other numbers.
     pub fn map<W>(&self, f: impl FnOnce(&V) -> W) -> Bias<W> {
         match self {
             Bias::Relative { table, buckets } => Bias::Relative { table: f(table), buckets: buckets.clone() },

@@ -13,12 +13,12 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Puts a layout together; for backends, whose own form of it is in the buffer.
+    /// Used by backends: `buffer` has the backend's own form of the spans.
     pub fn new(spans: &[Span], buffer: Buffer) -> Layout {
         Layout { spans: spans.into(), buffer }
     }
 
-    /// What the layout was made of, as the host knows it.
+    /// The spans, as the host knows them.
     pub fn spans(&self) -> &[Span] {
         &self.spans
     }
@@ -35,7 +35,7 @@ impl fmt::Debug for Layout {
     }
 }
 
-/// Which rows of a cache each of some queries sees.
+/// Which rows of a cache each query attends to.
 #[derive(Clone)]
 pub struct Seen {
     queries: usize,
@@ -43,7 +43,7 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Puts the lists of so many queries together; for backends, whose own form of them is in the buffer.
+    /// Used by backends: `buffer` has the backend's own form of the lists of rows.
     pub fn new(queries: usize, buffer: Buffer) -> Seen {
         Seen { queries, buffer }
     }

@@ -11,7 +11,7 @@ use attentive_kernels::optimizer::Adam as Rule;
 pub struct Adam {
     parameters: Vec<Parameter>,
     moments: Vec<[Tensor; 2]>,
-    /// Steps at the beginning in which each parameter has no gradient.
+    /// For each parameter, the number of steps at the beginning in which it is frozen.
     waits: Vec<u32>,
     step: u32,
 }
@@ -31,13 +31,13 @@ impl Adam {
         }
     }
 
-    /// The same for parameters that begin to learn after so many steps: their moments begin there.
+    /// Freezes each parameter for so many steps. The bias correction of its moments begins after them.
     pub fn waiting(self, waits: Vec<u32>) -> Adam {
         assert_eq!(waits.len(), self.parameters.len(), "adam: waits of other parameters");
         Adam { waits, ..self }
     }
 
-    /// Steps that each parameter waits for.
+    /// For how many steps each parameter is frozen.
     pub fn waits(&self) -> &[u32] {
         &self.waits
     }
@@ -47,13 +47,12 @@ impl Adam {
         self.step
     }
 
-    /// The mean of the gradients and that of their squares, of each parameter in the order that they were
-    /// given in: what a checkpoint needs, beside [`Adam::steps`], to go on from here.
+    /// The moving averages of the gradients and of their squares, for each parameter in order. A checkpoint needs them and [`Adam::steps`].
     pub fn moments(&self) -> &[[Tensor; 2]] {
         &self.moments
     }
 
-    /// Goes on from what [`Adam::moments`] and [`Adam::steps`] were.
+    /// Restores [`Adam::steps`] and [`Adam::moments`] of a checkpoint.
     ///
     /// # Panics
     /// If these are not the moments of the same parameters.
@@ -65,9 +64,8 @@ impl Adam {
         (self.step, self.moments) = (step, moments);
     }
 
-    /// One step against the gradients, which are scaled down to a global norm of `clip` where they exceed it.
-    /// A parameter without a gradient stays as it is. Matrices alone decay: biases and norms are few numbers, and zero is not where they
-    /// belong.
+    /// One step. Gradients are scaled down if their global norm exceeds `clip`. A parameter without a gradient does not change. Weight
+    /// decay applies to matrices only: zero is no sensible value for the scale of a norm.
     pub fn step(&mut self, backend: &dyn Backend, rule: &Rule, clip: Option<f32>, gradients: &Gradients) {
         self.step += 1;
         let factor = clip.map(|limit| {
@@ -97,7 +95,7 @@ mod tests {
 
     const RULE: Rule = Rule { rate: 0.1, beta1: 0.9, beta2: 0.98, epsilon: 1e-9, weight_decay: 0.0 };
 
-    /// A step against the gradient of `|w|²`.
+    /// A step with the gradient of `|w|²`.
     fn descend(backend: &Arc<dyn Backend>, w: &Parameter, adam: &mut Adam) {
         let tape = Tape::training(backend, 0);
         let x = tape.parameter(w);
@@ -139,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn an_optimizer_that_was_put_down_goes_on_with_the_same_bits() {
+    fn a_restored_optimizer_continues_with_the_same_bits() {
         let backend = backend();
         let w = Parameter::new("w", backend.upload_f32(&[3.0, -2.0], [1, 2]));
         let mut adam = Adam::new(&*backend, std::slice::from_ref(&w));

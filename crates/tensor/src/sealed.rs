@@ -1,6 +1,6 @@
 //! A device whose memory the host cannot read: the proof that nothing leaks through the waist.
 //!
-//! [`SealedBackend`] computes like another backend, but its buffers are of a type that nobody else knows, and it
+//! [`SealedBackend`] computes like another backend, but its buffers are of a type that no other code knows, and it
 //! counts how often the host asks to see one. A training step that runs on it, and asks for nothing but the loss, runs on
 //! any device.
 
@@ -32,7 +32,7 @@ pub struct SealedBackend {
     downloads: AtomicUsize,
 }
 
-/// What its buffers hold; private, so that nobody can open them.
+/// The contents of its buffers. The type is private, so that no other code can read them.
 struct Vault(Tensor);
 
 impl SealedBackend {

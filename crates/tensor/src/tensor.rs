@@ -21,7 +21,7 @@ pub enum DType {
     I32,
 }
 
-/// Numbers in the host's memory, on their way to a backend.
+/// Numbers in the host's memory, to be uploaded to a backend.
 #[derive(Debug, Clone, Copy)]
 pub enum Host<'a> {
     /// [`DType::F32`]
@@ -65,7 +65,7 @@ impl Host<'_> {
     }
 }
 
-/// Numbers that came back from a backend.
+/// Numbers that were downloaded from a backend.
 #[derive(Debug, Clone, PartialEq)]
 pub enum HostVec {
     /// [`DType::F32`]
@@ -80,7 +80,7 @@ pub enum HostVec {
     I32(Vec<i32>),
 }
 
-/// Memory of some backend, which alone knows what it is. Clones share it.
+/// Memory of a backend. Only this backend knows its type. Clones share the memory.
 #[derive(Clone)]
 pub struct Buffer(Arc<dyn Any + Send + Sync>);
 
@@ -95,7 +95,7 @@ impl Buffer {
         self.0.downcast_ref()
     }
 
-    /// The memory to be changed: had only by the sole owner, and by the backend whose type it is.
+    /// The memory, mutable: only if this is the only handle, and only for the backend whose type it is.
     pub fn get_mut<T: Any>(&mut self) -> Option<&mut T> {
         Arc::get_mut(&mut self.0)?.downcast_mut()
     }
@@ -111,8 +111,7 @@ impl Buffer {
     }
 }
 
-/// An array of numbers in the memory of a backend. Cloning it shares the memory; nothing is ever written to memory
-/// that is shared.
+/// An array of numbers in the memory of a backend. Clones share the memory, and shared memory is never written to.
 #[derive(Clone)]
 pub struct Tensor {
     buffer: Buffer,
@@ -121,12 +120,12 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// Puts a tensor together; for backends.
+    /// Used by backends.
     pub fn new(buffer: Buffer, shape: impl Into<Shape>, dtype: DType) -> Tensor {
         Tensor { buffer, shape: shape.into(), dtype }
     }
 
-    /// Its sizes.
+    /// Its shape.
     pub fn shape(&self) -> Shape {
         self.shape
     }
@@ -141,7 +140,7 @@ impl Tensor {
         &self.buffer
     }
 
-    /// Its memory, to be changed.
+    /// Its memory, mutable.
     pub fn buffer_mut(&mut self) -> &mut Buffer {
         &mut self.buffer
     }

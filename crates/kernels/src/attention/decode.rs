@@ -1,14 +1,14 @@
 //! Decoding: one query for each hypothesis, over keys and values that lie in any rows of a cache.
 //!
-//! Hypotheses of a beam share their past. A list of rows for each query lets them share it in memory too: nothing is ever
-//! copied when one hypothesis takes the place of another.
+//! Hypotheses of a beam share their past. A list of rows for each query lets them share it in memory, too: nothing is copied when one
+//! hypothesis replaces another.
 //!
-//! Queries and keys lie element by element, the heads side by side ([`heads_side_by_side`]): the sums of all heads of a query with
-//! a key are then sums of whole vectors, and nothing is turned that was not turned when it was written.
+//! Queries and keys are stored transposed, `[d, heads]` instead of `[heads, d]` for each token ([`heads_side_by_side`]). The products of a
+//! query with a key are then sums of whole vectors, one lane for each head. Keys are transposed once, when they are written to the cache.
 //!
 //! The sums are those of [`attention`](super::attention), in the same order, so that a query gets the same bits here as in a
-//! pass over its whole sequence. What is left out is the copying that pays only for many queries. Keys and values in int8 are
-//! another matter: see [`attention_to_int8_lists`](super::attention_to_int8_lists).
+//! pass over its whole sequence. That function also copies its operands, which pays only for many queries. For keys and values in int8 see
+//! [`attention_to_int8_lists`](super::attention_to_int8_lists).
 
 use super::bias::{Bias, Biases, Pairs};
 use super::block::{BLOCK, MOST_LANES, base, cut, masked, padded};
@@ -103,13 +103,13 @@ pub fn attention_to_lists<T: Real>(
     });
 }
 
-/// Queries of a task: so many that what it takes to begin does not count.
+/// Queries of a task: enough to hide the cost of starting it.
 pub(super) const QUERIES: usize = 8;
 
-/// Keys whose products are computed together, since each sum waits for itself.
+/// Keys whose products are computed together: independent sums hide the latency of the multiply-adds.
 const KEYS: usize = 8;
 
-/// Rows of heads one after the other, turned: `x: [rows, heads · d]` to `y: [rows, d · heads]`.
+/// Transposes each row from head after head to element after element: `x: [rows, heads · d]` to `y: [rows, d · heads]`.
 pub fn heads_side_by_side<T: Real>(cpu: &Cpu, x: &[T], heads: usize, width: usize, y: &mut [T]) {
     let name = "heads_side_by_side";
     assert!(heads > 0 && width.is_multiple_of(heads), "{name}: {heads} heads in {width} numbers");

@@ -188,8 +188,7 @@ impl<T: Real> Case<T> {
         Results { y, lse, weights, dq, dk, dv, dbias }
     }
 
-    /// The formulas of the module as they stand there, with whole matrices; the way back starts from the
-    /// output as it was stored.
+    /// The formulas of the module with whole matrices. The backward pass starts from the output as it was stored.
     fn reference(&self, stored_y: &[T]) -> Results<f64, f64> {
         let stored_y = wide(stored_y);
         let Attention { heads, d_k, d_v, scale, causal, window, dropout, .. } = self.attention;
@@ -411,7 +410,7 @@ fn gradients_match_finite_differences_with_and_without_dropout() {
                 gradient[used..].fill(0.0);
                 (gradient, seed)
             });
-            // Along the gradient, where the loss changes most, turned a little in each of the inputs.
+            // Along the gradient, where the loss changes most, with a little noise in each of the inputs.
             let directions = gradients.each_ref().map(|(gradient, seed)| {
                 let norm = gradient.iter().map(|x| x * x).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
                 let noise = normal(*seed, gradient.len());
@@ -686,7 +685,8 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
             for threads in [1, 3] {
                 let mut y = q_sized::<T>(expected.len());
                 let cpu = Cpu { isa, threads: Threads::new(threads) };
-                let (q, k_cache) = (turned(&cpu, &q, heads, k_width), turned(&cpu, &k_cache, heads, k_width));
+                let (q, k_cache) =
+                    (transposed(&cpu, &q, heads, k_width), transposed(&cpu, &k_cache, heads, k_width));
                 attention_to_lists(
                     &cpu,
                     attention_of,
@@ -701,7 +701,7 @@ fn a_query_over_listed_rows_gets_the_bits_of_a_pass_over_its_sequence() {
             }
         }
     }
-    fn turned<T: Real>(cpu: &Cpu, x: &[T], heads: usize, width: usize) -> Vec<T> {
+    fn transposed<T: Real>(cpu: &Cpu, x: &[T], heads: usize, width: usize) -> Vec<T> {
         let mut y = q_sized(x.len());
         heads_side_by_side(cpu, x, heads, width, &mut y);
         y

@@ -10,12 +10,11 @@
 //!
 //! RMS norm takes no mean from `g` either, and as a rule it has no `β`.
 //!
-//! A row stays in the first cache while it is walked, so the variance is that of the differences from the
-//! mean, which loses no digits, and memory is still read once. `μ` and `1/σ` are kept for the way back.
+//! The variance is the mean of the squared differences from the mean, which loses no digits. It takes a second pass over the row, but the
+//! row is in the L1 cache then, so memory is read once. `μ` and `1/σ` are kept for the backward pass.
 //!
-//! Activations are stored as [`Real`]s, parameters, their gradients and statistics as `f32`. Everything is
-//! computed from `z` as it is stored, so that the way back sees the same `z`; likewise `dr` from `dz` as it
-//! is stored.
+//! Activations are stored as [`Real`]s, parameters, their gradients and statistics as `f32`. Everything is computed from `z` as it is
+//! stored, so that the backward pass reads the same `z`; likewise `dr` from `dz` as it is stored.
 
 mod group;
 

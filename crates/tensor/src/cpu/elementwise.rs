@@ -1,4 +1,4 @@
-//! What goes over its operands once.
+//! Elementwise operations.
 
 use super::CpuBackend;
 use super::profile::Share;

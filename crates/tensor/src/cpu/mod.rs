@@ -81,7 +81,7 @@ impl CpuBackend {
         Tensor::new(Buffer::new(self.pool.take(dtype, shape.len())), shape, dtype)
     }
 
-    /// The gradient `into`, added to, or a new one; `add` is told which.
+    /// The gradient `into`, added to, or a new one; the flag of `add` says which.
     fn accumulate<T: Number>(
         &self,
         into: Option<Tensor>,

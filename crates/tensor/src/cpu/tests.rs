@@ -140,7 +140,7 @@ fn gradients_of_weights_are_narrow_until_something_is_added() {
     }
 }
 
-/// Attention with as many rows of queries and keys as there are, and the way back.
+/// Attention over all rows of queries and keys, forward and backward.
 fn attend(spans: &[Span], queries: usize, keys: usize, backward: bool) {
     let backend = backend(Precision::F32);
     let zeros = |rows: usize| backend.zeros([rows, 16].into(), DType::F32);

@@ -4,7 +4,7 @@ use crate::tape::{Tape, Var};
 use attentive_kernels::activation::Activation;
 
 impl Tape {
-    /// `activation(x)`; going back, `dx = dy · activation'(x)`.
+    /// `activation(x)`. Backward: `dx = dy · activation'(x)`.
     pub fn activate(&self, activation: Activation, x: &Var) -> Var {
         let y = self.backend().activate(activation, x.value());
         let saved = x.clone();

@@ -1,6 +1,6 @@
 //! Concatenating and slicing: matrices that are put together from rectangles of others.
 //!
-//! `y[to + i] = x[from + i]` for each rectangle. Going back, `dx[from + i] += dy[to + i]`.
+//! `y[to + i] = x[from + i]` for each rectangle. Backward: `dx[from + i] += dy[to + i]`.
 
 use crate::backend::Part;
 use crate::shape::Shape;
@@ -9,8 +9,8 @@ use attentive_kernels::rectangle::Rectangle;
 use std::ops::Range;
 
 impl Tape {
-    /// A matrix of `shape` that is put together from rectangles of others, which must not meet in it; zeros elsewhere. This is how a
-    /// token comes before the first one of each sequence of a batch.
+    /// A matrix of `shape` that consists of rectangles of others, and of zeros elsewhere. Rectangles must not overlap in it. This puts, for
+    /// example, a class token before each sequence of a batch.
     ///
     /// # Panics
     /// Without parts, if they are of different types, or if one is not inside of its matrix or of the result.

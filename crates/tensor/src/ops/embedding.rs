@@ -7,8 +7,7 @@ impl Tape {
     /// `scale · table[ids]`, with `ids` of `i32`: `[rows, d]` and `[n]` to `[n, d]`. The table may be an activation: this gathers
     /// rows of anything.
     ///
-    /// Going back, the rows of `dy` are added to the rows `ids` of the table's gradient, in order; the `padding` token
-    /// takes none.
+    /// Backward: the rows of `dy` are added to the rows `ids` of the table's gradient, in order, except for the `padding` token.
     pub fn embedding(&self, table: &Var, ids: &Tensor, scale: f32, padding: Option<usize>) -> Var {
         let y = self.backend().embedding(table.value(), ids, scale);
         let (dtable, ids) = (table.clone(), ids.clone());

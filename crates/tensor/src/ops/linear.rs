@@ -1,6 +1,6 @@
 //! The dense layer: `y = activation(x · wᵀ + bias)`.
 //!
-//! `x: [rows, in]`, `w: [out, in]`, `bias: [out]`, `y: [rows, out]`. Going back: `dx = dy · w`, `dw = dyᵀ · x` and `dbias` is
+//! `x: [rows, in]`, `w: [out, in]`, `bias: [out]`, `y: [rows, out]`. Backward: `dx = dy · w`, `dw = dyᵀ · x` and `dbias` is
 //! the sum of the rows of `dy`.
 
 use crate::tape::{Backward, Tape, Var};
@@ -10,7 +10,7 @@ use attentive_kernels::activation::Activation;
 impl Tape {
     /// `activation(x · wᵀ + bias)`.
     pub fn linear(&self, x: &Var, w: &Var, bias: Option<&Var>, activation: Option<Activation>) -> Var {
-        // ReLU's slope can be told from its output. The others need the input, so that training keeps it.
+        // The gradient of ReLU follows from its output. Other functions need their input, so training keeps it and does not fuse them.
         let fused = activation.filter(|&a| a == Activation::Relu || !self.is_training());
         let y = self.backend().linear(x.value(), w.value(), bias.map(Var::value), fused);
         let (x, w, bias) = (x.clone(), w.clone(), bias.cloned());

@@ -1,8 +1,7 @@
-//! The output projection and its loss, as one operation; and the loss against targets that are right in part.
+//! The output projection fused with its loss, and the cross-entropy with soft targets.
 //!
-//! Logits are `hidden · tableᵀ + bias`, where a model has a bias, learned or not. Loss and gradients are computed
-//! together, some tokens at a time, on the way forward; the way back only hands the gradients on. A matrix of tokens ×
-//! vocabulary never exists.
+//! Logits are `hidden · tableᵀ + bias`; not every model has the bias. The forward pass computes loss and gradients together, some tokens at
+//! a time; the backward pass only scales the gradients. A matrix of tokens × vocabulary never exists.
 
 use crate::backend::{Binary, Learned, ProjectionTarget};
 use crate::shape::Shape;
@@ -37,7 +36,7 @@ impl Tape {
     /// `scale` times the sum over all rows of the cross-entropy of `softmax(factor · logits)` against `targets`, of the shape of the
     /// logits and in f32: `-Σ t · ln p`. The targets of a row need not add up to one.
     ///
-    /// Going back: `factor · scale · (Σt · p - t)`, which is computed on the way forward.
+    /// The gradient is `factor · scale · (Σt · p - t)`. The forward pass computes it.
     pub fn soft_loss(&self, logits: &Var, targets: &Tensor, factor: f32, scale: f32) -> Var {
         let learned = self.is_training() && logits.wants_gradient();
         let (loss, gradient) = self.backend().soft_loss(logits.value(), targets, factor, scale, learned);
@@ -46,8 +45,8 @@ impl Tape {
         self.record(loss, &[logits], move |back, dy| hand_on(back, computed, &dy))
     }
 
-    /// A scalar that was computed elsewhere, together with its gradients: for losses that need decisions of the host, such as which
-    /// box is meant by which. Each gradient has the shape and the type of its variable.
+    /// A scalar loss that the caller has computed, together with its gradients: for losses that the host computes, such as one with a
+    /// bipartite matching. Each gradient has the shape and the type of its variable.
     pub fn given_loss(&self, loss: f32, gradients: Vec<(Var, Tensor)>) -> Var {
         let loss = self.backend().upload_f32(&[loss], Shape::SCALAR);
         let inputs: Vec<Var> = gradients.iter().map(|(var, _)| var.clone()).collect();

@@ -6,7 +6,7 @@ impl Tape {
     /// `a · b` for each of a batch of matrices: `[batch, m, k] · [batch, k, n]`. With `b_transposed`, `b` is
     /// `[batch, n, k]`.
     ///
-    /// Going back: `da = dy · bᵀ` and `db = aᵀ · dy`.
+    /// Backward: `da = dy · bᵀ` and `db = aᵀ · dy`.
     pub fn matmul(&self, a: &Var, b: &Var, b_transposed: bool) -> Var {
         let y = self.backend().matmul((a.value(), false), (b.value(), b_transposed));
         let (a_var, b_var) = (a.clone(), b.clone());

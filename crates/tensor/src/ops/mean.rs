@@ -7,7 +7,7 @@ impl Tape {
     /// `y[s] = mean of x[offsets[s]..offsets[s + 1]]`: `[rows, d]` and `[sequences + 1]` of `i32` to `[sequences, d]`. The mean of
     /// no rows is zero.
     ///
-    /// Going back, each row of a sequence gets its share of the gradient, `dx[r] = dy[s] / rows`.
+    /// Backward: `dx[r] = dy[s] / rows` for each row of the sequence.
     pub fn mean_rows(&self, x: &Var, offsets: &Tensor) -> Var {
         let y = self.backend().mean_rows(x.value(), offsets);
         let (dx, offsets) = (x.clone(), offsets.clone());

@@ -6,7 +6,7 @@ use crate::tensor::Tensor;
 use attentive_kernels::Dropout;
 use attentive_kernels::norm::NormKind;
 
-/// What a norm is computed with, on a tape.
+/// The weights of a norm, on a tape.
 #[derive(Debug, Clone)]
 pub struct NormVars {
     /// Which norm it is.
@@ -15,7 +15,7 @@ pub struct NormVars {
     pub gamma: Var,
     /// The shift `β: [d]`, if there is one.
     pub beta: Option<Var>,
-    /// What is added to the mean of the squares.
+    /// ε, which is added to the mean of the squares.
     pub epsilon: f32,
 }
 

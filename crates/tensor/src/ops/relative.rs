@@ -1,7 +1,7 @@
-//! A bias on scores that depends on a token and on how far away the other one is.
+//! A bias on the scores of attention that depends on one token and on its distance to the other.
 //!
-//! `b_ij = Σ x[head][row][place(j - i)]`, with the row of query `i` or of key `j`. Going back, the numbers of all pairs with the same row
-//! and place are added up. The numbers of `x` are not kept.
+//! `b_ij = Σ x[head][row][bucket(j - i)]`, with the row of query `i` or of key `j`. Backward: the gradients of all pairs with the same row
+//! and bucket are added up. The numbers of `x` are not kept.
 
 use crate::layout::Layout;
 use crate::tape::{Tape, Var};
@@ -9,9 +9,8 @@ use crate::tensor::Tensor;
 use attentive_kernels::relative::Side;
 
 impl Tape {
-    /// A [dense bias](crate::Bias::Dense) in f32 for the pairs of a layout: the sum of what each of `scores`,
-    /// `[heads, rows, places]`, says of a pair. The place of a pair is the bucket of its distance, as in
-    /// [`Bias::Relative`](crate::Bias::Relative).
+    /// A [dense bias](crate::Bias::Dense) in f32 for the pairs of a layout: the sum over `scores`, `[heads, rows, buckets]` each. The
+    /// bucket of a pair is that of its distance, as in [`Bias::Relative`](crate::Bias::Relative).
     ///
     /// # Panics
     /// Without scores.

@@ -1,7 +1,7 @@
 //! Convolutions and pooling over packed pictures.
 //!
-//! A convolution is `y = activation(unfold(x) · wᵀ + bias)`. Going back, `dx = fold(dy · w)` and `dw = dyᵀ · unfold(x)`: unfolded pixels
-//! take as much memory as the window has pixels, so that they are made again instead of being kept.
+//! A convolution is `y = activation(unfold(x) · wᵀ + bias)`. Backward: `dx = fold(dy · w)` and `dw = dyᵀ · unfold(x)`. Unfolding multiplies
+//! the memory by the number of pixels of the window, so the backward pass unfolds again instead of keeping the result.
 
 use crate::backend::Backend;
 use crate::tape::{Tape, Var};
@@ -32,12 +32,12 @@ impl Pictures {
         self.sizes.iter().map(|[height, width]| height * width)
     }
 
-    /// What a window makes of them: a pixel for each of its places.
+    /// The sizes of the feature maps that a window makes of them: a pixel for each of its positions.
     pub fn under(&self, window: &Window) -> Pictures {
         Pictures::new(self.sizes.iter().map(|&size| window.places(size)))
     }
 
-    /// Where the pixels of each begin, and where the last ends: `[pictures + 1]` of `i32`.
+    /// The first pixel of each picture, and the end of the last one: `[pictures + 1]` of `i32`.
     pub fn offsets(&self, backend: &dyn Backend) -> Tensor {
         let ends = self.lengths().scan(0, |end, length| {
             *end += length as i32;
@@ -52,7 +52,7 @@ impl Tape {
     ///
     /// # Shapes
     /// `x: [pixels, inputs]`, `w: [outputs, kernel · inputs]`, whose columns are the pixels of the window one after the other,
-    /// `bias: [outputs]` to `[places, outputs]`.
+    /// `bias: [outputs]` to `[positions, outputs]`.
     pub fn convolution(
         &self,
         x: &Var,
@@ -64,7 +64,7 @@ impl Tape {
         if window.is_pixel() {
             return self.linear(x, w, bias, activation);
         }
-        // ReLU's slope can be told from its output. The others need the input, so that training keeps it.
+        // The gradient of ReLU follows from its output. Other functions need their input, so training keeps it and does not fuse them.
         let fused = activation.filter(|&a| a == Activation::Relu || !self.is_training());
         let unfolded = self.backend().unfold(window, pictures.sizes(), x.value());
         let y = self.backend().linear(&unfolded, w.value(), bias.map(Var::value), fused);
@@ -98,7 +98,7 @@ impl Tape {
         }
     }
 
-    /// The maximum of each channel in each window: `[pixels, channels]` to `[places, channels]`.
+    /// The maximum of each channel under the window: `[pixels, channels]` to `[positions, channels]`.
     pub fn max_pool(&self, x: &Var, pictures: &Pictures, window: &Window) -> Var {
         let (y, from) = self.backend().max_pool(window, pictures.sizes(), x.value());
         let (dx, window, pictures) = (x.without_numbers(), *window, pictures.clone());
@@ -159,8 +159,8 @@ mod tests {
             let y = if is_inside { y } else { tape.activate(Activation::Relu, &y) };
             let dy = backend.upload_f32(&numbers(9, y.shape().len()), y.shape());
             let gradients = tape.backward_from(&y, dy, &leaves);
-            let told = gradients.iter().map(|dx| dx.as_ref().map(|dx| backend.download_f32(dx)));
-            (backend.download_f32(y.value()), told.collect::<Vec<_>>())
+            let numbers = gradients.iter().map(|dx| dx.as_ref().map(|dx| backend.download_f32(dx)));
+            (backend.download_f32(y.value()), numbers.collect::<Vec<_>>())
         };
         let (y, gradients) = run(true);
         assert!(y.contains(&0.0) && y.iter().any(|&y| y > 0.0));
