@@ -1,8 +1,8 @@
-//! What else could be written from some position on.
+//! Alternatives: the most probable other continuations of a prefix.
 //!
-//! They are searched for in two rounds: first the most probable tokens behind the prefix, then the best that can follow each
-//! of them, all together. The second round also searches behind the prefix alone: what it finds is the translation, and stands
-//! among the alternatives as it is, so that choosing the word that is already there changes nothing.
+//! The search has two rounds. The first finds the most probable tokens after the prefix. The second finds the best continuation of each of
+//! them, all in one batch, and that of the prefix alone, which is the translation. The translation is one of the alternatives, unchanged,
+//! so that choosing the word that is already there changes nothing.
 
 use crate::context::Context;
 use crate::error::Error;
@@ -26,15 +26,15 @@ pub struct Alternatives {
 }
 
 impl Alternatives {
-    /// The search for the `count` most probable tokens behind the prefix of a request, each with the best that can follow it.
+    /// The search for the `count` most probable tokens after the prefix of a request, each with its best continuation.
     pub fn new(request: Request, options: Options, count: usize, spec: &Spec) -> Result<Alternatives, Error> {
         let max_length = request.check(&options, spec)?;
         Ok(Alternatives { request, options, count, max_length, first: Vec::new() })
     }
 
-    /// The first round: what is to be decoded, and how.
+    /// The first round: the request, and the options to decode it with.
     pub fn first(&self) -> (Request, Options) {
-        // A beam that may write a single token has the most probable ones in the end.
+        // A beam search of one token finds the most probable ones.
         let length = self.request.prefix.len() + 1;
         let options = Options {
             beam: self.count,
@@ -48,8 +48,8 @@ impl Alternatives {
         (self.request.clone(), options)
     }
 
-    /// The second round, by the results of the first: what is to be decoded with the options that were given. The last is the
-    /// request itself.
+    /// The second round, by the results of the first: the requests, to be decoded with the options of [`Alternatives::new`]. The last one
+    /// is the original request.
     pub fn second(&mut self, first: Vec<Hypothesis>) -> Vec<Request> {
         let is_open = |found: &&Hypothesis| !found.ended && found.tokens.len() < self.max_length;
         let request = |found: &Hypothesis| Request {
@@ -62,7 +62,7 @@ impl Alternatives {
         requests
     }
 
-    /// The alternatives, by the best result of each request of the second round: best first, by the score of all tokens.
+    /// The alternatives from the best result of each request of the second round, sorted by the score of all tokens, best first.
     pub fn finish(self, mut second: Vec<Hypothesis>) -> Vec<Hypothesis> {
         let translation = second.pop();
         let mut second = second.into_iter().peekable();
@@ -80,8 +80,8 @@ impl Alternatives {
 }
 
 impl Generator {
-    /// The `count` most probable tokens behind the prefix of a request, each with the best that can follow it, sorted by the
-    /// score of the whole. What was pushed before is forgotten.
+    /// The `count` most probable tokens after the prefix of a request, each with its best continuation, sorted by the score of all tokens,
+    /// best first. Sentences that were pushed before are dropped.
     pub fn alternatives(
         &mut self,
         request: impl Into<Request>,
@@ -101,13 +101,13 @@ impl Generator {
             !stops.iter().any(|stop| stop.stop(&context))
         });
         requests.extend(translation);
-        // They are ranked by their scores, which are computed even if the caller did not ask for them.
+        // Ranking needs scores, even if the caller does not.
         let options = Options { scores: true, ..self.options().clone() };
         let second = self.generate_with(Rules { options, ..(*self.rules).clone() }, requests)?;
         Ok(search.finish(second.into_iter().filter_map(|best| best.into_iter().next()).collect()))
     }
 
-    /// Decodes requests by other rules than the usual ones.
+    /// Decodes requests with other rules than the generator's.
     fn generate_with(&mut self, rules: Rules, requests: Vec<Request>) -> Result<Vec<Vec<Hypothesis>>, Error> {
         let usual = std::mem::replace(&mut self.rules, Arc::new(rules));
         let found = self.generate(requests).collect();

@@ -1,43 +1,42 @@
 //! Beam search, as transformers does it.
 //!
-//! At each step the `2 · beam` best continuations of all hypotheses together are looked at, by the sum of their
-//! log-probabilities. Those among the first `beam` that end are finished: they compete by sum / length penalty for a place
-//! among the finished, of which there are `beam` (times [`patience`](crate::Options::patience)). The first `beam` that do
-//! not end are followed. There are always so many: each hypothesis can end in one way only. (Where there are several end
-//! tokens, as many more continuations are looked at.)
+//! Each step ranks the `2 · beam` best continuations of all hypotheses by the sum of their log-probabilities. A continuation among the
+//! first `beam` that ends is finished; the best `beam` finished hypotheses (times [`patience`](crate::Options::patience)) are kept, by sum
+//! / length penalty. The first `beam` continuations that do not end are the running hypotheses of the next step. There are always enough of
+//! them, since each hypothesis can end in one way only. (With `e` end tokens, `(1 + e) · beam` continuations are ranked.)
 
 use crate::filter::Change;
 use crate::hypothesis::Hypothesis;
 use crate::options::EarlyStopping;
 use crate::rules::Rules;
 use crate::scores::{Asked, Changed, Scores};
-use crate::search::{Next, Path, Search, Sentence, Written};
+use crate::search::{NextRow, Path, Search, Sentence, Written};
 use crate::top::top;
 use attentive_tensor::Best;
 
 /// The search for one sentence.
 pub(crate) struct BeamSearch {
     sentence: Sentence,
-    /// Those that are followed, best first.
+    /// The running hypotheses, best first.
     paths: Vec<Path>,
-    rows: Vec<Next>,
-    /// Best first.
+    rows: Vec<NextRow>,
+    /// The finished hypotheses, best first.
     finished: Vec<Hypothesis>,
     n_best: usize,
-    /// What filters change of each path.
+    /// The changes of filters for each path.
     changes: Vec<Vec<(u32, Change)>>,
-    // What is kept from step to step only for its memory.
+    // These are kept from step to step only to reuse their memory.
     spare: Vec<Path>,
     best: Vec<Best>,
     continuations: Vec<Continuation>,
 }
 
-/// A hypothesis and the token that it might go on with.
+/// A hypothesis and a possible next token.
 #[derive(Debug, Clone, Copy)]
 struct Continuation {
     path: usize,
     candidate: Best,
-    /// Of the log-probabilities, this token included.
+    /// The sum of the log-probabilities, this token included.
     sum: f32,
 }
 
@@ -46,7 +45,7 @@ impl BeamSearch {
         BeamSearch {
             sentence,
             paths: vec![Path::default()],
-            rows: vec![Next { parent: 0, token: rules.spec.start }],
+            rows: vec![NextRow { parent: 0, token: rules.spec.start }],
             finished: Vec::new(),
             n_best: rules.options.n_best,
             changes: Vec::new(),
@@ -62,13 +61,13 @@ impl BeamSearch {
         self.continuations.clear();
         for (path, scores) in scores.iter_mut().enumerate() {
             let tokens = &self.paths[path].tokens;
-            if let Some(forced) = self.sentence.must_be(rules, tokens) {
+            if let Some(forced) = self.sentence.forced_token(rules, tokens) {
                 self.best.clear();
                 self.best.push(forced);
             } else if scores.row.is_empty() {
                 scores.rank(count, &self.changes[path], Changed::LogProbabilities, &mut self.best);
             } else {
-                // What is forbidden has had its share of the probability: the rest is not made to sum to 1 again.
+                // As in transformers, the probabilities are not renormalised after a filter forbids tokens.
                 let log_sum = top(scores.row, 0, &mut self.best);
                 scores.row.iter_mut().for_each(|x| *x -= log_sum);
                 self.sentence.filter(rules, tokens, scores.row);
@@ -79,30 +78,30 @@ impl BeamSearch {
                 |&candidate: &Best| Continuation { path, candidate, sum: before + candidate.score };
             self.continuations.extend(self.best.iter().map(continuation));
         }
-        // Stable: of equals the one of the better hypothesis comes first.
+        // A stable sort: of equal sums, the one of the better hypothesis comes first.
         self.continuations.sort_by(|a, b| b.sum.total_cmp(&a.sum));
         self.continuations.truncate(count);
     }
 
-    /// Goes through the continuations: what ends competes, what does not is followed.
-    fn part(&mut self, rules: &Rules) {
+    /// Divides the continuations into finished and running hypotheses.
+    fn select(&mut self, rules: &Rules) {
         let beam = rules.options.beam;
         std::mem::swap(&mut self.paths, &mut self.spare);
         self.rows.clear();
-        let mut followed = 0;
+        let mut running = 0;
         for (rank, continuation) in self.continuations.iter().enumerate() {
-            if followed == beam {
+            if running == beam {
                 break;
             }
-            if self.paths.len() == followed {
+            if self.paths.len() == running {
                 self.paths.push(Path::default());
             }
-            let path = &mut self.paths[followed];
+            let path = &mut self.paths[running];
             path.clone_from(&self.spare[continuation.path]);
             path.push(continuation.candidate);
             if !self.sentence.complete(rules, &path.tokens) {
-                self.rows.push(Next { parent: continuation.path, token: continuation.candidate.token });
-                followed += 1;
+                self.rows.push(NextRow { parent: continuation.path, token: continuation.candidate.token });
+                running += 1;
             } else if rank < beam {
                 insert(
                     &mut self.finished,
@@ -111,10 +110,10 @@ impl BeamSearch {
                 );
             }
         }
-        self.paths.truncate(followed);
+        self.paths.truncate(running);
     }
 
-    /// Whether nothing that is followed can matter any more.
+    /// Whether no running hypothesis can still get into the results.
     fn is_over(&self, rules: &Rules) -> bool {
         let Some(leader) = self.paths.first() else { return true };
         let Some(worst) = self.finished.get(rules.options.finished() - 1) else { return false };
@@ -128,17 +127,17 @@ impl BeamSearch {
     }
 }
 
-/// Puts a hypothesis in its place, behind its equals, where there is one for it.
-fn insert(finished: &mut Vec<Hypothesis>, hypothesis: Hypothesis, places: usize) {
-    let place = finished.partition_point(|other| other.score >= hypothesis.score);
-    if place < places {
-        finished.truncate(places - 1);
-        finished.insert(place, hypothesis);
+/// Inserts a hypothesis in order, after equal ones, if it is among the best `most`.
+fn insert(finished: &mut Vec<Hypothesis>, hypothesis: Hypothesis, most: usize) {
+    let index = finished.partition_point(|other| other.score >= hypothesis.score);
+    if index < most {
+        finished.truncate(most - 1);
+        finished.insert(index, hypothesis);
     }
 }
 
 impl Search for BeamSearch {
-    fn rows(&self) -> &[Next] {
+    fn rows(&self) -> &[NextRow] {
         &self.rows
     }
 
@@ -149,13 +148,13 @@ impl Search for BeamSearch {
 
     fn advance(&mut self, rules: &Rules, scores: &mut [Scores], on_token: &mut dyn FnMut(&Written)) {
         if let [path] = &mut self.paths[..]
-            && let Some(token) = self.sentence.force(path, &scores[0])
+            && let Some(token) = self.sentence.follow_prefix(path, &scores[0])
         {
-            self.rows = vec![Next { parent: 0, token }];
+            self.rows = vec![NextRow { parent: 0, token }];
             return;
         }
         self.collect(rules, scores);
-        self.part(rules);
+        self.select(rules);
         if let Some(Path { tokens, scores, .. }) = self.paths.first() {
             let score = scores[scores.len() - 1];
             let rivals = (&self.paths[1..], self.finished.first());

@@ -1,9 +1,9 @@
-//! How a model wants to be decoded: `generation_config.json`, as transformers reads it.
+//! The options in a model folder: `generation_config.json`, as transformers reads it.
 //!
-//! What the file says is taken from it, and the rest is [`Options::default`]. A model without the file may have the same words
-//! in `config.json`, as old ones do. What is asked for and cannot be had is refused by name.
+//! Missing fields have the values of [`Options::default`]. Old models have the same fields in `config.json` instead. A field that asks for
+//! something unsupported is an error that names the field.
 //!
-//! One word is ours: `attentive_max_tokens_beyond_source`. `attentive train` writes it beside the `max_length` that transformers
+//! One field is our own: `attentive_max_tokens_beyond_source`. `attentive train` writes it beside the `max_length` that transformers
 //! needs, so that a model that has learned little does not write until its last position.
 
 use crate::error::Error;
@@ -19,7 +19,7 @@ const CONFIG: &str = "config.json";
 const FILES: [&str; 2] = ["generation_config.json", CONFIG];
 const PARAMETERS: &str = "task_specific_params";
 
-/// The keys that are understood. The number of results is not among them: callers that want several results per line say so.
+/// The supported fields. `num_return_sequences` is not one of them: the caller decides how many results it wants.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct Config {
@@ -69,7 +69,7 @@ impl OneOrMany {
         }
     }
 
-    /// The token, if it is one.
+    /// The token, if there is exactly one; an error for several.
     fn one(name: &str, token: Option<&OneOrMany>) -> Result<Option<u32>, String> {
         match token.map(OneOrMany::tokens) {
             None | Some([]) => Ok(None),
@@ -79,7 +79,7 @@ impl OneOrMany {
     }
 }
 
-/// Words that would change what is written, and cannot be had, with the values at which they do not.
+/// Unsupported fields that would change the result, with the values that change nothing.
 const REFUSED: [(&str, &[f64]); 18] = [
     ("num_beam_groups", &[1.0]),
     ("diversity_penalty", &[0.0]),
@@ -102,12 +102,12 @@ const REFUSED: [(&str, &[f64]); 18] = [
 ];
 
 impl Options {
-    /// The options that a model's folder asks for, or else the default ones.
+    /// The options of a model folder, or else the default ones.
     pub fn load(folder: &Path, spec: &Spec) -> Result<Options, Error> {
         Options::load_for(folder, spec, None)
     }
 
-    /// The same for a task, of which `config.json` may say more under `task_specific_params`.
+    /// [`Options::load`] for a task, for which `config.json` may have further fields under `task_specific_params`.
     pub fn load_for(folder: &Path, spec: &Spec, task: Option<&str>) -> Result<Options, Error> {
         let Some(path) = FILES.map(|name| folder.join(name)).into_iter().find(|path| path.exists()) else {
             return Ok(Options::usual(spec));
@@ -125,7 +125,7 @@ impl Options {
         Options::from_json(object, spec).map_err(wrong)
     }
 
-    /// The default ones of a model.
+    /// The default options of a model.
     fn usual(spec: &Spec) -> Options {
         if spec.continues { Options::continuing() } else { Options::default() }
     }
@@ -167,15 +167,15 @@ fn read(path: &Path) -> Result<Map<String, Value>, Error> {
         .map_err(|error| Error::Format { path: path.to_owned(), problem: error.to_string() })
 }
 
-/// Whether probabilities no longer add up to one after filters: not if all that is forbidden is what is never written, which
-/// has no probability from the beginning.
+/// Whether filters may change the sum of the probabilities. Forbidding the token that is never written does not: it has no probability
+/// anyway.
 fn changes_sums(options: &Options, spec: &Spec) -> bool {
     let never = |sequence: &Vec<u32>| sequence.as_slice() == spec.never.as_slice();
     let rules = options.no_repeat_ngram > 0 || options.min_length > 0 || options.repetition_penalty != 1.0;
     rules || !options.banned.iter().all(never)
 }
 
-/// Whether a value asks for something.
+/// Whether a value differs from the neutral ones.
 fn asks(value: Option<&Value>, neutral: &[f64]) -> bool {
     match value {
         None | Some(Value::Null | Value::Bool(false)) => false,
@@ -191,10 +191,10 @@ impl Config {
             let own = self.max_length.map(MaxLength::Tokens);
             return self.max_new_tokens.map(MaxLength::SourceAnd).or(own);
         }
-        // A `max_length` below the last position of the model was written by a person.
+        // A `max_length` below the number of positions was set on purpose, so it precedes our own field.
         let is_open = self.max_length.is_none_or(|length| length >= spec.max_target);
         let beyond = self.attentive_max_tokens_beyond_source.filter(|_| is_open).map(MaxLength::SourceAnd);
-        let own = self.max_length.map(theirs).map(MaxLength::Tokens);
+        let own = self.max_length.map(without_start).map(MaxLength::Tokens);
         self.max_new_tokens.map(MaxLength::Tokens).or(beyond).or(own)
     }
 
@@ -226,7 +226,10 @@ impl Config {
             repetition_penalty: self.repetition_penalty.unwrap_or(usual.repetition_penalty),
             no_repeat_ngram: self.no_repeat_ngram_size.unwrap_or(usual.no_repeat_ngram),
             banned: self.bad_words_ids.unwrap_or_default().into_iter().chain(suppressed).collect(),
-            min_length: self.min_new_tokens.or(self.min_length.map(theirs)).unwrap_or(usual.min_length),
+            min_length: self
+                .min_new_tokens
+                .or(self.min_length.map(without_start))
+                .unwrap_or(usual.min_length),
             max_length: max_length.unwrap_or(usual.max_length),
             ends,
             forced_bos: OneOrMany::one("forced_bos_token_id", self.forced_bos_token_id.as_ref())?,
@@ -236,8 +239,8 @@ impl Config {
     }
 }
 
-/// A length of transformers without the start token, which it counts.
-fn theirs(length: usize) -> usize {
+/// A length without the start token, which transformers counts.
+fn without_start(length: usize) -> usize {
     length.saturating_sub(1)
 }
 

@@ -1,4 +1,4 @@
-//! What filters and stopping rules may look at.
+//! The input of filters and stopping rules.
 
 /// A hypothesis of a sentence.
 #[derive(Debug, Clone, Copy)]
@@ -7,9 +7,9 @@ pub struct Context<'a> {
     pub sentence: u64,
     /// Its tokens.
     pub source: &'a [u32],
-    /// What has been written, the prefix included. Of a model that continues its source, the source stands before it.
+    /// The tokens of the hypothesis so far, prefix included. If the model continues its source, they begin with the source.
     pub tokens: &'a [u32],
-    /// How many of `tokens` are the source: none unless the model continues it.
+    /// How many of `tokens` are the source: 0 unless the model continues it.
     pub prompt: usize,
     /// The tokens that end a target.
     pub ends: &'a [u32],

@@ -1,10 +1,10 @@
-//! What changes scores before a token is chosen: repetitions, forbidden sequences, a least length.
+//! Filters change scores before a token is chosen: repetition penalty, forbidden sequences, least length.
 //!
 //! As in transformers, a beam search filters log-probabilities, and greedy search and sampling filter logits.
 
 use crate::context::Context;
 
-/// What becomes of the score of a token.
+/// A change of the score of a token.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Change {
     /// It becomes `-∞`.
@@ -24,10 +24,10 @@ impl Change {
     }
 }
 
-/// Changes the scores of the next token. One of the two methods must be written: the first by a filter that changes few tokens,
-/// whose logits then stay on the device, the second by any other.
+/// Changes the scores of the next token. A filter that changes few tokens implements `changes`, so that logits stay on the device. Any
+/// other filter implements `filter`.
 pub trait Filter: Send + Sync {
-    /// What becomes of the scores of a few tokens, or none if any token may be changed.
+    /// The changes of a few tokens; none if any token may change, so that [`Filter::filter`] is called instead.
     fn changes(&self, context: &Context) -> Option<Vec<(u32, Change)>> {
         let _ = context;
         None
@@ -49,7 +49,7 @@ pub struct RepetitionPenalty(pub f32);
 
 impl Filter for RepetitionPenalty {
     fn changes(&self, context: &Context) -> Option<Vec<(u32, Change)>> {
-        // Once, however often it was written.
+        // A token that was written several times is penalised once.
         let mut tokens = context.tokens.to_vec();
         tokens.sort_unstable();
         tokens.dedup();

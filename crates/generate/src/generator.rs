@@ -1,4 +1,4 @@
-//! Many sentences at once: finished ones leave, waiting ones take their place, results come back in order.
+//! Continuous batching: finished sentences leave the batch, waiting ones take their slots, and results come back in order.
 
 use crate::error::Error;
 use crate::filter::Filter;
@@ -27,29 +27,29 @@ use std::time::{Duration, Instant};
 pub struct Generator {
     lanes: Vec<Lane>,
     threads: Threads,
-    /// The rules of sentences that have none of their own.
+    /// The rules of sentences that were pushed without rules of their own.
     pub(crate) rules: Arc<Rules>,
     on_token: OnToken,
-    /// Sentences that were pushed and not read yet.
+    /// Sentences that were pushed and that no lane has taken yet.
     waiting: Waiting,
-    /// The results of all sentences, beginning with the next one that is to be handed out.
+    /// The results of all sentences, from the next one that [`Generator::pop`] returns.
     results: VecDeque<Outcome>,
     /// The number of the next sentence.
     next: u64,
 }
 
-/// What became of a sentence.
+/// The state of a sentence.
 enum Outcome {
-    /// Nothing yet.
+    /// It is waiting or being decoded.
     Open,
     Done(Vec<Hypothesis>),
-    /// It was handed out or given up before those that came earlier.
+    /// It was taken or cancelled, but an earlier sentence is still there.
     Gone,
 }
 
 impl Generator {
-    /// How many batches of sentences a caller should keep in the generator. Sentences that are done wait for earlier ones, and must not
-    /// keep others from beginning.
+    /// How many batches of sentences a caller should keep in the generator. Finished sentences wait for earlier ones, and must not keep the
+    /// batch from being full.
     pub const QUEUED_BATCHES: usize = 8;
     /// How many steps a caller should make before it takes results and adds sentences.
     pub const STEPS_AT_ONCE: usize = 32;
@@ -59,16 +59,15 @@ impl Generator {
         Generator::with_copies(vec![Box::new(model)], options)
     }
 
-    /// A generator with several copies of a model, each on a thread of its own. They share the sentences that
-    /// [`Options::batch`] has room for.
+    /// A generator with several copies of a model, each on a thread of its own. The copies share a batch of [`Options::batch`] sentences.
     ///
     /// # Panics
-    /// If there are none.
+    /// If there are no copies.
     pub fn with_copies(copies: Vec<Box<dyn Seq2Seq>>, options: Options) -> Result<Generator, Error> {
         assert!(!copies.is_empty(), "at least one copy of a model is needed");
         let rules = Rules::new(options, copies[0].spec())?;
         let threads = Threads::new(copies.len());
-        // Wide beams get fewer sentences, or a step would take long and much memory.
+        // Fewer sentences with wide beams: otherwise a step would take long and need much memory.
         let most = (MOST_BRANCHES / rules.options.beam).max(1);
         let slots = rules.options.batch.div_ceil(copies.len()).min(most);
         Ok(Generator {
@@ -82,25 +81,25 @@ impl Generator {
         })
     }
 
-    /// One more filter, behind those of the options.
+    /// Adds a filter after those of the options.
     pub fn with_filter(mut self, filter: impl Filter + 'static) -> Generator {
         Arc::make_mut(&mut self.rules).filters.push(Arc::new(filter));
         self
     }
 
-    /// One more rule that ends sequences.
+    /// Adds a rule that ends sequences.
     pub fn with_stop(mut self, stop: impl Stop + 'static) -> Generator {
         Arc::make_mut(&mut self.rules).stops.push(Arc::new(stop));
         self
     }
 
-    /// Another sampler than that of the options.
+    /// Replaces the sampler of the options.
     pub fn with_sampler(mut self, sampler: impl Sampler + 'static) -> Generator {
         Arc::make_mut(&mut self.rules).sampler = Some(Arc::new(sampler));
         self
     }
 
-    /// Something that is called for every token as soon as it is written, on any thread.
+    /// Sets a function that is called for every token as soon as it is written, on any thread.
     pub fn on_token(mut self, on_token: impl FnMut(&Written) + Send + 'static) -> Generator {
         self.on_token = Box::new(on_token);
         self
@@ -116,9 +115,8 @@ impl Generator {
         &*self.lanes[0].model
     }
 
-    /// Decodes sources as they are asked for; the results come in the order of the sources. What cannot be decoded gives an
-    /// error in its place. Only a few times as many are read ahead as are decoded together. What was pushed before is
-    /// forgotten.
+    /// Decodes sources lazily; the results come in the order of the sources. A source that cannot be decoded gives an error. The iterator
+    /// is read at most [`Generator::QUEUED_BATCHES`] batches ahead. Sentences that were pushed before are dropped.
     pub fn generate<I>(&mut self, sources: I) -> Results<'_, I::IntoIter>
     where
         I: IntoIterator<Item: Into<Request>>,
@@ -127,7 +125,7 @@ impl Generator {
         Results { generator: self, sources: sources.into_iter(), refused: VecDeque::new(), next: 0 }
     }
 
-    /// Forgets all sentences, and counts from the first again.
+    /// Drops all sentences. The next one has the number 0.
     pub fn clear(&mut self) {
         for lane in &mut self.lanes {
             lane.give_up(None);
@@ -138,15 +136,14 @@ impl Generator {
         self.next = 0;
     }
 
-    /// Adds a sentence behind those that are there; returns its number, counted from the first.
+    /// Adds a sentence to the queue, and returns its number, counted from 0.
     pub fn push(&mut self, request: impl Into<Request>) -> Result<u64, Error> {
         let sentence = self.sentence(request.into(), &self.rules.options)?;
         Ok(self.enqueue(sentence, Arc::clone(&self.rules)))
     }
 
-    /// Adds a sentence that is decoded with options of its own, of which [`Options::batch`] has no meaning, and without the
-    /// filters, stopping rules and sampler that were added to the generator. Its draws follow from the seed and `stream`,
-    /// and not from its place among the sentences.
+    /// [`Generator::push`] with options of its own, of which [`Options::batch`] is ignored, and without the filters, stopping rules and
+    /// sampler that were added to the generator. Samples follow from the seed and `stream`, not from the number of the sentence.
     pub fn push_with(
         &mut self,
         request: impl Into<Request>,
@@ -156,7 +153,7 @@ impl Generator {
         self.push_until(request, options, stream, Vec::new())
     }
 
-    /// What [`Generator::push_with`] does, for a sentence with stopping rules of its own.
+    /// [`Generator::push_with`] with stopping rules of its own.
     pub fn push_until(
         &mut self,
         request: impl Into<Request>,
@@ -177,7 +174,7 @@ impl Generator {
         number
     }
 
-    /// Gives up a sentence, wherever it is. One that is gone already stays so.
+    /// Cancels a sentence, waiting, being decoded or finished. Does nothing if it is no longer there.
     pub fn cancel(&mut self, number: u64) {
         self.waiting.retain(|(sentence, _)| sentence.number != number);
         self.lanes.iter_mut().for_each(|lane| lane.give_up(Some(number)));
@@ -185,7 +182,7 @@ impl Generator {
         self.forget();
     }
 
-    /// How many sentences are in here: waiting, being decoded, or finished and not handed out.
+    /// The number of sentences that are waiting, being decoded, or finished and not yet taken.
     pub fn len(&self) -> usize {
         self.results.len()
     }
@@ -195,20 +192,19 @@ impl Generator {
         self.results.is_empty()
     }
 
-    /// Says that no further sentence is to be expected: the last that wait, as many as are decoded at once, begin the longest
-    /// first, so that all are done at about the same time. Their results do not change, nor does the order in which they are
-    /// handed out.
+    /// Tells the generator that the caller will push no further sentence. Of the last batch that waits, the longest sentences then begin
+    /// first, so that all threads finish at about the same time. Results and their order do not change.
     pub fn expect_no_more(&mut self) {
         let last = self.waiting.len().saturating_sub(self.rules.options.batch);
         self.waiting.make_contiguous()[last..].sort_by_key(|(sentence, _)| Reverse(sentence.source.len()));
     }
 
-    /// Writes one token of every sentence that is being decoded. Waiting ones take free places first.
+    /// Makes one step: waiting sentences take free slots, then every running sentence gets a token.
     pub fn step(&mut self) {
         self.steps(1);
     }
 
-    /// Makes `count` steps, or fewer if there is not enough to do or they take long. That is faster than single steps, because threads
+    /// Makes `count` steps, or fewer if sentences run out or the steps take long. That is faster than single steps, because threads
     /// wait for each other only at the end. A thread that finishes early makes further steps, at most as many as it was given.
     pub fn steps(&mut self, count: usize) {
         let mut on_token = std::mem::replace(&mut self.on_token, Box::new(|_| {}));
@@ -216,24 +212,24 @@ impl Generator {
         self.on_token = on_token;
     }
 
-    /// [`Generator::step`], with something else that is called for every token.
+    /// [`Generator::step`] with another function that is called for every token.
     pub fn step_with(&mut self, on_token: &mut (dyn FnMut(&Written) + Send)) {
         self.run(1, on_token);
     }
 
     fn run(&mut self, steps: usize, on_token: &mut (dyn FnMut(&Written) + Send)) {
-        let taken: usize = self.lanes.iter().map(Lane::taken).sum();
-        // Where there are few sentences, no lane takes those that another one has time for.
-        let most = (taken + self.waiting.len()).div_ceil(self.lanes.len());
-        let (lanes, waiting, on_token) =
+        let running: usize = self.lanes.iter().map(Lane::running).sum();
+        // A lane takes at most its share, so that few sentences are spread over all lanes.
+        let most = (running + self.waiting.len()).div_ceil(self.lanes.len());
+        let (lanes, waiting, shared_on_token) =
             (self.lanes.len(), Mutex::new(&mut self.waiting), Mutex::new(on_token));
         let behind = AtomicUsize::new(lanes);
         let begin = Instant::now();
-        // Whether one more step like those that were made is done in time.
+        // Whether one more step of average duration ends in time.
         let in_time = |made: usize| made == 0 || begin.elapsed() / made as u32 * (made as u32 + 1) < LONGEST;
         self.threads.for_pieces(&mut self.lanes, 1, |_, lane| {
-            let mut tell = |written: &Written| lock(&on_token)(written);
-            let mut step = || lane[0].step(&waiting, most, lanes, &mut tell);
+            let mut on_token = |written: &Written| lock(&shared_on_token)(written);
+            let mut step = || lane[0].step(&waiting, most, lanes, &mut on_token);
             let busy = (0..steps).all(|made| in_time(made) && step());
             behind.fetch_sub(1, Relaxed);
             let _ =
@@ -246,7 +242,7 @@ impl Generator {
         }
     }
 
-    /// The results of the next sentence in order, best first, if they are there.
+    /// The results of the next sentence in order, best first, if it is finished.
     pub fn pop(&mut self) -> Option<Vec<Hypothesis>> {
         match self.results.pop_front_if(|front| matches!(front, Outcome::Done(_)))? {
             Outcome::Done(results) => {
@@ -257,10 +253,10 @@ impl Generator {
         }
     }
 
-    /// The results of one sentence, best first, if they are there, though earlier ones may not be.
+    /// The results of one sentence, best first, if it is finished. Earlier ones may still be running.
     pub fn take(&mut self, number: u64) -> Option<Vec<Hypothesis>> {
-        let place = self.place(number)?;
-        let outcome = &mut self.results[place];
+        let index = self.index(number)?;
+        let outcome = &mut self.results[index];
         match std::mem::replace(outcome, Outcome::Gone) {
             Outcome::Done(results) => {
                 self.forget();
@@ -273,19 +269,19 @@ impl Generator {
         }
     }
 
-    /// Where the outcome of a sentence is, if it is not forgotten.
-    fn place(&self, number: u64) -> Option<usize> {
-        let forgotten = self.next - self.results.len() as u64;
-        number.checked_sub(forgotten).map(|place| place as usize).filter(|&place| place < self.results.len())
+    /// The index of a sentence in `results`, if it is still there.
+    fn index(&self, number: u64) -> Option<usize> {
+        let first = self.next - self.results.len() as u64;
+        number.checked_sub(first).map(|index| index as usize).filter(|&index| index < self.results.len())
     }
 
     fn replace(&mut self, number: u64, outcome: Outcome) {
-        if let Some(place) = self.place(number) {
-            self.results[place] = outcome;
+        if let Some(index) = self.index(number) {
+            self.results[index] = outcome;
         }
     }
 
-    /// Forgets the sentences in front that are gone.
+    /// Drops the outcomes at the front that are gone.
     fn forget(&mut self) {
         while self.results.pop_front_if(|front| matches!(front, Outcome::Gone)).is_some() {}
     }
@@ -293,7 +289,7 @@ impl Generator {
     fn sentence(&self, request: Request, options: &Options) -> Result<Sentence, Error> {
         let max_length = request.check(options, &self.rules.spec)?;
         let Request { source, mut prefix } = request;
-        // What every target begins with stands before what this one begins with.
+        // The forced first token precedes the prefix.
         if let (Some(bos), Some(first)) = (options.forced_bos, prefix.first())
             && *first != bos
         {
@@ -303,16 +299,16 @@ impl Generator {
     }
 }
 
-/// The most hypotheses that a copy of a model follows in one step, if not for a single sentence.
+/// The most hypotheses in one step of a copy of a model, unless a single sentence has more.
 const MOST_BRANCHES: usize = 2048;
-/// How long several steps may take: whoever wants to stop does not wait for the rest.
+/// How long a call of several steps may take, so that a caller can stop soon.
 const LONGEST: Duration = Duration::from_millis(600);
 
 /// The results of [`Generator::generate`].
 pub struct Results<'a, I> {
     generator: &'a mut Generator,
     sources: I,
-    /// What cannot be decoded, by its place among the sources.
+    /// The errors of sources that cannot be decoded, each with the number of its source.
     refused: VecDeque<(u64, Error)>,
     /// The place of the next result.
     next: u64,
@@ -341,7 +337,7 @@ impl<I: Iterator<Item: Into<Request>>> Iterator for Results<'_, I> {
 }
 
 impl<I: Iterator<Item: Into<Request>>> Results<'_, I> {
-    /// Keeps more sentences in the generator than it decodes at once.
+    /// Fills the queue of the generator.
     fn fill(&mut self) {
         let enough = Generator::QUEUED_BATCHES * self.generator.options().batch;
         while self.generator.len() + self.refused.len() < enough {

@@ -1,13 +1,13 @@
 //! Greedy search and sampling: hypotheses that do not compete with each other.
 //!
-//! Greedy search follows one path and takes the best token at each step. Sampling follows one path for each result; they part at the first
-//! token behind the prefix.
+//! Greedy search follows one path and takes the best token at each step. Sampling follows one path for each result; the paths branch at the
+//! first token after the prefix.
 
 use crate::filter::Change;
 use crate::hypothesis::Hypothesis;
 use crate::rules::Rules;
 use crate::scores::{Asked, Changed, Scores};
-use crate::search::{Next, Path, Search, Sentence, Written};
+use crate::search::{NextRow, Path, Search, Sentence, Written};
 use crate::top::top;
 use attentive_tensor::Best;
 use attentive_tensor::Random;
@@ -15,11 +15,11 @@ use attentive_tensor::Random;
 /// The paths of one sentence.
 pub(crate) struct GreedySearch {
     sentence: Sentence,
-    /// The paths that are not finished, each with its number.
+    /// The running paths, each with its number.
     paths: Vec<(usize, Path)>,
-    rows: Vec<Next>,
+    rows: Vec<NextRow>,
     done: Vec<Hypothesis>,
-    /// What filters change of each path.
+    /// The changes of filters for each path.
     changes: Vec<Vec<(u32, Change)>>,
     /// The best token of a row.
     best: Vec<Best>,
@@ -27,7 +27,7 @@ pub(crate) struct GreedySearch {
 
 impl GreedySearch {
     pub fn new(rules: &Rules, sentence: Sentence) -> GreedySearch {
-        let rows = vec![Next { parent: 0, token: rules.spec.start }];
+        let rows = vec![NextRow { parent: 0, token: rules.spec.start }];
         GreedySearch {
             sentence,
             paths: vec![(0, Path::default())],
@@ -38,7 +38,7 @@ impl GreedySearch {
         }
     }
 
-    /// Chooses the next token of a path from all logits, if there is any.
+    /// Chooses the next token of a path from all logits; none if no token is allowed.
     fn choose(&mut self, rules: &Rules, number: usize, tokens: &[u32], row: &mut [f32]) -> Option<Best> {
         self.sentence.filter(rules, tokens, row);
         let log_sum = top(row, 1, &mut self.best);
@@ -52,8 +52,8 @@ impl GreedySearch {
         Some(Best { score: row[token as usize] - log_sum, token })
     }
 
-    /// Continues a path with a token, which the rules may overrule, or ends it if there is none.
-    fn go_on(
+    /// Appends a token to a path, or the one that the options force; ends the path if there is no token.
+    fn extend(
         &mut self,
         rules: &Rules,
         (number, mut path): (usize, Path),
@@ -61,7 +61,7 @@ impl GreedySearch {
         candidate: Option<Best>,
         on_token: &mut dyn FnMut(&Written),
     ) {
-        let candidate = if let Some(forced) = self.sentence.must_be(rules, &path.tokens) {
+        let candidate = if let Some(forced) = self.sentence.forced_token(rules, &path.tokens) {
             forced
         } else if let Some(candidate) = candidate {
             if rules.want_scores() { candidate } else { Best { score: 0.0, ..candidate } }
@@ -76,7 +76,7 @@ impl GreedySearch {
         if self.sentence.complete(rules, tokens) {
             self.finish(rules, number, path);
         } else {
-            self.rows.push(Next { parent, token: candidate.token });
+            self.rows.push(NextRow { parent, token: candidate.token });
             self.paths.push((number, path));
         }
     }
@@ -87,7 +87,7 @@ impl GreedySearch {
 }
 
 impl Search for GreedySearch {
-    fn rows(&self) -> &[Next] {
+    fn rows(&self) -> &[NextRow] {
         &self.rows
     }
 
@@ -100,21 +100,21 @@ impl Search for GreedySearch {
         self.rows.clear();
         let mut paths = std::mem::take(&mut self.paths);
         if let [(_, path)] = &mut paths[..]
-            && let Some(token) = self.sentence.force(path, &scores[0])
+            && let Some(token) = self.sentence.follow_prefix(path, &scores[0])
         {
-            self.rows.push(Next { parent: 0, token });
+            self.rows.push(NextRow { parent: 0, token });
             self.paths = paths;
             return;
         }
-        // At the end of the prefix the paths part. From then on each has its own row.
-        let parted = paths[0].1.tokens.len() > self.sentence.prefix.len();
-        let draws = if parted || rules.sampler.is_none() { 1 } else { rules.options.n_best };
+        // The paths branch at the end of the prefix. From then on each has its own row.
+        let branched = paths[0].1.tokens.len() > self.sentence.prefix.len();
+        let draws = if branched || rules.sampler.is_none() { 1 } else { rules.options.n_best };
         for (parent, (number, path)) in paths.into_iter().enumerate() {
             let scores = &mut scores[parent];
             if scores.row.is_empty() {
                 scores.rank(1, &self.changes[parent], Changed::Logits, &mut self.best);
                 let best = self.best.first().copied();
-                self.go_on(rules, (number, path), parent, best, on_token);
+                self.extend(rules, (number, path), parent, best, on_token);
                 continue;
             }
             let row = &mut *scores.row;
@@ -124,7 +124,7 @@ impl Search for GreedySearch {
                     row.copy_from_slice(&fresh);
                 }
                 let candidate = self.choose(rules, number + draw, &path.tokens, row);
-                self.go_on(rules, (number + draw, path.clone()), parent, candidate, on_token);
+                self.extend(rules, (number + draw, path.clone()), parent, candidate, on_token);
             }
         }
     }

@@ -1,19 +1,19 @@
-//! What was written.
+//! The result of a search.
 
 use crate::penalty::LengthPenalty;
 
-/// A sequence of tokens that the model wrote, and how sure it was.
+/// A sequence of tokens with its scores.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Hypothesis {
-    /// The tokens: the prefix that was asked for, what follows it, and the end token where it was reached.
+    /// The tokens: the prefix of the request, the new tokens, and the end token if it was reached.
     pub tokens: Vec<u32>,
-    /// The log of the probability of each token, given those before it.
+    /// The log-probability of each token, given those before it.
     pub token_scores: Vec<f32>,
-    /// The sum of the token scores behind the prefix, divided by the length penalty.
+    /// The sum of the token scores after the prefix, divided by the length penalty.
     pub score: f32,
-    /// Whether the last token is the end token. Otherwise there was no room for more, or a stopping rule struck.
+    /// Whether the last token is an end token. Otherwise the greatest length was reached, or a stopping rule applied.
     pub ended: bool,
-    /// Which of the draws it is, counted from 0; always 0 where nothing is drawn.
+    /// The number of the sample, counted from 0; 0 without sampling.
     pub draw: usize,
 }
 
@@ -23,8 +23,8 @@ impl Hypothesis {
         &self.tokens[..self.tokens.len() - usize::from(self.ended)]
     }
 
-    /// The same tokens with the score of all of them: the prefix counts like what follows it. So a translation has the same
-    /// score whether the model found its beginning or was given it.
+    /// Replaces the score by that of all tokens, the prefix included. So a translation has the same score whether its beginning was found
+    /// or given.
     pub fn with_prefix_counted(mut self, penalty: LengthPenalty) -> Hypothesis {
         self.score = self.token_scores.iter().sum::<f32>() / penalty.divisor(self.tokens.len().max(1));
         self

@@ -1,73 +1,75 @@
-//! One copy of a model and the sentences that it decodes, on a thread of its own.
+//! A lane: one copy of a model and the sentences that it decodes, on a thread of its own.
 //!
-//! Decoding is many small products. Splitting each of them between cores costs more than it saves, so each core gets sentences of its
-//! own. Lanes share the weights and the queue of sentences, and nothing else. The result of a sentence does not depend on the lane.
+//! Decoding consists of many small products. Splitting each of them between cores costs more than it saves, so each core gets sentences of
+//! its own. Lanes share the weights and the queue of waiting sentences, and nothing else. The result of a sentence does not depend on its
+//! lane.
+//!
+//! A lane has more slots than it decodes sentences at once: a sentence in a further slot has been read by the model and waits for its turn.
+//! So the batch is always full, and the model reads several sources at once, which takes little more time than reading one.
 
 use crate::beam::BeamSearch;
 use crate::greedy::GreedySearch;
 use crate::hypothesis::Hypothesis;
 use crate::rules::Rules;
 use crate::scores::Asked;
-use crate::search::{Next, Search, Sentence, Written};
+use crate::search::{NextRow, Search, Sentence, Written};
 use crate::seq2seq::{Row, Seq2Seq};
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// The sentences that wait, each with its rules.
+/// The queue of waiting sentences, each with its rules.
 pub(crate) type Waiting = VecDeque<(Sentence, Arc<Rules>)>;
 
-/// A copy of a model with a slot for each sentence that it has read.
+/// A copy of a model, and the sentences in its slots.
 pub(crate) struct Lane {
     pub model: Box<dyn Seq2Seq>,
-    /// There are more slots than [`Lane::places`]: some sentences are read before they can be decoded. So no place stays empty for long,
-    /// and the model reads several sentences at once, which takes little more time than one.
-    slots: Vec<Option<Taken>>,
-    /// How many sentences are decoded at once.
-    places: usize,
-    /// How many sentences were read.
-    read: u64,
-    /// The numbers and results of the sentences that were finished since the caller last took them.
+    slots: Vec<Option<Running>>,
+    /// How many sentences are decoded at once: fewer than there are slots.
+    batch: usize,
+    /// How many sentences were admitted so far.
+    admitted: u64,
+    /// The numbers and results of finished sentences, until the caller takes them.
     pub done: Vec<(u64, Vec<Hypothesis>)>,
     rows: Vec<Row>,
     asked: Asked,
 }
 
-/// A sentence that was read.
-struct Taken {
+/// A sentence in a slot.
+struct Running {
     number: u64,
-    /// How many were read before it.
-    turn: u64,
+    /// How many sentences were admitted before it.
+    order: u64,
     rules: Arc<Rules>,
     search: Box<dyn Search>,
     /// Its first row in the last step; none before its first step.
     first: Option<usize>,
-    /// Whether it has a place.
+    /// Whether it is in the batch, or still waits for its turn.
     begun: bool,
 }
 
 impl Lane {
-    pub fn new(model: Box<dyn Seq2Seq>, places: usize) -> Lane {
-        let slots = (0..places + places.div_ceil(4)).map(|_| None).collect();
-        Lane { model, slots, places, read: 0, done: Vec::new(), rows: Vec::new(), asked: Asked::default() }
+    pub fn new(model: Box<dyn Seq2Seq>, batch: usize) -> Lane {
+        let slots = (0..batch + batch.div_ceil(4)).map(|_| None).collect();
+        Lane { model, slots, batch, admitted: 0, done: Vec::new(), rows: Vec::new(), asked: Asked::default() }
     }
 
-    /// How many sentences have been read and are not done.
-    pub fn taken(&self) -> usize {
+    /// The number of sentences in slots.
+    pub fn running(&self) -> usize {
         self.slots.iter().flatten().count()
     }
 
-    /// Gives up a sentence, if it is in this lane; without a number, all sentences.
+    /// Cancels the sentence with this number, if it is in this lane; without a number, all sentences.
     pub fn give_up(&mut self, number: Option<u64>) {
-        let is_meant = |running: &mut Taken| number.is_none_or(|number| running.number == number);
-        for (slot, place) in self.slots.iter_mut().enumerate() {
-            if place.take_if(is_meant).is_some() {
+        let is_meant = |running: &mut Running| number.is_none_or(|number| running.number == number);
+        for (slot, entry) in self.slots.iter_mut().enumerate() {
+            if entry.take_if(is_meant).is_some() {
                 self.model.release(slot);
             }
         }
     }
 
-    /// Writes one token of every sentence that has a place. Waiting ones, which `lanes` lanes share, take free places
-    /// first, as long as not more than `most` are in work. Returns whether there was anything to do.
+    /// Admits waiting sentences to free slots, as long as not more than `most` are in slots, and writes one token of every sentence of the
+    /// batch. `lanes` lanes share the waiting sentences. Returns whether there was anything to do.
     pub fn step(
         &mut self,
         waiting: &Mutex<&mut Waiting>,
@@ -75,9 +77,9 @@ impl Lane {
         lanes: usize,
         on_token: &mut dyn FnMut(&Written),
     ) -> bool {
-        let places = self.begin();
-        if places > 0 {
-            self.admit(waiting, most, places, lanes);
+        let free = self.begin();
+        if free > 0 {
+            self.admit(waiting, most, free, lanes);
             self.begin();
         }
         self.rows.clear();
@@ -85,7 +87,7 @@ impl Lane {
             if let Some(running) = running.as_mut().filter(|running| running.begun) {
                 let first = self.rows.len();
                 let last = running.first.replace(first);
-                let row = |next: &Next| Row {
+                let row = |next: &NextRow| Row {
                     slot,
                     parent: last.map(|last| last + next.parent),
                     token: next.token,
@@ -93,7 +95,7 @@ impl Lane {
                 self.rows.extend(running.search.rows().iter().map(row));
             }
         }
-        if self.taken() == 0 {
+        if self.running() == 0 {
             return false;
         }
         self.model.step(&self.rows);
@@ -103,17 +105,17 @@ impl Lane {
         true
     }
 
-    /// Lets the searches have what the model said.
+    /// Gives each search the scores that it asked for, and takes the results of finished searches.
     fn advance(&mut self, on_token: &mut dyn FnMut(&Written)) {
         self.asked.clear();
         let (mut count, mut wants_scores) = (0, false);
         for running in self.slots.iter_mut().flatten().filter(|running| running.begun) {
             running.search.ask(&running.rules, &mut self.asked);
             count = count.max(running.rules.candidates());
-            // The score of a token of the prefix is told in any case.
+            // The scores of prefix tokens are reported even if no others are wanted.
             wants_scores |= running.rules.want_scores() || self.asked.has_lists();
         }
-        // The logits are computed once: some sentence wants all of them, or nobody does.
+        // The logits are computed once: all of them for all rows if any sentence needs them, or else only the best.
         let spec = self.model.spec();
         let width = if self.asked.wants_rows() { spec.vocabulary } else { 0 };
         let (found, rows) = if width > 0 {
@@ -124,13 +126,13 @@ impl Lane {
         };
         let mut scores = self.asked.rows(&found, rows, width);
         let (mut scores, mut free) = (&mut scores[..], Vec::new());
-        for (slot, place) in self.slots.iter_mut().enumerate() {
-            if let Some(running) = place.as_mut().filter(|running| running.begun) {
+        for (slot, entry) in self.slots.iter_mut().enumerate() {
+            if let Some(running) = entry.as_mut().filter(|running| running.begun) {
                 let (own, others) = std::mem::take(&mut scores).split_at_mut(running.search.rows().len());
                 scores = others;
                 running.search.advance(&running.rules, own, on_token);
-                if let Some(Taken { number, search, .. }) =
-                    place.take_if(|running| running.search.rows().is_empty())
+                if let Some(Running { number, search, .. }) =
+                    entry.take_if(|running| running.search.rows().is_empty())
                 {
                     self.done.push((number, search.results()));
                     free.push(slot);
@@ -140,18 +142,18 @@ impl Lane {
         free.into_iter().for_each(|slot| self.model.release(slot));
     }
 
-    /// Lets sentences that were read take free places, the first first; returns how many places are left.
+    /// Moves sentences whose source is read into the batch, in the order of admission; returns how many more it has room for.
     fn begin(&mut self) -> usize {
-        let mut free = self.places - self.slots.iter().flatten().filter(|running| running.begun).count();
+        let mut free = self.batch - self.slots.iter().flatten().filter(|running| running.begun).count();
         while free > 0
             && let Some(next) = self
                 .slots
                 .iter_mut()
                 .enumerate()
-                .filter_map(|(slot, place)| {
-                    place.as_mut().filter(|it| !it.begun && self.model.is_ready(slot))
+                .filter_map(|(slot, entry)| {
+                    entry.as_mut().filter(|it| !it.begun && self.model.is_ready(slot))
                 })
-                .min_by_key(|it| it.turn)
+                .min_by_key(|it| it.order)
         {
             next.begun = true;
             free -= 1;
@@ -159,15 +161,15 @@ impl Lane {
         free
     }
 
-    /// Reads waiting sentences into free slots: as many as there are places for, and beyond that no more than this lane's share of
-    /// them, so that none waits here while another lane has nothing to do.
-    fn admit(&mut self, waiting: &Mutex<&mut Waiting>, most: usize, places: usize, lanes: usize) {
-        let free = self.slots.iter().enumerate().filter(|(_, place)| place.is_none());
+    /// Admits waiting sentences to free slots: as many as the batch has room for (`wanted`), and beyond that no more than this lane's share
+    /// of the queue, so that no sentence waits here while another lane is idle.
+    fn admit(&mut self, waiting: &Mutex<&mut Waiting>, most: usize, wanted: usize, lanes: usize) {
+        let free = self.slots.iter().enumerate().filter(|(_, entry)| entry.is_none());
         let free: Vec<usize> = free.map(|(slot, _)| slot).collect();
         let room = free.len().min(most.saturating_sub(self.slots.len() - free.len()));
         let sentences: Vec<_> = {
             let mut waiting = lock(waiting);
-            let count = room.min(waiting.len()).min(places.max(waiting.len() / lanes));
+            let count = room.min(waiting.len()).min(wanted.max(waiting.len() / lanes));
             waiting.drain(..count).collect()
         };
         if sentences.is_empty() {
@@ -178,20 +180,20 @@ impl Lane {
         self.model.admit(&sources);
         for (slot, (sentence, rules)) in free.into_iter().zip(sentences) {
             let number = sentence.number;
-            let walks = rules.options.beam == 1 || rules.sampler.is_some();
-            let search: Box<dyn Search> = if walks {
+            let is_greedy = rules.options.beam == 1 || rules.sampler.is_some();
+            let search: Box<dyn Search> = if is_greedy {
                 Box::new(GreedySearch::new(&rules, sentence))
             } else {
                 Box::new(BeamSearch::new(&rules, sentence))
             };
-            let turn = self.read;
-            self.slots[slot] = Some(Taken { number, turn, rules, search, first: None, begun: false });
-            self.read += 1;
+            let order = self.admitted;
+            self.slots[slot] = Some(Running { number, order, rules, search, first: None, begun: false });
+            self.admitted += 1;
         }
     }
 }
 
-/// What is behind a lock. A panic of another lane is passed on by the threads, and is no matter here.
+/// Locks a mutex, also after a panic of another lane: the threads pass that panic on.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

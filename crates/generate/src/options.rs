@@ -1,12 +1,12 @@
-//! How to search, and for what.
+//! The options of a search.
 
 use crate::error::Error;
 use crate::penalty::LengthPenalty;
 use crate::sampler::Sampling;
 use crate::seq2seq::Spec;
 
-/// How to search, and for what. The default has the paper's beam of 4 and at most 50 tokens more than the source has, and
-/// transformers' length penalty of 1: a score is a mean over the tokens.
+/// The options of a search. The default is the paper's beam of 4 and at most 50 tokens more than the source, with
+/// transformers' length penalty of 1: the score of a hypothesis is the mean of its log-probabilities.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Options {
     /// How many sentences are decoded together.
@@ -16,18 +16,18 @@ pub struct Options {
     pub beam: usize,
     /// How many results there are for a sentence: the best of the beam, or as many draws, which may be equal.
     pub n_best: usize,
-    /// Whether anybody wants to know how sure the model was. If not, greedy search spares the sum over the vocabulary, and the
-    /// tokens that it chooses have a score of 0, unless a filter looks at all of them. Other searches cannot do without.
+    /// Whether token scores are wanted. If not, greedy search leaves out the sum over the vocabulary, and its tokens have a score of 0,
+    /// unless a filter needs all logits. Beam search and sampling always compute scores.
     pub scores: bool,
-    /// What scores are divided by.
+    /// The divisor of the sum of log-probabilities.
     pub penalty: LengthPenalty,
     /// When a beam search ends.
     pub early_stopping: EarlyStopping,
-    /// How many hypotheses a beam search finishes, in beams: more than 1 ends it later (Kasai et al. 2022).
+    /// A beam search keeps `patience · beam` finished hypotheses; above 1 it ends later (Kasai et al. 2022).
     pub patience: f32,
     /// Draws tokens instead of searching for the best.
     pub sampling: Option<Sampling>,
-    /// What draws begin with: the same seed draws the same tokens for the same sentences in the same order.
+    /// The seed of sampling: the same seed draws the same tokens for the same sentences in the same order.
     pub seed: u64,
     /// Divides the score of tokens that were written before if it is positive, and multiplies it otherwise; 1 does nothing.
     pub repetition_penalty: f32,
@@ -77,25 +77,23 @@ impl Default for Options {
     }
 }
 
-/// When a beam search ends, if no length does: transformers' `early_stopping`. A search ends in any case when no
-/// hypothesis is left to be followed.
+/// When a beam search ends before the greatest length: transformers' `early_stopping`. A search always ends when no hypothesis is running.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EarlyStopping {
-    /// When the best hypothesis that is followed, if it ended now, would be no better than the worst one finished: `false`.
+    /// When the best running hypothesis, if it ended now, would be no better than the worst finished one: `false`.
     No,
     /// As soon as a beam of hypotheses is finished: `true`.
     Yes,
-    /// When none that is followed can get better than the worst one finished, at any length that it may still reach: `"never"`.
+    /// When no running hypothesis can become better than the worst finished one, at any length that it may still reach: `"never"`.
     Never,
 }
 
-/// The most tokens that may be written for a sentence. Where a model continues its source, the source is counted in: so a text may
-/// become that many tokens longer, or that long.
+/// The most tokens of a target, end token included. If the model continues its source, the tokens of the source count, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MaxLength {
-    /// That many more than the source has.
+    /// So many more than the source has. A text that is continued becomes at most so much longer.
     SourceAnd(usize),
-    /// That many.
+    /// So many. A text that is continued becomes at most so long.
     Tokens(usize),
 }
 
@@ -115,7 +113,7 @@ impl Options {
         Options { beam: 1, ..Options::default() }
     }
 
-    /// What a model that continues texts does unless it is told otherwise: greedy search, 128 tokens at most.
+    /// The default of models that continue texts: greedy search, at most 128 new tokens.
     pub fn continuing() -> Options {
         Options { beam: 1, max_length: MaxLength::SourceAnd(128), ..Options::default() }
     }

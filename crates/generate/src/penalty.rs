@@ -1,4 +1,4 @@
-//! What the score of a hypothesis is divided by, so that short ones do not win for being short.
+//! Length penalties: the divisor of a hypothesis's score, without which short hypotheses would win.
 
 /// The divisor of a sum of log-probabilities.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -19,7 +19,7 @@ impl LengthPenalty {
         base.powf(f64::from(exponent)) as f32
     }
 
-    /// Whether a longer hypothesis is divided by more, so that it may come out better than a shorter one.
+    /// Whether the divisor grows with the length, so that a longer hypothesis may be better than a shorter one.
     pub(crate) fn favours_length(self) -> bool {
         let (LengthPenalty::Paper(exponent) | LengthPenalty::Power(exponent)) = self;
         exponent > 0.0

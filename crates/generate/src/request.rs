@@ -1,20 +1,20 @@
-//! What a generator is asked for.
+//! A request to a generator.
 
 use crate::error::Error;
 use crate::options::Options;
 use crate::seq2seq::Spec;
 
-/// What is to be decoded.
+/// A source to decode, and the beginning of its target.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Request {
-    /// The tokens of the source, with the special ones that the model wants.
+    /// The tokens of the source, with the special tokens that the model needs.
     pub source: Vec<u32>,
-    /// What the target begins with.
+    /// The tokens that the target begins with.
     pub prefix: Vec<u32>,
 }
 
 impl Request {
-    /// Whether a model can decode it; returns the most tokens that may be written.
+    /// Checks that a model can decode the request, and returns the most tokens that the target may have.
     pub(crate) fn check(&self, options: &Options, spec: &Spec) -> Result<usize, Error> {
         let Request { source, prefix } = self;
         if source.is_empty() {

@@ -1,4 +1,4 @@
-//! How a sentence is decoded: its options, and what follows from them for each token.
+//! The rules of decoding a sentence: its options, and the filters, stopping rules and sampler that follow from them.
 
 use crate::context::Context;
 use crate::error::Error;
@@ -31,8 +31,7 @@ impl Rules {
         Ok(Rules { spec, options, ends, filters, stops: Vec::new(), sampler })
     }
 
-    /// What the filters make of the scores of a few tokens, in their order, or none if any token may be changed. What is never
-    /// written is not among them.
+    /// The changes of all filters, in their order; none if a filter may change any token. The token that is never written is left out.
     pub fn changes(&self, context: &Context) -> Option<Vec<(u32, Change)>> {
         let mut all = Vec::new();
         for filter in &self.filters {
@@ -44,12 +43,12 @@ impl Rules {
         Some(all)
     }
 
-    /// Whether it matters how sure the model is.
+    /// Whether log-probabilities are needed.
     pub fn want_scores(&self) -> bool {
         self.options.scores || self.options.beam > 1 || self.sampler.is_some()
     }
 
-    /// How many of the best tokens of a row may matter. A hypothesis can end in as many ways as there are end tokens.
+    /// How many of the best tokens of a row are needed. A hypothesis can end in as many ways as there are end tokens.
     pub fn candidates(&self) -> usize {
         if self.options.beam == 1 { 1 } else { (1 + self.ends.len()) * self.options.beam }
     }

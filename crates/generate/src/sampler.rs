@@ -22,22 +22,21 @@ use attentive_tensor::Random;
 /// assert_eq!(Any.sample(&[f32::NEG_INFINITY, 1.0], Random::new(1)), Some(1));
 /// ```
 pub trait Sampler: Send + Sync {
-    /// A token by its logits; `random` is a source of random numbers for this one choice. None if there is no token to
-    /// choose, which ends the sequence.
+    /// Chooses a token by the logits, with `random` as the source of random numbers for this choice. None ends the sequence.
     fn sample(&self, logits: &[f32], random: Random) -> Option<u32>;
 }
 
-/// Draws a token by its probability, after the distribution has been sharpened and its tail cut off: the
-/// temperature first, then `top_k`, `top_p` and `min_p`, each of what the one before has left.
+/// Draws a token by its probability, after temperature, `top_k`, `top_p` and `min_p`, in this order. Each applies to the tokens that the
+/// one before has left.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Sampling {
-    /// What logits are divided by: below 1 the probable becomes more probable.
+    /// The divisor of the logits. Below 1, probable tokens become more probable.
     pub temperature: f32,
-    /// Only as many of the most probable tokens; 0 for all.
+    /// How many of the most probable tokens are kept; 0 for all.
     pub top_k: usize,
-    /// Only the most probable tokens that together just have this probability; 1 for all.
+    /// The fewest most probable tokens are kept that together have at least this probability; 1 for all.
     pub top_p: f32,
-    /// Only tokens with at least this share of the probability of the most probable one; 0 for all.
+    /// Tokens are kept that have at least this fraction of the probability of the most probable one; 0 for all.
     pub min_p: f32,
 }
 
@@ -87,7 +86,7 @@ impl Sampling {
         if self.top_p < 1.0 {
             let enough = self.top_p * best.iter().map(|candidate| candidate.score).sum::<f32>();
             let mut sum = 0.0;
-            // The one that reaches the limit still belongs to them.
+            // The token that reaches the limit is kept.
             let within = best.iter().take_while(|candidate| {
                 let before = sum;
                 sum += candidate.score;
@@ -95,7 +94,7 @@ impl Sampling {
             });
             best.truncate(within.count());
         }
-        // The greatest is e⁰.
+        // The greatest score is e⁰ = 1.
         best.retain(|candidate| candidate.score >= self.min_p);
         best
     }
@@ -109,7 +108,7 @@ impl Sampler for Sampling {
             left -= candidate.score;
             left < 0.0
         });
-        // Rounding may leave a rest behind the last one.
+        // After rounding, `left` may stay above 0.
         drawn.or(candidates.last()).map(|candidate| candidate.token)
     }
 }

@@ -1,21 +1,22 @@
-//! What a model says of the next token of a hypothesis, and what filters make of it.
+//! The scores of the next token of a hypothesis, and the changes that filters make.
 //!
-//! Filters that change a few tokens do not need all logits: the model tells the logits of these tokens apart from the best of all
-//! others. What is changed then competes with the others.
+//! Filters that change a few tokens do not need all logits: the model returns the logits of the changed tokens, and the best of all other
+//! tokens. The changed scores are then merged with the best.
 
 use crate::filter::Change;
 use crate::top::top_without;
 use attentive_tensor::{Best, Found, TokenLists};
 
-/// What search asks of each row of a step.
+/// The scores that searches need of each row of a step.
 #[derive(Debug, Default)]
 pub(crate) struct Asked {
-    /// Tokens that are told apart, a list for each row.
+    /// The listed tokens of all rows: those whose logits are returned on their own.
     tokens: Vec<u32>,
+    /// Where the list of each row ends.
     ends: Vec<u32>,
-    /// Rows whose tokens are told and count like all others.
+    /// Rows whose listed tokens also count for the best and for the sum.
     counted: Vec<usize>,
-    /// Which rows are wanted as a whole.
+    /// Whether all logits of a row are needed.
     whole: Vec<bool>,
 }
 
@@ -27,7 +28,7 @@ impl Asked {
         self.whole.clear();
     }
 
-    /// A row of which some tokens matter apart from the best: in any order, each once or more.
+    /// Adds a row with listed tokens, in any order and with repetitions.
     pub fn some(&mut self, tokens: impl Iterator<Item = u32>) {
         let first = self.tokens.len();
         self.tokens.extend(tokens);
@@ -44,29 +45,29 @@ impl Asked {
         self.whole.push(false);
     }
 
-    /// A row of which the score of one token matters, which counts like all others.
+    /// Adds a row with one listed token, which also counts for the best and for the sum.
     pub fn one(&mut self, token: u32) {
         self.counted.push(self.ends.len());
         self.some([token].into_iter());
     }
 
-    /// A row of which all logits matter.
+    /// Adds a row of which all logits are needed.
     pub fn all(&mut self) {
         self.ends.push(self.tokens.len() as u32);
         self.whole.push(true);
     }
 
-    /// Whether any row is wanted as a whole.
+    /// Whether all logits of any row are needed.
     pub fn wants_rows(&self) -> bool {
         self.whole.contains(&true)
     }
 
-    /// Whether any token is told apart.
+    /// Whether any row has listed tokens.
     pub fn has_lists(&self) -> bool {
         !self.tokens.is_empty()
     }
 
-    /// The lists, or none at all where all of them are empty.
+    /// The lists, or none if all of them are empty.
     pub fn apart(&self) -> TokenLists<'_> {
         if self.tokens.is_empty() { TokenLists::NONE } else { self.lists() }
     }
@@ -75,7 +76,7 @@ impl Asked {
         TokenLists { tokens: &self.tokens, ends: &self.ends, counted: &self.counted }
     }
 
-    /// What a model would have found that never writes the token `never`, from logits that are there as a whole: the same to the bit.
+    /// The same bits as [`Seq2Seq::best`](crate::Seq2Seq::best) of a model that never writes the token `never`, computed from all logits.
     pub fn find(&self, rows: &mut [f32], width: usize, count: usize, never: Option<u32>) -> Found {
         let mut found = Found { best: Vec::new(), log_sums: Vec::new(), apart: Vec::new() };
         let mut best = Vec::new();
@@ -98,7 +99,7 @@ impl Asked {
         found
     }
 
-    /// What was found of each row.
+    /// The scores of each row, from what was found.
     pub fn rows<'a>(&'a self, found: &'a Found, whole: &'a mut [f32], width: usize) -> Vec<Scores<'a>> {
         let count = found.best.len() / self.ends.len().max(1);
         let mut whole = whole.chunks_exact_mut(width.max(1));
@@ -115,19 +116,19 @@ impl Asked {
     }
 }
 
-/// What the model says of one row.
+/// The scores of one row.
 pub(crate) struct Scores<'a> {
-    /// The best tokens that are not told apart, with their logits.
+    /// The best tokens that are not listed, with their logits.
     best: &'a [Best],
-    /// `log Σ e^logit` of all tokens that are not told apart, if log-probabilities are wanted.
+    /// `log Σ e^logit` of all tokens that are not listed, if log-probabilities are wanted.
     log_sum: Option<f32>,
-    /// Tokens that are told apart, and their logits.
+    /// The listed tokens, and their logits.
     apart: (&'a [u32], &'a [f32]),
-    /// All logits, where the row is wanted as a whole.
+    /// All logits, if they were asked for.
     pub row: &'a mut [f32],
 }
 
-/// What filters change: as in transformers, those of a beam search log-probabilities, others logits.
+/// The scores that filters change. As in transformers, these are log-probabilities in a beam search, and logits otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Changed {
     Logits,
@@ -135,10 +136,10 @@ pub(crate) enum Changed {
 }
 
 impl Scores<'_> {
-    /// Puts the `count` best tokens into `best`, best first, of equals the one with the lower number, with their log-probabilities
-    /// or, where these are not wanted, their logits. What is `-∞` or not a number is never among them.
+    /// Puts the `count` best tokens into `best`, best first, with their log-probabilities, or their logits if log-probabilities are not
+    /// wanted. Of equal scores, the lower token comes first. `-∞` and NaN are never among them.
     ///
-    /// Of log-probabilities that are changed, what is forbidden has had its share: the rest is not made to sum to 1 again.
+    /// Log-probabilities are not renormalised after a change.
     pub fn rank(&self, count: usize, changes: &[(u32, Change)], changed: Changed, best: &mut Vec<Best>) {
         best.clear();
         best.extend(self.best.iter().filter(|best| **best != Best::NONE));
@@ -154,7 +155,7 @@ impl Scores<'_> {
             Changed::Logits => {
                 let apart: Vec<Best> = tokens.iter().zip(logits).map(change).collect();
                 let log_sum = log_sum(&apart.iter().map(|best| best.score).collect::<Vec<_>>());
-                // Always in the order of the logits, even if log-probabilities are wanted, because rounding makes ties.
+                // In the order of the logits, even if log-probabilities are wanted: the subtraction rounds and makes ties.
                 apart.into_iter().for_each(|apart| insert(best, apart));
                 subtract(best, log_sum);
             }
@@ -175,7 +176,7 @@ impl Scores<'_> {
     }
 }
 
-/// Puts a token in its place, unless its score is `-∞` or not a number.
+/// Inserts a token in order, unless its score is `-∞` or NaN.
 fn insert(best: &mut Vec<Best>, new: Best) {
     if new.score > f32::NEG_INFINITY {
         let comes_before =
@@ -198,7 +199,7 @@ fn log_sum_with(log_sum: f32, logits: &[f32]) -> f32 {
 mod tests {
     use super::*;
 
-    /// The ranks of a row of logits, with some tokens told apart.
+    /// The ranks of a row of logits, with the changed tokens listed.
     fn ranked(logits: &[f32], changes: &[(u32, Change)], changed: Changed) -> Vec<Best> {
         let mut asked = Asked::default();
         asked.some(changes.iter().map(|(token, _)| *token));

@@ -1,4 +1,4 @@
-//! What all searches have in common: one sentence on its way from logits to hypotheses.
+//! What greedy search and beam search have in common: the trait [`Search`], and the sentence that is decoded.
 
 use crate::context::Context;
 use crate::filter::Change;
@@ -12,19 +12,19 @@ use attentive_tensor::Best;
 pub struct Written<'a> {
     /// The number of the sentence, counted from the generator's first.
     pub sentence: u64,
-    /// Which of the draws that are made for the sentence; always 0 where nothing is drawn.
+    /// The number of the sample, if several are drawn for the sentence; 0 without sampling.
     pub draw: usize,
-    /// All that has been written, the newest token last: of a beam search, the best hypothesis that is followed at the
-    /// moment, which may be another one than before.
+    /// All tokens so far, the newest last. For a beam search these are the tokens of the best running hypothesis, which may differ from
+    /// those of the last call.
     pub tokens: &'a [u32],
-    /// The log of the newest token's probability.
+    /// The log-probability of the newest token.
     pub score: f32,
-    /// What else may become the best result, of a beam search: what is followed, and the best that is finished.
+    /// The other hypotheses of a beam search that may become the best result: the running ones, and the best finished one.
     pub(crate) rivals: (&'a [Path], Option<&'a Hypothesis>),
 }
 
 impl Written<'_> {
-    /// How many of the tokens can no longer change, because all that may still become the best result begin with them.
+    /// How many of the tokens can no longer change, because all hypotheses that may become the best result begin with them.
     pub fn settled(&self) -> usize {
         let (paths, finished) = self.rivals;
         let rivals = paths.iter().map(|path| &path.tokens).chain(finished.iter().map(|one| &one.tokens));
@@ -33,54 +33,54 @@ impl Written<'_> {
     }
 }
 
-/// What is told of every token.
+/// Called for every token.
 pub(crate) type OnToken = Box<dyn FnMut(&Written) + Send>;
 
-/// What is known of one sentence.
+/// A sentence to decode.
 #[derive(Debug)]
 pub(crate) struct Sentence {
     pub number: u64,
-    /// What numbers its draws: mostly the same.
+    /// The stream of random numbers of its samples; the same as `number` unless the caller chose one.
     pub stream: u64,
     pub source: Vec<u32>,
-    /// What its target begins with.
+    /// The tokens that its target begins with.
     pub prefix: Vec<u32>,
     /// The most tokens that its target may have.
     pub max_length: usize,
 }
 
-/// A row of the next step: a token behind one of the rows of this sentence in the last step.
+/// A row of the next step: a token, and the row of the last step that it follows, among the rows of this sentence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Next {
+pub(crate) struct NextRow {
     pub parent: usize,
     pub token: u32,
 }
 
-/// One sentence on its way.
+/// The search for the best hypotheses of one sentence.
 pub(crate) trait Search: Send {
     /// The rows of the next step; none when it is done.
-    fn rows(&self) -> &[Next];
+    fn rows(&self) -> &[NextRow];
 
-    /// Says what the next [`Search::advance`] wants to know of each of these rows.
+    /// Adds to `asked` what the next [`Search::advance`] needs for each of these rows.
     fn ask(&mut self, rules: &Rules, asked: &mut Asked);
 
-    /// Takes what the model says of these rows.
+    /// Chooses the next tokens by the scores of these rows.
     fn advance(&mut self, rules: &Rules, scores: &mut [Scores], on_token: &mut dyn FnMut(&Written));
 
-    /// What came of it, best first.
+    /// The finished hypotheses, best first.
     fn results(self: Box<Self>) -> Vec<Hypothesis>;
 }
 
-/// A hypothesis that is followed.
+/// A running hypothesis.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct Path {
     pub tokens: Vec<u32>,
     pub scores: Vec<f32>,
-    /// Of the scores behind the prefix.
+    /// The sum of the scores after the prefix.
     pub sum: f32,
 }
 
-// By hand for `clone_from`, which keeps the memory: a beam search copies paths at every step.
+// Not derived, because `clone_from` reuses the memory: a beam search copies paths at every step.
 impl Clone for Path {
     fn clone(&self) -> Path {
         Path { tokens: self.tokens.clone(), scores: self.scores.clone(), sum: self.sum }
@@ -94,14 +94,14 @@ impl Clone for Path {
 }
 
 impl Path {
-    /// Goes on with a token that counts.
+    /// Appends a token whose score counts.
     pub fn push(&mut self, candidate: Best) {
         self.tokens.push(candidate.token);
         self.scores.push(candidate.score);
         self.sum += candidate.score;
     }
 
-    /// The result.
+    /// The finished hypothesis.
     pub fn finish(self, rules: &Rules, sentence: &Sentence) -> Hypothesis {
         let written = self.tokens.len().saturating_sub(sentence.prefix.len());
         let score = self.sum / rules.options.penalty.divisor(written.max(1));
@@ -111,23 +111,24 @@ impl Path {
 }
 
 impl Sentence {
-    /// The next token of the prefix, if a path is not through it yet.
-    pub fn forced(&self, path: &Path) -> Option<u32> {
+    /// The next token of the prefix, if the path is still inside of it.
+    pub fn prefix_token(&self, path: &Path) -> Option<u32> {
         self.prefix.get(path.tokens.len()).copied()
     }
 
-    /// Lets a path go on with the next token of the prefix, if it is not through it yet. What the model thinks of it is noted,
-    /// and does not count.
-    pub fn force(&self, path: &mut Path, scores: &Scores) -> Option<u32> {
-        let token = self.forced(path)?;
+    /// Appends the next token of the prefix to a path that is still inside of it. The token's score is recorded, but does not count for the
+    /// sum.
+    pub fn follow_prefix(&self, path: &mut Path, scores: &Scores) -> Option<u32> {
+        let token = self.prefix_token(path)?;
         path.tokens.push(token);
         path.scores.push(scores.one());
         Some(token)
     }
 
-    /// Asks for what is needed to go on with a path: all logits, or those of the tokens that are changed, which are returned.
+    /// Asks for the scores that the next step of a path needs: all logits, or the best ones and those of the tokens that filters change.
+    /// Returns these changes.
     pub fn ask(&self, rules: &Rules, path: &Path, asked: &mut Asked) -> Vec<(u32, Change)> {
-        if let Some(token) = self.forced(path) {
+        if let Some(token) = self.prefix_token(path) {
             asked.one(token);
             return Vec::new();
         }
@@ -148,14 +149,14 @@ impl Sentence {
             || !rules.stops.is_empty() && self.in_context(rules, tokens, stops)
     }
 
-    /// The next token where the rules say what it is. It costs nothing.
-    pub fn must_be(&self, rules: &Rules, tokens: &[u32]) -> Option<Best> {
+    /// The next token if the options force one: the first or the last token of a target. Its score is 0.
+    pub fn forced_token(&self, rules: &Rules, tokens: &[u32]) -> Option<Best> {
         let first = rules.options.forced_bos.filter(|_| tokens.is_empty());
         let last = || rules.options.forced_eos.filter(|_| tokens.len() + 1 == self.max_length);
         first.or_else(last).map(|token| Best { score: 0.0, token })
     }
 
-    /// Lets all filters have their way.
+    /// Applies all filters.
     pub fn filter(&self, rules: &Rules, tokens: &[u32], scores: &mut [f32]) {
         self.in_context(rules, tokens, |context| {
             for filter in &rules.filters {
@@ -164,13 +165,13 @@ impl Sentence {
         });
     }
 
-    /// What `look` says of these tokens. Of a model that continues its source, the source stands before them.
-    fn in_context<T>(&self, rules: &Rules, tokens: &[u32], look: impl FnOnce(&Context) -> T) -> T {
+    /// Calls `f` with the context of a hypothesis. If the model continues its source, the source precedes the tokens.
+    fn in_context<T>(&self, rules: &Rules, tokens: &[u32], f: impl FnOnce(&Context) -> T) -> T {
         let (sentence, source, ends) = (self.number, &self.source[..], &rules.ends[..]);
         if !rules.spec.continues {
-            return look(&Context { sentence, source, tokens, prompt: 0, ends });
+            return f(&Context { sentence, source, tokens, prompt: 0, ends });
         }
         let whole = [source, tokens].concat();
-        look(&Context { sentence, source, tokens: &whole, prompt: source.len(), ends })
+        f(&Context { sentence, source, tokens: &whole, prompt: source.len(), ends })
     }
 }

@@ -1,4 +1,4 @@
-//! The one thing that search knows of a model: it goes on from where it was, one token for each row.
+//! The trait between search and models: a model takes one token for each row, and returns the scores of the next one.
 
 use crate::attention::{AttentionKind, AttentionMatrix, Look};
 use crate::error::Error;
@@ -7,53 +7,51 @@ use attentive_tensor::{Best, Found, TokenLists};
 
 /// A model that reads a source and writes a target, one token after the other.
 ///
-/// Sentences are admitted to slots. A step then has any number of rows, each the next token of some hypothesis of a sentence:
-/// it follows a row of the step before, whose past it shares. A row that no row of the next step follows is forgotten.
+/// Sentences are admitted to slots. A step then has any number of rows. Each row is the next token of a hypothesis of a sentence: it
+/// follows a row of the step before, and shares the past of that row. The past of a row that no row of the next step follows is dropped.
 ///
-/// The logits of a row depend on its sentence and its own past, and on nothing else that shares the step, down to the
-/// bits.
+/// The bits of a row's logits depend on its sentence and its own past, and not on other rows of the step.
 pub trait Seq2Seq: Send {
-    /// What must be known to search.
+    /// The sizes and special tokens that search needs.
     fn spec(&self) -> Spec;
 
-    /// Takes sources into slots that are free: `(slot, tokens)` each. They are read at once, or by the next steps.
+    /// Admits sources to free slots: `(slot, tokens)` each. They are read now, or by the next steps.
     fn admit(&mut self, sources: &[(usize, &[u32])]);
 
-    /// Whether the source in a slot is read, so that a row can begin to write.
+    /// Whether the source in a slot has been read, so that its first row can be in a step.
     fn is_ready(&self, slot: usize) -> bool {
         let _ = slot;
         true
     }
 
-    /// Takes one token for each row and computes the logits of the token after it. Where sources are not read yet, it reads some
-    /// more of them; then there may be no rows.
+    /// Takes one token for each row, and computes the logits of the token after it. If sources have not been read completely, the step also
+    /// reads a part of them; there may be no rows then.
     fn step(&mut self, rows: &[Row]);
 
-    /// Of each row of the last step the `count` best tokens, best first, with their logits, and the logarithm of the sum of all
-    /// exponentials if `sums` are wanted; where there are not so many tokens, [`Best::NONE`] fills the row. The logits of the
-    /// tokens in `apart` are told apart, and are in neither.
+    /// The `count` best tokens of each row of the last step, best first, with their logits, and `log Σ e^logit` if `sums` are wanted. If
+    /// there are too few tokens, [`Best::NONE`] fills the row. The logits of the tokens in `apart` are returned on their own; see
+    /// [`TokenLists`].
     fn best(&mut self, count: usize, sums: bool, apart: TokenLists) -> Found;
 
-    /// All logits of the last step: [`Spec::vocabulary`] numbers for each row, one row after the other, for search to change as
-    /// it likes. Tokens that are never to be written have `-∞`.
+    /// All logits of the last step: [`Spec::vocabulary`] numbers for each row. The caller may change them. A token that is never written
+    /// has `-∞`.
     fn logits(&mut self) -> &mut [f32];
 
-    /// Forgets the sentence in a slot, which is then free. No row may follow any of its rows afterwards.
+    /// Frees a slot. No row may follow a row of its sentence afterwards.
     fn release(&mut self, slot: usize);
 
-    /// The weights of an attention for pairs of a source and what was written for it. They are those that decoding
-    /// had: the same bits come from a pass over all tokens at once, and of that pass every attention can be seen.
+    /// The weights of an attention for pairs of a source and its target. They come from a second pass over all tokens at once, which has
+    /// the same bits as decoding.
     fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error>;
 
-    /// The `count` most probable tokens, 1 at least, in the place of each token of each target, best first, with their
-    /// log-probabilities, by the model alone: no filter, such as a repetition penalty, has changed them. `[pair][token][rank]`. The pairs are those of [`Seq2Seq::attention`], and so are the bits: search need
-    /// not carry these tokens along.
+    /// The `count` most probable tokens (at least 1) at the position of each token of each target, best first, with their
+    /// log-probabilities: `[pair][token][rank]`. Filters do not apply. The pass is that of [`Seq2Seq::attention`].
     fn top(&self, pairs: &[(&[u32], &[u32])], count: usize) -> Vec<Vec<Vec<Best>>>;
 
-    /// What the model thinks of each token of each target, and the `count` most probable tokens in its place, as [`Seq2Seq::top`] has
-    /// them. `[pair][token]`.
+    /// The log-probability of each token of each target, and the `count` most probable tokens at its position, as in [`Seq2Seq::top`]:
+    /// `[pair][token]`.
     fn judge(&self, pairs: &[(&[u32], &[u32])], count: usize) -> Vec<Vec<Judged>> {
-        // Among all tokens is the one that stands there.
+        // The list of all tokens contains that of the target.
         let judge = |(mut top, &token): (Vec<Best>, &u32)| {
             let own = top.iter().find(|best| best.token == token);
             let score = own.map_or(f32::NEG_INFINITY, |own| own.score);
@@ -64,26 +62,25 @@ pub trait Seq2Seq: Send {
         all.map(|(top, (_, target))| top.into_iter().zip(*target).map(judge).collect()).collect()
     }
 
-    /// All attentions of a source and what was written for it, to be looked into.
+    /// All attentions of a source and its target, for inspection.
     fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection;
 
-    /// Lets prompts and texts be of any length: one that has filled all positions is read again from its later half on, as if it began
-    /// there. The second looks, [`Seq2Seq::attention`] and [`Seq2Seq::top`], still have to be at texts that fit. Returns whether the model
-    /// can do so.
+    /// Allows prompts and texts of any length: when a text has filled all positions, its later half is read again from position 0 on. The
+    /// texts of [`Seq2Seq::attention`] and [`Seq2Seq::top`] still have to fit. Returns whether the model supports this.
     fn slide(&mut self) -> bool {
         false
     }
 
-    /// How large it is.
+    /// The sizes of the model.
     fn sizes(&self) -> Sizes;
 }
 
-/// What a model thinks of a token that stands somewhere.
+/// The score of a token of a target, and of other tokens at its position.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Judged {
-    /// The log of its probability.
+    /// Its log-probability.
     pub score: f32,
-    /// The most probable tokens in its place, best first, with theirs.
+    /// The most probable tokens at its position, best first, with their log-probabilities.
     pub top: Vec<Best>,
 }
 
@@ -92,18 +89,18 @@ pub struct Judged {
 pub struct Row {
     /// The slot of its sentence.
     pub slot: usize,
-    /// The row of the last step that it follows; none begins a sentence.
+    /// The row of the last step that it follows; none for the first row of a sentence.
     pub parent: Option<usize>,
     /// The token.
     pub token: u32,
 }
 
-/// What search knows of a model.
+/// The properties of a model that search needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Spec {
-    /// How many tokens a source can be made of.
+    /// The size of the vocabulary of sources.
     pub source_vocabulary: usize,
-    /// How many tokens can be written, and so how many logits a row has.
+    /// The size of the vocabulary of targets: the number of logits of a row.
     pub vocabulary: usize,
     /// The token that a target begins with, before anything is written.
     pub start: u32,
@@ -115,10 +112,10 @@ pub struct Spec {
     pub max_source: usize,
     /// The most tokens that can be written.
     pub max_target: usize,
-    /// How many layers write them.
+    /// The number of layers of the decoder.
     pub decoder_layers: usize,
-    /// Whether the target goes on where the source ends, as in a language model. Source and target then share `max_target`
-    /// positions, lengths that count the source mean both together, and filters see both as one text.
+    /// Whether the target continues the source, as in a language model. Source and target then share `max_target` positions, maximum
+    /// lengths include the source, and filters see both as one text.
     pub continues: bool,
 }
 
@@ -129,7 +126,7 @@ pub struct Sizes {
     pub d_model: usize,
     /// The number of heads.
     pub h: usize,
-    /// The number of heads of the decoder, which may be another.
+    /// The number of heads of the decoder, which may differ.
     pub decoder_h: usize,
     /// The width between the two products of the feed-forward network.
     pub d_ff: usize,
@@ -137,12 +134,12 @@ pub struct Sizes {
     pub encoder_layers: usize,
     /// N of the decoder.
     pub decoder_layers: usize,
-    /// How many numbers were learned.
+    /// The number of parameters.
     pub parameters: usize,
 }
 
 impl Sizes {
-    /// How many layers have an attention; a model that has a source has none of those of a decoder alone.
+    /// How many layers have an attention of this kind. A model with an encoder has no [`AttentionKind::Causal`].
     pub fn layers(&self, kind: AttentionKind) -> usize {
         match kind {
             AttentionKind::Encoder => self.encoder_layers,
@@ -152,7 +149,7 @@ impl Sizes {
         }
     }
 
-    /// How many heads an attention has.
+    /// How many heads an attention of this kind has.
     pub fn heads(&self, kind: AttentionKind) -> usize {
         if kind == AttentionKind::Encoder { self.h } else { self.decoder_h }
     }

@@ -1,4 +1,4 @@
-//! When a sequence is complete though the model has not said so.
+//! Stopping rules: they end a sequence before the model writes its end token.
 
 use crate::context::Context;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ pub trait Stop: Send + Sync {
     fn stop(&self, context: &Context) -> bool;
 }
 
-/// Ends a sequence with any of these tokens, as the end token does, but keeps it.
+/// Ends a sequence after any of these tokens. The token stays in the result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StopTokens(pub Vec<u32>);
 

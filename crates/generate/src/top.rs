@@ -6,13 +6,13 @@ use std::sync::LazyLock;
 /// The instruction set: that of the backends, unless a program makes one for another set.
 static ISA: LazyLock<Isa> = LazyLock::new(|| Isa::from_env().unwrap_or_else(|_| Isa::present()[0]));
 
-/// Puts the `count` greatest numbers of a row into `best`, greatest first, of equals the one with the lower token, and
-/// returns `log Σ e^x` over the whole row. What is `-∞` or not a number is never among the best.
+/// Puts the `count` greatest numbers of a row into `best`, greatest first, and returns `log Σ e^x` over the whole row. Of equal numbers,
+/// the lower token comes first. `-∞` and NaN are never among the best.
 pub(crate) fn top(row: &[f32], count: usize, best: &mut Vec<Best>) -> f32 {
     top_without(row, None, count, best)
 }
 
-/// [`top`] of a row in which the token `never` counts for nothing: to the bit what a device finds that knows of it.
+/// [`top`] of a row without the token `never`, with the same bits as [`Backend::top_logits`](attentive_tensor::LossOps::top_logits).
 pub(crate) fn top_without(row: &[f32], never: Option<u32>, count: usize, best: &mut Vec<Best>) -> f32 {
     best.clear();
     best.resize(count, Best::NONE);
