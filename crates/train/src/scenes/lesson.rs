@@ -1,11 +1,11 @@
-//! How a small model learns to find shapes: what it is made of, and for how long.
+//! The settings of a short run in which a small model learns to find shapes.
 
 use crate::schedule::Schedule;
 use crate::settings::{Settings, TaskKind};
 use std::path::Path;
 
 /// The settings of a run in this folder that learns scenes in a quarter of an hour on two cores. `recipes/scenes.toml` takes longer and
-/// finds more.
+/// reaches a higher AP.
 pub fn settings(folder: &Path, seed: u64) -> Settings {
     Settings {
         source: vec![folder.join("scenes")],

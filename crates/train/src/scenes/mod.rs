@@ -1,7 +1,7 @@
-//! A world with known answers: pictures of shapes, drawn from a seed.
+//! Synthetic pictures of shapes with known boxes, drawn from a seed.
 //!
-//! A scene is 128 × 128 pixels. It has one to eight shapes of several kinds and colours, 8 to 64 pixels large, which may overlap, in
-//! front of a noisy ground. Everything is computed from counted random bits with sums and products, so that a seed gives the same
+//! A scene has 128 × 128 pixels: one to eight shapes of several kinds and colours, 8 to 64 pixels large, which may overlap, on a noisy
+//! background. Random bits come from a seed and a counter, and all arithmetic is exact or correctly rounded, so a seed gives the same
 //! picture on every machine.
 //!
 //! ```
@@ -23,50 +23,50 @@ pub use shape::{Colour, Shape};
 use attentive_image::Picture;
 use attentive_tensor::Random;
 
-/// Pixels of a side.
+/// The width and height of a scene in pixels.
 pub const SIDE: usize = 128;
-/// The most shapes of a scene.
+/// The most shapes in a scene.
 pub const MOST: usize = 8;
-/// The seed of the first scene that is only validated on.
+/// The seed of the first scene for validation.
 pub(crate) const FIRST_HELD: u64 = 1 << 40;
-/// The seed of the first scene that training never sees, nor validation.
+/// The seed of the first scene that neither training nor validation uses.
 pub const FIRST_UNSEEN: u64 = 1 << 41;
-/// The sizes of shapes.
+/// The least and the greatest width and height of shapes.
 const SMALLEST: u32 = 8;
 const LARGEST: u32 = 64;
-/// The least share of a shape that others leave to be seen.
-const SEEN: f64 = 0.5;
-/// How often a shape that would hide others looks for another place.
+/// The least share of a shape's pixels that stay visible.
+const VISIBLE: f64 = 0.5;
+/// How often a shape is drawn anew if it would hide others.
 const TRIES: u32 = 12;
 
-/// A picture, and what is in it.
+/// A picture and its shapes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scene {
     /// The picture.
     pub picture: Picture,
-    /// Its shapes, those in front last.
+    /// Its shapes, from back to front.
     pub things: Vec<Thing>,
 }
 
 /// A shape in a scene.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Thing {
-    /// What kind of shape.
+    /// The kind of shape.
     pub shape: Shape,
     /// Its colour.
     pub colour: Colour,
-    /// The box around its pixels, also those that are hidden: left, top, width, height.
+    /// The box around all of its pixels, hidden ones included: left, top, width, height.
     pub bbox: [f64; 4],
 }
 
 impl Thing {
-    /// What people call it, such as `red circle`.
+    /// Its colour and kind, such as `red circle`.
     pub fn name(&self) -> String {
         format!("{} {}", self.colour.name(), self.shape.name())
     }
 }
 
-/// Random numbers, one after the other.
+/// A sequence of random numbers.
 struct Draw {
     random: Random,
     next: u32,
@@ -78,7 +78,7 @@ impl Draw {
         self.random.bits(self.next - 1)
     }
 
-    /// From `least` to `most`.
+    /// A number from `least` to `most`, both included.
     fn between(&mut self, least: u32, most: u32) -> u32 {
         least + ((u64::from(self.bits()) * u64::from(most - least + 1)) >> 32) as u32
     }
@@ -92,15 +92,15 @@ impl Scene {
     /// The scene of a seed.
     pub fn new(seed: u64) -> Scene {
         let mut draw = Draw { random: Random::new(seed).split(0), next: 0 };
-        let mut pixels = ground(&mut draw);
-        let wanted = draw.between(1, MOST as u32);
-        // For each shape, its pixels; and for each pixel, the shape that is seen there.
+        let mut pixels = background(&mut draw);
+        let count = draw.between(1, MOST as u32);
+        // The pixels of each shape, and the shape that is visible at each pixel.
         let (mut things, mut masks) = (Vec::new(), Vec::<Vec<usize>>::new());
         let mut front: Vec<Option<usize>> = vec![None; SIDE * SIDE];
-        for _ in 0..wanted {
+        for _ in 0..count {
             let Some((thing, mask)) = (0..TRIES).find_map(|_| {
                 let (thing, mask) = placed(&mut draw);
-                leaves_enough(&front, &masks, &mask).then_some((thing, mask))
+                leaves_visible(&front, &masks, &mask).then_some((thing, mask))
             }) else {
                 break;
             };
@@ -120,8 +120,8 @@ impl Scene {
     }
 }
 
-/// A ground: colours that go over into each other.
-fn ground(draw: &mut Draw) -> Vec<u8> {
+/// The background: a grid of random colours, interpolated in integers.
+fn background(draw: &mut Draw) -> Vec<u8> {
     const KNOTS: usize = 5;
     let base: Vec<i64> = (0..3).map(|_| i64::from(draw.between(40, 215))).collect();
     let knots: Vec<i64> = (0..KNOTS * KNOTS * 3)
@@ -142,10 +142,10 @@ fn ground(draw: &mut Draw) -> Vec<u8> {
     pixels
 }
 
-/// A shape somewhere, and its pixels.
+/// A shape at a random position, and its pixels.
 fn placed(draw: &mut Draw) -> (Thing, Vec<usize>) {
     let (shape, colour) = (draw.one_of(&Shape::ALL), draw.one_of(&Colour::ALL));
-    // Small shapes are as many as large ones.
+    // Uniform over octaves, so that small shapes are as frequent as large ones.
     let octave = draw.between(0, 2);
     let size = draw.between(SMALLEST << octave, (SMALLEST << (octave + 1)).min(LARGEST));
     let narrow = size.saturating_sub(draw.between(0, size / 4)).max(SMALLEST);
@@ -155,7 +155,7 @@ fn placed(draw: &mut Draw) -> (Thing, Vec<usize>) {
     let mut mask = Vec::new();
     for y in 0..height {
         for x in 0..width {
-            // The middle of the pixel, from -1 to 1.
+            // The centre of the pixel in the coordinates of the shape, from -1 to 1.
             let [u, v] =
                 [(x, width), (y, height)].map(|(at, size)| f64::from(2 * at + 1) / f64::from(size) - 1.0);
             if shape.has(u, v) {
@@ -166,7 +166,7 @@ fn placed(draw: &mut Draw) -> (Thing, Vec<usize>) {
     (Thing { shape, colour, bbox: around(&mask) }, mask)
 }
 
-/// The box around pixels.
+/// The bounding box of pixels.
 fn around(mask: &[usize]) -> [f64; 4] {
     let ends = |at: fn(usize) -> usize| {
         let (least, most) =
@@ -177,12 +177,12 @@ fn around(mask: &[usize]) -> [f64; 4] {
     [left, top, width, height]
 }
 
-/// Whether each shape is still to be seen when the pixels of another hide some of theirs.
-fn leaves_enough(front: &[Option<usize>], masks: &[Vec<usize>], mask: &[usize]) -> bool {
-    let mut seen = vec![0usize; masks.len()];
-    front.iter().flatten().for_each(|&shape| seen[shape] += 1);
-    mask.iter().filter_map(|&pixel| front[pixel]).for_each(|shape| seen[shape] -= 1);
-    seen.iter().zip(masks).all(|(&seen, mask)| seen as f64 >= SEEN * mask.len() as f64)
+/// Whether each shape stays visible enough after the pixels of `mask` are drawn over it.
+fn leaves_visible(front: &[Option<usize>], masks: &[Vec<usize>], mask: &[usize]) -> bool {
+    let mut visible = vec![0usize; masks.len()];
+    front.iter().flatten().for_each(|&shape| visible[shape] += 1);
+    mask.iter().filter_map(|&pixel| front[pixel]).for_each(|shape| visible[shape] -= 1);
+    visible.iter().zip(masks).all(|(&visible, mask)| visible as f64 >= VISIBLE * mask.len() as f64)
 }
 
 #[cfg(test)]
@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn scenes_are_as_they_are_described() {
+    fn scenes_have_one_to_eight_shapes_inside_of_the_picture() {
         let mut counts = [0; MOST + 1];
         for seed in 0..300 {
             let scene = Scene::new(seed);

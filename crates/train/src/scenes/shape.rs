@@ -22,7 +22,7 @@ impl Shape {
     pub const ALL: [Shape; 6] =
         [Shape::Circle, Shape::Square, Shape::Triangle, Shape::Ring, Shape::Cross, Shape::Diamond];
 
-    /// What people call it.
+    /// Its name in English.
     pub fn name(self) -> &'static str {
         match self {
             Shape::Circle => "circle",
@@ -39,7 +39,7 @@ impl Shape {
         self as usize
     }
 
-    /// Whether it has the point, of which both numbers go from -1 at the left and above to 1.
+    /// Whether the point is inside. `u` goes from -1 at the left to 1 at the right, `v` from -1 at the top to 1 at the bottom.
     pub(super) fn has(self, u: f64, v: f64) -> bool {
         let square = u * u + v * v;
         match self {
@@ -87,7 +87,7 @@ impl Colour {
         Colour::Black,
     ];
 
-    /// What people call it.
+    /// Its name in English.
     pub fn name(self) -> &'static str {
         match self {
             Colour::Red => "red",
@@ -101,7 +101,7 @@ impl Colour {
         }
     }
 
-    /// A colour that is called the same: red, green and blue, each as far away as `by` says.
+    /// Red, green and blue of a similar colour: `by` gives the difference of each of them.
     pub(super) fn near(self, by: &mut dyn FnMut() -> i32) -> [u8; 3] {
         let exact: [i32; 3] = match self {
             Colour::Red => [208, 40, 40],

@@ -13,9 +13,8 @@
 //! | `dino` | pictures | ViT | loss and accuracy of nearest neighbours |
 //! | `detect` | pictures with boxes | DETR | loss, average precision |
 //!
-//! A run meets a task twice. A `Material` is what it reads from the disk: examples, and the tokenizer for them. A [`Task`] is the
-//! model that learns from them, with its loss and its judge. All else about a run (steps, checkpoints, limits, logs) is the same
-//! whatever is learned.
+//! A task has two parts. A `Material` reads the examples and their tokenizer from disk. A [`Task`] is the model that learns from them, with
+//! its loss and its validation. Everything else of a run (steps, checkpoints, limits, logs) is the same for all tasks.
 
 mod answer;
 mod bert;
@@ -48,15 +47,15 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A model that learns, and what it is judged by.
+/// A model that learns, with its loss and its validation.
 pub trait Task: Debug {
-    /// Everything that is learned.
+    /// The parameters that are learned.
     fn parameters(&self) -> &[Parameter];
 
-    /// The width of the model, which the paper's schedule asks for.
+    /// The width of the model. The learning rate of the paper's schedule depends on it.
     fn d_model(&self) -> usize;
 
-    /// What a batch adds to the mean loss over the `of` answers of several batches. `smoothing` is ε of label smoothing.
+    /// The contribution of a batch to the mean loss over the `of` answers of all batches of a step. `smoothing` is ε of label smoothing.
     fn partial_loss(
         &self,
         tape: &Tape,
@@ -65,32 +64,32 @@ pub trait Task: Debug {
         of: usize,
     ) -> Result<Var, Error>;
 
-    /// The parameters of a second model of the same sizes, a teacher, which is to be the moving average of this one.
+    /// The parameters of a teacher: a second model of the same sizes, which the learner keeps as the moving average of this one.
     fn teacher(&self) -> Option<&[Parameter]> {
         None
     }
 
-    /// What the next step needs beside the parameters, and no gradient reaches.
+    /// State that steps change without gradients, such as running means. Checkpoints contain it.
     fn buffers(&self) -> &[Parameter] {
         &[]
     }
 
-    /// The steps at the beginning of a run in which a parameter does not learn.
+    /// For how many steps at the beginning of a run a parameter is frozen.
     fn waits(&self, _parameter: &Parameter) -> u64 {
         0
     }
 
-    /// Takes note of the step that is about to be made, counted from 1.
+    /// Called before each step with its number, counted from 1.
     fn before_step(&self, _step: u64) {}
 
-    /// Changes the buffers after a step.
+    /// Called after each step, to update the buffers.
     fn after_step(&self, _backend: &dyn Backend) {}
 
-    /// How many examples it is judged by.
+    /// The number of validation examples.
     fn held(&self) -> usize;
 
-    /// Collective: how good the model is as it is now; none where there is nothing to judge it by. Ranks share the work, to the bits of
-    /// one alone.
+    /// Validates the model as it is now; none if there are no validation examples. A collective call: all ranks share the work, and the
+    /// result has the bits of one rank alone.
     fn judge(&self, backend: &Arc<dyn Backend>, ranks: &Ranks) -> Result<Option<Judgement>, Error>;
 
     /// Writes the weights to a file as a model folder has them, beside the old one.
@@ -125,17 +124,17 @@ pub struct Judgement {
     pub samples: Vec<Sample>,
 }
 
-/// A dropout of a model to go on from: what the settings say, or else the model's own.
+/// The dropout of a model that is trained further: that of the settings, or else the model's own.
 fn dropout(said: Option<f64>, own: f32) -> f32 {
     said.map_or(own, |dropout| dropout as f32)
 }
 
-/// What a task learns from, before there is a model.
+/// The data of a task: examples and their tokenizer.
 pub(crate) trait Material {
-    /// How much there is.
+    /// The size of the data.
     fn facts(&self, draft: &Draft) -> Result<Facts, Error>;
 
-    /// Holds out examples to judge by, if the settings say so.
+    /// Holds out examples for validation, if the settings say so.
     fn hold_out(&mut self, settings: &Settings) -> Result<(), Error>;
 
     /// Reads or trains the tokenizer that the settings ask for.
@@ -147,10 +146,10 @@ pub(crate) trait Material {
     /// Reads the tokenizer of the run in a folder.
     fn load_tokens(&mut self, folder: &Path) -> Result<(), Error>;
 
-    /// How many tokens a model needs.
+    /// The size of the vocabulary that the model needs.
     fn vocabulary(&self) -> usize;
 
-    /// The examples as tokens, and what a person should know about them.
+    /// The examples, and messages about them for the user.
     fn examples(&self, settings: &Settings) -> Result<(Arc<dyn Examples>, Vec<String>), Error>;
 
     /// The model that is to learn.
@@ -165,7 +164,7 @@ pub(crate) trait Material {
 /// Where a model comes from.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Start<'a> {
-    /// Steps are timed with it, and it is thrown away.
+    /// A trial model: its steps are timed, then it is dropped.
     Trial,
     /// A run begins in a folder, which gets the files that describe the model.
     First(&'a Path),

@@ -1,4 +1,4 @@
-//! Where pictures with boxes come from: COCO's files, or scenes that are drawn.
+//! The sources of pictures with boxes: COCO's files, or scenes that are drawn.
 
 use super::picture::Entry;
 use crate::Error;
@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
 
-/// What stands for a file where scenes are to be drawn.
+/// The name that users write in place of a file to get scenes.
 const SCENES: &str = "scenes";
 
 /// A file of annotations, or scenes.
@@ -17,17 +17,17 @@ enum Source {
     Scenes,
 }
 
-/// Files and scenes, with pictures to learn from or to judge by.
+/// Files and scenes to learn from or to validate on.
 pub(super) struct Sources {
     all: Vec<Source>,
     /// Bytes of all files.
     pub bytes: u64,
-    /// A checksum of what is in the files.
+    /// A checksum of the contents of the files.
     pub checksum: u32,
 }
 
 impl Sources {
-    /// Reads files; one that is called `scenes` and is not there stands for scenes.
+    /// Reads the files. A path that ends with `scenes` and does not exist stands for scenes.
     pub fn open(paths: &[PathBuf]) -> Result<Sources, Error> {
         let mut sources = Sources { all: Vec::new(), bytes: 0, checksum: 0 };
         for path in paths {
@@ -44,12 +44,12 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Whether there are scenes, and nothing else.
+    /// Whether all sources are scenes, and there is one at least.
     pub fn are_scenes(&self) -> bool {
         !self.all.is_empty() && self.all.iter().all(|source| matches!(source, Source::Scenes))
     }
 
-    /// The names of all classes: those of a file in the order of their ids.
+    /// The names of all classes, source by source, those of a file in the order of their ids.
     pub fn labels(&self) -> Vec<String> {
         let mut labels: Vec<String> = Vec::new();
         for source in &self.all {
@@ -62,8 +62,8 @@ impl Sources {
         labels
     }
 
-    /// The pictures, with the numbers that their classes have among `labels`. A class that is not among them is refused. `seeds` are
-    /// those of scenes. Boxes around crowds are left out.
+    /// The pictures. A class is an index in `labels`; a class whose name is not among them is an error. Scenes are drawn from `seeds`.
+    /// Boxes around crowds are left out.
     pub fn entries(&self, labels: &[String], seeds: Range<u64>) -> Result<Vec<Entry>, Error> {
         let mut entries = Vec::new();
         for source in &self.all {
@@ -117,7 +117,7 @@ fn number(labels: &[String], name: &str) -> Option<usize> {
     labels.iter().position(|label| label == name)
 }
 
-/// Scenes with these seeds. Labels without one of the shapes are refused.
+/// The scenes of these seeds. It is an error if `labels` lacks the name of a shape.
 pub(super) fn scenes(labels: &[String], seeds: Range<u64>) -> Result<Vec<Entry>, Error> {
     let mut classes = [0; Shape::ALL.len()];
     for (class, shape) in classes.iter_mut().zip(Shape::ALL) {

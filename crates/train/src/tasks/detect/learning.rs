@@ -1,6 +1,6 @@
-//! A DETR that learns, and what it is judged by.
+//! Training and validation of a DETR.
 
-use super::picture::{Entry, Seen};
+use super::picture::{Entry, Prepared};
 use crate::Error;
 use crate::corpus::{Example, ExampleBatch};
 use crate::tasks::{Judgement, Ranks, Task};
@@ -13,10 +13,10 @@ use attentive_tensor::{Backend, Parameter, Tape, Tensor, Threads, Var};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Pictures to judge by that are in memory together.
-const TOGETHER: usize = 64;
+/// How many validation pictures are in memory at once.
+const VALIDATION_CHUNK: usize = 64;
 
-/// A model, and its pictures by their numbers.
+/// A model, and its pictures by number.
 #[derive(Debug)]
 pub(super) struct LearningDetr {
     pub model: Detr,
@@ -24,37 +24,37 @@ pub(super) struct LearningDetr {
     pub held: Vec<Entry>,
     pub processor: Processor,
     pub threads: Threads,
-    /// Whether the model is new and learns with a guide.
+    /// Whether the model began with random weights, so that its loss includes the guide.
     pub is_guided: bool,
 }
 
 impl LearningDetr {
-    /// Reads pictures on all threads, each with its chance.
-    fn see(&self, pictures: &[(&Entry, u32)]) -> Result<Vec<Seen>, Error> {
-        let seen = self.threads.map(pictures, |(entry, chance)| entry.see(*chance, &self.processor));
-        seen.into_iter().collect()
+    /// Reads and prepares pictures on all threads, each with the random bits of its augmentation.
+    fn prepare(&self, pictures: &[(&Entry, u32)]) -> Result<Vec<Prepared>, Error> {
+        let prepared = self.threads.map(pictures, |(entry, bits)| entry.prepare(*bits, &self.processor));
+        prepared.into_iter().collect()
     }
 
-    /// A batch of pictures, what is to be found in them, and how many answers these are.
-    fn batch(&self, backend: &dyn Backend, seen: &[Seen]) -> (Batch, Vec<Targets>, f32) {
-        let parts: Vec<_> = seen.iter().map(|seen| (seen.read, &seen.numbers[..])).collect();
-        let targets = seen.iter().map(|seen| seen.targets.clone()).collect();
-        let answers: usize = seen.iter().map(|seen| seen.answers).sum();
-        (Batch::new(backend, &parts), targets, answers as f32)
+    /// A batch of pictures, their targets, and the number of objects that the loss is divided by.
+    fn batch(&self, backend: &dyn Backend, pictures: &[Prepared]) -> (Batch, Vec<Targets>, f32) {
+        let inputs: Vec<_> = pictures.iter().map(|picture| (picture.read, &picture.numbers[..])).collect();
+        let targets = pictures.iter().map(|picture| picture.targets.clone()).collect();
+        let objects: usize = pictures.iter().map(|picture| picture.objects).sum();
+        (Batch::new(backend, &inputs), targets, objects as f32)
     }
 
-    /// What is found in a picture, and its loss as it adds to the mean over `of` answers.
-    fn found_and_loss(&self, backend: &Arc<dyn Backend>, seen: &Seen, of: usize) -> (Found, f32) {
+    /// The predictions for a picture, and its contribution to the mean loss over `of` objects.
+    fn found_and_loss(&self, backend: &Arc<dyn Backend>, picture: &Prepared, of: usize) -> (Found, f32) {
         let tape = Tape::inference(backend);
-        let (batch, targets, answers) = self.batch(&**backend, std::slice::from_ref(seen));
-        let (found, loss, _) = self.model.found_and_loss(&tape, &batch, &targets, answers);
-        (found, backend.download_f32(loss.value())[0] * (answers / of as f32))
+        let (batch, targets, objects) = self.batch(&**backend, std::slice::from_ref(picture));
+        let (found, loss, _) = self.model.found_and_loss(&tape, &batch, &targets, objects);
+        (found, backend.download_f32(loss.value())[0] * (objects / of as f32))
     }
 }
 
-/// The class of each thing, and the bits of its score and of its box.
+/// The class of each detection, and the bits of its score and of its box.
 fn bits_of(found: &[Detected]) -> Vec<(usize, u64, [u64; 4])> {
-    found.iter().map(|thing| (thing.class, thing.score.to_bits(), thing.bbox.map(f64::to_bits))).collect()
+    found.iter().map(|one| (one.class, one.score.to_bits(), one.bbox.map(f64::to_bits))).collect()
 }
 
 impl Task for LearningDetr {
@@ -70,12 +70,12 @@ impl Task for LearningDetr {
         let numbered =
             |example: &Example| (&self.entries[example.source[0] as usize], example.source[1] as u32);
         let pictures: Vec<(&Entry, u32)> = batch.examples.iter().map(numbered).collect();
-        let (batch, targets, answers) = self.batch(&**tape.backend(), &self.see(&pictures)?);
+        let (batch, targets, objects) = self.batch(&**tape.backend(), &self.prepare(&pictures)?);
         let loss = match self.is_guided {
-            true => self.model.guided_loss(tape, &batch, &targets, answers),
-            false => self.model.loss(tape, &batch, &targets, answers).0,
+            true => self.model.guided_loss(tape, &batch, &targets, objects),
+            false => self.model.loss(tape, &batch, &targets, objects).0,
         };
-        Ok(tape.scale(&loss, answers / of as f32))
+        Ok(tape.scale(&loss, objects / of as f32))
     }
 
     fn held(&self) -> usize {
@@ -86,30 +86,30 @@ impl Task for LearningDetr {
         if self.held.is_empty() {
             return Ok(None);
         }
-        let answers: usize = self.held.iter().map(Entry::answers).sum();
+        let objects: usize = self.held.iter().map(Entry::objects).sum();
         let held: Vec<(&Entry, u32)> = self.held.iter().map(|entry| (entry, 0)).collect();
         let judged = ranks.share(&held, |mine| {
             let mut judgements = Vec::with_capacity(mine.len());
-            for pictures in mine.chunks(TOGETHER) {
-                judgements.extend(self.see(pictures)?.into_iter().map(|seen| {
-                    let (of_queries, part) = self.found_and_loss(backend, &seen, answers);
-                    let found = things(&**backend, &of_queries, seen.size);
-                    (part.to_bits(), seen.things, bits_of(&found))
+            for pictures in mine.chunks(VALIDATION_CHUNK) {
+                judgements.extend(self.prepare(pictures)?.into_iter().map(|picture| {
+                    let (predictions, part) = self.found_and_loss(backend, &picture, objects);
+                    let detected = things(&**backend, &predictions, picture.size);
+                    (part.to_bits(), picture.things, bits_of(&detected))
                 }));
             }
             Ok(judgements)
         })?;
-        let (mut loss, mut there, mut found) = (0.0, Vec::new(), Vec::new());
+        let (mut loss, mut annotations, mut detections) = (0.0, Vec::new(), Vec::new());
         for ((part, things, detected), image_id) in judged.into_iter().zip(0..) {
             loss += f64::from(f32::from_bits(part));
-            there.extend(things.into_iter().map(|(class, bbox)| Annotation {
+            annotations.extend(things.into_iter().map(|(class, bbox)| Annotation {
                 image_id,
                 category_id: class as i64,
                 bbox,
                 area: None,
                 iscrowd: 0,
             }));
-            found.extend(detected.into_iter().map(|(class, score, bbox)| Detection {
+            detections.extend(detected.into_iter().map(|(class, score, bbox)| Detection {
                 image_id,
                 category_id: class as i64,
                 bbox: bbox.map(f64::from_bits),
@@ -118,7 +118,7 @@ impl Task for LearningDetr {
         }
         let (images, categories): (Vec<i64>, Vec<i64>) =
             ((0..self.held.len() as i64).collect(), (0..self.model.config().labels.len() as i64).collect());
-        let scores = average_precision(&images, &categories, &there, &found);
+        let scores = average_precision(&images, &categories, &annotations, &detections);
         let share = |score: f64| Some(100.0 * score.max(0.0));
         Ok(Some(Judgement { loss, ap: share(scores.ap), ap50: share(scores.ap50), ..Judgement::default() }))
     }

@@ -1,6 +1,7 @@
-//! Pictures with boxes, from COCO's files or from [scenes](crate::scenes), learned by a DETR.
+//! A DETR learns boxes, from COCO's files or from [scenes](crate::scenes).
 //!
-//! An example is the number of a picture and the chance that it has in an epoch; the picture itself is read when a batch needs it.
+//! An example is the number of a picture and the random bits of its augmentation in this epoch. The picture itself is read when a batch
+//! needs it.
 
 mod files;
 mod learning;
@@ -24,19 +25,19 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Scenes of an epoch.
+/// How many scenes an epoch has.
 const SCENES_OF_AN_EPOCH: u64 = 20_000;
-/// Scenes to judge by, where a file would name others.
+/// How many scenes `--valid-data scenes` stands for.
 const SCENES_TO_JUDGE: u64 = 500;
-/// The shortest and the longest side of pictures that are learned from scratch.
+/// The shortest and the longest side of pictures for a model with random weights.
 const SIDES: [usize; 2] = [256, 448];
-/// Object queries of a new model.
+/// The fewest and the most object queries of a new model.
 const FEWEST_QUERIES: usize = 8;
 const MOST_QUERIES: usize = 300;
-/// The name of the file that says how pictures are made ready.
+/// The file that describes how pictures are prepared.
 const PROCESSOR: &str = "preprocessor_config.json";
 
-/// What is learned from.
+/// The pictures to learn from and to validate on.
 #[derive(Debug)]
 pub(super) struct Pictures {
     entries: Vec<Entry>,
@@ -45,15 +46,15 @@ pub(super) struct Pictures {
     bytes: u64,
     checksum: u32,
     are_scenes: bool,
-    /// The model that learning begins with.
+    /// The configuration of the model that training starts from.
     origin: Option<DetrConfig>,
-    /// That this model gets another head, if it does.
+    /// A message for the user if this model gets a new class head.
     notice: Option<String>,
     processor: Option<Processor>,
 }
 
 impl Pictures {
-    /// Reads the files of the settings. A model to go on from keeps its classes, if those of the files are among them.
+    /// Reads the files of the settings. The model that training starts from keeps its classes if they include those of the files.
     pub(super) fn read(settings: &Settings, origin: Option<&Path>) -> Result<Pictures, Error> {
         let train = Sources::open(&settings.source)?;
         let (mut labels, mut notice) = (train.labels(), None);
@@ -84,32 +85,32 @@ impl Pictures {
     }
 
     fn processor(&self) -> &Processor {
-        self.processor.as_ref().expect("tokens are made or loaded first")
+        self.processor.as_ref().expect("`make_tokens` or `load_tokens` has run")
     }
 }
 
-/// How the model of a folder wants its pictures. They are not padded: those of a batch need not have one size.
+/// The processor of a model folder, without padding: the pictures of a batch need not have the same size.
 fn processor_of(folder: &Path) -> Result<Processor, Error> {
     Ok(Processor { pad: None, ..Processor::of(folder)? })
 }
 
-/// Pictures by their numbers.
+/// The examples: pictures by number.
 #[derive(Debug)]
 struct Numbered {
     entries: Arc<Vec<Entry>>,
     size: CorpusSize,
     processor: Processor,
-    /// The most tokens that a picture counts for: one that is larger is a batch alone.
+    /// The most tokens that a picture counts for. A larger picture is a batch of its own.
     most: usize,
 }
 
 impl Numbered {
-    /// A picture as an example: its number and its chance.
+    /// A picture as an example: its number, and the random bits of its augmentation.
     fn example(&self, number: u32, random: Random) -> Example {
         let entry = &self.entries[number as usize];
         let source = vec![number as i32, random.bits(0) as i32];
         let later = entry.cost(&self.processor).min(self.most.saturating_sub(source.len()));
-        Example { source, later, labels: vec![0; entry.answers()], ..Example::default() }
+        Example { source, later, labels: vec![0; entry.objects()], ..Example::default() }
     }
 }
 
@@ -154,7 +155,7 @@ impl super::Material for Pictures {
         }
         settings.check_hold_out(self.entries.len(), "pictures")?;
         if self.are_scenes {
-            // There are more where these come from.
+            // Further scenes are drawn, so that no training pictures are lost.
             self.held = scenes(&self.labels, FIRST_HELD..FIRST_HELD + settings.hold_out as u64)?;
             return Ok(());
         }
@@ -171,7 +172,7 @@ impl super::Material for Pictures {
         self.processor = Some(match &settings.from {
             Some(from) => processor_of(from)?,
             None => {
-                // The mean and the standard deviation of ImageNet's pictures, which DETR has.
+                // As in DETR: the mean and the standard deviation of ImageNet's pictures.
                 let normalise = Some([[0.485, 0.456, 0.406], [0.229, 0.224, 0.225]]);
                 let sides = (Size::ShortestWithin(SIDES[0], SIDES[1]), Filter::Bilinear);
                 let resize = (!self.are_scenes).then_some(sides);
@@ -182,7 +183,7 @@ impl super::Material for Pictures {
     }
 
     fn save_tokens(&self, folder: &Path) -> Result<(), Error> {
-        // transformers finds boxes with the class of this name.
+        // transformers loads the processor by the name of its class.
         let text = self.processor().to_json_as("DetrImageProcessor");
         Ok(Staged::new(&folder.join(PROCESSOR), text.as_bytes())?.commit()?)
     }
@@ -229,8 +230,8 @@ impl super::Material for Pictures {
                 Detr::load_to_learn(backend, from, &config, seed)?
             }
             (_, None) => {
-                // More than there are things in any picture, so that near each thing a query is free.
-                let most = self.entries.iter().chain(&self.held).map(Entry::most).max().unwrap_or(0);
+                // Three times as many as objects in any picture, so that a query is free near each object.
+                let most = self.entries.iter().chain(&self.held).map(Entry::most_objects).max().unwrap_or(0);
                 let queries = (most * 3).clamp(FEWEST_QUERIES, MOST_QUERIES);
                 let config = DetrConfig { queries, ..settings.detr(self.labels.clone())? };
                 Detr::new(&Builder::random(backend, seed), &config)?

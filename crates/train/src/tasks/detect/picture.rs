@@ -1,4 +1,4 @@
-//! A picture to learn from: where it comes from, and what a model is shown of it.
+//! A picture to learn from: where it comes from, and how it becomes the input and the targets of a model.
 
 use crate::Error;
 use crate::scenes::{MOST, SIDE, Scene, Shape};
@@ -8,12 +8,12 @@ use attentive_model::families::detr::Targets;
 use attentive_tasks::rows;
 use std::path::PathBuf;
 
-/// The width and height of a picture of which no file says them: those of most pictures of COCO.
+/// The width and height that are assumed if the annotations do not have them: those of most pictures of COCO.
 const USUAL_SIZE: [usize; 2] = [640, 480];
-/// Pixels that cost as much as a token.
+/// How many pixels count as a token in the size of a batch.
 const PIXELS_OF_A_TOKEN: usize = 64;
 
-/// A picture, and what is in it.
+/// A picture and its objects.
 #[derive(Debug, Clone)]
 pub(super) struct Entry {
     origin: Origin,
@@ -27,7 +27,7 @@ enum Origin {
         path: PathBuf,
         things: Vec<(usize, Bbox)>,
     },
-    /// The class of each shape stands at its number.
+    /// `classes[n]` is the class of the shape with the number `n`.
     Scene {
         seed: u64,
         classes: [usize; Shape::ALL.len()],
@@ -35,42 +35,42 @@ enum Origin {
 }
 
 impl Entry {
-    /// A picture file, its things, each with its class, and its width and height as a file says them.
+    /// A picture file, its objects, each a class and a box, and its width and height as the annotations have them.
     pub fn file(path: PathBuf, things: Vec<(usize, Bbox)>, size: Option<(usize, usize)>) -> Entry {
         let size = size.map(<[usize; 2]>::from).filter(|size| !size.contains(&0));
         Entry { origin: Origin::File { path, things }, size }
     }
 
-    /// A scene to draw, and the class of each shape.
+    /// A scene to draw, and the class of each shape by its number.
     pub fn scene(seed: u64, classes: [usize; Shape::ALL.len()]) -> Entry {
         Entry { origin: Origin::Scene { seed, classes }, size: Some([SIDE; 2]) }
     }
 
-    /// What it costs to learn from it, in tokens, in the size in which a model reads it.
+    /// How many tokens it counts for in a batch, in the size in which the model reads it.
     pub fn cost(&self, processor: &Processor) -> usize {
         let [width, height] = self.size.unwrap_or(USUAL_SIZE);
         let [width, height] = processor.size_of(width, height);
         (width.saturating_mul(height) / PIXELS_OF_A_TOKEN).max(1)
     }
 
-    /// How many answers it asks for. A picture without things says that there is nothing, which is an answer, too.
-    pub fn answers(&self) -> usize {
+    /// How many objects it counts for in the divisor of the loss: at least one, also without objects.
+    pub fn objects(&self) -> usize {
         match &self.origin {
             Origin::File { things, .. } => things.len().max(1),
-            // What is in a scene is known when it is drawn. This is what most have, more or less.
+            // The objects of a scene are known only when it is drawn. This is about their mean number.
             Origin::Scene { .. } => 4,
         }
     }
 
-    /// The most things that can be in it.
-    pub fn most(&self) -> usize {
+    /// The most objects that it can have.
+    pub fn most_objects(&self) -> usize {
         match &self.origin {
             Origin::File { things, .. } => things.len(),
             Origin::Scene { .. } => MOST,
         }
     }
 
-    /// The picture and what is in it.
+    /// Reads or draws the picture, and returns its objects.
     fn open(&self) -> Result<(Picture, Vec<(usize, Bbox)>), Error> {
         match &self.origin {
             Origin::File { path, things } => Ok((Picture::open(path)?, things.clone())),
@@ -82,7 +82,7 @@ impl Entry {
         }
     }
 
-    /// What errors call it.
+    /// The name of the picture in error messages.
     fn path(&self) -> PathBuf {
         match &self.origin {
             Origin::File { path, .. } => path.clone(),
@@ -90,41 +90,46 @@ impl Entry {
         }
     }
 
-    /// The picture as a model reads it, with its chance: an odd one mirrors it.
-    pub fn see(&self, chance: u32, processor: &Processor) -> Result<Seen, Error> {
+    /// Reads the picture, mirrors it if `bits` is odd, and prepares it for a model.
+    pub fn prepare(&self, bits: u32, processor: &Processor) -> Result<Prepared, Error> {
         let (picture, mut things) = self.open()?;
-        let is_mirrored = chance % 2 == 1;
+        let is_mirrored = bits % 2 == 1;
         let picture = if is_mirrored { picture.mirrored() } else { picture };
-        let (across, down) = (picture.width() as f64, picture.height() as f64);
+        let (whole_width, whole_height) = (picture.width() as f64, picture.height() as f64);
         let mut targets = Targets::default();
         for (class, [left, top, width, height]) in &mut things {
             if is_mirrored {
-                *left = across - *left - *width;
+                *left = whole_width - *left - *width;
             }
-            let centre = [*left + *width / 2.0, *top + *height / 2.0];
+            let (x, y) = (*left + *width / 2.0, *top + *height / 2.0);
             targets.classes.push(*class);
-            targets.boxes.push([centre[0] / across, centre[1] / down, *width / across, *height / down]);
+            targets.boxes.push([
+                x / whole_width,
+                y / whole_height,
+                *width / whole_width,
+                *height / whole_height,
+            ]);
         }
         let (read, numbers) = rows(processor, &picture).map_err(|problem| problem.of(&self.path()))?;
         let size = [picture.width(), picture.height()];
-        Ok(Seen { size, things, read, numbers, targets, answers: self.answers() })
+        Ok(Prepared { size, things, read, numbers, targets, objects: self.objects() })
     }
 }
 
-/// A picture, and what a model is shown of it.
-pub(super) struct Seen {
+/// A picture that is ready for a model, and its targets.
+pub(super) struct Prepared {
     /// Its width and height.
     pub size: [usize; 2],
-    /// What is in it: classes and boxes.
+    /// The class and the box of each object, in pixels of the picture.
     pub things: Vec<(usize, Bbox)>,
-    /// The height and width that the model reads.
+    /// The height and width in which the model reads it.
     pub read: [usize; 2],
-    /// Red, green and blue of each of these pixels.
+    /// Red, green and blue of each of these pixels, normalised.
     pub numbers: Vec<f32>,
-    /// What the model is to say.
+    /// The targets of the model, relative to the picture.
     pub targets: Targets,
-    /// How many answers these count for.
-    pub answers: usize,
+    /// See [`Entry::objects`].
+    pub objects: usize,
 }
 
 #[cfg(test)]
@@ -133,7 +138,7 @@ mod tests {
     use attentive_image::{Filter, Size};
 
     #[test]
-    fn a_picture_costs_what_the_model_reads_of_it() {
+    fn a_picture_counts_for_the_tokens_that_the_model_reads() {
         let entry = |size| Entry::file(PathBuf::new(), Vec::new(), size);
         let resize = Some((Size::ShortestWithin(256, 448), Filter::Bilinear));
         let resized = Processor { resize, ..Processor::plain(1, 1) };
@@ -141,17 +146,17 @@ mod tests {
         assert_eq!(entry(Some((640, 480))).cost(&plain), 640 * 480 / 64);
         assert_eq!(entry(Some((640, 480))).cost(&resized), 341 * 256 / 64);
         assert_eq!(entry(Some((64, 48))).cost(&resized), 341 * 256 / 64);
-        // No file need be true.
+        // Files may contain impossible sizes.
         assert_eq!(entry(Some((usize::MAX, usize::MAX))).cost(&plain), usize::MAX / 64);
         assert_eq!(entry(Some((0, 480))).cost(&plain), entry(None).cost(&plain));
         assert_eq!(Entry::scene(1, [0; 6]).cost(&plain), 128 * 128 / 64);
     }
 
     #[test]
-    fn a_mirrored_picture_has_mirrored_boxes_and_classes_are_those_that_labels_have() {
+    fn a_mirrored_picture_has_mirrored_boxes_and_the_classes_of_the_labels() {
         let processor = Processor { resize: None, ..Processor::plain(1, 1) };
         let entry = Entry::scene(3, [7, 6, 5, 4, 3, 2]);
-        let [plain, mirrored] = [0, 1].map(|chance| entry.see(chance, &processor).unwrap());
+        let [plain, mirrored] = [0, 1].map(|bits| entry.prepare(bits, &processor).unwrap());
         let things = Scene::new(3).things;
         assert_eq!(plain.things.len(), things.len());
         for (i, thing) in things.iter().enumerate() {

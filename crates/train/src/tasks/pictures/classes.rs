@@ -1,7 +1,7 @@
-//! Classes of pictures.
+//! A ViT learns the classes of pictures.
 
 use super::as_batch;
-use super::loader::{Loader, TOGETHER};
+use super::loader::{LOAD_CHUNK, Loader};
 use crate::Error;
 use crate::corpus::pictures::{LabelledPicture, share_of_mixup};
 use crate::corpus::{Example, ExampleBatch, ExamplePicture};
@@ -14,8 +14,8 @@ use attentive_text::score::ClassScores;
 use std::path::Path;
 use std::sync::Arc;
 
-/// About how many tokens are judged at once.
-const JUDGED_TOKENS: usize = 16_384;
+/// About how many tokens a forward pass of validation has.
+const VALIDATION_TOKENS: usize = 16_384;
 
 /// A ViT that learns classes.
 #[derive(Debug)]
@@ -23,11 +23,11 @@ pub struct LearningVit {
     model: Vit,
     processor: Processor,
     held: Option<Held>,
-    /// α of mixup; zero is none.
+    /// α of mixup; 0 switches it off.
     mixup: f64,
 }
 
-/// Pictures that a model is judged by. They are read again for each judgement.
+/// Validation pictures. They are read again for each validation.
 #[derive(Debug)]
 pub(super) struct Held {
     pub pictures: Vec<LabelledPicture>,
@@ -35,28 +35,28 @@ pub(super) struct Held {
 }
 
 impl LearningVit {
-    /// A model that nothing judges, and how pictures are made ready for it.
+    /// A model without validation, and the processor of its pictures.
     pub fn new(model: Vit, processor: Processor) -> LearningVit {
         LearningVit { model, processor, held: None, mixup: 0.0 }
     }
 
-    /// The same, learning from mixed pictures.
+    /// Adds mixup with this α.
     pub fn with_mixup(self, alpha: f64) -> LearningVit {
         LearningVit { mixup: alpha, ..self }
     }
 
-    /// The same, judged by these pictures.
+    /// Adds validation by these pictures.
     pub(super) fn judged_by(self, held: Option<Held>) -> LearningVit {
         LearningVit { held, ..self }
     }
 
-    /// The pictures of some examples as numbers.
+    /// The pictures of examples as pixels.
     fn pixels(&self, examples: &[Example]) -> Vec<Pixels> {
         let pictures = examples.iter().flat_map(|example| &example.pictures);
         pictures.map(|ExamplePicture { picture, .. }| self.processor.numbers(picture)).collect()
     }
 
-    /// The logits of some pictures.
+    /// The logits of examples.
     fn logits(&self, backend: &Arc<dyn Backend>, examples: &[Example]) -> Result<Vec<Vec<f32>>, Error> {
         let tape = Tape::inference(backend);
         let batch = as_batch(&**backend, self.model.config(), &self.pixels(examples));
@@ -106,9 +106,9 @@ impl Task for LearningVit {
         let all: Vec<&LabelledPicture> = pictures.iter().collect();
         let judged = ranks.share(&all, |mine| {
             let mut judgements = Vec::with_capacity(mine.len());
-            for pictures in mine.chunks(TOGETHER) {
+            for pictures in mine.chunks(LOAD_CHUNK) {
                 let examples = loader.load_whole(pictures.iter().copied())?;
-                for examples in examples.chunks((JUDGED_TOKENS / examples[0].tokens()).max(1)) {
+                for examples in examples.chunks((VALIDATION_TOKENS / examples[0].tokens()).max(1)) {
                     let logits = self.logits(backend, examples)?;
                     judgements.extend(examples.iter().zip(logits).map(|(one, logits)| judged(one, &logits)));
                 }
@@ -138,7 +138,7 @@ impl Task for LearningVit {
     }
 }
 
-/// The label of a picture, the best one by these logits, and the bits of the loss.
+/// The label of a picture, the label with the greatest logit, and the bits of the loss.
 fn judged(example: &Example, logits: &[f32]) -> (usize, usize, u64) {
     let right = example.labels[0] as usize;
     let best = (0..logits.len()).max_by(|&a, &b| logits[a].total_cmp(&logits[b]).then(b.cmp(&a)));
@@ -147,7 +147,7 @@ fn judged(example: &Example, logits: &[f32]) -> (usize, usize, u64) {
     (right, best.unwrap_or_default(), (most + sum.ln() - f64::from(logits[right])).to_bits())
 }
 
-/// `λ·x₁ + (1-λ)·xₙ`, and so on: pictures of one size, mixed with those from the other end.
+/// Mixup in place: picture `i` of `n` becomes `share · xᵢ + (1 - share) · xₙ₋₁₋ᵢ`. All pictures have the same size.
 fn mix(pixels: &mut [Pixels], share: f32) {
     let (first, second) = pixels.split_at_mut(pixels.len() / 2);
     for (a, b) in first.iter_mut().zip(second.iter_mut().rev()) {

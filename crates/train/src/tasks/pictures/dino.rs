@@ -1,7 +1,8 @@
-//! Learning from pictures without labels: DINO.
+//! DINO: learning from pictures without labels.
 //!
-//! The student is what learns. The teacher is its moving average, which the [`Learner`](crate::Learner) keeps: it is what is judged and saved.
-//! The centre of the teacher's logits is a buffer, `c ← 0.9·c + 0.1·mean`, over all logits of a step.
+//! The student learns by gradients. The teacher is its moving average, which the [`Learner`](crate::Learner) keeps; validation and the
+//! saved folder use the teacher. The centre of the teacher's logits is a buffer, `c ← 0.9·c + 0.1·mean`, with the mean over all logits of a
+//! step.
 
 use super::{Neighbours, as_batch};
 use crate::Error;
@@ -19,8 +20,8 @@ use std::sync::Arc;
 /// The temperature of the student.
 const STUDENT_TEMP: f32 = 0.1;
 
-/// How much of the centre stays from step to step.
-const CENTRE_STAYS: f32 = 0.9;
+/// The momentum of the centre.
+const CENTRE_MOMENTUM: f32 = 0.9;
 
 /// A student and its teacher.
 #[derive(Debug)]
@@ -31,15 +32,15 @@ pub struct LearningDino {
     settings: Settings,
     /// The centre of the teacher's logits, `[out]`.
     buffers: [Parameter; 1],
-    /// The step that is being made.
+    /// The number of the current step.
     step: Cell<u64>,
-    /// The sum of the teacher's logits in this step so far, and how many rows it has.
-    seen: RefCell<Option<(Tensor, usize)>>,
+    /// The sum of the teacher's logits in the current step so far, and the number of its rows.
+    logit_sum: RefCell<Option<(Tensor, usize)>>,
     neighbours: Option<Neighbours>,
 }
 
 impl LearningDino {
-    /// A student, and a teacher of the same sizes, that nothing judges; and how pictures are made ready for them.
+    /// A student and a teacher of the same sizes, without validation, and the processor of their pictures.
     pub fn new(
         backend: &dyn Backend,
         [student, teacher]: [Dino; 2],
@@ -54,30 +55,30 @@ impl LearningDino {
             settings: settings.clone(),
             buffers: [Parameter::new("centre", centre)],
             step: Cell::new(1),
-            seen: RefCell::new(None),
+            logit_sum: RefCell::new(None),
             neighbours: None,
         }
     }
 
-    /// The same, judged by the neighbours of pictures.
+    /// Adds validation by nearest neighbours.
     pub(super) fn judged_by(self, neighbours: Option<Neighbours>) -> LearningDino {
         LearningDino { neighbours, ..self }
     }
 
-    /// The pictures of a batch as numbers: the first view of all examples, then the second, and so on.
+    /// The views of a batch as pixels: the first view of all examples, then the second, and so on.
     fn pixels(&self, batch: &ExampleBatch) -> Vec<Pixels> {
         let views = batch.examples.first().map_or(0, |example| example.pictures.len());
         let of_view = |view: usize| batch.examples.iter().map(move |example| &example.pictures[view].picture);
         (0..views).flat_map(of_view).map(|picture| self.processor.numbers(picture)).collect()
     }
 
-    /// What the teacher gives for the global views, `[2 · pictures, out]`: probabilities. Its logits count for the next centre.
-    fn taught(&self, backend: &Arc<dyn Backend>, pixels: &[Pixels]) -> Tensor {
+    /// The teacher's probabilities for the global views, `[2 · pictures, out]`. Adds its logits to the sum for the next centre.
+    fn teacher_probabilities(&self, backend: &Arc<dyn Backend>, pixels: &[Pixels]) -> Tensor {
         let batch = as_batch(&**backend, self.teacher.vit().config(), pixels);
         let logits = self.teacher.logits(&Tape::inference(backend), &batch, false);
-        let (before, rows) = self.seen.take().map_or((None, 0), |(sum, rows)| (Some(sum), rows));
+        let (before, rows) = self.logit_sum.take().map_or((None, 0), |(sum, rows)| (Some(sum), rows));
         let sum = backend.sum_rows(logits.value(), before);
-        self.seen.replace(Some((sum, rows + logits.shape().rows())));
+        self.logit_sum.replace(Some((sum, rows + logits.shape().rows())));
         let temperature = self.settings.teacher_temp(self.step.get());
         backend.softmax(logits.value(), &self.buffers[0].value(), (1.0 / temperature) as f32)
     }
@@ -94,11 +95,11 @@ impl Task for LearningDino {
 
     fn partial_loss(&self, tape: &Tape, batch: &ExampleBatch, _: f32, of: usize) -> Result<Var, Error> {
         let (backend, pixels) = (tape.backend(), self.pixels(batch));
-        let taught = self.taught(backend, &pixels[..2 * batch.examples.len()]);
+        let targets = self.teacher_probabilities(backend, &pixels[..2 * batch.examples.len()]);
         let views = as_batch(&**backend, self.student.vit().config(), &pixels);
         let learns = self.step.get() > self.settings.freeze_last_layer;
         let logits = self.student.logits(tape, &views, learns);
-        Ok(dino_loss(tape, &logits, &taught, STUDENT_TEMP, of))
+        Ok(dino_loss(tape, &logits, &targets, STUDENT_TEMP, of))
     }
 
     fn teacher(&self) -> Option<&[Parameter]> {
@@ -116,15 +117,15 @@ impl Task for LearningDino {
 
     fn before_step(&self, step: u64) {
         self.step.set(step);
-        self.seen.take();
+        self.logit_sum.take();
     }
 
     fn after_step(&self, backend: &dyn Backend) {
-        let Some((sum, rows)) = self.seen.take() else { return };
+        let Some((sum, rows)) = self.logit_sum.take() else { return };
         let mean = backend.scale(&sum, 1.0 / rows as f32);
         self.buffers[0].update(|centre| {
             let mut centre = backend.own(centre);
-            backend.blend(&mut centre, &mean, 1.0 - CENTRE_STAYS);
+            backend.blend(&mut centre, &mean, 1.0 - CENTRE_MOMENTUM);
             centre
         });
     }

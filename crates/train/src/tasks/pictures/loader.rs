@@ -1,4 +1,4 @@
-//! Pictures that are read and seen when they are needed.
+//! Reads pictures, and makes augmented views of them, when a batch needs them.
 
 use crate::corpus::labelled::Labels;
 use crate::corpus::pictures::{Augment, LabelledPicture};
@@ -7,16 +7,16 @@ use attentive_image::{Filter, Picture, Processor, Size};
 use attentive_model::families::vit::VitConfig;
 use attentive_tensor::{Random, Threads};
 
-/// One way to see a picture.
+/// A view of a picture: its augmentation and its size.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct View {
     pub augment: Augment,
-    /// Height and width, if not those that the processor gives.
+    /// Height and width; those of the processor if none.
     pub size: Option<[usize; 2]>,
 }
 
 impl View {
-    /// The picture as it is.
+    /// The picture without augmentation.
     pub const WHOLE: View = View { augment: Augment::NONE, size: None };
 }
 
@@ -26,7 +26,7 @@ pub(super) struct Loader {
     pub config: VitConfig,
     pub processor: Processor,
     pub labels: Labels,
-    /// An example has one picture for each.
+    /// An example has a picture for each of these views.
     pub views: Vec<View>,
     pub threads: Threads,
 }
@@ -34,21 +34,21 @@ pub(super) struct Loader {
 impl Loader {
     fn load(&self, picture: &LabelledPicture, random: Random) -> Result<Example, corpus::Error> {
         let whole = picture.source.read()?;
-        let see = |(view, number): (&View, u64)| {
+        let view = |(view, number): (&View, u64)| {
             let wrong = |problem: String| corpus::Error::Pictures { path: picture.source.path(), problem };
-            self.see(&whole, view, random.split(number)).map_err(wrong)
+            self.view(&whole, view, random.split(number)).map_err(wrong)
         };
         let label = self.labels.number(&picture.label).expect("labels were checked");
         Ok(Example {
-            pictures: self.views.iter().zip(0..).map(see).collect::<Result<Vec<_>, _>>()?,
+            pictures: self.views.iter().zip(0..).map(view).collect::<Result<Vec<_>, _>>()?,
             labels: vec![label as i32],
             ..Example::default()
         })
     }
 
-    /// What is seen of a picture, or what is wrong with it.
-    fn see(&self, whole: &Picture, view: &View, random: Random) -> Result<ExamplePicture, String> {
-        let seen = match (view.size, self.target()) {
+    /// A view of a picture, or the problem with it.
+    fn view(&self, whole: &Picture, view: &View, random: Random) -> Result<ExamplePicture, String> {
+        let fitted = match (view.size, self.target()) {
             (Some(size), target) => {
                 let filter = target.map_or(Filter::Bicubic, |(_, filter)| filter);
                 view.augment.crop(whole, size, filter, random)
@@ -58,15 +58,15 @@ impl Loader {
             }
             _ => self.processor.fit(whole),
         };
-        let seen = seen.map_err(|problem| format!("cannot be resized: {problem}"))?;
-        let picture = view.augment.change(seen, self.processor.mean_colour(), random);
+        let fitted = fitted.map_err(|problem| format!("cannot be resized: {problem}"))?;
+        let picture = view.augment.change(fitted, self.processor.mean_colour(), random);
         let tokens = self.config.tokens_of(picture.height(), picture.width()).ok_or_else(|| {
             format!("has {} × {} pixels, which are no patches", picture.width(), picture.height())
         })?;
         Ok(ExamplePicture { picture, tokens })
     }
 
-    /// The height and width that all pictures get, if there is one.
+    /// The height and width that all pictures get, and the filter; none if pictures keep different sizes.
     fn target(&self) -> Option<([usize; 2], Filter)> {
         let (size, filter) = self.processor.resize?;
         match (self.processor.crop, size) {
@@ -76,7 +76,7 @@ impl Loader {
         }
     }
 
-    /// Whether all pictures that are seen first have the same size.
+    /// Whether the first views of all pictures have the same size.
     pub fn has_one_size(&self) -> bool {
         let is_exact = matches!(self.processor.resize, Some((Size::Exact { .. }, _)));
         let crops = self.views[0].augment.crops() && self.target().is_some();
@@ -88,7 +88,7 @@ impl Loader {
         self.threads.map(pictures, |(picture, random)| self.load(picture, *random)).into_iter().collect()
     }
 
-    /// Loads pictures as they are, for a loader whose views draw nothing.
+    /// [`Loader::load_all`] for views without random augmentation.
     pub fn load_whole<'a>(
         &self,
         pictures: impl IntoIterator<Item = &'a LabelledPicture>,
@@ -98,7 +98,7 @@ impl Loader {
     }
 }
 
-/// Pictures that are loaded when they are needed.
+/// The examples: pictures that are loaded when they are needed.
 #[derive(Debug)]
 pub(super) struct Album {
     pub pictures: Vec<LabelledPicture>,
@@ -106,8 +106,8 @@ pub(super) struct Album {
     pub size: CorpusSize,
 }
 
-/// Pictures that are loaded at once, before it is asked whether more are wanted.
-pub(super) const TOGETHER: usize = 128;
+/// How many pictures are loaded in parallel before the caller is asked whether it wants more.
+pub(super) const LOAD_CHUNK: usize = 128;
 
 impl Examples for Album {
     fn len(&self) -> usize {
@@ -125,7 +125,7 @@ impl Examples for Album {
         show: &mut dyn FnMut(usize, Example) -> bool,
     ) -> Result<(), corpus::Error> {
         let mut place = 0;
-        for numbers in numbers.chunks(TOGETHER) {
+        for numbers in numbers.chunks(LOAD_CHUNK) {
             let picture = |&number: &u32| (&self.pictures[number as usize], random(number));
             let pictures: Vec<(&LabelledPicture, Random)> = numbers.iter().map(picture).collect();
             for example in self.loader.load_all(&pictures)? {

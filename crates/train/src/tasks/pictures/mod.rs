@@ -1,4 +1,4 @@
-//! Pictures, by ViT: classes, or what pictures have in common.
+//! Tasks of ViT: classes of pictures, and DINO, which needs no labels.
 
 mod classes;
 mod dino;
@@ -26,7 +26,7 @@ use neighbours::Neighbours;
 use std::path::Path;
 use std::sync::Arc;
 
-/// What says how pictures are made ready.
+/// The file that describes how pictures are prepared.
 const PROCESSOR: &str = "preprocessor_config.json";
 
 /// Pictures as a model reads them.
@@ -43,13 +43,13 @@ fn as_planes(Pixels { height, width, numbers }: &Pixels) -> Picture<'_> {
 pub(super) struct Pictures {
     train: LabelledPictures,
     held: Option<Vec<LabelledPicture>>,
-    /// The model that learning begins with.
+    /// The configuration of the model that training starts from.
     origin: Option<VitConfig>,
     processor: Option<Processor>,
 }
 
 impl Pictures {
-    /// Finds the pictures of the settings. A model that has labels already keeps them, if those of the pictures are among them.
+    /// Finds the pictures of the settings. A model that has labels keeps them if they include those of the pictures.
     pub(super) fn read(settings: &Settings, origin: Option<&Path>) -> Result<Pictures, Error> {
         let mut train = read_pictures(&settings.source, None)?;
         if settings.task == TaskKind::ClassifyImages && train.labels.len() < 2 {
@@ -75,7 +75,7 @@ impl Pictures {
     }
 
     fn processor(&self) -> &Processor {
-        self.processor.as_ref().expect("it is made or loaded first")
+        self.processor.as_ref().expect("`make_tokens` or `load_tokens` has run")
     }
 
     /// Height and width of the pictures that a new model reads.
@@ -97,7 +97,7 @@ impl Pictures {
         Ok(VitConfig { labels: self.train.labels.names().to_vec(), problem: None, ..config })
     }
 
-    /// What makes examples that have these views of each picture.
+    /// A loader of examples with these views of each picture.
     fn loader(&self, settings: &Settings, views: Vec<View>) -> Result<Loader, Error> {
         Ok(Loader {
             config: self.config(settings)?,
@@ -108,13 +108,13 @@ impl Pictures {
         })
     }
 
-    /// How a model sees the pictures that it learns from.
+    /// The views of each picture in training.
     fn views(&self, settings: &Settings) -> Result<Vec<View>, Error> {
         if settings.task == TaskKind::ClassifyImages {
             return Ok(vec![View { augment: settings.augment(), size: None }]);
         }
         let config = self.config(settings)?;
-        // 96 of 224 parts, in whole patches.
+        // DINO has local views of 96 and global ones of 224 pixels. The same ratio, in whole patches.
         let usual = |i: usize| {
             let patches = (config.image_size[i] as f64 * 96.0 / 224.0 / config.patch_size[i] as f64).round();
             config.patch_size[i] * (patches as usize).max(1)

@@ -1,4 +1,5 @@
-//! How well the vectors of pictures tell labels, without learning any: by nearest neighbours, as DINO is judged.
+//! Validation by nearest neighbours, as DINO has it: how well the labels of pictures follow from the vectors of a model that has learned no
+//! labels.
 //!
 //! ```text
 //! vote(c) = Σ e^(cos / 0.07)   over the 20 nearest pictures that have the label c
@@ -14,22 +15,22 @@ use attentive_model::families::vit::Vit;
 use attentive_tensor::{Backend, Best, Tape, TokenLists, Wanted};
 use std::sync::Arc;
 
-/// Pictures that vote.
+/// How many neighbours vote.
 const NEAREST: usize = 20;
 
 /// The temperature of votes.
 const TEMPERATURE: f64 = 0.07;
 
-/// The most pictures among which neighbours are looked for: all of a large corpus would take longer than its epoch.
+/// The most training pictures among which neighbours are searched. All of a large corpus would take longer than an epoch.
 const MOST_KNOWN: usize = 10_000;
 
-/// About how many tokens are read at once.
+/// About how many tokens a forward pass has.
 const TOKENS: usize = 16_384;
 
-/// A share of votes below this counts as much, so that the loss is finite.
+/// A lower bound of the share of votes in the loss, so that the loss is finite.
 const LEAST_SHARE: f64 = 1e-3;
 
-/// Pictures whose labels are known, and others whose labels are to be told.
+/// Training pictures, whose labels vote, and validation pictures, whose labels are predicted.
 #[derive(Debug)]
 pub(super) struct Neighbours {
     loader: Loader,
@@ -38,19 +39,19 @@ pub(super) struct Neighbours {
 }
 
 impl Neighbours {
-    /// Judges `held` by the pictures that are learned from, or by some of them at even distances.
+    /// Validates on `held` by the neighbours among the training pictures, or among some of them, evenly spaced.
     pub fn new(loader: Loader, learned: &[LabelledPicture], held: &[LabelledPicture]) -> Neighbours {
         let count = learned.len().min(MOST_KNOWN);
         let known = (0..count).map(|i| learned[i * learned.len() / count].clone());
         Neighbours { known: known.collect(), held: held.to_vec(), loader }
     }
 
-    /// How many labels are to be told.
+    /// The number of validation pictures.
     pub fn held(&self) -> usize {
         self.held.len()
     }
 
-    /// How well they are told from the vectors of a model. The loss is that of the shares of the votes.
+    /// The accuracy of the votes by the vectors of `vit`. The loss is the cross-entropy of the shares of votes.
     pub fn judge(&self, backend: &Arc<dyn Backend>, vit: &Vit, ranks: &Ranks) -> Result<Judgement, Error> {
         let (known, labels) = self.vectors(backend, vit, &self.known, ranks)?;
         let (held, answers) = self.vectors(backend, vit, &self.held, ranks)?;
@@ -111,7 +112,7 @@ fn shares(nearest: &[Best], labels: &[usize], classes: usize) -> Vec<f64> {
     let mut votes = vec![0.0; classes];
     for Best { score, token } in nearest {
         if let Some(&label) = labels.get(*token as usize) {
-            // A common factor of all votes, e^(-1/τ), keeps them small.
+            // All votes have the common factor e^(-1/τ), which keeps them small.
             votes[label] += ((f64::from(*score) - 1.0) / TEMPERATURE).exp();
         }
     }
@@ -130,7 +131,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn near_pictures_have_more_votes_than_many_that_are_far() {
+    fn one_near_picture_has_more_votes_than_three_distant_ones() {
         let best = |score, token| Best { score, token };
         // One at a cosine of 0.9 against three at 0.8: e^(0.1 / 0.07) = 4.17.
         let nearest = [best(0.9, 2), best(0.8, 0), best(0.8, 1), best(0.8, 3), Best::NONE];
