@@ -118,7 +118,7 @@ fn report(command: &Convert, converted: &Converted, no_tokenizer: Option<String>
         return output::json(&Report { precision, tensors, bytes, bytes_before, no_tokenizer });
     }
     let [now, before] = [bytes, bytes_before].map(|bytes| bytes as f64 / 1e6);
-    // Where nobody reads this, the model is there all the same.
+    // The model is written even if stderr is closed.
     let _ = writeln!(
         stderr(),
         "wrote {tensors} tensors to {}: {now:.1} MB, before {before:.1} MB",

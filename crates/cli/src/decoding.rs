@@ -67,7 +67,7 @@ impl Decoding {
         if self.verbose {
             let computed = decoders.description(folder.int8);
             let search = words::search(&folder.options);
-            // Where nobody reads this, the translation is there all the same.
+            // The translation is complete even if stderr is closed.
             let _ = writeln!(
                 stderr(),
                 "attentive: model {}: {computed}; {search}",

@@ -5,7 +5,7 @@ use attentive_hub::{Plan, Watch};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{Write, stderr};
 
-/// Downloads that are not worth a line where nobody watches.
+/// Downloads below this size get no line if stderr is not a terminal.
 const SMALL: u64 = 1_000_000;
 
 /// Shows the downloads of a command.
@@ -24,7 +24,7 @@ impl Downloads {
 
     /// Writes a line beside the bar.
     fn say(&self, line: &str) {
-        // Where nobody reads this, the download goes on all the same.
+        // The download continues even if stderr is closed.
         self.bar.suspend(|| drop(writeln!(stderr(), "attentive: {line}")));
     }
 }

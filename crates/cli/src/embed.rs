@@ -131,7 +131,7 @@ struct Line<'a> {
 }
 
 fn write_lines(embed: &Embed, embedder: &Source) -> Result<(), Error> {
-    // Each as soon as it is there: somebody may wait for it.
+    // Each line is flushed: a reader may wait for it.
     embedder.each(&embed.reading, |of, embedding| {
         if embed.json {
             let [text, picture] = embedder.named(of);

@@ -23,7 +23,7 @@ pub(crate) enum Error {
     /// A file of questions cannot be read.
     #[error(transparent)]
     Squad(#[from] attentive_text::squad::Error),
-    /// A batch that nobody wants to wait for.
+    /// A batch that is too large.
     #[error("--batch {batch} × --{side} {length} are {tokens} tokens: a batch can have at most {most}")]
     Batch { batch: usize, side: &'static str, length: usize, tokens: usize, most: usize },
     /// A model or a batch that would not fit.

@@ -42,7 +42,7 @@ pub(crate) struct Evaluate {
     /// Print one line of JSON, with unrounded scores, instead of a table
     #[arg(long)]
     json: bool,
-    /// MPI of the launcher, where it cannot be told from the environment
+    /// MPI of the launcher, if the environment does not say it
     #[arg(long, value_enum, value_name = "MPI")]
     mpi: Option<Mpi>,
 }

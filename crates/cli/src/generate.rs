@@ -164,7 +164,7 @@ impl Generate {
         };
         if self.verbose {
             let (computed, search) = (decoders.description(int8), words::search(&folder.options));
-            // Where nobody reads this, the text is there all the same.
+            // The text is complete even if stderr is closed.
             let _ = writeln!(
                 stderr(),
                 "attentive: model {}: {computed}; {search}",
@@ -245,7 +245,7 @@ impl Out {
 /// Says that a text ends where the model does.
 fn warn(finish: Finish) {
     if finish == Finish::Context {
-        // Where nobody reads this, the text is there all the same.
+        // The text is complete even if stderr is closed.
         let _ = writeln!(stderr(), "attentive: the text ends because the model has no positions left");
     }
 }

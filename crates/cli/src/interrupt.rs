@@ -1,6 +1,6 @@
 //! Ctrl-C and the signals that end a program.
 //!
-//! A command that has something to finish first asks to be told ([`on_signal`]); a second signal then ends the program at once.
+//! A command that has something to finish first registers a function ([`on_signal`]); a second signal then ends the program at once.
 //! Every other command ends at the first, with exit code 130.
 
 use std::io::{Write, stderr};
@@ -25,7 +25,7 @@ pub(crate) fn listen() {
         match &*ASK.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(ask) => ask(),
             None => {
-                // Where nobody reads this, the exit code still tells.
+                // The exit code is set even if stderr is closed.
                 let _ = writeln!(stderr(), "attentive: interrupted");
                 exit(CODE.into());
             }

@@ -1,4 +1,4 @@
-//! Lines of an input as they come: a thread reads ahead, so that work need not wait for the next line.
+//! The lines of an input. A thread reads ahead, so that work does not wait for the next line.
 
 use crate::error::Error;
 use crate::interrupt;
@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender, TryRecvError, sync_channel};
 
-/// Lines that are read ahead.
-const AHEAD: usize = 256;
-/// What is read of a line, in bytes: an endless one must not fill the memory.
+/// How many lines are read ahead.
+const LINES_AHEAD: usize = 256;
+/// The most bytes that are read of a line: an endless line must not fill the memory.
 const LONGEST: u64 = 1 << 20;
 
 /// A line of the input.
@@ -23,7 +23,7 @@ pub(crate) struct Line {
     pub text: String,
     /// Its length in the input, its end included.
     pub bytes: u64,
-    /// Whether it was longer than anything that is read at once, and the rest left out.
+    /// Whether it was longer than [`LONGEST`], and cut there.
     pub is_cut: bool,
     /// Whether a line feed ended it: the last one may have none.
     pub has_end: bool,
@@ -46,23 +46,23 @@ enum Event {
     Interrupted,
 }
 
-/// What there is to be had of an input.
+/// The result of [`Lines::next`].
 pub(crate) enum Next {
     Line(Line),
-    /// Nothing at the moment.
+    /// No line is available yet.
     Nothing,
     End,
 }
 
 impl Lines {
-    /// Begins to read an input that is called `name`. Whoever presses Ctrl-C interrupts it.
+    /// Begins to read an input. Errors call it `name`. Ctrl-C interrupts it.
     pub(crate) fn read(name: String, input: impl BufRead + Send + 'static) -> Lines {
-        let (sender, receiver) = sync_channel(AHEAD);
+        let (sender, receiver) = sync_channel(LINES_AHEAD);
         let interrupted = Arc::new(AtomicBool::new(false));
         let (flag, wake) = (Arc::clone(&interrupted), sender.clone());
         interrupt::on_signal(move || {
             flag.store(true, Ordering::Relaxed);
-            // Wakes who waits for a line. Where there is no room, nobody waits.
+            // Wakes a thread that waits for a line. If the channel is full, no thread waits.
             let _ = wake.try_send(Event::Interrupted);
         });
         std::thread::spawn(move || send_lines(input, &sender));

@@ -1,4 +1,4 @@
-//! Characters that a model cannot read, counted over all lines and told once.
+//! Characters that a model cannot read, counted over all lines and reported once.
 
 use crate::words;
 use attentive_tasks::Translated;
@@ -48,7 +48,7 @@ impl Lost {
     /// Says how many there were, if there were any.
     pub(crate) fn warn(&self) {
         if self.characters > 0 {
-            // Where nobody reads this, the translation is there all the same.
+            // The translation is complete even if stderr is closed.
             let _ = writeln!(stderr(), "attentive: {}", self.sentence());
         }
     }

@@ -201,7 +201,7 @@ fn run(command: &Command) -> Result<(), Error> {
     }
 }
 
-/// A panic is our mistake, but it is told like any other failure: in one sentence.
+/// A panic is a bug, but it is reported like any other failure: in one sentence.
 fn report_panic(panic: &PanicHookInfo) {
     if panic_is_caught() {
         return;

@@ -66,7 +66,7 @@ pub(crate) fn run(models: &Models) -> Result<(), Error> {
 fn remove(hub: &Hub, names: &[ModelName]) -> Result<(), Error> {
     for name in names {
         let freed = hub.remove(name)?;
-        // Where nobody reads this, the model is gone all the same.
+        // The model is removed even if stderr is closed.
         let _ = writeln!(stderr(), "attentive: removed {name}: {} freed", words::bytes(freed.bytes));
     }
     Ok(())

@@ -80,7 +80,7 @@ fn is_same(a: &Path, b: &Path) -> bool {
     }
 }
 
-/// A bar on stderr for `steps` of something, silent where nobody watches a terminal.
+/// A bar on stderr for `steps` of something, silent if stderr is not a terminal.
 pub(crate) fn progress(steps: usize) -> ProgressBar {
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}");
     ProgressBar::new(steps as u64).with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))

@@ -63,7 +63,7 @@ pub(crate) fn run(pull: &Pull) -> Result<(), Error> {
             0 => "nothing to download".to_owned(),
             bytes => format!("{} downloaded", words::bytes(bytes)),
         };
-        // Where nobody reads this, the model is there all the same.
+        // The model is downloaded even if stderr is closed.
         let _ = writeln!(stderr(), "attentive: {name}: {}, {done}", words::count(pulled.files, "file"));
         output::write(&format!("{}\n", pulled.folder.display()))?;
     }

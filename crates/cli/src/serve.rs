@@ -136,7 +136,7 @@ pub(crate) fn run(serve: &Serve) -> Result<(), Error> {
     let named: Vec<(String, Model)> = serve.model.iter().map(|model| named(model)).collect();
     ModelPlace::must_differ(&places(&named, |model| Ok(model.written().to_owned()))?)?;
     let server = Server::bind(SocketAddr::new(serve.host, serve.port), serve.settings()?)?;
-    // What is wrong above is told before anything is downloaded.
+    // All checks above come before any download.
     let models = places(&named, Model::folder)?;
     let decoders = serve.compute.decoders(serve.precision)?;
     let engine = Engine {

@@ -11,8 +11,8 @@ use std::collections::HashMap;
 use std::io::{Read, Write, stderr, stdin};
 use std::path::Path;
 
-/// Questions that are answered together.
-const TOGETHER: usize = 64;
+/// How many questions are answered at once.
+const QUESTIONS_AT_ONCE: usize = 64;
 
 /// What `--json` prints, by the names that SQuAD's scripts have.
 #[derive(Serialize)]
@@ -105,7 +105,7 @@ fn read_answers(path: &Path) -> Result<HashMap<String, String>, Error> {
 /// Answers the questions of a file, and writes what [`score`] reads. A question that leaves no room for its text has an empty answer.
 pub(crate) fn answer(answerer: &Answerer, squad: &Squad) -> Result<(), Error> {
     let (mut found, mut long) = (Map::new(), 0);
-    for questions in squad.questions.chunks(TOGETHER) {
+    for questions in squad.questions.chunks(QUESTIONS_AT_ONCE) {
         let (questions, others): (Vec<_>, Vec<_>) =
             questions.iter().partition(|one| answerer.fits(&one.question, &one.context));
         long += others.len();

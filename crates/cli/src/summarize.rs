@@ -69,7 +69,7 @@ pub(crate) fn run(summarize: &Summarize) -> Result<(), Error> {
         let summary = summarizer.summarize(text)?;
         if summary.parts > 1 {
             let (parts, most) = (summary.parts, summarizer.most());
-            // Where nobody reads this, the summary is there all the same.
+            // The summary is complete even if stderr is closed.
             let _ = writeln!(
                 stderr(),
                 "attentive: the text is longer than the {most} tokens that the model reads: it was summarized in {parts} parts"

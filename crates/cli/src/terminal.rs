@@ -3,7 +3,7 @@
 use std::env::var_os;
 use std::io::{IsTerminal, stdout};
 
-/// The width of a line where nobody says how wide it is.
+/// The width of a line if the terminal does not report one.
 const USUAL_WIDTH: usize = 80;
 
 /// How many characters a line of stdout has.

@@ -47,9 +47,9 @@ enum Long {
     Error,
 }
 
-/// Texts that are read and computed together: so many that batches are full, so few that a program that waits for an answer gets
-/// it soon.
-const TOGETHER: usize = 1024;
+/// The most texts that are read before they are computed: enough for full batches, few enough that a program that waits for an answer gets it
+/// soon.
+const READ_AT_ONCE: usize = 1024;
 
 impl Reading {
     /// The folder of the model.
@@ -57,7 +57,7 @@ impl Reading {
         self.model.folder()
     }
 
-    /// What computes, and what the weights become.
+    /// The backend, and the number format of weights.
     pub(crate) fn backend(&self) -> Result<(Arc<dyn Backend>, Form), Error> {
         self.compute.encoder(self.precision)
     }
@@ -67,7 +67,7 @@ impl Reading {
         self.compute.threads()
     }
 
-    /// The encoder as the flags want it.
+    /// Applies the flags to an encoder.
     pub(crate) fn change(&self, encoder: Encoder) -> Encoder {
         let too_long = match self.too_long {
             Long::Cut => TooLong::Cut,
@@ -76,12 +76,12 @@ impl Reading {
         encoder.with_too_long(too_long).with_batch_tokens(self.batch_tokens)
     }
 
-    /// The encoder of pictures as the flags want it.
+    /// Applies the flags to an encoder of pictures.
     pub(crate) fn change_pictures(&self, encoder: PictureEncoder) -> PictureEncoder {
         encoder.with_batch_tokens(self.batch_tokens)
     }
 
-    /// Lets `answer` have all texts, some at a time, in order, and says at the end how many were cut.
+    /// Calls `answer` with all texts in order, up to [`READ_AT_ONCE`] at a time, and prints at the end how many were cut.
     pub(crate) fn each(
         &self,
         mut answer: impl FnMut(&[String]) -> Result<Texts, Error>,
@@ -96,11 +96,11 @@ impl Reading {
         if self.texts.is_empty() {
             self.each_of_lines(&mut take)?;
         } else {
-            self.texts.chunks(TOGETHER).try_for_each(&mut take)?;
+            self.texts.chunks(READ_AT_ONCE).try_for_each(&mut take)?;
         }
         if cut > 0 {
             let texts = words::count(cut, "text");
-            // Where nobody reads this, the answers are there all the same.
+            // The answers are complete even if stderr is closed.
             let _ = writeln!(
                 stderr(),
                 "attentive: {texts} cut: longer than the model can read (--too-long error refuses them)"
@@ -109,13 +109,13 @@ impl Reading {
         Ok(())
     }
 
-    /// The lines of a file or of stdin, those that are there together.
+    /// Calls `take` with the lines of a file or of stdin: those that are available without waiting.
     fn each_of_lines(&self, take: &mut impl FnMut(&[String]) -> Result<(), Error>) -> Result<(), Error> {
         let mut lines = self.lines()?;
         let mut is_open = true;
         while is_open {
             let mut texts = Vec::new();
-            while is_open && texts.len() < TOGETHER {
+            while is_open && texts.len() < READ_AT_ONCE {
                 match lines.next(texts.is_empty())? {
                     Next::Line(line) if line.is_cut => return Err(lines.problem("longer than 1 MiB")),
                     // Files of other systems have one more character at the end of a line.

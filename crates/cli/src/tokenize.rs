@@ -130,7 +130,7 @@ fn train_and_save(command: &Command, out: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// How many tokens are to be learned, which characters need not be told.
+/// How many tokens are learned. A tokenizer of characters does not need the number.
 fn vocabulary_size(command: &Command, kind: Kind) -> Result<usize, Error> {
     let problem = match (command.vocab_size, kind) {
         (Some(_), Kind::Characters) => "each character of the text has a token: remove the option",
@@ -145,7 +145,7 @@ fn vocabulary_size(command: &Command, kind: Kind) -> Result<usize, Error> {
 fn report(tokenizer: &Tokenizer, wanted: usize, folder: &Path) {
     let found = tokenizer.vocabulary_size(Side::Source);
     let fewer = if found < wanted { "; the text has no more pieces that occur twice" } else { "" };
-    // Where nobody reads this, the tokenizer is there all the same.
+    // The tokenizer is written even if stderr is closed.
     let _ = writeln!(stderr(), "wrote a tokenizer with {found} tokens to {}{fewer}", folder.display());
 }
 

@@ -22,7 +22,7 @@ impl Origin {
         self.scheme == "https"
     }
 
-    /// The host, with the port if it is not the usual one: what people are told.
+    /// The host, with the port if it is not the usual one, for messages.
     pub fn name(&self) -> String {
         self.port.map_or_else(|| self.host.clone(), |port| format!("{}:{port}", self.host))
     }

@@ -1,12 +1,12 @@
 //! The cache on disk, in the layout of Python's tools:
 //!
 //! ```text
-//! models--OWNER--NAME/blobs/HASH                what a file holds, under its hash
-//!                     blobs/HASH.incomplete     what has come of it so far
+//! models--OWNER--NAME/blobs/HASH                the contents of a file, under its hash
+//!                     blobs/HASH.incomplete     what has been downloaded so far
 //!                     snapshots/COMMIT/FILE     a link to the blob
 //!                     refs/REVISION             the commit of a branch or a tag
 //!                     .no_exist/COMMIT/FILE     the commit has no such file
-//! .locks/models--OWNER--NAME/HASH.lock          held by whoever downloads the blob
+//! .locks/models--OWNER--NAME/HASH.lock          held while the blob is downloaded
 //! ```
 
 use crate::choose;
@@ -18,9 +18,9 @@ use std::io::{self, ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The place of a model in the cache.
+/// The folders and files of a model in the cache.
 #[derive(Debug)]
-pub(crate) struct Place {
+pub(crate) struct CachedModel {
     /// The whole cache.
     cache: PathBuf,
     /// The folder of the model.
@@ -28,10 +28,10 @@ pub(crate) struct Place {
     locks: PathBuf,
 }
 
-impl Place {
-    pub fn new(cache: &Path, name: &ModelName) -> Place {
+impl CachedModel {
+    pub fn new(cache: &Path, name: &ModelName) -> CachedModel {
         let folder = name.folder();
-        Place {
+        CachedModel {
             cache: cache.to_owned(),
             locks: cache.join(".locks").join(&folder),
             folder: cache.join(folder),
@@ -205,7 +205,7 @@ pub(crate) enum State {
     Whole,
 }
 
-impl Place {
+impl CachedModel {
     /// How much of a model a snapshot has.
     pub fn state(&self, commit: &str) -> Result<State, Error> {
         let Some(weights) = self.weights(commit)? else { return Ok(State::Part) };

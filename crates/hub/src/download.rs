@@ -1,6 +1,6 @@
 //! One file, from the Hub to its blob: gone on with where an earlier attempt ended, checked, and only then put under its name.
 
-use crate::cache::Place;
+use crate::cache::CachedModel;
 use crate::client::broken;
 use crate::digest::Etag;
 use crate::error::Error;
@@ -18,7 +18,7 @@ const PIECE: usize = 1 << 17;
 /// A file that is to be had.
 pub(crate) struct Download<'a> {
     pub protocol: &'a Protocol<'a>,
-    pub place: &'a Place,
+    pub cached: &'a CachedModel,
     pub commit: &'a str,
     pub file: &'a str,
     pub remote: &'a Remote,
@@ -30,13 +30,13 @@ impl Download<'_> {
         let etag = &self.remote.etag;
         let waits =
             || retry.watch.waits(&format!("another process is downloading `{}`: waiting for it", self.file));
-        let _lock = Lock::take(&self.place.lock(etag), waits)?;
-        let blob = self.place.blob(etag);
+        let _lock = Lock::take(&self.cached.lock(etag), waits)?;
+        let blob = self.cached.blob(etag);
         if blob.exists() {
             retry.watch.received(self.remote.size);
             return Ok(());
         }
-        let incomplete = self.place.incomplete(etag);
+        let incomplete = self.cached.incomplete(etag);
         let had = self.receive(&incomplete, retry)?;
         let mut found = etag.of_file(&incomplete)?;
         // What an earlier attempt has left may be what is wrong.

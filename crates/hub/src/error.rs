@@ -156,7 +156,7 @@ pub enum Error {
         /// What the system says.
         source: std::io::Error,
     },
-    /// Another thread has failed; its error is the one that is told.
+    /// Another thread has failed; its error is the one that is reported.
     #[error("stopped")]
     Stopped,
 }

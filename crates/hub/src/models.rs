@@ -1,6 +1,6 @@
 //! What the cache has, and how to free it.
 
-use crate::cache::Place;
+use crate::cache::CachedModel;
 use crate::error::Error;
 use crate::lock::Lock;
 use crate::name::{ModelName, is_commit};
@@ -60,13 +60,13 @@ impl Hub {
     }
 
     fn cached(&self, name: &ModelName) -> Result<Cached, Error> {
-        let place = Place::new(&self.settings.cache, name);
-        let refs = refs(&place)?;
+        let cached = CachedModel::new(&self.settings.cache, name);
+        let refs = refs(&cached)?;
         let mut snapshots = Vec::new();
-        for commit in commits(&place)? {
+        for commit in commits(&cached)? {
             let leads = |(_, other): &&(String, String)| *other == commit;
             let revisions = refs.iter().filter(leads).map(|(name, _)| name.clone()).collect();
-            let folder = place.snapshot(&commit);
+            let folder = cached.snapshot(&commit);
             let (mut bytes, mut used) = (0, None);
             for file in files(&folder)? {
                 // A link whose blob is gone has no size.
@@ -76,36 +76,36 @@ impl Hub {
             }
             snapshots.push(Snapshot { commit, revisions, folder, bytes, used });
         }
-        Ok(Cached { name: name.id().to_owned(), snapshots, bytes: size(place.folder())? })
+        Ok(Cached { name: name.id().to_owned(), snapshots, bytes: size(cached.folder())? })
     }
 
     /// Removes a model from the cache; of a name with a revision, that commit alone and what no other commit needs.
     pub fn remove(&self, name: &ModelName) -> Result<Freed, Error> {
-        let place = Place::new(&self.settings.cache, name);
+        let cached = CachedModel::new(&self.settings.cache, name);
         let missing = || {
             let cache = self.settings.cache.clone();
             Error::NotCached { name: name.to_string(), cache, near: self.near(name) }
         };
-        let folder = place.folder();
+        let folder = cached.folder();
         match fs::symlink_metadata(folder) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Err(missing()),
             Err(source) => return Err(Error::File { path: folder.to_owned(), source }),
             Ok(found) if !found.is_dir() => return Err(Error::Leaves { path: folder.to_owned() }),
             Ok(_) => {}
         }
-        for lock in entries(place.locks())? {
-            if Lock::is_taken(&place.locks().join(lock))? {
+        for lock in entries(cached.locks())? {
+            if Lock::is_taken(&cached.locks().join(lock))? {
                 return Err(Error::Busy { name: name.id().to_owned() });
             }
         }
         let before = size(folder)?;
-        let all = commits(&place)?;
+        let all = commits(&cached)?;
         match name.named_revision() {
-            None => remove_all(&place)?,
+            None => remove_all(&cached)?,
             Some(revision) => {
                 let commit =
-                    place.commit_of(revision)?.filter(|commit| all.contains(commit)).ok_or_else(missing)?;
-                if all.len() == 1 { remove_all(&place)? } else { remove_one(&place, &commit)? }
+                    cached.commit_of(revision)?.filter(|commit| all.contains(commit)).ok_or_else(missing)?;
+                if all.len() == 1 { remove_all(&cached)? } else { remove_one(&cached, &commit)? }
             }
         }
         let after = if folder.exists() { size(folder)? } else { 0 };
@@ -114,27 +114,27 @@ impl Hub {
 }
 
 /// Links go before what they lead to, so that what is left of a removal that breaks off is never taken for a model.
-fn remove_all(place: &Place) -> Result<(), Error> {
+fn remove_all(cached: &CachedModel) -> Result<(), Error> {
     for part in ["refs", "snapshots"] {
-        remove_folder(&place.folder().join(part))?;
+        remove_folder(&cached.folder().join(part))?;
     }
-    remove_folder(place.folder())?;
-    remove_folder(place.locks())
+    remove_folder(cached.folder())?;
+    remove_folder(cached.locks())
 }
 
 /// Removes a commit, the revisions that lead to it, and the blobs that no other commit needs.
-fn remove_one(place: &Place, commit: &str) -> Result<(), Error> {
-    for (revision, _) in refs(place)?.into_iter().filter(|(_, other)| other == commit) {
-        let path = place.folder().join("refs").join(revision);
+fn remove_one(cached: &CachedModel, commit: &str) -> Result<(), Error> {
+    for (revision, _) in refs(cached)?.into_iter().filter(|(_, other)| other == commit) {
+        let path = cached.folder().join("refs").join(revision);
         fs::remove_file(&path).map_err(|source| Error::File { path, source })?;
     }
-    remove_folder(&place.snapshot(commit))?;
-    remove_folder(&place.folder().join(".no_exist").join(commit))?;
+    remove_folder(&cached.snapshot(commit))?;
+    remove_folder(&cached.folder().join(".no_exist").join(commit))?;
     let mut needed: HashSet<OsString> = HashSet::new();
-    for file in files(&place.folder().join("snapshots"))? {
+    for file in files(&cached.folder().join("snapshots"))? {
         needed.extend(fs::read_link(file).ok().and_then(|target| Some(target.file_name()?.to_owned())));
     }
-    let blobs = place.folder().join("blobs");
+    let blobs = cached.folder().join("blobs");
     for blob in entries(&blobs)?.into_iter().filter(|blob| !needed.contains(blob)) {
         let path = blobs.join(blob);
         fs::remove_file(&path).map_err(|source| Error::File { path, source })?;
@@ -150,8 +150,8 @@ fn remove_folder(path: &Path) -> Result<(), Error> {
 }
 
 /// The commits that have a folder.
-fn commits(place: &Place) -> Result<Vec<String>, Error> {
-    let names = entries(&place.folder().join("snapshots"))?;
+fn commits(cached: &CachedModel) -> Result<Vec<String>, Error> {
+    let names = entries(&cached.folder().join("snapshots"))?;
     let mut commits: Vec<String> = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
     commits.retain(|commit| is_commit(commit));
     commits.sort();
@@ -159,8 +159,8 @@ fn commits(place: &Place) -> Result<Vec<String>, Error> {
 }
 
 /// Branches and tags with their commits.
-fn refs(place: &Place) -> Result<Vec<(String, String)>, Error> {
-    let root = place.folder().join("refs");
+fn refs(cached: &CachedModel) -> Result<Vec<(String, String)>, Error> {
+    let root = cached.folder().join("refs");
     let mut refs = Vec::new();
     for file in files(&root)? {
         let name = file.strip_prefix(&root).ok().and_then(Path::to_str).map(|name| name.replace('\\', "/"));

@@ -1,4 +1,4 @@
-//! Names that somebody may have meant.
+//! Similar names, for a name that does not exist.
 
 /// The most names that are suggested.
 const MOST: usize = 3;

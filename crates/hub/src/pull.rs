@@ -1,6 +1,6 @@
 //! A model by its name: from the cache, or file by file from the Hub.
 
-use crate::cache::{Place, State};
+use crate::cache::{CachedModel, State};
 use crate::choose;
 use crate::client::Client;
 use crate::digest::Etag;
@@ -59,7 +59,7 @@ impl Hub {
         Hub { client: Client::new(&settings), settings }
     }
 
-    /// The folder of a model: from the cache if it is there, whatever the Hub has by now, else downloaded.
+    /// The folder of a model: from the cache if the model is there, even if the Hub has a newer one, or else downloaded.
     ///
     /// `check` is given a folder with the `config.json` of a model before anything large is downloaded, and can refuse it.
     pub fn find<E: From<Error>>(
@@ -69,16 +69,15 @@ impl Hub {
         check: &dyn Fn(&Path) -> Result<(), E>,
         watch: &dyn Watch,
     ) -> Result<PathBuf, E> {
-        let place = Place::new(&self.settings.cache, name);
-        let commit = place.commit_of(name.revision())?;
+        let cached = CachedModel::new(&self.settings.cache, name);
+        let commit = cached.commit_of(name.revision())?;
         let state = |commit: &str| match need {
-            Need::Model => place.state(commit),
-            Need::Tokenizer => Ok(place.tokenizer_state(commit)?.max(place.state(commit)?)),
+            Need::Model => cached.state(commit),
+            Need::Tokenizer => Ok(cached.tokenizer_state(commit)?.max(cached.state(commit)?)),
         };
-        let cached =
-            commit.map(|commit| Ok::<_, Error>((place.snapshot(&commit), state(&commit)?))).transpose()?;
-        let cached = cached.filter(|(_, state)| *state != State::Part);
-        match cached {
+        let found =
+            commit.map(|commit| Ok::<_, Error>((cached.snapshot(&commit), state(&commit)?))).transpose()?;
+        match found.filter(|(_, state)| *state != State::Part) {
             Some((folder, State::Whole)) => Ok(folder),
             Some((folder, _)) if self.settings.is_offline => Ok(folder),
             Some((folder, _)) => match self.pull(name, need, &|_| Ok(()), watch) {
@@ -93,7 +92,7 @@ impl Hub {
         }
     }
 
-    /// Downloads what the Hub has now of a model and the cache has not.
+    /// Downloads the files of the current revision that the cache lacks.
     ///
     /// `check` is given a folder with the `config.json` of a model before anything large is downloaded, and can refuse it.
     pub fn pull<E: From<Error>>(
@@ -111,8 +110,8 @@ impl Hub {
         let stop = AtomicBool::new(false);
         let retry = Retry { pause: self.settings.pause, watch, stop: &stop };
         let listing = retry.run(|| protocol.list()).map_err(|error| self.with_near(error, name))?;
-        let place = Place::new(&self.settings.cache, name);
-        let pull = Pull { protocol, place, listing, retry, host: self.client.host() };
+        let cached = CachedModel::new(&self.settings.cache, name);
+        let pull = Pull { protocol, cached, listing, retry, host: self.client.host() };
         let pulled = match need {
             Need::Model => pull.model(check)?,
             Need::Tokenizer => pull.tokenizer()?,
@@ -145,7 +144,7 @@ struct Wanted {
 /// A model on its way.
 struct Pull<'a> {
     protocol: Protocol<'a>,
-    place: Place,
+    cached: CachedModel,
     listing: Listing,
     retry: Retry<'a>,
     host: String,
@@ -163,7 +162,7 @@ impl Pull<'_> {
         let commit = &self.listing.commit;
         let mut wanted = BTreeSet::from([choose::CONFIG.to_owned()]);
         let mut bytes = self.fetch(&wanted)?;
-        check(&self.place.snapshot(commit))?;
+        check(&self.cached.snapshot(commit))?;
         let weights = choose::weights(&self.listing.files, name)?;
         let beside = choose::BESIDE.iter().chain(&choose::TOKENIZER).copied();
         wanted.extend(beside.filter(listed).map(str::to_owned));
@@ -200,13 +199,13 @@ impl Pull<'_> {
     /// The revision is remembered at last, so that an update that breaks off leaves the model of before.
     fn done(&self, wanted: &BTreeSet<String>, bytes: u64) -> Result<Pulled, Error> {
         let commit = self.listing.commit.clone();
-        self.place.remember(self.protocol.name.revision(), &commit)?;
-        Ok(Pulled { folder: self.place.snapshot(&commit), commit, files: wanted.len(), bytes })
+        self.cached.remember(self.protocol.name.revision(), &commit)?;
+        Ok(Pulled { folder: self.cached.snapshot(&commit), commit, files: wanted.len(), bytes })
     }
 
     fn remember_lacks(&self, files: &[&str]) {
         for file in files.iter().filter(|file| !self.listing.files.contains(**file)) {
-            self.place.remember_lack(&self.listing.commit, file);
+            self.cached.remember_lack(&self.listing.commit, file);
         }
     }
 
@@ -217,7 +216,7 @@ impl Pull<'_> {
         names: impl Fn(&serde_json::Value) -> Option<BTreeSet<String>>,
     ) -> Result<BTreeSet<String>, Error> {
         let unfit = |problem: String| Error::Unfit { name: self.protocol.name.id().to_owned(), problem };
-        let named = self.place.json(&self.listing.commit, file)?.as_ref().and_then(names);
+        let named = self.cached.json(&self.listing.commit, file)?.as_ref().and_then(names);
         let named = named.ok_or_else(|| unfit(format!("has a {file} that cannot be read")))?;
         match named.iter().find(|name| !choose::stays(name) || !self.listing.files.contains(*name)) {
             Some(other) => {
@@ -232,22 +231,22 @@ impl Pull<'_> {
         let commit = &self.listing.commit;
         let mut missing = Vec::new();
         for file in files {
-            if !self.place.has(commit, file)? {
+            if !self.cached.has(commit, file)? {
                 missing.push(file);
             }
         }
         if missing.is_empty() {
             return Ok(0);
         }
-        self.place.prepare()?;
+        self.cached.prepare()?;
         let described = self.each(&missing, |file| {
             let remote = self.retry.run(|| self.protocol.describe(commit, file))?;
             Ok(((*file).clone(), remote))
         })?;
         let mut missing: HashMap<Etag, Wanted> = HashMap::new();
         for (file, remote) in described {
-            if self.place.blob(&remote.etag).exists() {
-                self.place.link(commit, &file, &remote.etag)?;
+            if self.cached.blob(&remote.etag).exists() {
+                self.cached.link(commit, &file, &remote.etag)?;
                 continue;
             }
             // Files with the same contents are one blob.
@@ -268,9 +267,9 @@ impl Pull<'_> {
     }
 
     fn download(&self, Wanted { remote, files }: &Wanted) -> Result<(), Error> {
-        let Pull { protocol, place, listing, retry, .. } = self;
-        Download { protocol, place, commit: &listing.commit, file: &files[0], remote }.run(retry)?;
-        files.iter().try_for_each(|file| place.link(&listing.commit, file, &remote.etag))
+        let Pull { protocol, cached, listing, retry, .. } = self;
+        Download { protocol, cached, commit: &listing.commit, file: &files[0], remote }.run(retry)?;
+        files.iter().try_for_each(|file| cached.link(&listing.commit, file, &remote.etag))
     }
 
     /// Does something for each, several at a time. The first error stops all.

@@ -32,7 +32,7 @@ impl From<Error> for Failure {
     }
 }
 
-/// How something is tried again, and who is told.
+/// How a request is retried, and who is notified.
 pub(crate) struct Retry<'a> {
     /// The first pause.
     pub pause: Duration,

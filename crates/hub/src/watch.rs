@@ -1,4 +1,4 @@
-//! Who watches a download: a bar in a terminal, a log, or nobody.
+//! Observers of a download: a bar in a terminal, a log, or none.
 
 use crate::name::ModelName;
 
@@ -15,7 +15,7 @@ pub struct Plan<'a> {
     pub bytes: u64,
 }
 
-/// Is told how a download goes, from several threads.
+/// Gets the progress of a download, from several threads.
 pub trait Watch: Sync {
     /// A download of files begins. It may be followed by another, of files that these name.
     fn begins(&self, plan: &Plan<'_>);

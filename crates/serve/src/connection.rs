@@ -1,4 +1,4 @@
-//! Connections: accepted, served, and at the end let go without breaking off anybody.
+//! Connections: accepted, served, and closed at the end without interrupting a request.
 //!
 //! Whoever leaves in an orderly way answers every request that has reached it. A request can be on its way while the server
 //! decides to leave: in the queue of the socket, or on a connection that seems idle. So leaving has three steps. All that
@@ -142,6 +142,6 @@ async fn connection(
 
 /// Waits until connections are to end.
 async fn closing(mut closes: watch::Receiver<bool>) {
-    // Where nobody can say so any more, it is time as well.
+    // If the sender is gone, it is time as well.
     let _ = closes.wait_for(|closes| *closes).await;
 }

@@ -1,4 +1,4 @@
-//! Which pages of other servers may ask this one: none, unless somebody says so.
+//! Which pages of other servers may ask this one: none, unless the settings allow it.
 
 use crate::error::Error;
 use axum::http::header::{

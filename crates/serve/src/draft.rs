@@ -1,11 +1,11 @@
-//! A text while its parts are being written: what is told of it, and how much of that cannot change any more.
+//! A text while its parts are being written: how much of it is sent to the client, and how much of that can no longer change.
 
 use crate::detokenizer::Detokenizer;
 use crate::job::Draft;
 use crate::refusal::Refusal;
 use attentive_tasks::{Codec, Cut};
 
-/// What has been written of a text. Behind a part that is not finished nothing is told.
+/// The text so far. Nothing after the first unfinished part is sent.
 #[derive(Debug)]
 pub(crate) struct Writing {
     /// The last draft of each part.
@@ -43,9 +43,9 @@ impl Writing {
         (&self.text, self.settled)
     }
 
-    /// Takes a draft of a part; returns whether it is told.
+    /// Takes a draft of a part; returns whether it is sent.
     pub fn take(&mut self, codec: &Codec, cut: &Cut, draft: Draft) -> Result<bool, Refusal> {
-        // Draws go their own ways; the first is told.
+        // Of several samples, the first is sent.
         if draft.draw > 0 {
             return Ok(false);
         }

@@ -63,7 +63,7 @@ pub(crate) async fn finish(State(finish): State<Finish>, request: Request, next:
     response
 }
 
-/// A handler at work. If it panics, its client is answered all the same; the hook has told the reason.
+/// A running handler. If it panics, its client still gets an answer; the panic hook has printed the reason.
 struct Guarded(Pin<Box<dyn Future<Output = Response> + Send>>);
 
 impl Future for Guarded {

@@ -1,4 +1,4 @@
-//! Which languages a model knows, and how it is told which of them are wanted.
+//! The languages of a model, and how a request selects them.
 //!
 //! A folder says it in one of these ways: tokens such as `>>de<<` in its vocabulary, of which one stands before a text and chooses
 //! the target; tokens such as `deu_Latn`, of which one stands before a text and one begins its translation; words for each pair of
@@ -26,7 +26,7 @@ pub struct Language {
     pub token: String,
 }
 
-/// How a model is told which languages are wanted.
+/// How a model gets the languages of a request.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Choice {
     /// It is not: it translates from one language into one.

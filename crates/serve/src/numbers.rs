@@ -49,14 +49,14 @@ impl Drop for Unpacked {
     }
 }
 
-/// Writes the model into a new folder, whose name nobody else has.
+/// Writes the model into a new folder with a unique name.
 pub(crate) fn unpack() -> Result<Unpacked, Error> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     let place = std::env::temp_dir();
     let path = place.join(format!("attentive-numbers-{}-{number}", std::process::id()));
     let failed = |source| Error::Unpack { folder: place.clone(), source };
-    // One that is there belongs to somebody else, and is not written to.
+    // An existing folder belongs to another process, and is not written to.
     std::fs::create_dir(&path).map_err(failed)?;
     let folder = Unpacked(path);
     for (name, bytes) in FILES {

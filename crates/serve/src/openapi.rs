@@ -9,11 +9,11 @@ use std::sync::Arc;
 
 const DESCRIPTION: &str = include_str!("openapi.json");
 
-/// A number of it that the settings of the server decide.
-type Place = (&'static str, fn(&Limits) -> usize);
+/// A JSON pointer into the description, and the limit of the server that belongs there.
+type LimitField = (&'static str, fn(&Limits) -> usize);
 
-/// Where the limits stand in it.
-const LIMITS: [Place; 24] = [
+/// All fields with limits.
+const LIMITS: [LimitField; 24] = [
     ("/components/schemas/Text/maxLength", |limits| limits.characters),
     ("/components/schemas/Texts/maxItems", |limits| limits.texts),
     ("/components/schemas/TranslateRequest/properties/beam/maximum", |limits| limits.beam),

@@ -65,8 +65,8 @@ pub(crate) struct Continued {
 /// What helps against an answer that takes too long.
 const ADVICE: &str = "send fewer or shorter prompts, or ask for fewer tokens";
 
-/// Drafts that may wait for whoever watches.
-const AHEAD: usize = 256;
+/// How many drafts may wait in the channel of a stream.
+const PROGRESS_BUFFER: usize = 256;
 
 impl PromptOrder {
     fn writes(&self) -> bool {
@@ -145,7 +145,7 @@ impl App {
             false => None,
         };
         // There is always room for the last draft of each.
-        let (sender, progress) = watched.then(|| mpsc::channel(AHEAD + prompts.len())).unzip();
+        let (sender, progress) = watched.then(|| mpsc::channel(PROGRESS_BUFFER + prompts.len())).unzip();
         let decoded = match order.writes() {
             true => Some(order.decode(&self.queue, prompts, sender, own()?)?),
             false => None,

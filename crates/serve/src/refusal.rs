@@ -1,4 +1,4 @@
-//! What a client is told when it does not get what it asked for.
+//! Errors as responses to a client.
 //!
 //! Everywhere it is OpenAI's form, `{"error": {"message", "type", "param", "code"}}`, where `param` is the field that is wrong.
 //! LibreTranslate's routes have LibreTranslate's, `{"error": "message"}`, and those of text-embeddings-inference have its form,

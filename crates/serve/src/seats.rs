@@ -49,7 +49,7 @@ impl Seats {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits until somebody can come, or idle ones can go in its place.
+    /// Waits until a seat is free, or an idle connection can be closed for it.
     pub async fn wait(&self) {
         loop {
             let freed = self.freed.notified();
@@ -104,7 +104,7 @@ impl Seat {
         Busy(Arc::clone(self))
     }
 
-    /// Waits until the seat is needed for somebody else.
+    /// Waits until the seat is needed for another connection.
     pub async fn dismissed(&self) {
         self.leave.notified().await;
     }

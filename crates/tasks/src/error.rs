@@ -59,7 +59,7 @@ pub enum Error {
         /// Those that are called nearly like it.
         known: String,
     },
-    /// A model that writes several languages, and was not told which.
+    /// The target language is missing for a model with several.
     #[error("the model has several target languages: choose one; its languages are {known}")]
     NoSpokenLanguage {
         /// Some of them.

@@ -70,7 +70,7 @@ impl MaskFiller {
     pub fn fill(&self, texts: &[&str], count: usize) -> Result<(Texts, Vec<Filled>), Error> {
         let inputs: Vec<Input> = texts.iter().map(|text| Input::Text(text)).collect();
         let read = self.encoder.read(&inputs)?;
-        // What cannot be filled is told before anything is computed.
+        // Texts that cannot be filled are errors before anything is computed.
         read.encodings
             .iter()
             .enumerate()

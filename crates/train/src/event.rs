@@ -1,4 +1,4 @@
-//! What a run tells whoever watches it. The library itself prints nothing.
+//! The events of a run, for an observer. The library itself prints nothing.
 
 use crate::metrics::{StepMetric, ValidationMetric};
 use crate::settings::{Choice, TaskKind};

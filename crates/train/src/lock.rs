@@ -34,7 +34,7 @@ impl Lock {
             }
             Err(TryLockError::Error(source)) => return Err(Error::File { path, source }),
         }
-        // The number only helps people; a full disk is told when something that matters cannot be written.
+        // The number is only for messages, so a full disk is no error here.
         let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
         Ok(Lock { _file: file })
     }

@@ -78,7 +78,7 @@ impl Log {
         let Some(files) = &mut self.files else { return Ok(()) };
         let mut kept = std::fs::read(&self.path).map_err(Error::file(&self.path))?;
         kept.truncate(usize::try_from(bytes).unwrap_or(usize::MAX));
-        // A log that somebody has shortened goes on behind its last whole line: it is for people, and no reason to stop.
+        // A log that was shortened continues after its last whole line: it is for people, and no reason to stop.
         kept.truncate(kept.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1));
         self.bytes = kept.len() as u64;
         self.end = None;
@@ -126,7 +126,7 @@ mod tests {
         assert_eq!(read(&folder).unwrap(), [line(1), line(3), Metric::End(end)]);
         log.write(&line(5)).unwrap();
         assert_eq!(read(&folder).unwrap(), [line(1), line(3), line(5)]);
-        // Shortened by somebody, in the middle of a line that the checkpoint counts on.
+        // Shortened in the middle of a line that the checkpoint counts.
         let bytes = log.sync().unwrap();
         file.set_len(bytes - 5).unwrap();
         let mut log = Log::open(&folder, bytes).unwrap();

@@ -151,7 +151,7 @@ pub struct Reached {
 }
 
 impl Reached {
-    /// The numbers that the run itself told last: those of its end, or those of the last lines if it was killed.
+    /// The last numbers that the run reported: those of its end, or those of the last lines if it was killed.
     pub fn of(metrics: &[Metric]) -> Reached {
         let mut reached = Reached::default();
         for metric in metrics {

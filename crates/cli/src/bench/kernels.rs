@@ -6,7 +6,7 @@
 //! wherever they fit. What is only written is counted once, although most processors read it first.
 //!
 //! Kernel and limit take turns of some milliseconds, and the medians count: what else the machine has to do holds up both. The
-//! best of both are told as well.
+//! best of both are printed as well.
 
 use super::limit::Limit;
 use super::median;

@@ -3,7 +3,7 @@
 use attentive_tensor::Backend;
 use serde::Serializer;
 
-/// The share of each kind of kernel in `wall` seconds; what remains is `other`. It counts from the last time that somebody asked.
+/// The share of each kind of kernel in `wall` seconds; what remains is `other`. It counts from the last call.
 pub(super) fn shares(backend: &dyn Backend, wall: f64) -> Vec<(&'static str, f64)> {
     let profile = backend.take_profile();
     let mut shares: Vec<_> = profile.iter().map(|(name, time)| (*name, time.as_secs_f64() / wall)).collect();

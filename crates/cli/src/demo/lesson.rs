@@ -122,7 +122,7 @@ impl<S: Subject> Lesson<S> {
     /// A line above the bar, or just a line.
     fn line(&self, line: &str) {
         if !self.quiet {
-            // Where nobody reads this, the lesson goes on all the same.
+            // The lesson continues even if stderr is closed.
             self.bar.suspend(|| {
                 let _ = writeln!(stderr(), "{line}");
             });

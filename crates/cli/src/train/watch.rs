@@ -16,7 +16,7 @@ const FULL: u64 = 1000;
 pub(super) struct Watch {
     quiet: bool,
     bar: ProgressBar,
-    /// Whether somebody sees the bar.
+    /// Whether the bar is visible.
     terminal: bool,
     /// Seconds of training before this session, and the share that was done then.
     begun: Option<(f64, f64)>,
@@ -140,7 +140,7 @@ impl Watch {
         if self.quiet {
             return;
         }
-        // Where nobody reads this, the run goes on all the same.
+        // The run continues even if stderr is closed.
         self.bar.suspend(|| {
             let _ = writeln!(stderr(), "{line}");
         });

@@ -62,7 +62,7 @@ pub(crate) struct Translate {
     /// Write --output line by line as FILE.part, and go on from there if it was interrupted
     #[arg(long, requires = "output", conflicts_with_all = ["n_best", "alternatives"])]
     resume: bool,
-    /// MPI of the launcher, where it cannot be told from the environment
+    /// MPI of the launcher, if the environment does not say it
     #[arg(long, value_enum, value_name = "MPI")]
     mpi: Option<Mpi>,
 }
@@ -120,7 +120,7 @@ fn translate_lines(translate: &Translate, group: Option<&Rc<dyn Group>>) -> Resu
         && html::is_named_so(path)
     {
         let name = path.display();
-        // Where nobody reads this, the text is translated all the same.
+        // The text is translated even if stderr is closed.
         let _ = writeln!(
             stderr(),
             "attentive: {name} is translated as plain text, tags included; --format html keeps the tags"
@@ -253,7 +253,7 @@ impl Translate {
         }
         let Some(path) = &self.input else {
             if stdin().is_terminal() {
-                // Where nobody reads this, lines are translated all the same.
+                // Lines are translated even if stderr is closed.
                 let _ = writeln!(stderr(), "{PROMPT}");
             }
             return Ok((Lines::read("standard input".to_owned(), BufReader::new(stdin())), stdin_size()));
@@ -266,7 +266,7 @@ impl Translate {
     }
 }
 
-/// What people who type are told.
+/// The hint for input from a terminal.
 const PROMPT: &str = "attentive: type a line and press Enter to translate it; press Ctrl-D to quit";
 
 /// How much is to be read from stdin, in bytes, if it is a file: `< text.en`.

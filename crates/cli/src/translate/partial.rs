@@ -18,11 +18,11 @@ pub(super) struct Partial {
 }
 
 impl Partial {
-    /// Whether an output is complete, which is told.
+    /// Whether an output is complete; prints a message if it is.
     pub(super) fn is_complete(output: &Path) -> bool {
         let is_complete = output.exists() && !path_of(output).exists();
         if is_complete {
-            // Where nobody reads this, the exit code tells that all is well.
+            // The exit code reports success even if stderr is closed.
             let _ = writeln!(stderr(), "attentive: {} is complete", output.display());
         }
         is_complete

@@ -238,7 +238,7 @@ impl<W: Write> Sink for Place<W> {
     }
 }
 
-/// What concerns many lines, and is told once.
+/// Messages about many lines, printed once.
 #[derive(Serialize, Deserialize, Default)]
 pub(super) struct Told {
     pub lost: Lost,

@@ -18,7 +18,7 @@ use std::time::Instant;
 pub(super) trait Source {
     /// The next line; waits for it if `patient`.
     fn next(&mut self, patient: bool) -> Result<Next, Error>;
-    /// Fails if somebody has pressed Ctrl-C.
+    /// Fails after Ctrl-C.
     fn check(&self) -> Result<(), Error>;
     /// What is wrong with the line that was handed out last.
     fn problem(&self, problem: String) -> Error;
@@ -105,7 +105,7 @@ impl<'a, S: Source, W: Sink> Work<'a, S, W> {
         })
     }
 
-    /// Translates all lines. Returns what is to be told at the end.
+    /// Translates all lines. Returns the messages for the end.
     pub(super) fn run(mut self) -> Result<Told, Error> {
         let begin = Instant::now();
         let mut tokens = 0;
@@ -241,7 +241,7 @@ impl<'a, S: Source, W: Sink> Work<'a, S, W> {
     /// Says something about the line that is being written.
     fn warn(&self, line: &Line, problem: &str) {
         let text = format!("attentive: line {}: {problem}", line.number);
-        // Where nobody reads this, the translation is there all the same.
+        // The translation is complete even if stderr is closed.
         self.progress.suspend(|| drop(writeln!(stderr(), "{text}")));
     }
 }
@@ -252,7 +252,7 @@ impl Told {
         self.lost.warn();
         if self.needless > 0 {
             let lines = words::count(self.needless, "line");
-            // Where nobody reads this, the translation is there all the same.
+            // The translation is complete even if stderr is closed.
             let _ = writeln!(
                 stderr(),
                 "attentive: {lines} began with a language token such as `>>de<<`, but the model has only one target language: \

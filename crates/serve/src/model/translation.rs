@@ -130,7 +130,7 @@ impl TranslationModel {
         }
     }
 
-    /// The language that it writes where nobody says another one: the one that its folder names.
+    /// The default target language: the one that the model's folder names.
     pub fn usual_target(&self) -> Option<&Language> {
         match &self.languages.choice {
             Choice::None | Choice::Token => self.languages.targets.first(),

@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 /// All of them.
 pub(crate) fn router(app: &Arc<App>, origins: Origins, hosts: Hosts) -> Router {
-    // These are for whoever has a key, if there are keys.
+    // These need a key, if the server has keys.
     let guarded = Router::new()
         .route("/v1/models", get(models::list))
         .route("/v1/models/{*id}", get(models::one))

@@ -50,7 +50,7 @@ struct Next {
     ends: bool,
 }
 
-/// How many are told where a request says nothing else, and at most.
+/// The default number of tokens, and the greatest.
 const USUAL: usize = 10;
 const MOST: usize = 100;
 
@@ -77,7 +77,7 @@ pub(super) async fn next(State(app): State<Arc<App>>, request: Request) -> Resul
 /// What each of the tokens would be behind a prompt.
 fn following(model: &LanguageModel, prompt: &Prompt, best: &[Best]) -> Vec<Next> {
     let mut text = Detokenizer::default();
-    // Of a text that cannot be decoded, the tokens are told by their pieces alone.
+    // If the text cannot be decoded, tokens are shown by their pieces alone.
     let _ = text.set(&model.codec, &prompt.tokens);
     let next = |best: &Best| Next {
         id: best.token,

@@ -109,7 +109,7 @@ impl Parameters {
         let theirs = |length: usize| length.saturating_sub(1);
         let sampling = SamplingAsk {
             temperature: self.temperature,
-            // Where nobody says otherwise, transformers draws from this many.
+            // The default of transformers.
             top_k: Some(self.top_k.unwrap_or(50)),
             top_p: self.top_p,
             min_p: None,

@@ -113,7 +113,7 @@ impl DecoderWorker {
         1
     }
 
-    /// Gives up what nobody waits for any more.
+    /// Cancels sentences whose clients have gone.
     pub fn give_up(&mut self) {
         self.judging.retain(|(job, _)| !job.reply.is_closed());
         let gone = self.jobs.extract_if(|_, open| open.job.reply.is_closed());

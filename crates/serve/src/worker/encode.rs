@@ -139,7 +139,7 @@ impl<M: Encodes> EncoderWorker<M> {
         }
     }
 
-    /// Gives up what nobody waits for any more, and computes a batch; returns how many inputs it had.
+    /// Drops requests whose clients have gone, and computes a batch; returns how many inputs it had.
     pub fn step(&mut self) -> usize {
         self.jobs.retain(|_, open| !open.job.reply.is_closed());
         let Some(Batch { kind, of }) = self.batch() else { return 0 };

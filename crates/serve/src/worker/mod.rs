@@ -1,7 +1,7 @@
 //! The thread that computes: it takes jobs from the queue, lets all that one model has to do share its batches, and answers.
 //!
-//! A step is a token of every sentence or prompt of a model that writes, or a batch of an encoder. Between two steps the thread looks for new
-//! jobs, and for clients that have gone away: their sentences and texts are given up. Models take turns, so that none waits for more
+//! A step is a token of every sentence or prompt of a model that writes, or a batch of an encoder. Between two steps the thread looks for
+//! new jobs, and for clients that have gone away: their sentences and texts are given up. Models take turns, so that none waits for more
 //! than one step of each other.
 
 mod decode;
@@ -22,7 +22,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use tokio::sync::mpsc::UnboundedReceiver;
 
-/// Reads the models, tells the server and `ready` about them, and computes until nobody can ask any more.
+/// Reads the models, tells the server and `ready` about them, and computes until the queue is closed.
 pub(crate) fn run(
     app: &Arc<App>,
     engine: &Engine,
@@ -123,7 +123,7 @@ impl ModelWorker {
         }
     }
 
-    /// Gives up what nobody waits for and makes a step; returns how many sentences or texts were finished with it.
+    /// Cancels requests whose clients have gone, and makes a step; returns how many sentences or texts were finished with it.
     fn step(&mut self, metrics: &Metrics) -> usize {
         let begin = Instant::now();
         match self {

@@ -1,4 +1,4 @@
-//! How fast the server is, for those who are told to come again.
+//! The speed of the server, from which `Retry-After` follows.
 
 use std::time::{Duration, Instant};
 

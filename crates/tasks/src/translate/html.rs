@@ -16,9 +16,9 @@ pub struct TranslatedHtml {
 }
 
 impl Translator {
-    /// Translates the text of a document into the language that `languages` wants, and leaves its markup as it is; see [`attentive_text::html`]. What was pushed before
-    /// must have been popped. `goes_on` is asked now and then, with the share of the document that is translated; none comes
-    /// back if the answer is no.
+    /// Translates the text of a document into the language that `languages` wants, and leaves its markup as it is; see
+    /// [`attentive_text::html`]. What was pushed before must have been popped. `goes_on` is asked now and then, with the share of the
+    /// document that is translated; none comes back if the answer is no.
     pub fn translate_html(
         &mut self,
         html: &str,
@@ -29,7 +29,7 @@ impl Translator {
         let blocks = document.blocks();
         let lines = blocks.iter().map(|block| Ok(languages.prepare(&block.line())?.into_owned()));
         let lines = lines.collect::<Result<Vec<String>, Error>>()?;
-        // Tags are placed by alignment, whether or not somebody else wants to see it.
+        // Tags are placed by alignment, even if the caller does not want alignments.
         let look = self.look.replace(Look::for_alignment(&self.generator.model().spec()));
         let translations = self.translate_while(lines, |done| goes_on(done as f64 / blocks.len() as f64));
         self.look = look;

@@ -147,7 +147,7 @@ impl Translator {
     ) -> Result<Option<Vec<Translation>>, Error> {
         let translations = self.translate_all(lines, goes_on);
         if !matches!(translations, Ok(Some(_))) {
-            // What was begun belongs to nobody now.
+            // Sentences that have begun are dropped.
             self.forget();
             self.generator.clear();
         }

@@ -38,7 +38,7 @@ impl SpokenLanguages {
         self.tokens.iter().map(|(token, _)| token.clone()).collect()
     }
 
-    /// The token of a language that somebody asks for, in any of its spellings: `fr`, `fra`, `fr_XX`, `fra_Latn` or `__fr__`. One that
+    /// The token of a language in any of its spellings: `fr`, `fra`, `fr_XX`, `fra_Latn` or `__fr__`. One that
     /// is not there is refused with those that are nearest.
     pub fn find(&self, asked: &str) -> Result<u32, Error> {
         let exact = self.tokens.iter().find(|(token, _)| token.eq_ignore_ascii_case(asked));
@@ -63,7 +63,7 @@ impl SpokenLanguages {
         Error::SpokenLanguage { code: asked.to_owned(), known }
     }
 
-    /// That somebody must say what to translate into.
+    /// The error for a missing target language.
     pub fn none_wanted(&self) -> Error {
         let named: Vec<String> =
             self.tokens.iter().take(NAMED).map(|(token, _)| format!("`{token}`")).collect();

@@ -35,7 +35,7 @@ pub(super) fn find(tokenizer: &Tokenizer, text: &str, tokens: &[u32], unk: u32) 
     let words = tokenizer.words(tokens, Side::Source);
     let texts: Vec<&str> = text.split_whitespace().collect();
     if words.iter().flatten().max().map_or(0, |last| last + 1) != texts.len() {
-        // Normalisation has moved spaces, or tokens were cut off: which word is which cannot be told.
+        // Normalisation has moved spaces, or tokens were cut off: words cannot be matched.
         return vec![UnknownWord {
             word: 0,
             text: text.to_owned(),

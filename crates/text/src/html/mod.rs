@@ -7,7 +7,7 @@
 //! somewhere in it. What is no prose (`code`, `pre`, `script`, …, `translate="no"`) stays as it is, and a translator never
 //! sees it.
 //!
-//! [`Document::render`] writes the document with a translation of each block. Where inline markup goes is told by links
+//! [`Document::render`] writes the document with a translation of each block. Links say where inline markup goes
 //! between words:
 //!
 //! 1. Both texts are cut into pieces: words, the punctuation at their edges, and the space between them (`aligned`). The

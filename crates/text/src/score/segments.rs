@@ -44,7 +44,7 @@ impl<'a> Segments<'a> {
 
     /// Counts every segment, on all cores.
     pub fn count(&self, options: Options) -> Counted {
-        // Segments differ much in length: whoever has finished a piece takes the next.
+        // Segments differ much in length: a thread that has finished a piece takes the next.
         const PIECE: usize = 64;
         let mut segments = vec![Counts::default(); self.hypothesis.len()];
         let pieces = Mutex::new(segments.chunks_mut(PIECE).enumerate());

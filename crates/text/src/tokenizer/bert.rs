@@ -1,4 +1,4 @@
-//! BERT's tokenizer: `vocab.txt` and `tokenizer_config.json`, told as the `tokenizer.json` that they would be.
+//! BERT's tokenizer: `vocab.txt` and `tokenizer_config.json` are converted to an equivalent `tokenizer.json`.
 //!
 //! ```text
 //! text ─► special tokens stay whole ─► clean, space CJK, strip accents, lowercase ─► words and punctuation ─► pieces

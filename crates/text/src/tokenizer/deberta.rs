@@ -1,4 +1,4 @@
-//! DeBERTa's tokenizers, told as the `tokenizer.json` that they would be: byte pairs of the first version, SentencePiece models of the
+//! DeBERTa's tokenizers, converted to an equivalent `tokenizer.json`: byte pairs of the first version, SentencePiece models of the
 //! later ones.
 //!
 //! ```text

@@ -1,4 +1,4 @@
-//! GPT-2's tokenizer: byte pairs of UTF-8 bytes, told as the `tokenizer.json` that `vocab.json` and `merges.txt` would be.
+//! GPT-2's tokenizer: byte pairs of UTF-8 bytes; `vocab.json` and `merges.txt` are converted to an equivalent `tokenizer.json`.
 //!
 //! ```text
 //! text ─► special tokens stay whole ─► words, each with the space before it ─► bytes, each a letter ─► merges

@@ -137,7 +137,7 @@ impl Marian {
                 side.model.each_piece(text, skip, |id, normal, range| {
                     let surface = || std::str::from_utf8(&normal[range.clone()]).unwrap_or(UNKNOWN);
                     let id = side.id(id, surface);
-                    // A piece may read like a special token by chance, or because somebody defined it.
+                    // A piece may read like a special token by chance, or because a vocabulary defines it.
                     if side.special_is_text && side.vocabulary.is_special(id) {
                         let characters = surface().chars();
                         ids.extend(characters.map(|c| side.vocabulary.id(c.encode_utf8(&mut [0; 4]))));

@@ -1,11 +1,11 @@
 //! Tokenizers of the `tokenizers` crate: `tokenizer.json`, `vocab.json` with `merges.txt` of GPT-2, RoBERTa and DeBERTa, BERT's
 //! `vocab.txt`.
 //!
-//! The older two are told to the crate as the `tokenizer.json` that they would be. Truncation and padding
+//! The older two are converted to an equivalent `tokenizer.json`. Truncation and padding
 //! that a `tokenizer.json` asks for are left out: how long a text may be is the model's affair, and batches
 //! have no padding.
 //!
-//! A file may be anybody's. What the crate would panic on, or take all memory for, is an error here.
+//! A file may come from anywhere. If the crate would panic on it, or allocate all memory, that is an error here.
 
 use super::bert;
 use super::bounds::refuse_bombs;

@@ -1,4 +1,4 @@
-//! SentencePiece models of encoders, told as the `tokenizer.json` that they would be: the pieces are those of the file, but the ids and
+//! SentencePiece models of encoders, converted to an equivalent `tokenizer.json`: the pieces are those of the file, but the ids and
 //! what stands around a text are those of the library that the model was trained with.
 //!
 //! ```text

@@ -35,7 +35,7 @@ pub struct CorpusSize {
 }
 
 impl CorpusSize {
-    /// Whether both are of one corpus, as far as can be told.
+    /// Whether both belong to one corpus, as far as sizes and checksums show.
     pub(super) fn fits(&self, other: &CorpusSize) -> bool {
         let same = self.checksum.zip(other.checksum).is_none_or(|(own, others)| own == others);
         (self.pairs, self.bytes) == (other.pairs, other.bytes) && same

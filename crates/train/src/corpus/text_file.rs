@@ -17,9 +17,9 @@ const LONGEST: usize = 1 << 20;
 /// An indexed file.
 #[derive(Debug)]
 pub(super) struct TextFile {
-    /// What the user named: what is wrong in the text is told of it.
+    /// The path that the user gave. Errors in the text name it.
     named: PathBuf,
-    /// What is read: the same, or what it was unpacked to. What the system cannot do is told of it.
+    /// The file that is read: the same, or the unpacked one. Errors of the system name it.
     path: PathBuf,
     /// Where each line begins, and the end of the last.
     begins: Vec<u64>,

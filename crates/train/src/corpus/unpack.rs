@@ -55,7 +55,7 @@ impl<'a> Cache<'a> {
     pub(super) fn undo(self) {
         self.made.iter().for_each(|file| drop(std::fs::remove_file(file)));
         if self.folder_is_new {
-            // Where somebody else has put something since, it stays.
+            // A file that another process has put there since then stays.
             let _ = std::fs::remove_dir(self.folder);
         }
     }

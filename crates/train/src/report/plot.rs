@@ -32,7 +32,7 @@ const LEFT: f64 = 46.0;
 const RIGHT: f64 = 10.0;
 const TOP: f64 = 8.0;
 const BOTTOM: f64 = 22.0;
-/// More points than this are averaged: nobody could tell them apart.
+/// More points than this are averaged: they would not be distinguishable.
 const MOST_POINTS: usize = 400;
 
 impl Plot {

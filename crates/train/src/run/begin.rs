@@ -15,8 +15,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Run {
-    /// Begins a run in a folder that has none. What the draft leaves open is chosen first, and told. Where the run cannot begin, the
-    /// folder is left as it was.
+    /// Begins a run in a folder that has none. Settings that the draft leaves open are chosen first, and reported. Where the run cannot
+    /// begin, the folder is left as it was.
     pub fn begin(
         folder: &Path,
         draft: impl Into<Draft>,

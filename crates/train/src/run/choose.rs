@@ -26,7 +26,7 @@ pub(super) fn choose(
 ) -> Result<Settings, Error> {
     let facts = material.facts(&draft)?;
     let mut sizes = draft.choose_sizes(&facts);
-    // What timed steps may change is told once, behind them.
+    // Choices that timed steps may change are reported once, after them.
     let mut held =
         if draft.may_shrink() { split_off(&mut sizes, &["preset", "batch_tokens"]) } else { Vec::new() };
     tell(sizes, watch);

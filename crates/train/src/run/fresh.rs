@@ -35,7 +35,7 @@ impl Fresh {
         let made = std::fs::create_dir_all(folder).map_err(Error::file(folder));
         let lock_file = Some(folder.join(lock::FILE_NAME)).filter(|path| is_absent(path));
         let lock = made.and_then(|()| Lock::take(folder)).inspect_err(|_| remove_empty(&folders))?;
-        // Only now nobody else makes any of these.
+        // Under the lock, no other run creates any of these.
         let names = MADE.into_iter().chain(tokenizer::FILE_NAMES);
         let absent = names.map(|name| folder.join(name)).filter(|path| is_absent(path)).chain(lock_file);
         Ok(Fresh { lock: Arc::new(lock), folders, absent: absent.collect() })
@@ -49,7 +49,7 @@ impl Fresh {
     /// Removes what was made since.
     pub(super) fn leave(self) {
         for path in &self.absent {
-            // What cannot be removed harms nobody: the next run begins all the same.
+            // A file that cannot be removed does no harm: the next run begins anyway.
             let _ = if path.is_dir() { std::fs::remove_dir_all(path) } else { std::fs::remove_file(path) };
         }
         remove_empty(&self.folders);

@@ -43,7 +43,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-/// A training run in its folder, which nobody else can train in meanwhile.
+/// A training run in its folder, which is locked against other runs.
 #[derive(Debug)]
 pub struct Run {
     folder: PathBuf,
@@ -110,7 +110,7 @@ impl Run {
     }
 
     /// Makes steps until the settings, or `stop`, say that it is enough, and leaves the best model in the
-    /// folder. What happens is told to `watch` as it happens.
+    /// folder. Events go to `watch` as they happen.
     pub fn train(&mut self, stop: &AtomicBool, watch: &mut dyn FnMut(&Event)) -> Result<Outcome, Error> {
         self.clock = Clock::start(self.state.seconds);
         watch(&Event::Begin(self.beginning()));

@@ -123,7 +123,7 @@ impl Subject for Shapes {
     fn look(&mut self) -> Option<String> {
         self.validations += 1;
         let all = self.settings.steps.unwrap_or_default() / self.settings.validate_every;
-        // What cannot be drawn now is told at the end.
+        // An error of drawing is reported at the end.
         let is_due = self.validations.is_multiple_of(all.div_ceil(LOOKS + 1).max(1));
         is_due.then(|| self.draw().ok()).flatten()
     }

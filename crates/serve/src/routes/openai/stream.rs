@@ -18,7 +18,7 @@ pub(super) struct Stream<'a> {
 }
 
 impl Stream<'_> {
-    /// Sends it, for as long as somebody listens.
+    /// Sends it while the client listens.
     pub async fn send<S: Style>(&self, pending: Vec<Pending>, with_usage: bool) {
         let sent = async {
             let mut usage = Usage::default();

@@ -1,4 +1,4 @@
-//! A result as it is told: cut at a stop, with its log-probabilities, and its tokens counted.
+//! A result as the response has it: cut at a stop, with its log-probabilities, and its tokens counted.
 
 use super::Style;
 use crate::order::Done;

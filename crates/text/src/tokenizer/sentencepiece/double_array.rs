@@ -188,7 +188,7 @@ impl Builder {
     /// Adds a block of free units and closes an old one.
     fn grow(&mut self) {
         let begin = self.units.len();
-        // A unit that nobody takes is a value, and so nobody's child.
+        // A unit that no parent uses is a value, and so no child.
         self.units.resize(begin + BLOCK, VALUE);
         self.used.resize(begin + BLOCK, false);
         for at in begin..begin + BLOCK {

@@ -62,7 +62,7 @@ impl Normalizer {
         })
     }
 
-    /// Whether a space before the first word is one that nobody wrote.
+    /// Whether the space before the first word is not in the text.
     pub(crate) fn takes_first_space(&self) -> bool {
         self.add_dummy_prefix || self.remove_extra_whitespaces
     }

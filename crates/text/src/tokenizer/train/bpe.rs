@@ -19,7 +19,7 @@ pub(super) struct Bpe {
     lengths: Vec<usize>,
     known: HashMap<String, u32, FixedState>,
     words: Vec<Word>,
-    pairs: HashMap<Pair, Place, FixedState>,
+    pairs: HashMap<Pair, Occurrences, FixedState>,
     agenda: BinaryHeap<(u64, Reverse<Pair>)>,
     /// What continues a word begins with this, which is no part of its text.
     prefix: &'static str,
@@ -43,9 +43,9 @@ struct Word {
     count: u64,
 }
 
-/// How often a pair occurs and in which words; a word may be named twice, or name a pair that it has no more.
+/// How often a pair occurs, and in which words. A word may be listed twice, and may have lost the pair by a merge.
 #[derive(Default)]
-struct Place {
+struct Occurrences {
     count: u64,
     words: Vec<u32>,
 }

@@ -21,7 +21,7 @@ use crate::settings::{TaskKind, USUAL_SIDE};
 
 /// Tokens of a corpus from which on a small model is better than a tiny one.
 const LARGE: u64 = 20_000_000;
-/// The least tokens of a GPT-2 that is not told how many.
+/// The least default size of a GPT-2's vocabulary.
 pub(super) const FEWEST_BYTE_PAIRS: usize = 512;
 /// What transformers fine-tunes with.
 const FURTHER: f64 = 5e-5;

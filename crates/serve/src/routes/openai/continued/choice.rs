@@ -1,4 +1,4 @@
-//! A continuation as it is told: cut at a stop, with its log-probabilities, and its tokens counted.
+//! A continuation as the response has it: cut at a stop, with its log-probabilities, and its tokens counted.
 
 use super::super::Style;
 use super::Asked;
@@ -12,13 +12,13 @@ use serde_json::Value;
 
 /// A continuation.
 pub(super) struct Choice<'a> {
-    /// The prompt, if it is told.
+    /// The prompt, if the response repeats it.
     pub prompt: &'a str,
     /// What follows it.
     pub text: String,
     /// Why it ends there.
     pub reason: &'static str,
-    /// The log-probabilities of its tokens, if they are wanted: behind those of the prompt, if that is told.
+    /// The log-probabilities of its tokens, if they are wanted: after those of the prompt, if the response repeats it.
     pub logprobs: Value,
     /// How many tokens were written.
     pub tokens: usize,
@@ -69,7 +69,7 @@ impl Asked {
         Ok(Choice { prompt: echoed, text, reason, logprobs, tokens: count })
     }
 
-    /// The tokens of a prompt. Nothing is known of the first. A prompt without text has none that could be told.
+    /// The tokens of a prompt. The first has no log-probability. A prompt without text has no tokens to report.
     fn of_prompt(&self, prompt: &Prompt, judged: &[Judged]) -> Vec<Scored> {
         if prompt.text.is_empty() {
             return Vec::new();

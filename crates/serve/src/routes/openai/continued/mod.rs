@@ -23,7 +23,7 @@ struct Asked {
     prompts: Vec<Prompt>,
     /// How many continuations of each are wanted.
     n: usize,
-    /// Whether a continuation is told behind its prompt.
+    /// Whether the response repeats the prompt before a continuation.
     echo: bool,
     logprobs: bool,
 }

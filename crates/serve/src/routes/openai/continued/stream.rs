@@ -25,7 +25,7 @@ struct Live {
 }
 
 impl Stream<'_> {
-    /// Sends it, for as long as somebody listens.
+    /// Sends it while the client listens.
     pub async fn send<S: Style>(&self, continuing: Continuing, with_usage: bool) {
         tokio::select! {
             _ = self.send_all::<S>(continuing, with_usage) => {}
@@ -88,7 +88,7 @@ impl Stream<'_> {
             Some((&last, before)) if model.is_end(last) => before,
             _ => &draft.tokens[..],
         };
-        // A draft that cannot be read is not told; the answer will say why.
+        // A draft that cannot be decoded is not sent; the final answer has the error.
         live.text.set(&model.codec, tokens).ok()?;
         let certain = &live.text.text()[..live.text.certain(draft.settled)];
         let more = self.asked.order.stops.certain(certain).strip_prefix(live.sent.as_str())?.to_owned();
