@@ -1,4 +1,5 @@
-//! The pages of `docs/guide`: their commands run, and print what the pages show. (`rust.md` is a doc test of `attentive-tasks`.)
+//! The pages of `docs/guide`: their commands run, and print what the pages show. (`rust.md` is a doc test of `attentive-tasks`.) The commands of
+//! the README need models and texts of the reader, so only their names and options are checked.
 
 use super::encoders::Model;
 use super::translate;
@@ -74,14 +75,7 @@ impl Page {
     }
 
     fn run_block(&self, block: &Block, shown: Option<&str>) {
-        let program = Path::new(env!("CARGO_BIN_EXE_attentive")).parent().unwrap();
-        let mut path = OsString::from(program);
-        path.push(":");
-        path.push(std::env::var_os("PATH").unwrap_or_default());
-        let mut shell = Command::new("sh");
-        shell.args(["-e", "-c", &block.text]).current_dir(&self.folder).env("PATH", path);
-        shell.env_remove("ATTENTIVE_ISA").env("HF_HUB_OFFLINE", "1").stdin(std::process::Stdio::null());
-        let output = shell.output().unwrap();
+        let output = shell(&block.text).current_dir(&self.folder).output().unwrap();
         let (stdout, stderr) =
             (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
         let place = format!("{}, line {}:\n{}", self.name, block.line, block.text);
@@ -90,6 +84,18 @@ impl Page {
             assert!(is_shown(&stdout, shown), "{place}\nprinted\n{stdout}\nand the page shows\n{shown}");
         }
     }
+}
+
+/// A shell that runs `text` with the built program in its path.
+fn shell(text: &str) -> Command {
+    let program = Path::new(env!("CARGO_BIN_EXE_attentive")).parent().unwrap();
+    let mut path = OsString::from(program);
+    path.push(":");
+    path.push(std::env::var_os("PATH").unwrap_or_default());
+    let mut shell = Command::new("sh");
+    shell.args(["-e", "-c", text]).env("PATH", path);
+    shell.env_remove("ATTENTIVE_ISA").env("HF_HUB_OFFLINE", "1").stdin(std::process::Stdio::null());
+    shell
 }
 
 impl Drop for Page {
@@ -165,6 +171,30 @@ fn the_page_about_checkpoints_of_others_is_true() {
         .with_file("texts.txt", "a dog runs\nthe cat runs\na dog\n")
         .with_file("labels.tsv", &"dog\ta dog runs\ncat\tthe cat runs\n".repeat(12))
         .run();
+}
+
+/// The commands of a page that begin with `attentive`: in blocks, and between backquotes in its text.
+fn commands(page: &str) -> Vec<String> {
+    let blocks = blocks(page);
+    let in_blocks = blocks.iter().filter(|block| block.info == "sh").flat_map(|block| block.text.lines());
+    let text: String = page.split("```").step_by(2).collect();
+    let in_text = text.split('`').skip(1).step_by(2);
+    let all = in_blocks.chain(in_text).map(|command| command.split(" #").next().unwrap_or_default().trim());
+    all.filter(|command| command.starts_with("attentive ")).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_commands_and_options_of_the_readme_exist() {
+    let readme = std::fs::read_to_string(Path::new(ROOT).join("README.md")).unwrap();
+    let commands = commands(&readme);
+    assert!(commands.len() > 20, "{commands:?}");
+    for command in commands {
+        // Options before it are read first, and unknown ones are refused.
+        let output = shell(&format!("{command} --help")).output().unwrap();
+        assert!(output.status.success(), "{command}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+    let unknown = shell("attentive translate --no-such-option --help").output().unwrap();
+    assert!(!unknown.status.success());
 }
 
 #[test]
