@@ -1,4 +1,4 @@
-//! `attentive detect`: what is in pictures, and where.
+//! `attentive detect`: objects in pictures, and their boxes.
 
 use crate::error::Error;
 use crate::model::Model;
@@ -24,7 +24,7 @@ pub(crate) struct Detect {
     /// Pictures: PNG, JPEG or WebP
     #[arg(value_name = "PICTURE", required_unless_present = "annotations")]
     pictures: Vec<PathBuf>,
-    /// Leave out what is less certain, from 0 to 1 [default: 0.5; 0 with --annotations]
+    /// Leave out objects with a lower confidence, from 0 to 1 [default: 0.5; 0 with --annotations]
     #[arg(long, value_name = "P", value_parser = probability)]
     threshold: Option<f64>,
     /// Print a list of JSON in COCO's form: image_id, category_id, bbox, score
@@ -33,7 +33,7 @@ pub(crate) struct Detect {
     /// Draw the boxes on the picture and write it to FILE as PNG
     #[arg(long, value_name = "FILE", conflicts_with = "annotations")]
     out: Option<PathBuf>,
-    /// Look into the pictures of a file of COCO's annotations, whose ids --json then prints, for `attentive score --boxes`
+    /// Read the pictures of a file of COCO's annotations, and print their ids with --json, for `attentive score --boxes`
     #[arg(long, value_name = "FILE", conflicts_with = "pictures", requires = "json")]
     annotations: Option<PathBuf>,
     /// The folder of these pictures [default: `images` beside the file, or the folder of the file]
@@ -53,7 +53,7 @@ Examples:
   attentive detect --model cells --annotations val.json --json > found.json
   attentive score --boxes --references val.json found.json
 
-A line is a thing: its label, how certain it is, and its box: left, top, width and height in pixels. Without --annotations, the \
+A line is an object: its label, its confidence, and its box: left, top, width and height in pixels. Without --annotations, the \
 image_id of --json is the number of the picture, counted from 1, and the category_id is the number of the class in config.json.";
 
 fn probability(text: &str) -> Result<f64, String> {
@@ -70,7 +70,7 @@ struct Line<'a> {
     file_name: &'a str,
 }
 
-/// A picture that is given to look into.
+/// A picture to read.
 struct Given {
     image_id: i64,
     name: String,

@@ -63,7 +63,7 @@ use std::process::ExitCode;
 enum Command {
     /// Watch a Transformer learn to translate numbers, in about a minute
     Demo(demo::Demo),
-    /// Train a model on texts: to translate, classify, tag, fill masks or continue
+    /// Train a model on texts or pictures: to translate, write, classify, tag, answer or detect
     Train(Box<train::Train>),
     /// Translate text, line by line
     Translate(Box<translate::Translate>),
@@ -77,7 +77,7 @@ enum Command {
     FillMask(Box<fill_mask::FillMask>),
     /// Label texts, pairs of texts, or pictures
     Classify(Box<classify::Classify>),
-    /// Find things in pictures
+    /// Find objects in pictures
     Detect(Box<detect::Detect>),
     /// Find the entities in texts
     Tag(Box<tag::Tag>),
@@ -121,6 +121,7 @@ Examples:
   attentive fill-mask --model bert-base-uncased \"The capital of France is [MASK].\"
   attentive classify --model sentiment \"A wonderful film.\"
   attentive classify --model vit-base-patch16-224 photo.jpg
+  attentive detect --model detr-resnet-50 photo.jpg --out boxes.png
   attentive tag --model ner \"Ada Lovelace lived in London.\"
   attentive answer --model qa --context-file article.txt \"Who wrote it?\"
   attentive rerank --model ms-marco --query \"running dogs\" --input texts.txt

@@ -109,8 +109,8 @@ need --source-language and --target-language. It follows the rules of the other 
 The task classify-images trains a ViT: a new one, or the one in --from, by the rules of classify. --scale, --hflip, --color-jitter and \
 the other augmentations let it see each picture a little differently in each epoch, in the order in which they are listed; they are those of \
 torchvision and timm. The same seed gives the same pictures, with any number of threads.
-The task dino lets a ViT learn from pictures without their labels: a student is to see in each part of a picture what a teacher, its moving \
-average, sees in two large ones. DIR has the teacher, for embed, inspect, and --from of classify-images. Labels are used to judge it: the \
+The task dino lets a ViT learn from pictures without their labels: a student sees parts of a picture and learns to predict the output of a teacher, its moving \
+average, which sees two large parts. DIR has the teacher, for embed, inspect, and --from of classify-images. Labels are used for validation: the \
 accuracy of the 20 nearest neighbours among (at most 10,000 of) the training pictures. It follows the rules of mlm, but for these:
   --epochs          100, if there is no other limit
   --learning-rate   0.0005 · pictures of a step / 256, along a cosine
@@ -119,8 +119,8 @@ accuracy of the 20 nearest neighbours among (at most 10,000 of) the training pic
   --solarize-prob   0.2, for the second global view alone
 The task detect trains a DETR, a new one (small, or another --preset) with group norm, or the one in --from. It follows the rules of mlm; batches \
 have 16 pictures, the gradient is clipped at 0.1, and --early-stopping is ap, COCO's average precision. Its data are COCO's annotations in JSON, with the \
-pictures in the folder `images` beside the file, or in its own; or the word scenes: pictures of shapes that the program draws. A new \
-DETR learns with a guide, which the loss of training includes and that of validation does not.
+pictures in the folder `images` beside the file, or in its own; or the word scenes: pictures of shapes that the program draws. With \
+random weights the training loss includes an auxiliary loss for the encoder, which the validation loss does not.
 Files for seq2seq are those for translate: --source with --target, .tsv, or .jsonl with the fields source and target.
 Files for classify have lines of label and text, or of text and label, separated by a tab, or {\"text\": …, \"label\": …}; a second \
 text makes a pair. Files for tag have a word and its tag a line (columns between them are ignored) and an empty line after each \
