@@ -76,7 +76,7 @@ class Case:
             ended = "time"
         if any("panicked" in line for line in said):
             ended = "panic"
-        line = f"{ended}, {seconds:.1f} s, {usage.ru_maxrss >> 10} MB: {said[-1][-110:] if said else ''}"
+        line = f"{ended}, {seconds:.1f} s, {usage.ru_maxrss >> 10} MB: {said[-1][-160:] if said else ''}"
         return line, outputs["stdout"]
 
     def changed(self, **changes):
@@ -90,11 +90,14 @@ class Case:
 
     def train(self, *arguments, source=None, target=None):
         lines = [" ".join(random.Random(i).choices(WORDS, k=8)) for i in range(400)]
-        source = self.write("source", "\n".join(source or lines) + "\n")
-        target = self.write("target", "\n".join(target or lines) + "\n")
-        few = ["--preset", "tiny", "--vocab-size", "60", "--batch-tokens", "512", "--hold-out", "20", "--threads", "1"]
+        given = ["train", "--out", self.path("run")]
+        for name, own in [("source", source), ("target", target)]:
+            given += [f"--{name}", self.write(name, "\n".join(own or lines) + "\n")]
+        for name in ["valid-source", "valid-target"]:
+            given += [f"--{name}", self.write(name, "\n".join(lines[:20]) + "\n")]
+        few = ["--preset", "tiny", "--vocab-size", "60", "--batch-tokens", "512", "--threads", "1"]
         steps = [] if "--steps" in arguments else ["--steps", "6"]
-        given = ["train", "--source", source, "--target", target, "--out", self.path("run"), *few, *steps]
+        given += [*few, *steps]
         # A flag that is given twice is wrong usage: the case's own comes instead.
         for name in [argument for argument in arguments if argument in given]:
             del given[given.index(name) : given.index(name) + 2]
@@ -127,7 +130,8 @@ def translate(case, model, *arguments):
 
 def other_corpus(case):
     case.train("--steps", "3")
-    case.write("source", "".join(" ".join(random.Random(i + 1).choices(WORDS, k=8)) + "\n" for i in range(400)))
+    lines = (case.folder / "source").read_text().splitlines()
+    case.write("source", "".join(line + "\n" for line in reversed(lines)))
     return case.run("train", "--out", case.path("run"), "--resume", "--steps", "6")[0]
 
 
@@ -208,11 +212,11 @@ def much_text(case):
         return f"{status}, {len(text.split())} of 1250 words; chat {status_of_chat}, finish_reason {choice.get('finish_reason')}"
 
 
-def hostile_tokenizer(**model):
+def hostile_tokenizer(merges=(), **parts):
     def case(case):
-        plain = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []}
-        parts = {part: model.pop(part, None) for part in ["normalizer", "pre_tokenizer", "post_processor", "decoder"]}
-        text = {"version": "1.0", "added_tokens": [], "truncation": None, "padding": None, **parts, "model": {**plain, **model}}
+        model = {"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": merges}
+        absent = ["truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder"]
+        text = {"version": "1.0", "added_tokens": [], **dict.fromkeys(absent), **parts, "model": model}
         return case.run("tokenize", "--model", case.write("tokenizer.json", json.dumps(text)), text=b"abab a\n")[0]
 
     return case
@@ -231,7 +235,7 @@ def long_line(case):
 
 HUGE = str(1 << 63)
 CASES = {
-    "`<pad>` in a target line of training": lambda case: case.train(target=with_line("one <pad> two")),
+    "`<pad>` in a target line of training": lambda case: case.train("--steps", "60", target=with_line("one <pad> two")),
     "NUL in a line of training": lambda case: case.train(source=with_line("one \0 two"), target=with_line("one \0 two")),
     "a weight that is NaN: translate": lambda case: translate(case, case.changed(model__safetensors=not_a_number)),
     "the same in int8": lambda case: translate(case, case.changed(model__safetensors=not_a_number), "--precision", "int8"),
@@ -254,7 +258,7 @@ CASES = {
     "a client that closes its half": asked("/translate", {"q": "A dog.", "source": "en", "target": "de"}, half_closed=True),
     "`tools` in a chat": asked("/v1/chat/completions", {"messages": [{"role": "user", "content": "A dog."}], "tools": [{"type": "function", "function": {"name": "f"}}]}),
     "`stop: null` in a chat": asked("/v1/chat/completions", {"messages": [{"role": "user", "content": "A dog."}], "stop": None, "max_tokens": 4}),
-    "--resume with another corpus of as many lines": other_corpus,
+    "--resume with other lines, as many and as long": other_corpus,
     "--resume behind half a line of metrics.jsonl": half_a_metric,
     "SIGTERM at a beam of 256": lambda case: sigterm(case, "256"),
     "a line of 60 MB without a space": long_line,
