@@ -112,7 +112,7 @@ mod tests {
         let rows = ["ein", "und", "zwanzig"].map(str::to_owned);
         let columns = [">>de<<", "twenty", "-", "one"].map(str::to_owned);
         let weights = vec![0.02, 0.08, 0.1, 0.8, 0.05, 0.25, 0.6, 0.1, 0.0, 0.996, 0.004, 0.0];
-        let weights = AttentionMatrix { keys: 4, weights };
+        let weights = AttentionMatrix { keys: 4, weights, biased: false };
         Heatmap { rows: &rows, columns: &columns, weights: &weights }.draw(width, colours)
     }
 

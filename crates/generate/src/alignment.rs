@@ -60,7 +60,7 @@ mod tests {
             0.0, 0.2, 0.1, 0.7, // its second one, which mostly looks at the end
             0.6, 0.3, 0.1, 0.0, // the first word
         ];
-        let attention = AttentionMatrix { keys: 4, weights };
+        let attention = AttentionMatrix { keys: 4, weights, biased: false };
         let source = [Some(0), Some(1), Some(1), None];
         let links = align(&attention, &source, &[Some(1), Some(1), Some(0)]);
         assert_eq!(links, [(0, 0), (1, 1)]);
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn what_is_no_text_is_linked_to_nothing() {
-        let attention = AttentionMatrix { keys: 1, weights: vec![1.0] };
+        let attention = AttentionMatrix { keys: 1, weights: vec![1.0], biased: false };
         assert_eq!(align(&attention, &[None], &[Some(0)]), []);
         assert_eq!(align(&attention, &[Some(0)], &[None]), []);
     }

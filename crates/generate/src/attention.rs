@@ -61,6 +61,8 @@ pub struct AttentionMatrix {
     pub keys: usize,
     /// Row after row.
     pub weights: Vec<f32>,
+    /// Whether a bias is added to the scores.
+    pub biased: bool,
 }
 
 impl AttentionMatrix {
@@ -78,6 +80,7 @@ impl AttentionMatrix {
         let heads: Vec<usize> = head.map_or_else(|| (0..attention.heads()).collect(), |head| vec![head]);
         let numbers = backend.download_f32(&attention.of_heads(backend, &heads));
         let mut rest = &numbers[..];
+        let biased = !attention.terms().is_empty();
         let matrix = |span: &attentive_tensor::Span| {
             let size = span.queries as usize * span.keys as usize;
             let mut weights = vec![0.0; size];
@@ -86,7 +89,7 @@ impl AttentionMatrix {
                 rest = others;
                 weights.iter_mut().zip(head).for_each(|(sum, weight)| *sum += weight / heads.len() as f32);
             }
-            AttentionMatrix { keys: span.keys as usize, weights }
+            AttentionMatrix { keys: span.keys as usize, weights, biased }
         };
         attention.spans().iter().map(matrix).collect()
     }

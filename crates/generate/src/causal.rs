@@ -285,7 +285,9 @@ impl Seq2Seq for CausalSteps {
 
     /// The last token of the target is not read, since nothing follows it. Each layer has one attention, as in an encoder.
     fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection {
-        Inspection::new(&self.backend, self.watch(&[(source, target)]), self.model.config().layers)
+        let tape = Inspection::tape(&self.backend);
+        self.decode(&tape, &[(source, target)]);
+        Inspection::new(&self.backend, &tape, self.model.config().layers)
     }
 
     fn slide(&mut self) -> bool {

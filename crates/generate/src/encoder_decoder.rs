@@ -142,8 +142,9 @@ impl<M: EncoderDecoder> Seq2Seq for EncoderDecoderSteps<M> {
     }
 
     fn inspect(&self, source: &[u32], target: &[u32]) -> Inspection {
-        let watched = self.watch(&[(source, target)], true);
-        Inspection::new(&self.backend, watched, self.model.outline().encoder_layers)
+        let tape = Inspection::tape(&self.backend);
+        self.decode(&tape, &self.batch(&[(source, target)]));
+        Inspection::new(&self.backend, &tape, self.model.outline().encoder_layers)
     }
 
     fn sizes(&self) -> Sizes {

@@ -3,8 +3,8 @@
 mod common;
 
 use attentive_generate::{
-    EarlyStopping, EncoderDecoderSteps, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Sampling,
-    Seq2Seq,
+    AttentionKind, BiasTerm, EarlyStopping, EncoderDecoderSteps, Generator, HeadVectors, Hypothesis,
+    LengthPenalty, Look, MaxLength, Options, Sampling, ScorePart, Seq2Seq,
 };
 use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::t5::T5;
@@ -104,6 +104,43 @@ fn every_setting_gives_the_tokens_and_scores_of_transformers() {
     let of_bart = answers("bart");
     for name in ["bart", "mbart", "m2m"] {
         assert_eq!(compare(&of_bart, name, &backend, &bart(&backend, name, false)), 5 * (1 + 4 + 3));
+    }
+}
+
+/// The weights of T5 are the softmax of its products with the numbers of distances, and each part has weights of its own.
+#[test]
+fn scores_of_t5_are_told_part_by_part() {
+    let backend = backend(Precision::F32, 1);
+    let steps = EncoderDecoderSteps::new(&backend, &t5(&backend, "first", false));
+    let inspection = steps.inspect(&[5, 6, 7, 8, 9, 1], &[10, 11, 12, 1]);
+    for (kind, biased) in
+        [(AttentionKind::Encoder, true), (AttentionKind::Decoder, true), (AttentionKind::Cross, false)]
+    {
+        let look = Look { kind, layer: 1, head: Some(2) };
+        let HeadVectors { queries, keys, scale, causal, terms, .. } = inspection.vectors(look).unwrap();
+        let names: Vec<BiasTerm> = terms.iter().map(|(term, _)| *term).collect();
+        assert_eq!((names, scale), (if biased { vec![BiasTerm::Distance] } else { vec![] }, 1.0));
+        assert_eq!(inspection.weights(look).unwrap().biased, biased);
+        let parts = [None, Some(ScorePart::Content), Some(ScorePart::Bias)];
+        for part in parts {
+            let of_part = part.map(|part| inspection.of_part(part, &[look]).unwrap());
+            let weights = of_part.as_ref().unwrap_or(&inspection).weights(look).unwrap();
+            let has = |other| !biased || part.is_none() || part == Some(other);
+            for (row, query) in queries.iter().enumerate() {
+                let score = |(at, key): (usize, &Vec<f32>)| {
+                    let content: f32 = query.iter().zip(key).map(|(q, k)| q * k).sum();
+                    let bias: f32 = terms.iter().map(|(_, numbers)| numbers[row][at]).sum();
+                    let content = if has(ScorePart::Content) { content } else { 0.0 };
+                    (content + if has(ScorePart::Bias) { bias } else { 0.0 }).exp()
+                };
+                let seen = if causal { row + 1 } else { keys.len() };
+                let powers: Vec<f32> = keys[..seen].iter().enumerate().map(score).collect();
+                for (power, weight) in powers.iter().zip(weights.row(row)) {
+                    let expected = power / powers.iter().sum::<f32>();
+                    assert!((expected - weight).abs() < 1e-5, "{kind:?} {part:?}: {expected} {weight}");
+                }
+            }
+        }
     }
 }
 

@@ -1,7 +1,8 @@
 //! The attentions of a sentence and its translation, as answers and pictures have them.
 
+use crate::hidden::Hidden;
 use crate::token::{Token, finite, tokens, tokens_of};
-use attentive_generate::{AttentionKind, AttentionMatrix, HeadVectors, Look};
+use attentive_generate::{AttentionKind, AttentionMatrix, BiasTerm, HeadVectors, Look, ScorePart};
 use attentive_tasks::Codec;
 use attentive_text::tokenizer::{Encoding, Side, Tokenizer};
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,19 @@ pub struct Attention {
     /// The vectors of one head, if they were asked for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub vectors: Option<Vectors>,
+    /// The hidden states of a step, if they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hidden: Option<Hidden>,
+}
+
+/// A part of the scores of an attention with a bias.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Part {
+    /// Queries against keys.
+    Content,
+    /// What is added to that.
+    Bias,
 }
 
 /// From which tokens to which an attention goes.
@@ -53,6 +67,12 @@ pub struct Matrix {
     pub columns: usize,
     /// Whether what lies behind the diagonal is masked.
     pub causal: bool,
+    /// Whether a bias is added to the products of queries and keys.
+    #[serde(skip_serializing_if = "is_false")]
+    pub biased: bool,
+    /// The part of the scores whose softmax the weights are; none for all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub part: Option<Part>,
     /// Of each row, the weights of all columns.
     pub weights: Vec<Vec<f32>>,
 }
@@ -70,12 +90,38 @@ pub struct Vectors {
     pub scale: f32,
     /// Whether query `i` sees no key behind key `i`.
     pub causal: bool,
+    /// What is added to the scaled dot products, if anything is.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub terms: Vec<Term>,
     /// A row for each token that asks.
     pub queries: Vec<Vec<f32>>,
     /// A row for each token that is asked.
     pub keys: Vec<Vec<f32>>,
     /// A row for each token that is asked.
     pub values: Vec<Vec<f32>>,
+}
+
+/// A term of scores.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Term {
+    /// What it is.
+    pub term: TermName,
+    /// Of each query, its numbers for all keys.
+    pub numbers: Vec<Vec<f32>>,
+}
+
+/// What a term says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TermName {
+    /// A learned number for the distance of the two tokens.
+    Distance,
+    /// The query against a vector of the distance.
+    ContentToPosition,
+    /// The key against a vector of the distance.
+    PositionToContent,
+    /// A number for each pair of tokens.
+    Pairs,
 }
 
 impl Attention {
@@ -95,6 +141,7 @@ impl Attention {
             shown: tokens(codec.tokenizer(), &shown, Side::Target, None),
             attention: seen.into_iter().map(|(look, matrix)| Matrix::new(look, &matrix)).collect(),
             vectors: None,
+            hidden: None,
         }
     }
 
@@ -131,12 +178,29 @@ impl Attention {
             shown: Vec::new(),
             attention: seen.into_iter().map(|(look, matrix)| Matrix::new(look, &matrix)).collect(),
             vectors: None,
+            hidden: None,
         }
     }
 
     /// The same, with the vectors of a head.
     pub fn with_vectors(self, look: Look, vectors: HeadVectors) -> Attention {
         Attention { vectors: Some(Vectors::new(look, vectors)), ..self }
+    }
+
+    /// The same, with the hidden states of a step.
+    pub fn with_hidden(self, hidden: Hidden) -> Attention {
+        Attention { hidden: Some(hidden), ..self }
+    }
+
+    /// The same, with weights that come from one part of the scores.
+    pub fn with_part(
+        mut self,
+        part: Part,
+        seen: impl IntoIterator<Item = (Look, AttentionMatrix)>,
+    ) -> Attention {
+        let matrix = |(look, matrix)| Matrix { part: Some(part), ..Matrix::new(look, &matrix) };
+        self.attention.extend(seen.into_iter().map(matrix));
+        self
     }
 
     /// The same, with the log of the probability of each token that was written.
@@ -160,20 +224,23 @@ impl Attention {
 impl Vectors {
     /// The vectors of the head that `look` names.
     pub fn new(look: Look, vectors: HeadVectors) -> Vectors {
-        let HeadVectors { queries, keys, values, scale, causal } = vectors;
+        let HeadVectors { queries, keys, values, scale, causal, terms } = vectors;
         let (kind, layer, head) = (look.kind.into(), look.layer, look.head.unwrap_or(0));
-        Vectors { kind, layer, head, scale, causal, queries, keys, values }
+        let terms = terms.into_iter().map(|(term, numbers)| Term { term: term.into(), numbers }).collect();
+        Vectors { kind, layer, head, scale, causal, terms, queries, keys, values }
     }
 
     /// How many numbers they have together.
     pub fn numbers(&self) -> usize {
-        [&self.queries, &self.keys, &self.values].into_iter().flatten().map(Vec::len).sum()
+        let terms = self.terms.iter().map(|term| &term.numbers);
+        [&self.queries, &self.keys, &self.values].into_iter().chain(terms).flatten().map(Vec::len).sum()
     }
 
     /// The same with enough digits for a page, and half the bytes.
     pub fn rounded(mut self) -> Vectors {
-        let all = [&mut self.queries, &mut self.keys, &mut self.values].into_iter().flatten().flatten();
-        all.for_each(|number| *number = (*number * 1e4).round() / 1e4);
+        let terms = self.terms.iter_mut().map(|term| &mut term.numbers);
+        let all = [&mut self.queries, &mut self.keys, &mut self.values].into_iter().chain(terms);
+        all.flatten().flatten().for_each(|number| *number = (*number * 1e4).round() / 1e4);
         self
     }
 }
@@ -189,6 +256,8 @@ impl Matrix {
             rows,
             columns: matrix.keys,
             causal: matches!(look.kind, AttentionKind::Decoder | AttentionKind::Causal),
+            biased: matrix.biased,
+            part: None,
             weights: (0..rows).map(row).collect(),
         }
     }
@@ -199,6 +268,11 @@ impl Matrix {
             self.head.map_or_else(|| "mean of all heads".to_owned(), |head| format!("head {}", head + 1));
         format!("layer {}, {head}", self.layer + 1)
     }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde calls it with a reference")]
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 /// Enough digits for any picture, and half the bytes.
@@ -224,6 +298,26 @@ impl From<Kind> for AttentionKind {
             Kind::Decoder => AttentionKind::Decoder,
             Kind::Cross => AttentionKind::Cross,
             Kind::Causal => AttentionKind::Causal,
+        }
+    }
+}
+
+impl From<Part> for ScorePart {
+    fn from(part: Part) -> ScorePart {
+        match part {
+            Part::Content => ScorePart::Content,
+            Part::Bias => ScorePart::Bias,
+        }
+    }
+}
+
+impl From<BiasTerm> for TermName {
+    fn from(term: BiasTerm) -> TermName {
+        match term {
+            BiasTerm::Distance => TermName::Distance,
+            BiasTerm::ContentToPosition => TermName::ContentToPosition,
+            BiasTerm::PositionToContent => TermName::PositionToContent,
+            BiasTerm::Pairs => TermName::Pairs,
         }
     }
 }

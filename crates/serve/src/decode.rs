@@ -3,10 +3,10 @@
 use crate::app::App;
 use crate::aside::aside;
 use crate::draft::Writing;
-use crate::job::{Decode, Decoded, Draft, Inspect, Inspected, Job, Sentence, Subject};
+use crate::job::{Decode, Decoded, Draft, Inspect, Inspected, Job, Sentence, Subject, Views};
 use crate::order::{Done, Order};
 use crate::refusal::Refusal;
-use attentive_generate::{Alternatives, Hypothesis, Look, Options, Request};
+use attentive_generate::{Alternatives, Hypothesis, Options, Request};
 use attentive_tasks::{Cut, Part, Translated};
 use std::sync::Arc;
 use tokio::sync::{mpsc, oneshot};
@@ -162,13 +162,12 @@ impl App {
         &self,
         model: usize,
         subject: Subject,
-        looks: Vec<Look>,
-        vectors: Option<Look>,
+        views: Views,
         until: Instant,
     ) -> Result<Inspected, Refusal> {
         let places = self.queue.enter("text", 1)?;
         let (reply, receiver) = oneshot::channel();
-        self.queue.push(Job::Inspect(Inspect { model, subject, looks, vectors, reply, places }))?;
+        self.queue.push(Job::Inspect(Inspect { model, subject, views, reply, places }))?;
         self.answer(receiver, until, ADVICE).await
     }
 }

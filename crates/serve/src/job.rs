@@ -1,9 +1,10 @@
 //! Messages to the thread that computes, and its answers.
 
+use crate::attention::Part;
 use crate::model::Ready;
 use crate::refusal::Refusal;
 use attentive_generate::{
-    AttentionMatrix, HeadVectors, Hypothesis, Judged, Link, Look, Options, Request, Stop,
+    AttentionMatrix, HeadVectors, Hypothesis, Judged, Link, Look, Options, Request, Step, Stop,
 };
 use attentive_image::Pixels;
 use attentive_tasks::{Kind, PictureKind};
@@ -77,12 +78,24 @@ pub(crate) enum Subject {
     Picture(Pixels),
 }
 
+/// What is wanted of a look into something.
+#[derive(Debug, Clone)]
+pub(crate) struct Views {
+    /// The attentions whose weights are wanted.
+    pub looks: Vec<Look>,
+    /// The part of their scores that the weights are of, where not all of them count.
+    pub part: Option<Part>,
+    /// The head whose vectors are wanted.
+    pub vectors: Option<Look>,
+    /// The step whose hidden states are wanted.
+    pub hidden: Option<Step>,
+}
+
 /// A look into a sentence or a text.
 pub(crate) struct Inspect {
     pub model: usize,
     pub subject: Subject,
-    pub looks: Vec<Look>,
-    pub vectors: Option<Look>,
+    pub views: Views,
     pub reply: oneshot::Sender<Result<Inspected, Refusal>>,
     pub places: Places,
 }
@@ -92,6 +105,8 @@ pub(crate) struct Inspect {
 pub(crate) struct Inspected {
     pub weights: Vec<AttentionMatrix>,
     pub vectors: Option<HeadVectors>,
+    /// A vector for each token.
+    pub hidden: Option<Vec<Vec<f32>>>,
 }
 
 /// Texts of which the model is to tell what it thinks of each token.

@@ -37,6 +37,7 @@ mod engine;
 mod error;
 mod finish;
 mod given;
+pub mod hidden;
 mod hosts;
 mod job;
 pub mod languages;

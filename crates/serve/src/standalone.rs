@@ -2,6 +2,7 @@
 
 use crate::Token;
 use crate::attention::{Attention, Vectors};
+use crate::hidden::Hidden;
 use crate::page::FILES;
 use attentive_generate::Sizes;
 use serde::Serialize;
@@ -17,10 +18,12 @@ struct Data<'a> {
     attention: &'a Attention,
     details: Value,
     vectors: &'a [Vectors],
+    hidden: &'a [Hidden],
 }
 
-/// The page of a model of these sizes. Heads are followed step by step where their `vectors` are there.
-pub fn standalone(attention: &Attention, sizes: &Sizes, vectors: &[Vectors]) -> String {
+/// The page of a model of these sizes. Heads are followed step by step where their `vectors` are there, and steps show their `hidden`
+/// states.
+pub fn standalone(attention: &Attention, sizes: &Sizes, vectors: &[Vectors], hidden: &[Hidden]) -> String {
     let details = json!({
         "d_model": sizes.d_model,
         "h": sizes.h,
@@ -30,7 +33,7 @@ pub fn standalone(attention: &Attention, sizes: &Sizes, vectors: &[Vectors]) -> 
         "decoder_layers": sizes.decoder_layers,
         "parameters": sizes.parameters,
     });
-    let data = Data { attention, details, vectors };
+    let data = Data { attention, details, vectors, hidden };
     let [source, target] = [&attention.source, &attention.target].map(|tokens| words(tokens));
     let title = if target.is_empty() { source } else { format!("{source} → {target}") };
     let style: String =
@@ -148,7 +151,7 @@ mod tests {
             decoder_layers: 1,
             parameters: 9,
         };
-        let page = standalone(&attention, &sizes, &[]);
+        let page = standalone(&attention, &sizes, &[], &[]);
         assert_eq!(page.matches("</script>").count(), 3);
         assert!(page.contains("\\u003c/script>\\u003cb>{data}"));
         assert!(page.contains("id=\"grid\"") && page.contains("\"attention.js\":\"data:text/javascript"));

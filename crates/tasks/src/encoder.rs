@@ -4,7 +4,7 @@ use crate::batches::batches;
 use crate::error::Error;
 use attentive_generate::{Inspection, Sizes};
 use attentive_model::families::bert::{Batch, Bert, Relative, Task};
-use attentive_tensor::{AttentionWeights, Backend, Form, Tape, Var};
+use attentive_tensor::{Backend, Form, Tape, Var};
 use attentive_text::tokenizer::{Encoding, Input, Side, Tokenizer};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -233,17 +233,12 @@ impl Encoder {
         }
     }
 
-    /// All attentions of a text, to be looked into.
+    /// All attentions of a text and the hidden states of each step, to be looked into.
     pub fn inspect(&self, encoding: &Encoding) -> Inspection {
-        Inspection::new(&self.backend, self.watch(encoding), self.model.config().layers)
-    }
-
-    /// What each layer looked at when it read a text, layer by layer.
-    fn watch(&self, encoding: &Encoding) -> Vec<AttentionWeights> {
-        let tape = Tape::inference(&self.backend).watching();
+        let tape = Inspection::tape(&self.backend);
         let texts = Texts { encodings: vec![encoding.clone()] };
         self.model.encode(&tape, &self.batch(&texts, &[0]));
-        tape.watched()
+        Inspection::new(&self.backend, &tape, self.model.config().layers)
     }
 
     fn batch(&self, texts: &Texts, numbers: &[usize]) -> Batch {

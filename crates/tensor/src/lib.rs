@@ -37,6 +37,7 @@ pub mod sealed;
 mod shape;
 mod tape;
 mod tensor;
+mod terms;
 mod watched;
 
 pub use attentive_kernels::activation::Activation;
@@ -65,6 +66,7 @@ pub use parameter::{Gradients, Parameter};
 pub use shape::Shape;
 pub use tape::{Tape, Var};
 pub use tensor::{Buffer, DType, Host, HostVec, Tensor};
+pub use terms::{BiasTerm, DistanceRows, ScorePart};
 pub use watched::AttentionWeights;
 
 /// What can go wrong with tensors through no fault of the programmer.

@@ -4,7 +4,7 @@ use crate::backend::Backend;
 use crate::parameter::{Gradients, Parameter};
 use crate::shape::Shape;
 use crate::tensor::{Buffer, DType, Tensor};
-use crate::watched::AttentionWeights;
+use crate::watched::Watched;
 use attentive_kernels::{Dropout, Random};
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -65,7 +65,9 @@ pub struct Tape {
     nodes: RefCell<Vec<Option<BackwardFn>>>,
     leaves: RefCell<HashMap<u64, Var>>,
     /// The attentions seen so far, if anybody is watching.
-    watched: Option<RefCell<Vec<AttentionWeights>>>,
+    pub(crate) watched: Option<RefCell<Watched>>,
+    /// The hidden states seen so far, if anybody wants them.
+    pub(crate) states: Option<RefCell<Vec<Tensor>>>,
 }
 
 impl Tape {
@@ -85,24 +87,7 @@ impl Tape {
             nodes: RefCell::default(),
             leaves: RefCell::default(),
             watched: None,
-        }
-    }
-
-    /// The same tape, which also remembers every attention that is computed on it; see [`Tape::watched`].
-    pub fn watching(self) -> Tape {
-        Tape { watched: Some(RefCell::default()), ..self }
-    }
-
-    /// The attentions that were computed since the last call, in the order of computation: of an encoder, one for each
-    /// layer; of a decoder, self-attention and then cross attention for each layer. The weights of any head can be had from
-    /// each: the fused computation keeps what it takes and is not slowed down by being watched.
-    pub fn watched(&self) -> Vec<AttentionWeights> {
-        self.watched.as_ref().map(RefCell::take).unwrap_or_default()
-    }
-
-    pub(crate) fn watch(&self, attention: impl FnOnce() -> AttentionWeights) {
-        if let Some(watched) = &self.watched {
-            watched.borrow_mut().push(attention());
+            states: None,
         }
     }
 

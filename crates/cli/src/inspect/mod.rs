@@ -11,11 +11,12 @@ use crate::options::Compute;
 use crate::output;
 use crate::precision::DecodingPrecision;
 use attentive_generate::{
-    AttentionKind, AttentionMatrix, Generator, Inspection, Look, Options, Request, Sizes,
+    AttentionKind, AttentionMatrix, Generator, Inspection, Look, Options, Request, Sizes, Step,
 };
 use attentive_model::families::Family;
 use attentive_model::families::bert::Task;
-use attentive_serve::attention::{Attention, Vectors};
+use attentive_serve::attention::{Attention, Part, Vectors};
+use attentive_serve::hidden::Hidden;
 use attentive_serve::{picture, standalone};
 use attentive_tasks::{Codec, Encoder, LanguageModel, ModelFolder, Split, TooLong};
 use attentive_text::tokenizer::{Input, Side};
@@ -100,9 +101,11 @@ struct Seen {
     sizes: Sizes,
     /// Of heads, for a page.
     vectors: Vec<Vectors>,
+    /// Of the steps of the model, for a page.
+    hidden: Vec<Hidden>,
 }
 
-/// How many numbers the vectors of a page may have together: more would make the page slow.
+/// How many numbers the vectors of a page may have together, and how many the parts of its weights: more would make the page slow.
 const MOST_NUMBERS: usize = 1_000_000;
 
 pub(crate) fn run(inspect: &Inspect) -> Result<(), Error> {
@@ -131,9 +134,9 @@ fn png(_: &str) -> Result<Vec<u8>, Error> {
 impl Inspect {
     /// The file of a text that a model reads.
     fn draw_text(&self, family: Family, folder: &Path) -> Result<Vec<u8>, Error> {
-        let Seen { attention, sizes, vectors } = self.look(family, folder)?;
+        let Seen { attention, sizes, vectors, hidden } = self.look(family, folder)?;
         Ok(match self.out.1 {
-            Format::Html => standalone(&attention, &sizes, &vectors).into_bytes(),
+            Format::Html => standalone(&attention, &sizes, &vectors, &hidden).into_bytes(),
             Format::Svg => self.draw(&attention).into_bytes(),
             Format::Png => png(&self.draw(&attention))?,
         })
@@ -198,9 +201,9 @@ impl Inspect {
         let looks = self.looks(&[AttentionKind::Causal], |kind| (sizes.layers(kind), sizes.heads(kind)))?;
         // All tokens are read: the pass leaves out the last one of the target.
         let inspection = model.inspect(&tokens, &tokens[..1]);
-        let vectors = self.vectors(&inspection, &looks)?;
-        let attention = Attention::of_tokens(&self.name(), &tokenizer, &tokens, weights(&inspection, looks)?);
-        Ok(Seen { attention, sizes, vectors })
+        self.seen(&inspection, sizes, &looks, |weights| {
+            Attention::of_tokens(&self.name(), &tokenizer, &tokens, weights)
+        })
     }
 
     /// Reads the text with an encoder alone.
@@ -213,10 +216,9 @@ impl Inspect {
         let config = encoder.model().config();
         let inspection = encoder.inspect(encoding);
         let looks = self.looks(&[AttentionKind::Encoder], |_| (config.layers, config.h))?;
-        let vectors = self.vectors(&inspection, &looks)?;
-        let seen = weights(&inspection, looks)?;
-        let attention = Attention::of_text(&self.name(), encoder.tokenizer(), encoding, seen);
-        Ok(Seen { attention, sizes: encoder.sizes(), vectors })
+        self.seen(&inspection, encoder.sizes(), &looks, |weights| {
+            Attention::of_text(&self.name(), encoder.tokenizer(), encoding, weights)
+        })
     }
 
     /// Translates the sentence if need be, and looks into it.
@@ -253,24 +255,35 @@ impl Inspect {
             Some(Kind::Cross) => &[AttentionKind::Cross],
         };
         let looks = self.looks(kinds, |kind| (sizes.layers(kind), sizes.heads(kind)))?;
-        let vectors = self.vectors(&inspection, &looks)?;
-        let seen = weights(&inspection, looks)?;
-        let attention = Attention::new(&self.name(), &codec, [&source, &target], seen).with_scores(&scores);
-        Ok(Seen { attention, sizes, vectors })
+        self.seen(&inspection, sizes, &looks, |weights| {
+            Attention::new(&self.name(), &codec, [&source, &target], weights).with_scores(&scores)
+        })
     }
 
-    /// The vectors of heads for a page, from the last layer backwards, as many as it may have.
-    fn vectors(&self, inspection: &Inspection, looks: &[Look]) -> Result<Vec<Vectors>, Error> {
-        let mut found = Vec::new();
-        let mut left = MOST_NUMBERS;
-        let is_page = self.out.1 == Format::Html;
-        for &look in looks.iter().rev().filter(|look| is_page && look.head.is_some()) {
-            let vectors = Vectors::new(look, inspection.vectors(look)?).rounded();
-            let Some(rest) = left.checked_sub(vectors.numbers()) else { break };
-            left = rest;
-            found.push(vectors);
+    /// What is drawn of a model: `attention` makes it of the weights, and a page has more.
+    fn seen(
+        &self,
+        inspection: &Inspection,
+        sizes: Sizes,
+        looks: &[Look],
+        attention: impl FnOnce(Weights) -> Attention,
+    ) -> Result<Seen, Error> {
+        let weights = weights(inspection, looks)?;
+        if self.out.1 != Format::Html {
+            return Ok(Seen {
+                attention: attention(weights),
+                sizes,
+                vectors: Vec::new(),
+                hidden: Vec::new(),
+            });
         }
-        Ok(found)
+        let parts = parts(inspection, &weights)?;
+        let add = |attention: Attention, (part, weights)| attention.with_part(part, weights);
+        let attention = parts.into_iter().fold(attention(weights), add);
+        let step = |step| Ok(Hidden::new(step, &inspection.hidden(step)?));
+        let steps = Step::all(sizes.encoder_layers, sizes.decoder_layers).into_iter();
+        let hidden = steps.map(step).collect::<Result<_, Error>>()?;
+        Ok(Seen { attention, sizes, vectors: vectors(inspection, looks)?, hidden })
     }
 
     /// The tokens of the sentence, which must be one that the model reads at once.
@@ -327,10 +340,38 @@ impl Inspect {
     }
 }
 
+/// Weights, and which attentions have them.
+type Weights = Vec<(Look, AttentionMatrix)>;
+
 /// The weights of each of the looks.
-fn weights(inspection: &Inspection, looks: Vec<Look>) -> Result<Vec<(Look, AttentionMatrix)>, Error> {
-    let seen = looks.into_iter().map(|look| Ok((look, inspection.weights(look)?)));
-    Ok(seen.collect::<Result<Vec<_>, attentive_generate::Error>>()?)
+fn weights(inspection: &Inspection, looks: &[Look]) -> Result<Weights, Error> {
+    let seen = looks.iter().map(|&look| Ok((look, inspection.weights(look)?)));
+    Ok(seen.collect::<Result<Weights, attentive_generate::Error>>()?)
+}
+
+/// The weights of attentions with a bias, of each part of their scores alone; none if they are too many.
+fn parts(inspection: &Inspection, all: &[(Look, AttentionMatrix)]) -> Result<Vec<(Part, Weights)>, Error> {
+    let biased = || all.iter().filter(|(_, matrix)| matrix.biased);
+    let parts = [Part::Content, Part::Bias];
+    if parts.len() * biased().map(|(_, matrix)| matrix.weights.len()).sum::<usize>() > MOST_NUMBERS {
+        return Ok(Vec::new());
+    }
+    let looks: Vec<Look> = biased().map(|(look, _)| *look).collect();
+    let part = |part: Part| Ok((part, weights(&inspection.of_part(part.into(), &looks)?, &looks)?));
+    parts.into_iter().map(part).collect()
+}
+
+/// The vectors of heads, from the last layer backwards, as many as a page may have.
+fn vectors(inspection: &Inspection, looks: &[Look]) -> Result<Vec<Vectors>, Error> {
+    let mut found = Vec::new();
+    let mut left = MOST_NUMBERS;
+    for &look in looks.iter().rev().filter(|look| look.head.is_some()) {
+        let vectors = Vectors::new(look, inspection.vectors(look)?).rounded();
+        let Some(rest) = left.checked_sub(vectors.numbers()) else { break };
+        left = rest;
+        found.push(vectors);
+    }
+    Ok(found)
 }
 
 /// The way out, for a program without the feature.

@@ -40,6 +40,7 @@ fn a_page_has_all_attentions_and_needs_nothing_else() {
     let page = text(inspect(">>de<< twenty-one", "", "all.html"));
     assert!(page.contains("\"kind\":\"encoder\"") && page.contains("\"kind\":\"cross\""));
     assert!(page.contains("zwanzig") && !page.contains("<script src") && !page.contains("<link"));
+    assert!(page.contains("\"point\":\"feed_forward\"") && page.contains("\"norms\":["));
 }
 
 #[test]

@@ -2,7 +2,9 @@
 
 use super::models;
 use crate::common::{backend, generator, random_model, results, sources, wide_heads};
-use attentive_generate::{AttentionKind, EncoderDecoderSteps, HeadVectors, Look, Options, Row, Seq2Seq};
+use attentive_generate::{
+    AttentionKind, EncoderDecoderSteps, HeadVectors, Look, Options, Point, Row, Seq2Seq, Stack, Step,
+};
 use attentive_model::checkpoint::StoredType;
 use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::{Batch, Conversion, Layout, Transformer, convert};
@@ -270,4 +272,29 @@ fn weights_follow_from_the_vectors_of_a_head() {
         4
     );
     assert!(inspection.weights(Look { kind: AttentionKind::Encoder, layer: 1, head: None }).is_err());
+}
+
+/// The last hidden states of a target are those that its tokens are chosen from, and each token has a vector at every step.
+#[test]
+fn hidden_states_lead_to_the_tokens_that_are_written() {
+    let backend = backend(Precision::F32, 1);
+    let model = random_model(&backend, 6);
+    let steps = EncoderDecoderSteps::new(&backend, &model);
+    let (source, target): ([u32; 4], [u32; 3]) = ([5, 6, 7, 0], [8, 9, 0]);
+    let inspection = steps.inspect(&source, &target);
+    let sizes = steps.sizes();
+    for step in Step::all(sizes.encoder_layers, sizes.decoder_layers) {
+        let rows = inspection.hidden(step).unwrap();
+        let tokens = if step.stack == Stack::Encoder { source.len() } else { target.len() };
+        assert!(rows.len() == tokens && rows.iter().all(|row| row.len() == sizes.d_model), "{step:?}");
+    }
+    let output = Step { stack: Stack::Decoder, point: Point::Output, layer: 0 };
+    let rows = inspection.hidden(output).unwrap().concat();
+    let tape = Tape::inference(&backend);
+    let hidden = tape.constant(backend.upload_f32(&rows, [target.len(), sizes.d_model]));
+    let best = model.best(&tape, &hidden, 1, true);
+    let expected = steps.top(&[(&source, &target)], 1).concat().concat();
+    assert_eq!(best, expected);
+    let missing = Step { layer: 7, point: Point::Cross, ..output };
+    assert!(inspection.hidden(missing).unwrap_err().to_string().starts_with("hidden: there is no such step"));
 }

@@ -39,9 +39,10 @@ impl Residual {
             let y = sublayer(x);
             self.scale.as_ref().map_or(y.clone(), |scale| scale.forward(tape, &y))
         };
-        match self.placement {
+        let y = match self.placement {
             NormPlacement::Post => self.norm.forward_residual(tape, x, &sublayer(x), self.dropout),
             NormPlacement::Pre => tape.residual(x, &sublayer(&self.norm.forward(tape, x)), self.dropout),
-        }
+        };
+        tape.watch_state(y)
     }
 }

@@ -15,12 +15,17 @@ function softmax(scores) {
 const weightedSum = (weights, vectors) =>
   vectors[0].map((_, i) => weights.reduce((sum, weight, j) => sum + weight * vectors[j][i], 0));
 
-/** One query against all keys: every step on the way. Dot products are divided by `divisor`; keys from `visible` on are masked. */
-export function attend({ query, keys, values, divisor, visible = keys.length }) {
+/**
+ * One query against all keys: every step on the way. Dot products are divided by `divisor`, which gives `contents`; each of `terms`,
+ * a name and a number for each key, is added to them. Keys from `visible` on are masked.
+ */
+export function attend({ query, keys, values, divisor, terms = [], visible = keys.length }) {
   const products = keys.map((key) => dot(query, key));
-  const scores = products.map((product, key) => (key < visible ? product / divisor : -Infinity));
+  const contents = products.map((product) => product / divisor);
+  const score = (content, key) => terms.reduce((sum, { numbers }) => sum + numbers[key], content);
+  const scores = contents.map((content, key) => (key < visible ? score(content, key) : -Infinity));
   const weights = softmax(scores);
-  return { products, divisor, scores, weights, result: weightedSum(weights, values) };
+  return { products, divisor, contents, terms, scores, weights, result: weightedSum(weights, values) };
 }
 
 /** PE(pos, 2i) = sin(pos / 10000^(2i/d)), PE(pos, 2i+1) = cos of the same; as `halves`, all sines come first. */

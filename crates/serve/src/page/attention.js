@@ -16,6 +16,15 @@ import * as weights from "./weights.js";
 let trouble;
 /** The heads of the chosen layer that are drawn as lines; null is the mean. */
 let lit = new Set();
+/** The part of the scores whose weights are drawn, where a bias is added to them: null for all of them. */
+let part = null;
+
+/** What the weights of a part say. */
+const PARTS = {
+  content: "These are the weights as they would be without the bias: the softmax of the products of queries and keys alone.",
+  bias: "These are the weights as they would be from the bias alone: from where tokens stand, whatever their queries and keys have in common.",
+};
+const BOTH = "The scores of this model have two parts: products of queries and keys, and a bias for where the tokens stand. Choose one to see its share.";
 /** The large picture as it was drawn last, for files: at its full size, with all tokens. */
 let drawWhole = () => null;
 
@@ -24,7 +33,8 @@ export function start(ontrouble) {
   trouble = ontrouble;
   document.querySelectorAll("input[name=kind]").forEach((input) =>
     input.addEventListener("change", () => change("look", { ...state.look, kind: input.value })));
-  document.querySelectorAll("input[name=view]").forEach((input) => input.addEventListener("change", draw));
+  ["view", "part"].forEach((name) =>
+    document.querySelectorAll(`input[name=${name}]`).forEach((input) => input.addEventListener("change", draw)));
   // The last layer has the words behind it, and mostly the clearest pictures.
   on("model", () => {
     const kinds = kindsOf(state.model.details);
@@ -47,7 +57,7 @@ export function start(ontrouble) {
   });
   on("theme", draw);
   onresize(byId("picture"), draw);
-  byId("picture-save").append(saveButtons(() => drawWhole(), () => `${state.look.kind} ${placeName(state.look)}`.replaceAll(/\W+/g, "-")));
+  byId("picture-save").append(saveButtons(() => drawWhole(), () => `${state.look.kind} ${placeName(state.look)}${partName()}`.replaceAll(/\W+/g, "-")));
 }
 
 /** `cross.2.3` or `cross.2.mean`, for an address. */
@@ -75,13 +85,19 @@ const draw = () => state.subject && busyWith(byId("picture"), redraw);
 async function redraw() {
   const { subject } = state;
   const look = weights.nearest(state.look);
-  const isWanted = () => subject === state.subject && state.look === look;
+  const view = chosen("part");
+  const isWanted = () => subject === state.subject && state.look === look && view === chosen("part");
   state.look = look;
   try {
-    const { map, answer } = await weights.mapOf(look);
+    const whole = await weights.mapOf(look);
+    const wanted = whole.map.biased && view !== "both" ? view : null;
+    const { map, answer } = wanted ? await weights.mapOf(look, wanted) : whole;
     if (!isWanted()) return;
+    part = wanted;
+    byId("part").hidden = byId("part-hint").hidden = !whole.map.biased;
+    byId("part-hint").textContent = PARTS[part] ?? BOTH;
     show(map, answer);
-    await weights.complete(look.kind, () => isWanted() && drawGrid(look), isWanted);
+    await weights.complete(look.kind, part, () => isWanted() && drawGrid(look), isWanted);
     // Lines may want heads that were not there before.
     if (isWanted() && chosen("view") === "lines") drawLarge(map, answer);
   } catch (error) {
@@ -96,7 +112,7 @@ function show(map, answer) {
   byId("kind-hint").textContent = KINDS[kind].hint;
   // Many tokens want the whole width.
   document.querySelector(".look").classList.toggle("wide", map.columns > 30);
-  byId("chosen").textContent = `${KINDS[kind].name}, ${placeName(map)}`;
+  byId("chosen").textContent = `${KINDS[kind].name}, ${placeName(map)}${partName()}`;
   drawGrid(state.look);
   drawLarge(map, answer);
 }
@@ -104,7 +120,7 @@ function show(map, answer) {
 function drawGrid(look) {
   const hadFocus = byId("grid").contains(document.activeElement);
   const onchoose = ({ layer, head }) => change("look", { kind: look.kind, layer, head });
-  grid(byId("grid"), weights.mapsOf(look.kind), look, onchoose);
+  grid(byId("grid"), weights.mapsOf(look.kind, part), look, onchoose);
   if (hadFocus) byId("grid").querySelector("[tabindex='0']").focus();
 }
 
@@ -128,9 +144,12 @@ function drawLarge(map, answer) {
 const quoted = (tokens, i) => `“${label(tokens[i])}”`;
 const onchoose = (row) => change("query", row);
 
+/** What is drawn of the scores, if not all of them. */
+const partName = () => (part ? `, ${part} alone` : "");
+
 /** The large heat map, for a width or for a file. */
 function heatmapOf(map, axes, kind) {
-  const title = `${KINDS[kind].name}, ${placeName(map)}`;
+  const title = `${KINDS[kind].name}, ${placeName(map)}${partName()}`;
   const onlook = (row, column, masked) => {
     const weight = masked ? "masked" : fixed(map.weights[row][column], 4);
     byId("read-out").textContent = `${quoted(axes.rows.tokens, row)} → ${quoted(axes.columns.tokens, column)}: ${weight}`;
@@ -140,13 +159,13 @@ function heatmapOf(map, axes, kind) {
 
 /** The lines of the heads that are lit, for a width or for a file. */
 function linesOf(map, axes, kind) {
-  const own = weights.mapsOf(kind).filter(({ layer, weights }) => layer === map.layer && weights);
+  const own = weights.mapsOf(kind, part).filter(({ layer, weights }) => layer === map.layer && weights);
   headChips(byId("heads"), own.map(({ head }) => head), lit, (chosen) => {
     lit = chosen;
     draw();
   });
   const heads = own.filter(({ head }) => lit.has(head)).map((matrix) => ({ head: matrix.head, matrix }));
-  const title = `${KINDS[kind].name}, layer ${map.layer + 1}`;
+  const title = `${KINDS[kind].name}, layer ${map.layer + 1}${partName()}`;
   const onlook = (row) => {
     const mean = (column) => heads.reduce((sum, { matrix }) => sum + matrix.weights[row][column], 0) / heads.length;
     const best = axes.columns.tokens.map((_, column) => [mean(column), column]).sort((a, b) => b[0] - a[0]).slice(0, 3);

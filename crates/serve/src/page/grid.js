@@ -1,9 +1,8 @@
 // Every layer and head as a grid of small heat maps.
 
-import { thumbnail } from "./cells.js";
-import { heat, palette } from "./colour.js";
 import { arrows, html } from "./dom.js";
 import { placeName } from "./kinds.js";
+import { smallMap } from "./thumbnail.js";
 
 /**
  * Fills `place` with a button for each of `maps`, `{ layer, head, rows, columns, weights, causal }`, in rows of one layer. Those that
@@ -11,11 +10,7 @@ import { placeName } from "./kinds.js";
  */
 export function grid(place, maps, look, onchoose) {
   const heads = new Set(maps.map((map) => map.head)).size;
-  const masked = palette().masked.match(/\w\w/g).map((byte) => parseInt(byte, 16));
   const buttons = maps.map((map) => {
-    const canvas = html("canvas", { "aria-hidden": "true" });
-    const value = (row, column) => (map.causal && column > row ? null : Math.sqrt(map.weights[row][column]));
-    if (map.weights) thumbnail(canvas, map.rows, map.columns, value, heat, masked);
     const isChosen = map.layer === look.layer && map.head === look.head;
     return html("button", {
       type: "button",
@@ -25,7 +20,7 @@ export function grid(place, maps, look, onchoose) {
       title: placeName(map),
       tabindex: isChosen ? 0 : -1,
       onclick: () => onchoose(map),
-    }, canvas);
+    }, smallMap(map));
   });
   const columnName = (head) => html("span", { class: "axis", "aria-hidden": "true" }, head === null ? "mean" : String(head + 1));
   const cells = [html("span")];

@@ -8,11 +8,14 @@ import * as steps from "./steps.js";
 import * as theme from "./theme.js";
 import { label } from "./tokens.js";
 import * as weights from "./weights.js";
-import * as whole from "./whole.js";
+import * as model from "./whole.js";
 
-const { attention: seen, details, vectors } = JSON.parse(byId("data").textContent);
-const ofKind = (kind) => seen.attention.filter((map) => map.kind === kind);
-const kinds = [...new Set(seen.attention.map(({ kind }) => kind))];
+const { attention: seen, details, vectors, hidden } = JSON.parse(byId("data").textContent);
+const whole = seen.attention.filter(({ part }) => !part);
+// A page that would be too large has no weights of parts, and offers none.
+if (whole.length === seen.attention.length) whole.forEach((map) => (map.biased = false));
+const ofKind = (kind) => whole.filter((map) => map.kind === kind);
+const kinds = [...new Set(whole.map(({ kind }) => kind))];
 
 /** Whether the page has every layer: it may have been written for one of them. */
 const hasAll = kinds.every((kind) => {
@@ -29,6 +32,10 @@ function trouble(error) {
 const vectorsOf = async (look) =>
   vectors.find(({ kind, layer, head }) => kind === look.kind && layer === look.layer && head === look.head) ?? null;
 
+/** The hidden states of a step. */
+const hiddenOf = async ({ stack, point, layer }) =>
+  hidden.find((states) => states.stack === stack && states.point === point && states.layer === layer);
+
 /** The token that was written, and how probable it was. */
 async function written(row) {
   const token = seen.target[row];
@@ -39,11 +46,11 @@ state.model = { details: { ...details, kinds } };
 weights.start(async () => seen, ofKind);
 attention.offer(kinds);
 theme.start();
-if (hasAll) whole.start(written, trouble);
+if (hasAll) model.start(written, hiddenOf, trouble);
 byId("whole").hidden = !hasAll;
 attention.start(trouble);
 dictionary.start();
 steps.start(vectorsOf, trouble);
-const { kind, layer, head } = seen.attention.at(-1);
+const { kind, layer, head } = whole.at(-1);
 change("look", { kind, layer, head });
 change("subject", { number: 1 });

@@ -15,7 +15,7 @@ import * as see from "./see.js";
 import * as steps from "./steps.js";
 import * as tasks from "./tasks.js";
 import * as theme from "./theme.js";
-import { label, visible } from "./tokens.js";
+import { names, visible } from "./tokens.js";
 import * as translate from "./translate.js";
 import * as weights from "./weights.js";
 import * as whole from "./whole.js";
@@ -57,12 +57,16 @@ async function fetchNext(row) {
   if (tokens) {
     const prefix_tokens = tokens.slice(0, row).map(({ id }) => id);
     const { translations: [{ hypotheses }] } = await api.translate({ model, text, source, target, prefix_tokens, alternatives: 6 });
-    return hypotheses.map(({ tokens }) => [label(tokens[row]), Math.exp(tokens[row].logprob)]).sort((a, b) => b[1] - a[1]);
+    const next = hypotheses.map(({ tokens }) => tokens[row]).sort((a, b) => b.logprob - a.logprob);
+    return names(next).map((name, i) => [name, Math.exp(next[i].logprob)]);
   }
   if (state.model.details.task !== "generate") return null;
   const { next } = await api.next({ model, text, count: 6 });
   return next.map(({ text, piece, logprob }) => [visible(text) || piece, Math.exp(logprob)]);
 }
+
+/** The hidden states of a step of the model. */
+const fetchHidden = async (hidden) => (await api.attention({ ...subject(), kinds: [], hidden })).hidden;
 
 async function loadModels() {
   try {
@@ -79,7 +83,7 @@ about.start();
 on("model", lookAway);
 weights.start(fetchAttention);
 ribbon.start();
-whole.start(fetchNext, trouble);
+whole.start(fetchNext, fetchHidden, trouble);
 attention.start(trouble);
 dictionary.start();
 steps.start(fetchVectors, trouble);

@@ -5,7 +5,7 @@ import { grouped } from "./numbers.js";
 /**
  * The stacks of a model with these `details`, in the order in which a text passes them. Each has parts, and each part steps: a `name`
  * that no other step has, a `title`, what it `says`, and the `shape` of what comes out. A step of attention has a `kind` and a `layer`,
- * and the first step of a stack its `tokens`.
+ * and the first step of a stack its `tokens`. Steps with hidden states say which these are (`hidden`), and whose tokens (`of`).
  */
 export function stacksOf(details, { source, shown }) {
   const { encoder_layers, decoder_layers } = details;
@@ -13,18 +13,24 @@ export function stacksOf(details, { source, shown }) {
   if (encoder_layers) {
     const shape = shapeOf(source.length, details);
     const head = decoder_layers
-      ? part("Output", { name: "encoded", title: "Hidden states", shape, says: "One vector for each source token, with what the layers found out about its neighbours. The cross attention of every layer of the decoder reads them." })
+      ? part("Output", { name: "encoded", point: "output", title: "Hidden states", shape, says: "One vector for each source token, with what the layers found out about its neighbours. The cross attention of every layer of the decoder reads them." })
       : headOf(details);
-    stacks.push({ title: "Encoder", parts: [...begin("source", source, details), ...layers("encoder", encoder_layers, shape, details), head] });
+    const parts = [...begin("source", source, details), ...layers("encoder", encoder_layers, shape, details), head];
+    stacks.push({ title: "Encoder", parts: withStates(parts, "encoder", source) });
   }
   if (decoder_layers) {
     const tokens = encoder_layers ? shown : source;
     const shape = shapeOf(tokens.length, details);
     const side = encoder_layers ? "decoder" : "causal";
-    stacks.push({ title: "Decoder", parts: [...begin(encoder_layers ? "target" : "text", tokens, details), ...layers(side, decoder_layers, shape, details), next(details)] });
+    const parts = [...begin(encoder_layers ? "target" : "text", tokens, details), ...layers(side, decoder_layers, shape, details), next(details)];
+    stacks.push({ title: "Decoder", parts: withStates(parts, "decoder", tokens) });
   }
   return stacks;
 }
+
+/** Steps that know their `point` of a stack, with what their hidden states are asked for with. */
+const withStates = (parts, stack, of) => parts.map((part) => ({ ...part, steps: part.steps.map((step) =>
+  (step.point ? { ...step, of, hidden: { stack, point: step.point, layer: step.layer ?? 0 } } : step)) }));
 
 const part = (title, ...steps) => ({ title, steps });
 const tokensOf = (count) => `${count} token${count === 1 ? "" : "s"}`;
@@ -42,7 +48,7 @@ function begin(side, tokens, details) {
         + (vocabulary ? ` The vocabulary has ${grouped(vocabulary)} of them; the number of each token is below.` : " The number of each token is below.")
         + " Grey ones are no text: they begin or end a text, or name a language.",
     }, {
-      name: `${side}-embedding`, title: "Embedding", shape: shapeOf(tokens.length, details),
+      name: `${side}-embedding`, point: "embedding", title: "Embedding", shape: shapeOf(tokens.length, details),
       says: `Each token becomes a vector${d_model ? ` of ${d_model} numbers` : ""}, which was learned. Attention does not see the order of tokens; `
         + "so the model adds a vector for the position, or tells distances to its attention.",
       to: { address: "#positions", name: "How sines and cosines tell positions" },
@@ -61,13 +67,13 @@ function layers(kind, count, shape, { d_model, d_ff }) {
   const [title, says] = SELF[kind];
   return Array.from({ length: count }, (_, layer) => {
     const long = (what) => `Layer ${layer + 1} of ${count}: ${what}`;
-    const attention = { name: `${kind}-${layer}`, kind, layer, title, long: long(title.toLowerCase()), shape, says };
+    const attention = { name: `${kind}-${layer}`, point: "attention", kind, layer, title, long: long(title.toLowerCase()), shape, says };
     const cross = {
-      name: `cross-${layer}`, kind: "cross", layer, title: "Cross attention", long: long("cross attention"), shape,
+      name: `cross-${layer}`, point: "cross", kind: "cross", layer, title: "Cross attention", long: long("cross attention"), shape,
       says: "Each place of the target collects from the source: queries come from the decoder, keys and values from the output of the encoder.",
     };
     const forward = {
-      name: `${kind}-${layer}-forward`, title: "Feed forward", long: long("feed forward"), shape,
+      name: `${kind}-${layer}-forward`, point: "feed_forward", layer, title: "Feed forward", long: long("feed forward"), shape,
       says: (d_ff ? `Each vector alone becomes ${grouped(d_ff)} numbers, passes an activation function, and becomes ${d_model} numbers again. `
         : "Each vector alone passes two linear maps with an activation function between them. ")
         + "The result is added to the vector, and normalised.",
@@ -78,7 +84,7 @@ function layers(kind, count, shape, { d_model, d_ff }) {
 
 const next = ({ vocabulary }) => part("Output",
   {
-    name: "logits", title: "Linear", shape: vocabulary ? `${grouped(vocabulary)} logits` : "logits",
+    name: "logits", point: "output", title: "Linear", shape: vocabulary ? `${grouped(vocabulary)} logits` : "logits",
     says: "The last vector is compared with a vector for each token of the vocabulary. The dot products are the logits.",
   }, {
     name: "next", title: "Softmax", shape: "the next token", isNext: true,
@@ -97,5 +103,5 @@ function headOf({ task }) {
   const pooling = ["Pooling", "The vectors of all tokens become one vector for the text: their mean, or that of the first token."];
   const unknown = ["Hidden states", "One vector for each token. A head above them does the task: it fills masks, tells classes or labels, or makes one vector of all."];
   const [title, says] = heads[task] ?? (task ? pooling : unknown);
-  return part("Output", { name: "head", title, says });
+  return part("Output", { name: "head", point: "output", title, says });
 }

@@ -8,6 +8,7 @@ import { fixed } from "./numbers.js";
 import { saveButtons } from "./save.js";
 import { stages, table } from "./stages.js";
 import { change, on, state } from "./state.js";
+import { sentencesOf, termsOf } from "./terms.js";
 import { label } from "./tokens.js";
 import { mapOf } from "./weights.js";
 
@@ -31,6 +32,7 @@ export function start(fetch, ontrouble) {
         select("head-query", "Query", () => change("query", Number(byId("head-query").value)))),
       html("div", { id: "head-picture", class: "scroll tall", tabindex: 0, role: "group", "aria-label": "The head, step by step" }),
       html("p", { id: "head-peak", class: "hint", role: "status" }),
+      html("p", { id: "head-terms", class: "hint" }),
       saveButtons(() => place.querySelector("svg"), () => "attention-step-by-step"),
       html("div", { id: "head-table" })));
   document.querySelectorAll("input[name=scene]").forEach((input) => input.addEventListener("change", turn));
@@ -69,46 +71,42 @@ async function redraw() {
   const look = lookedAt();
   const key = keyOf(look);
   try {
-    const { map, answer } = await mapOf(look);
+    const { answer } = await mapOf(look);
     const axes = axesOf(look.kind, answer);
     if (fetched.key !== key) fetched = { key, answer: fetchVectors(look) };
     const vectors = await fetched.answer;
     // Whoever has chosen something else in the meantime gets that, and not this before it.
-    if (key === keyOf(lookedAt())) show(look, axes, vectors, map);
+    if (key === keyOf(lookedAt())) show(look, axes, vectors);
   } catch (error) {
     fetched = { key: null, answer: null };
     trouble(error);
   }
 }
 
-function show(look, axes, vectors, map) {
+function show(look, axes, vectors) {
   const names = axes.columns.tokens.map(label);
   const row = Math.min(state.query, axes.rows.tokens.length - 1);
   fillSelects(look, axes, row);
   byId("head-table").hidden = !vectors;
   if (!vectors) {
-    byId("head-peak").textContent = "";
+    ["head-peak", "head-terms"].forEach((id) => (byId(id).textContent = ""));
     return byId("head-picture").replaceChildren(html("p", { class: "empty" }, "This page has no vectors of this head: it would be too large."));
   }
   const divide = byId("divide").checked;
   const { queries, keys, values, causal, scale } = vectors;
   const visible = causal ? row + 1 : keys.length;
   const query = { name: label(axes.rows.tokens[row]), vector: queries[row] };
-  const divisors = [1, 1 / scale];
-  const steps = attend({ query: query.vector, keys, values, divisor: divisors[Number(divide)], visible });
+  const attended = (divide) =>
+    attend({ query: query.vector, keys, values, divisor: divide ? 1 / scale : 1, terms: termsOf(vectors, row, divide), visible });
+  const steps = attended(divide);
   const scene = { query, names, keys, values, visible, steps, divide };
   byId("head-picture").replaceChildren(stages({ ...scene, width: byId("head-picture").clientWidth }));
   byId("head-table").replaceChildren(table(scene));
-  const other = attend({ query: query.vector, keys, values, divisor: divisors[Number(!divide)], visible });
   const greatest = (weights) => fixed(Math.max(...weights), 3);
-  const divided = scale === 1
+  byId("head-peak").textContent = scale === 1
     ? "This model does not divide the dot products."
-    : `The largest weight is ${greatest(steps.weights)}; ${divide ? "without" : "with"} the division it is ${greatest(other.weights)}.`;
-  const asModel = attend({ query: query.vector, keys, values, divisor: 1 / scale, visible });
-  const isBiased = asModel.weights.some((weight, i) => Math.abs(weight - map.weights[row][i]) > 0.01);
-  byId("head-peak").textContent = divided + (isBiased
-    ? " This model adds to each score a number for the distance of the two tokens, which is not drawn here: its weights are others."
-    : "");
+    : `The largest weight is ${greatest(steps.weights)}; ${divide ? "without" : "with"} the division it is ${greatest(attended(!divide).weights)}.`;
+  byId("head-terms").textContent = sentencesOf(vectors);
 }
 
 function fillSelects(look, axes, row) {

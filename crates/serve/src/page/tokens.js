@@ -9,6 +9,16 @@ export function label(token) {
   return token.piece.replace(MARKS, "") || "␣";
 }
 
+/** The names of tokens in a list. Those of the same text are told apart: of them one has a space before it. */
+export function names(tokens) {
+  const labels = tokens.map(label);
+  const isAlone = (name) => labels.indexOf(name) === labels.lastIndexOf(name);
+  return labels.map((name, i) => (isAlone(name) ? name : tokens[i].piece.replace(/^[▁Ġ]/, "␣")));
+}
+
+/** What the marks in some names mean, or nothing if there are none. */
+export const marksOf = (names) => (names.some((name) => name.startsWith("␣")) ? " ␣ is a space." : "");
+
 /** The text of a token with spaces and line breaks that can be seen. */
 export const visible = (text) => text.replaceAll(" ", "␣").replaceAll("\n", "↵").replaceAll("\t", "⇥");
 

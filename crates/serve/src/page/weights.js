@@ -9,7 +9,7 @@ const AT_ONCE = 500_000;
 let fetchAttention;
 /** `placesOf(kind)` has every layer and head of a kind, the mean of all heads behind the heads. */
 let placesOf;
-/** What has come, by kind: the tokens (`answer`), and the maps by layer and head. */
+/** What has come, by kind and by part of the scores: the tokens (`answer`), and the maps by layer and head. */
 let known = {};
 /** The means of all heads, of all kinds and layers: they are asked for first, and once. */
 let means = null;
@@ -51,7 +51,7 @@ export function nearest({ kind, layer, head }) {
 
 const nameOf = ({ layer, head }) => `${layer}/${head}`;
 
-const ofKind = (kind) => (known[kind] ??= { maps: new Map(), answer: null });
+const ofKind = (kind, part) => (known[`${kind} ${part ?? ""}`] ??= { maps: new Map(), answer: null });
 
 /** Gets the means of all heads. Of a long text and many layers they may be too much for one answer: then each comes when it is shown. */
 async function getMeans() {
@@ -59,7 +59,7 @@ async function getMeans() {
   try {
     const answer = await fetchAttention({ kinds: kindsOf(state.model.details), heads: [null] });
     if (known !== before) return;
-    new Set(answer.attention.map(({ kind }) => kind)).forEach((kind) => take(ofKind(kind), kind, answer));
+    new Set(answer.attention.map(({ kind }) => kind)).forEach((kind) => take(kind, null, answer));
   } catch (error) {
     if (error.status !== 413) throw error;
   }
@@ -76,36 +76,36 @@ function theMeans() {
   return means;
 }
 
-/** The map of one layer and head, together with the tokens: `{ map, answer }`. */
-export async function mapOf({ kind, layer, head }) {
+/** The map of one layer and head, together with the tokens: `{ map, answer }`. With a `part` of the scores its weights come from that. */
+export async function mapOf({ kind, layer, head }, part = null) {
   await theMeans();
-  const own = ofKind(kind);
+  const own = ofKind(kind, part);
   const name = nameOf({ layer, head });
-  if (!own.maps.has(name)) take(own, kind, await fetchAttention({ kinds: [kind], layers: [layer], heads: [head] }));
+  if (!own.maps.has(name)) take(kind, part, await fetchAttention({ kinds: [kind], layers: [layer], heads: [head], ...(part && { part }) }));
   return { map: own.maps.get(name), answer: own.answer };
 }
 
 /** The maps of a kind: those that are known, in the order of layers and heads; the others without weights. */
-export function mapsOf(kind) {
-  const maps = known[kind]?.maps ?? new Map();
+export function mapsOf(kind, part = null) {
+  const { maps } = ofKind(kind, part);
   return placesOf(kind).map((place) => maps.get(nameOf(place)) ?? { ...place, weights: null });
 }
 
 /** Fetches all that is missing of a kind, and calls `onmore` whenever some of it has come. `isWanted` says whether to go on. */
-export async function complete(kind, onmore, isWanted) {
-  const own = known[kind];
+export async function complete(kind, part, onmore, isWanted) {
+  const own = ofKind(kind, part);
   const [{ rows, columns }] = own.maps.values();
   const missing = placesOf(kind).filter((place) => !own.maps.has(nameOf(place)));
   if (missing.length === 0) return;
-  for (const part of partsOf(kind, missing, rows * columns)) {
-    take(own, kind, await fetchAttention({ kinds: [kind], ...part }));
-    if (!isWanted() || known[kind] !== own) return;
+  for (const wanted of requests(kind, missing, rows * columns)) {
+    take(kind, part, await fetchAttention({ kinds: [kind], ...wanted, ...(part && { part }) }));
+    if (!isWanted() || ofKind(kind, part) !== own) return;
     onmore();
   }
 }
 
 /** Requests for what is missing: all at once, or layer by layer, or a few heads of a layer at a time. */
-function partsOf(kind, missing, weights) {
+function requests(kind, missing, weights) {
   if (placesOf(kind).length * weights <= AT_ONCE) return [{}];
   const layers = [...new Set(missing.map(({ layer }) => layer))];
   const together = Math.max(1, Math.floor(AT_ONCE / weights));
@@ -116,7 +116,9 @@ function partsOf(kind, missing, weights) {
   });
 }
 
-function take(own, kind, answer) {
+function take(kind, part, answer) {
+  const own = ofKind(kind, part);
   own.answer ??= answer;
-  answer.attention.filter((map) => map.kind === kind).forEach((map) => own.maps.set(nameOf(map), map));
+  const isOwn = (map) => map.kind === kind && (map.part ?? null) === part;
+  answer.attention.filter(isOwn).forEach((map) => own.maps.set(nameOf(map), map));
 }

@@ -1,29 +1,34 @@
 // The whole model, from the tokens through every layer to the next token: each step can be chosen.
 
-import { thumbnail } from "./cells.js";
-import { heat, palette } from "./colour.js";
-import { arrows, busyWith, byId, html } from "./dom.js";
+import { arrows, busyWith, byId, html, onresize } from "./dom.js";
+import { hiddenStates } from "./hidden.js";
 import { axesOf, kindsOf } from "./kinds.js";
 import { scores } from "./scores.js";
 import { change, on, state } from "./state.js";
 import { stacksOf } from "./stacks.js";
-import { label } from "./tokens.js";
+import { smallMap } from "./thumbnail.js";
+import { label, marksOf } from "./tokens.js";
 import * as weights from "./weights.js";
 
 let fetchNext;
+let fetchHidden;
 let trouble;
 /** The step that is chosen, by its name. */
 let chosen = null;
+/** The hidden states of the text that were fetched, by step. */
+let states = new Map();
 
 /**
- * Begins to show the whole model. `fetchNext(row)` gets what the model thinks of the next token, as names and probabilities, or null
- * where that is not known.
+ * Begins to show the whole model. `next(row)` gets what the model thinks of the next token, as names and probabilities, or null
+ * where that is not known; `hidden(step)` gets the hidden states of a step.
  */
-export function start(fetch, ontrouble) {
-  [fetchNext, trouble] = [fetch, ontrouble];
+export function start(next, hidden, ontrouble) {
+  [fetchNext, fetchHidden, trouble] = [next, hidden, ontrouble];
   byId("whole-token").addEventListener("change", () => change("query", Number(byId("whole-token").value)));
   on("model", () => (chosen = null));
+  on("subject", () => (states = new Map()));
   ["subject", "query", "theme"].forEach((topic) => on(topic, draw));
+  onresize(byId("whole-step"), draw);
 }
 
 function draw() {
@@ -83,13 +88,7 @@ function button(step) {
 
 /** The mean of all heads of a layer as a small picture. */
 function small({ kind, layer }) {
-  const map = weights.mapsOf(kind).find((map) => map.layer === layer && map.head === null);
-  const canvas = html("canvas", { "aria-hidden": "true" });
-  if (!map?.weights) return canvas;
-  const masked = palette().masked.match(/\w\w/g).map((byte) => parseInt(byte, 16));
-  const value = (row, column) => (map.causal && column > row ? null : Math.sqrt(map.weights[row][column]));
-  thumbnail(canvas, map.rows, map.columns, value, heat, masked);
-  return canvas;
+  return smallMap(weights.mapsOf(kind).find((map) => map.layer === layer && map.head === null) ?? {});
 }
 
 async function choose(step) {
@@ -102,12 +101,32 @@ async function choose(step) {
 
 /** Says what a step does, with the numbers of this text. */
 async function tell(step, answers) {
+  const { subject } = state;
   const lines = [html("h3", {}, step.long ?? step.title), html("p", {}, step.says)];
   if (step.tokens) lines.push(tokenList(step.tokens));
   if (step.kind) lines.push(await attendsTo(step, answers[step.kind]), links());
   if (step.isNext) lines.push(await nextTokens());
+  if (step.hidden) lines.push(await statesOf(step));
   if (step.to && document.querySelector(step.to.address)) lines.push(html("p", {}, html("a", { href: step.to.address }, step.to.name)));
-  byId("whole-step").replaceChildren(...lines.filter((line) => line));
+  // Another step may have been chosen meanwhile.
+  if (subject === state.subject && step.name === chosen) byId("whole-step").replaceChildren(...lines.filter((line) => line));
+}
+
+/** The hidden states of a step; of a decoder, those of the tokens that are there already. */
+async function statesOf({ hidden, of }) {
+  const key = JSON.stringify(hidden);
+  if (!states.has(key)) states.set(key, fetchHidden(hidden));
+  const own = states;
+  const found = await states.get(key).catch((error) => {
+    own.delete(key);
+    throw error;
+  });
+  if (!found) return null;
+  const isFollowed = hidden.stack === "decoder" || !state.model.details.decoder_layers;
+  const followed = isFollowed ? Math.min(state.query, of.length - 1) : null;
+  const { paddingLeft, paddingRight } = getComputedStyle(byId("whole-step"));
+  const room = byId("whole-step").clientWidth - parseFloat(paddingLeft) - parseFloat(paddingRight);
+  return hiddenStates(found, of, followed, room);
 }
 
 const tokenList = (tokens) => html("ol", { class: "tokens" }, tokens.map((token) =>
@@ -130,5 +149,5 @@ async function nextTokens() {
   if (!found) return null;
   const place = kindsOf(state.model.details).at(-1) === "causal" ? "behind the text" : "in this place";
   const what = found.length > 1 ? `The most probable tokens ${place}:` : `The token ${place}:`;
-  return html("div", {}, html("p", { class: "hint" }, what), scores(found));
+  return html("div", {}, html("p", { class: "hint" }, what + marksOf(found.map(([name]) => name))), scores(found));
 }

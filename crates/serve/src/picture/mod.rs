@@ -159,10 +159,12 @@ pub(crate) mod tests {
             rows,
             columns,
             causal: matches!(kind, Kind::Decoder | Kind::Causal),
+            biased: false,
+            part: None,
             weights: vec![vec![1.0 / columns as f32; columns]; rows],
         };
         let attention = vec![matrix(Some(0)), matrix(None)];
-        Attention { model: "m".to_owned(), source, target, shown, attention, vectors: None }
+        Attention { model: "m".to_owned(), source, target, shown, attention, vectors: None, hidden: None }
     }
 
     #[test]

@@ -1,16 +1,24 @@
 //! A look into what a model did: the weights are computed here, not where they are waited for, because the backend computes them, and
 //! only one thread computes.
 
-use crate::job::{Inspect, Inspected};
+use crate::job::{Inspect, Inspected, Views};
 use crate::refusal::Refusal;
-use attentive_generate::Inspection;
+use attentive_generate::{Error, Inspection};
 
 /// Tells whoever asked what is seen.
 pub(super) fn tell(job: Inspect, inspection: &Inspection) {
-    let Inspect { looks, vectors, reply, places, .. } = job;
-    let weights = looks.into_iter().map(|look| inspection.weights(look)).collect::<Result<Vec<_>, _>>();
-    let vectors = vectors.map(|look| inspection.vectors(look)).transpose();
-    let seen = weights.and_then(|weights| Ok(Inspected { weights, vectors: vectors? }));
+    let Inspect { views, reply, places, .. } = job;
+    let seen = see(&views, inspection);
     drop(places);
     let _ = reply.send(seen.map_err(Refusal::from));
+}
+
+fn see(views: &Views, inspection: &Inspection) -> Result<Inspected, Error> {
+    let of_part = views.part.map(|part| inspection.of_part(part.into(), &views.looks)).transpose()?;
+    let weighed = of_part.as_ref().unwrap_or(inspection);
+    Ok(Inspected {
+        weights: views.looks.iter().map(|look| weighed.weights(*look)).collect::<Result<_, _>>()?,
+        vectors: views.vectors.map(|look| inspection.vectors(look)).transpose()?,
+        hidden: views.hidden.map(|step| inspection.hidden(step)).transpose()?,
+    })
 }

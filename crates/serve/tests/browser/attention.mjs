@@ -114,10 +114,11 @@ export function attention(its) {
     }
     await page.choose("kind", "encoder");
     await page.until("it is drawn", async () => (await page.text("#chosen")).startsWith("encoder"));
-    // Every small picture has something to see.
+    // Every small picture has something to see, and uses the strongest colour.
     const blank = await page.run(`return [...document.querySelectorAll("#grid canvas")].filter((canvas) => {
       const { data } = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height);
-      return new Set(data).size < 5;
+      const isStrong = Array.from({ length: data.length / 4 }, (_, i) => data.slice(4 * i, 4 * i + 3).join()).includes("11,49,87");
+      return new Set(data).size < 5 || !isStrong;
     }).length`);
     assert.equal(blank, 0);
     const slowest = await page.run(`

@@ -10,10 +10,10 @@ import { startServer } from "./browser.mjs";
 
 const GOLDEN = new URL("../../../../golden/", import.meta.url).pathname;
 
-/** A small BERT of a kind with its tokenizer, in a folder of its own. */
-export function folder(kind) {
+/** A small BERT of a kind, or one of its relatives, with its tokenizer, in a folder of its own. */
+export function folder(kind, family = "bert") {
   const folder = mkdtempSync(join(tmpdir(), "attentive-encoder-"));
-  for (const file of ["config.json", "model.safetensors"]) copyFileSync(`${GOLDEN}bert/${kind}/${file}`, join(folder, file));
+  for (const file of ["config.json", "model.safetensors"]) copyFileSync(`${GOLDEN}${family}/${kind}/${file}`, join(folder, file));
   const { words } = JSON.parse(readFileSync(`${GOLDEN}tasks.json`, "utf8"));
   writeFileSync(join(folder, "vocab.txt"), `${words.join("\n")}\n`);
   return folder;

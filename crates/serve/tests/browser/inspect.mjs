@@ -26,6 +26,8 @@ export function inspect(its) {
     assert.deepEqual(await page.texts(".stack h3"), ["Encoder", "Decoder"]);
     await page.click("[data-step='cross-1']");
     await page.until("the step is told", async () => (await page.text("#whole-step h3")) === "Layer 2 of 2: cross attention");
+    const [states] = await page.run(`return [document.querySelector("#whole-step .states svg").getAttribute("aria-label")]`);
+    assert.match(states, /^Hidden states of \d+ tokens?, 64 numbers each/);
     await page.choose("scene", "head");
     await page.until("it is followed step by step", async () => (await page.all("#head-picture svg")).length > 0);
     await page.shoot("inspect", 1280);

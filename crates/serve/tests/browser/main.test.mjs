@@ -11,6 +11,7 @@ import { inspect } from "./inspect.mjs";
 import { see } from "./see.mjs";
 import { steps } from "./steps.mjs";
 import { tabs } from "./tabs.mjs";
+import { terms } from "./terms.mjs";
 import { translate } from "./translate.mjs";
 import { whole } from "./whole.mjs";
 import { write } from "./write.mjs";
@@ -25,5 +26,5 @@ describe("the page", () => {
     await its.page?.driver.quit();
     await its.server?.stop();
   });
-  for (const part of [translate, attention, whole, steps, figures, everybody, inspect, encoder, hub, tabs, write, see]) part(its);
+  for (const part of [translate, attention, whole, steps, figures, everybody, inspect, encoder, hub, tabs, write, see, terms]) part(its);
 });

@@ -6,6 +6,8 @@ import { Key } from "selenium-webdriver";
 
 const TEXT = "four thousand three hundred and twenty-one";
 
+const number = (text) => Number(text.replace("−", "-"));
+
 export function whole(its) {
   test("the whole model has every layer, and ends with the probabilities of the next token", async () => {
     const { page, server } = its;
@@ -28,6 +30,9 @@ export function whole(its) {
     const most = Math.max(...answer.translations[0].hypotheses.map((one) => one.tokens[2].logprob));
     await page.until("the probabilities are those of the third token", async () =>
       Math.abs(Number((await page.texts("#whole-step .score"))[0].replace("%", "")) - 100 * Math.exp(most)) <= 0.06);
+    // Tokens of the same text are told apart.
+    const next = await page.texts("#whole-step .text");
+    assert.equal(new Set(next).size, next.length, next.join(" "));
   });
 
   test("a step of attention is chosen with the keyboard, and shown below", async () => {
@@ -39,5 +44,42 @@ export function whole(its) {
     await page.until("the other is drawn", async () => (await page.text("#chosen")) === "encoder self-attention, layer 1, mean of all heads");
     assert.equal((await page.texts("#whole-step .score")).length, 5);
     await page.choose("kind", "cross");
+  });
+
+  test("each step shows its hidden states, which are those of the server", async () => {
+    const { page, server } = its;
+    const whole = await server.post("/v1/translate", { text: TEXT, target: "de", beam: 4, n_best: 4 });
+    const translation_tokens = whole.translations[0].hypotheses[0].tokens.map(({ id }) => id);
+    const ask = (hidden) => server.post("/v1/attention", { text: TEXT, target: "de", translation_tokens, kinds: [], hidden });
+    const steps = {
+      "source-embedding": { stack: "encoder", point: "embedding" }, "encoder-1": { stack: "encoder", point: "attention", layer: 1 },
+      "encoder-0-forward": { stack: "encoder", point: "feed_forward", layer: 0 }, encoded: { stack: "encoder", point: "output" },
+      "cross-1": { stack: "decoder", point: "cross", layer: 1 }, "decoder-1-forward": { stack: "decoder", point: "feed_forward", layer: 1 },
+      logits: { stack: "decoder", point: "output" },
+    };
+    for (const [name, step] of Object.entries(steps)) {
+      await page.click(`[data-step='${name}']`);
+      const { hidden, source } = await ask(step);
+      await page.until(`the states of ${name} are drawn`, async () => (await page.all("#whole-step .states svg")).length === 1);
+      await page.press("#whole-step .states svg", Key.ARROW_DOWN, Key.ARROW_DOWN, Key.ARROW_RIGHT, Key.ARROW_RIGHT, Key.ARROW_RIGHT);
+      const [, value, length] = /: (−?[\d.]+)\. Its vector is ([\d.]+) long/.exec(await page.text("#whole-step .read-out"));
+      assert.ok(Math.abs(number(value) - hidden.values[1][3]) < 1e-4, `${name} ${value} ${hidden.values[1][3]}`);
+      assert.ok(Math.abs(number(length) - hidden.norms[1]) < 0.006, `${name} ${length} ${hidden.norms[1]}`);
+      // Of a decoder, what was written behind the chosen token is not there yet.
+      const rows = step.stack === "encoder" ? source.length : 3;
+      assert.match(await page.run(`return document.querySelector("#whole-step .states svg").getAttribute("aria-label")`), new RegExp(` of ${rows} tokens`));
+    }
+    assert.deepEqual(await page.axe(), []);
+  });
+
+  test("hidden states of a long text stay small", async () => {
+    const { page } = its;
+    await page.translate(Array.from({ length: 200 }, (_, i) => ["one", "seven", "twenty", "hundred"][i % 4]).join(" "), "de");
+    await page.click("[data-step='encoder-1-forward']");
+    await page.until("they are drawn", async () => (await page.all("#whole-step .states svg")).length === 1);
+    const [tall, whole] = await page.run(`const { offsetHeight, scrollHeight } = document.querySelector("#whole-step .states");
+      return [offsetHeight, scrollHeight]`);
+    assert.ok(tall < 400 && whole > 3000, `${tall} ${whole}`);
+    await page.translate(TEXT, "de");
   });
 }

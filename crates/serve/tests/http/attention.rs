@@ -119,6 +119,103 @@ fn an_encoder_and_a_language_model_show_what_each_token_of_a_text_looks_at() {
     assert_eq!(server.post("/v1/attention", &json!({"text": "a dog"})).ok()["model"], "words");
 }
 
+/// T5 adds numbers for distances to its scores, DeBERTa products with vectors of distances.
+#[test]
+fn terms_that_are_added_to_scores_are_told_apart() {
+    let t5 = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/t5/first");
+    let deberta = Folder::of("deberta", "masked");
+    let models = vec![deberta.named("deberta"), ModelPlace::named("t5", t5)];
+    let server = Running::start_with(Settings::default(), models);
+    let products = ["content_to_position", "position_to_content"];
+    for (model, kind, terms) in [
+        ("deberta", "encoder", &products[..]),
+        ("t5", "encoder", &["distance"]),
+        ("t5", "decoder", &["distance"]),
+        ("t5", "cross", &[]),
+    ] {
+        let ask = |part: Value| {
+            let mut ask = json!({
+                "model": model, "text": "a dog and a cat", "kinds": [kind], "layers": [1], "heads": [2], "part": part,
+                "vectors": {"kind": kind, "layer": 1, "head": 2},
+            });
+            if model == "t5" {
+                ask["translation"] = json!("a cat");
+            }
+            server.post("/v1/attention", &ask).ok()
+        };
+        let matrix = |answer: &Value| answer["attention"][0].clone();
+        let whole = ask(Value::Null);
+        assert_eq!(matrix(&whole)["biased"] == true, !terms.is_empty());
+        let vectors = &whole["vectors"];
+        let told = vectors["terms"].as_array().cloned().unwrap_or_default();
+        assert_eq!(told.iter().map(|term| term["term"].as_str().unwrap()).collect::<Vec<_>>(), terms);
+        let rows = |all: &Value| all.as_array().unwrap().iter().map(numbers).collect::<Vec<_>>();
+        let (queries, keys) = (rows(&vectors["queries"]), rows(&vectors["keys"]));
+        let told: Vec<_> = told.iter().map(|term| rows(&term["numbers"])).collect();
+        let scale = vectors["scale"].as_f64().unwrap();
+        for (part, content, bias) in
+            [(Value::Null, 1.0, 1.0), (json!("content"), 1.0, 0.0), (json!("bias"), 0.0, 1.0)]
+        {
+            let (content, bias) = if terms.is_empty() { (1.0, 0.0) } else { (content, bias) };
+            let answer = ask(part.clone());
+            assert_eq!(matrix(&answer)["part"], part);
+            for (row, query) in queries.iter().enumerate() {
+                let score = |(at, key): (usize, &Vec<f64>)| {
+                    let product: f64 = query.iter().zip(key).map(|(q, k)| q * k).sum();
+                    let terms: f64 = told.iter().map(|term| term[row][at]).sum();
+                    (content * scale * product + bias * terms).exp()
+                };
+                let seen = if vectors["causal"] == true { row + 1 } else { keys.len() };
+                let powers: Vec<f64> = keys[..seen].iter().enumerate().map(score).collect();
+                let weights = numbers(&matrix(&answer)["weights"][row]);
+                for (power, weight) in powers.iter().zip(weights) {
+                    assert!(
+                        (power / powers.iter().sum::<f64>() - weight).abs() < 2e-5,
+                        "{model} {kind} {part}"
+                    );
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn hidden_states_are_as_many_numbers_as_can_be_seen() {
+    let small = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../golden/gpt2/saved");
+    let models = vec![ModelPlace::numbers(), ModelPlace::named("small", small)];
+    let server = Running::start_with(Settings::default(), models);
+    let hidden = |model: &str, hidden: Value| {
+        let ask = json!({"model": model, "text": "twenty-one", "kinds": [], "hidden": hidden});
+        server.post("/v1/attention", &ask)
+    };
+    let layers = server.get("/v1/models/numbers").ok()["details"]["decoder_layers"].as_u64().unwrap();
+    for (stack, tokens) in [("encoder", "source"), ("decoder", "shown")] {
+        let points = ["embedding", "attention", "feed_forward", "output"].map(|point| (point, 0));
+        for (point, layer) in points.into_iter().chain([("feed_forward", layers - 1)]) {
+            let answer = hidden("numbers", json!({"stack": stack, "point": point, "layer": layer})).ok();
+            let states = &answer["hidden"];
+            let values = states["values"].as_array().unwrap();
+            let norms = numbers(&states["norms"]);
+            assert_eq!((values.len(), norms.len()), (answer[tokens].as_array().unwrap().len(), values.len()));
+            let [width, together] = ["width", "together"].map(|name| states[name].as_u64().unwrap() as usize);
+            for (values, norm) in values.iter().map(numbers).zip(norms) {
+                assert!(values.len() <= 64 && values.len() == width.div_ceil(together));
+                let furthest = values.iter().fold(0.0f64, |most, value| most.max(value.abs()));
+                assert!(furthest <= norm + 1e-3 && norm <= furthest * (width as f64).sqrt() + 1e-3);
+            }
+        }
+    }
+    assert_eq!(hidden("small", json!({"stack": "decoder", "point": "output"})).ok()["hidden"]["layer"], 0);
+    for (model, step, field) in [
+        ("small", json!({"stack": "encoder", "point": "output"}), "hidden"),
+        ("small", json!({"stack": "decoder", "point": "cross", "layer": 0}), "hidden"),
+        ("numbers", json!({"stack": "decoder", "point": "cross", "layer": layers}), "hidden"),
+        ("numbers", json!({"stack": "decoder", "point": "middle"}), "hidden.point"),
+    ] {
+        hidden(model, step).refused(400, Some(field));
+    }
+}
+
 #[test]
 fn what_cannot_be_looked_at_is_refused_by_name() {
     let limits = Limits { characters: 2000, ..Limits::default() };

@@ -20,12 +20,17 @@ pub struct Folder(PathBuf);
 
 impl Folder {
     pub fn new(model: &str) -> Folder {
+        Folder::of("bert", model)
+    }
+
+    /// A model of the same words of another family in `golden`.
+    pub fn of(family: &str, model: &str) -> Folder {
         static NUMBER: AtomicU32 = AtomicU32::new(0);
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let folder = std::env::temp_dir().join(format!("attentive-http-{}-{number}", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         for file in ["config.json", "model.safetensors"] {
-            std::fs::copy(golden().join("bert").join(model).join(file), folder.join(file)).unwrap();
+            std::fs::copy(golden().join(family).join(model).join(file), folder.join(file)).unwrap();
         }
         let words: Vec<String> = serde_json::from_value(answers()["words"].clone()).unwrap();
         std::fs::write(folder.join("vocab.txt"), words.join("\n") + "\n").unwrap();

@@ -192,7 +192,7 @@ impl PictureEncoder {
         let tape = Tape::inference(&self.backend).watching();
         let batch = Batch::new(&*self.backend, self.model.config(), &[as_planes(pixels)]);
         self.model.encode(&tape, &batch);
-        Inspection::new(&self.backend, tape.watched(), self.model.config().layers)
+        Inspection::new(&self.backend, &tape, self.model.config().layers)
     }
 
     /// The rows of a matrix.

@@ -45,6 +45,7 @@ impl Tape {
             rule,
             layout: layout.clone(),
             bias: added.clone(),
+            distances: None,
             q: q.value().clone(),
             k: k.value().clone(),
             v: v.value().clone(),

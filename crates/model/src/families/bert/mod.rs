@@ -155,7 +155,7 @@ impl Bert {
     /// The hidden states of all tokens behind the last layer, `[tokens, d_model]`.
     pub fn encode(&self, tape: &Tape, batch: &Batch) -> Var {
         let x = self.embed(tape, batch);
-        self.encoder.forward(tape, &x, &batch.sequences, |_| {})
+        tape.watch_state(self.encoder.forward(tape, &x, &batch.sequences, |_| {}))
     }
 
     /// The embedded tokens, and the hidden states behind each layer, `[tokens, d_model]` each.
@@ -175,7 +175,7 @@ impl Bert {
         let first = self.config.first_position() as i32;
         let places: Vec<i32> = batch.sequences.positions().iter().map(|place| first + place).collect();
         let x = self.positions.as_ref().map_or(x.clone(), |positions| positions.forward(tape, &x, &places));
-        tape.dropout(&self.norm.forward(tape, &x), self.config.dropout)
+        tape.watch_state(tape.dropout(&self.norm.forward(tape, &x), self.config.dropout))
     }
 
     /// `tanh(W·x + b)` of the first token of each text, `[sequences, d_model]`, or another function of a DeBERTa; none if the model has no

@@ -11,7 +11,9 @@ use super::Disentangled;
 use crate::builder::{Builder, Init};
 use crate::error::Error;
 use crate::layers::{Linear, MultiHeadConfig};
-use attentive_tensor::{Attention, Bias, Layout, Parameter, Rectangle, RelativeSide, Tape, Tensor, Var};
+use attentive_tensor::{
+    Attention, Bias, DistanceRows, Layout, Parameter, Rectangle, RelativeSide, Tape, Tensor, Var,
+};
 
 /// Rows of the table of distances, and which of them belongs to a pair.
 pub(super) struct Distances {
@@ -139,22 +141,33 @@ impl DisentangledAttention {
             Contents::Apart([query, key, _]) if config.shared => [Some(query), Some(key)],
             _ => [self.queries_of_distances.as_ref(), self.keys_of_distances.as_ref()],
         };
-        let [queries_of_distances, keys_of_distances] =
-            shared.map(|projection| projection.map(|projection| projection.forward(tape, &rows)));
-        let scores = |content: &Var, distances: Option<Var>, wanted: bool| {
-            let distances = distances.filter(|_| wanted)?;
+        let wanted = [config.position_to_content, config.content_to_position];
+        let [projected_queries, projected_keys] = [0, 1].map(|side| {
+            let projection = shared[side].filter(|_| wanted[side])?;
+            Some(projection.forward(tape, &rows))
+        });
+        let scores = |content: &Var, distances: Option<&Var>| {
             // The smaller factor is the one to scale.
-            let distances = tape.scale(&self.head_by_head(tape, &distances), self.rule.scale);
+            let distances = tape.scale(&self.head_by_head(tape, distances?), self.rule.scale);
             Some(tape.matmul(&self.head_by_head(tape, content), &distances, true))
         };
-        let of_queries = scores(queries, keys_of_distances, config.content_to_position);
-        let of_keys = scores(keys, queries_of_distances, config.position_to_content);
+        let of_queries = scores(queries, projected_keys.as_ref());
+        let of_keys = scores(keys, projected_queries.as_ref());
         let of_queries = of_queries.as_ref().map(|scores| (RelativeSide::Queries, scores));
         let terms: Vec<_> = of_queries
             .into_iter()
             .chain(of_keys.as_ref().map(|scores| (RelativeSide::Keys, scores)))
             .collect();
-        (!terms.is_empty()).then(|| Bias::Dense(tape.relative_bias(layout, &distances.buckets, &terms)))
+        (!terms.is_empty()).then(|| {
+            let bias = tape.relative_bias(layout, &distances.buckets, &terms);
+            let [keys, queries] = [&projected_keys, &projected_queries];
+            tape.watch_distances(&bias, || DistanceRows {
+                keys: keys.as_ref().map(|rows| rows.value().clone()),
+                queries: queries.as_ref().map(|rows| rows.value().clone()),
+                buckets: distances.buckets.clone(),
+            });
+            Bias::Dense(bias)
+        })
     }
 
     /// `[rows, heads · d_k]` as `[heads, rows, d_k]`.

@@ -65,7 +65,7 @@ impl Encoder {
                 attention.forward(tape, y, layout, distances.as_ref())
             });
             if let Some(convolution) = self.convolution.as_ref().filter(|_| n == 0) {
-                y = convolution.forward(tape, x, &y, sequences);
+                y = tape.watch_state_again(convolution.forward(tape, x, &y, sequences));
             }
             see(&y);
         }

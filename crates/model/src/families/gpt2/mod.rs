@@ -111,13 +111,13 @@ impl Gpt2 {
 
     /// Hidden states through the norm behind the last layer, if there is one.
     fn normed(&self, tape: &Tape, x: Var) -> Var {
-        self.norm.as_ref().map_or(x.clone(), |norm| norm.forward(tape, &x))
+        tape.watch_state(self.norm.as_ref().map_or(x.clone(), |norm| norm.forward(tape, &x)))
     }
 
     /// Tokens with their positions, through dropout.
     fn embed(&self, tape: &Tape, ids: &Tensor, positions: &[i32]) -> Var {
         let x = self.positions.forward(tape, &self.tokens.forward(tape, ids), positions);
-        tape.dropout(&x, self.config.embedding_dropout)
+        tape.watch_state(tape.dropout(&x, self.config.embedding_dropout))
     }
 
     /// Hidden states to the logits of the next tokens, `[tokens, vocab_size]`.

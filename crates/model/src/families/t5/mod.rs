@@ -84,16 +84,17 @@ impl T5 {
 
     /// Embedded tokens, through dropout.
     fn embed(&self, tape: &Tape, ids: &Tensor) -> Var {
-        tape.dropout(&self.tokens.forward(tape, ids), self.config.dropout)
+        tape.watch_state(tape.dropout(&self.tokens.forward(tape, ids), self.config.dropout))
     }
 
     /// What comes out of the decoder, on its way to the output.
     fn leave(&self, tape: &Tape, x: &Var) -> Var {
         let x = tape.dropout(&self.decoder_norm.forward(tape, x), self.config.dropout);
-        match self.config.scaled_output {
+        let x = match self.config.scaled_output {
             true => tape.scale(&x, (self.config.d_model as f32).powf(-0.5)),
             false => x,
-        }
+        };
+        tape.watch_state(x)
     }
 }
 
@@ -116,7 +117,7 @@ impl EncoderDecoder for T5 {
         let (layout, bias) =
             (sequences.attending(&**tape.backend(), sequences), self.source_positions.bias(tape));
         let x = self.encoder.forward(tape, &x, &layout, Some(&bias));
-        tape.dropout(&self.encoder_norm.forward(tape, &x), self.config.dropout)
+        tape.watch_state(tape.dropout(&self.encoder_norm.forward(tape, &x), self.config.dropout))
     }
 
     fn decode(

@@ -100,19 +100,20 @@ impl Transformer {
     /// Source tokens with their positions, through dropout.
     fn embed_source(&self, tape: &Tape, ids: &Tensor, positions: &[i32]) -> Var {
         let x = self.source_positions.forward(tape, &self.source.forward(tape, ids), positions);
-        tape.dropout(&normed(tape, x, self.source_norm.as_ref()), self.config.dropout)
+        self.enter(tape, x, self.source_norm.as_ref())
     }
 
     /// The same of the target.
     fn embed_target(&self, tape: &Tape, ids: &Tensor, positions: &[i32]) -> Var {
         let x = self.target_positions.forward(tape, &self.target.forward(tape, ids), positions);
-        tape.dropout(&normed(tape, x, self.target_norm.as_ref()), self.config.dropout)
+        self.enter(tape, x, self.target_norm.as_ref())
     }
-}
 
-/// Embedded tokens, through their norm if there is one.
-fn normed(tape: &Tape, x: Var, norm: Option<&LayerNorm>) -> Var {
-    norm.map_or(x.clone(), |norm| norm.forward(tape, &x))
+    /// Embedded tokens, through their norm if there is one, and through dropout.
+    fn enter(&self, tape: &Tape, x: Var, norm: Option<&LayerNorm>) -> Var {
+        let x = norm.map_or(x.clone(), |norm| norm.forward(tape, &x));
+        tape.watch_state(tape.dropout(&x, self.config.dropout))
+    }
 }
 
 impl EncoderDecoder for Transformer {
@@ -167,5 +168,5 @@ impl EncoderDecoder for Transformer {
 
 /// What comes out of a stack, through its norm if there is one.
 fn leave(tape: &Tape, x: Var, norm: Option<&Norm>) -> Var {
-    norm.map_or(x.clone(), |norm| norm.forward(tape, &x))
+    tape.watch_state(norm.map_or(x.clone(), |norm| norm.forward(tape, &x)))
 }

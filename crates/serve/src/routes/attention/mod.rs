@@ -5,14 +5,15 @@ mod text;
 
 use crate::app::App;
 use crate::aside;
-use crate::attention::{Attention, Kind};
+use crate::attention::{Attention, Kind, Part};
 use crate::body::{WithFiles, with_files};
 use crate::chosen::Chosen;
 use crate::document::Format;
-use crate::job::Subject;
+use crate::hidden::Hidden;
+use crate::job::{Inspected, Subject, Views};
 use crate::order::Order;
 use crate::refusal::Refusal;
-use attentive_generate::{AttentionKind, HeadVectors, Look, Options, Sizes};
+use attentive_generate::{AttentionKind, AttentionMatrix, Look, Options, Sizes, Step};
 use attentive_tasks::Split;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -41,7 +42,11 @@ pub(super) struct Ask {
     layers: Option<Vec<usize>>,
     /// Heads; null is the mean of all. All and their mean if none are given.
     heads: Option<Vec<Option<usize>>>,
+    /// The part of scores that is weighed, in attentions with a bias; all if none is given.
+    part: Option<Part>,
     vectors: Option<VectorsAsk>,
+    /// The step whose hidden states are wanted.
+    hidden: Option<Step>,
 }
 
 #[derive(Debug, Clone, Copy, Deserialize)]
@@ -58,9 +63,7 @@ const MOST: usize = 4_000_000;
 /// What is to be looked at.
 #[derive(Debug)]
 struct Wanted {
-    looks: Vec<Look>,
-    /// The head whose vectors are wanted.
-    vectors: Option<Look>,
+    views: Views,
 }
 
 impl Wanted {
@@ -68,7 +71,8 @@ impl Wanted {
     fn new(ask: &Ask, sizes: &Sizes) -> Result<Wanted, Refusal> {
         let vectors = ask.vectors.map(|of| look(of.kind, of.layer, Some(of.head)));
         vectors.map_or(Ok(()), |asked| check(asked, sizes, "vectors"))?;
-        Ok(Wanted { looks: looks(ask, sizes)?, vectors })
+        let (part, hidden) = (ask.part, ask.hidden);
+        Ok(Wanted { views: Views { looks: looks(ask, sizes)?, part, vectors, hidden } })
     }
 
     /// Refuses what would be too much for an answer, by the numbers of tokens.
@@ -78,13 +82,13 @@ impl Wanted {
             AttentionKind::Decoder => target * target,
             AttentionKind::Cross => target * source,
         };
-        let weights: usize = self.looks.iter().map(weights).sum();
+        let weights: usize = self.views.looks.iter().map(weights).sum();
         self.check_weights("text", weights)
     }
 
     /// The same of a picture with so many tokens, of which one looks.
     fn check_picture(&self, tokens: usize) -> Result<(), Refusal> {
-        self.check_weights("image", self.looks.len() * tokens)
+        self.check_weights("image", self.views.looks.len() * tokens)
     }
 
     fn check_weights(&self, field: &str, weights: usize) -> Result<(), Refusal> {
@@ -97,11 +101,24 @@ impl Wanted {
         Ok(())
     }
 
-    /// An attention that was seen, with the vectors that were.
-    fn with_vectors(&self, attention: Attention, vectors: Option<HeadVectors>) -> Attention {
-        match self.vectors.zip(vectors) {
-            Some((look, vectors)) => attention.with_vectors(look, vectors),
-            None => attention,
+    /// The answer: `attention` makes it of the weights that were seen, and what else was seen is put to it.
+    fn answer(
+        &self,
+        seen: Inspected,
+        attention: impl FnOnce(Vec<(Look, AttentionMatrix)>) -> Attention,
+    ) -> Attention {
+        let Inspected { weights, vectors, hidden } = seen;
+        let weights = self.views.looks.iter().copied().zip(weights).collect();
+        let mut answer = match self.views.part {
+            None => attention(weights),
+            Some(part) => attention(Vec::new()).with_part(part, weights),
+        };
+        if let Some((look, vectors)) = self.views.vectors.zip(vectors) {
+            answer = answer.with_vectors(look, vectors);
+        }
+        match self.views.hidden.zip(hidden) {
+            Some((step, vectors)) => answer.with_hidden(Hidden::new(step, &vectors)),
+            None => answer,
         }
     }
 }
@@ -137,12 +154,10 @@ async fn of_translation(app: &Arc<App>, ask: &Ask, text: &str) -> Result<Respons
     let target = target(app, &chosen, ask, text).await?;
     wanted.check(source.len(), target.len())?;
     let subject = Subject::Tokens([source.clone(), target.clone()]);
-    let seen = app.inspect(chosen.place, subject, wanted.looks.clone(), wanted.vectors, until).await?;
+    let seen = app.inspect(chosen.place, subject, wanted.views.clone(), until).await?;
     aside::json(move || {
         let model = &chosen.model;
-        let weights = wanted.looks.iter().copied().zip(seen.weights);
-        let attention = Attention::new(&model.name, &model.codec, [&source, &target], weights);
-        wanted.with_vectors(attention, seen.vectors)
+        wanted.answer(seen, |weights| Attention::new(&model.name, &model.codec, [&source, &target], weights))
     })
     .await
 }

@@ -50,7 +50,9 @@ pub(super) async fn attention(app: &App, ask: Ask, files: Vec<Bytes>) -> Result<
         ("target", ask.target.is_some()),
         ("translation", ask.translation.is_some()),
         ("translation_tokens", ask.translation_tokens.is_some()),
+        ("part", ask.part.is_some()),
         ("vectors", ask.vectors.is_some()),
+        ("hidden", ask.hidden.is_some()),
     ] {
         if is_asked {
             return Err(Refusal::field(field, "not supported: the model reads pictures"));
@@ -78,11 +80,11 @@ pub(super) async fn attention(app: &App, ask: Ask, files: Vec<Bytes>) -> Result<
         Refusal::field("patch", problem)
     })?;
     wanted.check_picture(encoder.tokens(&pixels))?;
-    let seen = app.inspect(place, Subject::Picture(pixels), wanted.looks.clone(), None, until).await?;
+    let seen = app.inspect(place, Subject::Picture(pixels), wanted.views.clone(), until).await?;
     let model = Arc::clone(&model);
     aside::json(move || {
         let gaze = |(look, matrix): (&Look, AttentionMatrix)| Gaze::new(*look, matrix.row(token), grid);
-        let attention = wanted.looks.iter().zip(seen.weights).map(gaze).collect();
+        let attention = wanted.views.looks.iter().zip(seen.weights).map(gaze).collect();
         Answer { model: model.name.clone(), grid, patch, attention, image }
     })
     .await

@@ -51,18 +51,16 @@ pub(super) async fn attention(
         Read::Tokens(_, tokens) => (tokens.len(), Subject::Tokens([tokens.clone(), tokens[..1].to_vec()])),
     };
     wanted.check(tokens, 0)?;
-    let seen = app.inspect(place, subject, wanted.looks.clone(), wanted.vectors, until).await?;
+    let seen = app.inspect(place, subject, wanted.views.clone(), until).await?;
     aside::json(move || {
-        let weights = wanted.looks.iter().copied().zip(seen.weights);
-        let attention = match &read {
+        wanted.answer(seen, |weights| match &read {
             Read::Encoding(model, encoding) => {
                 Attention::of_text(&model.name, model.encoder().tokenizer(), encoding, weights)
             }
             Read::Tokens(model, tokens) => {
                 Attention::of_tokens(&model.name, model.codec.tokenizer(), tokens, weights)
             }
-        };
-        wanted.with_vectors(attention, seen.vectors)
+        })
     })
     .await
 }
