@@ -22,8 +22,8 @@ pub(super) struct Flags {
 
     /// Training text, one sentence per line; or .tsv or .jsonl files with both sides. For other tasks: text for mlm, .tsv or
     /// .jsonl with labels for classify, CoNLL or .jsonl with tags for tag; for classify-images and dino a folder with a folder for
-    /// each class, a .tsv of paths and labels, or an idx3-ubyte file; for detect COCO's annotations in JSON, or the word `scenes` for
-    /// pictures of shapes that the program draws. Files of texts may be compressed (.gz, .zst), idx3-ubyte files too (.gz)
+    /// each class, a .tsv of paths and labels, or an idx3-ubyte file; for detect COCO's annotations in JSON; for these three also the
+    /// word `scenes`, for pictures of shapes that the program draws. Files of texts may be compressed (.gz, .zst), idx3-ubyte files too (.gz)
     #[arg(long, visible_alias = "data", value_name = "FILES", num_args = 1.., help_heading = "Data")]
     #[serde(skip_serializing_if = "Vec::is_empty")]
     source: Vec<PathBuf>,

@@ -108,7 +108,8 @@ need --source-language and --target-language. It follows the rules of the other 
   --validate-lines  200
 The task classify-images trains a ViT: a new one, or the one in --from, by the rules of classify. --scale, --hflip, --color-jitter and \
 the other augmentations let it see each picture a little differently in each epoch, in the order in which they are listed; they are those of \
-torchvision and timm. The same seed gives the same pictures, with any number of threads.
+torchvision and timm. The same seed gives the same pictures, with any number of threads. For --data scenes the label of a picture is the \
+kind of its largest shape.
 The task dino lets a ViT learn from pictures without their labels: a student sees parts of a picture and learns to predict the output of a teacher, its moving \
 average, which sees two large parts. DIR has the teacher, for embed, inspect, and --from of classify-images. Labels are used for validation: the \
 accuracy of the 20 nearest neighbours among (at most 10,000 of) the training pictures. It follows the rules of mlm, but for these:

@@ -22,13 +22,21 @@ pub use shape::{Colour, Shape};
 
 use attentive_image::Picture;
 use attentive_tensor::Random;
+use std::ops::Range;
+use std::path::Path;
 
 /// The width and height of a scene in pixels.
 pub const SIDE: usize = 128;
 /// The most shapes in a scene.
 pub const MOST: usize = 8;
+/// The name that users write in place of a file to get scenes.
+const NAME: &str = "scenes";
+/// The seeds of the scenes that training uses, each once an epoch.
+pub(crate) const TRAINING: Range<u64> = 0..20_000;
 /// The seed of the first scene for validation.
 pub(crate) const FIRST_HELD: u64 = 1 << 40;
+/// The seeds of the scenes that `--valid-data scenes` stands for.
+pub(crate) const VALIDATION: Range<u64> = FIRST_HELD..FIRST_HELD + 500;
 /// The seed of the first scene that neither training nor validation uses.
 pub const FIRST_UNSEEN: u64 = 1 << 41;
 /// The least and the greatest width and height of shapes.
@@ -36,8 +44,15 @@ const SMALLEST: u32 = 8;
 const LARGEST: u32 = 64;
 /// The least share of a shape's pixels that stay visible.
 const VISIBLE: f64 = 0.5;
+/// The corners of the background's grid, along each side.
+const KNOTS: usize = 5;
 /// How often a shape is drawn anew if it would hide others.
 const TRIES: u32 = 12;
+
+/// Whether a path stands for scenes: it ends with `scenes` and does not exist.
+pub(crate) fn are_meant_by(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name == NAME) && !path.exists()
+}
 
 /// A picture and its shapes.
 #[derive(Debug, Clone, PartialEq)]
@@ -88,45 +103,85 @@ impl Draw {
     }
 }
 
-impl Scene {
-    /// The scene of a seed.
-    pub fn new(seed: u64) -> Scene {
+/// All that is random about a scene but its noise.
+struct Plan {
+    knots: Vec<i64>,
+    shapes: Vec<Placed>,
+}
+
+/// A shape in its place: what it is, its pixels and its exact colour.
+struct Placed {
+    thing: Thing,
+    mask: Vec<usize>,
+    colour: [u8; 3],
+}
+
+impl Placed {
+    /// Whether so many visible pixels are enough of it.
+    fn is_seen(&self, visible: usize) -> bool {
+        visible as f64 >= VISIBLE * self.mask.len() as f64
+    }
+}
+
+impl Plan {
+    fn new(seed: u64) -> Plan {
         let mut draw = Draw { random: Random::new(seed).split(0), next: 0 };
-        let mut pixels = background(&mut draw);
+        let knots = knots(&mut draw);
         let count = draw.between(1, MOST as u32);
-        // The pixels of each shape, and the shape that is visible at each pixel.
-        let (mut things, mut masks) = (Vec::new(), Vec::<Vec<usize>>::new());
-        let mut front: Vec<Option<usize>> = vec![None; SIDE * SIDE];
+        let mut shapes: Vec<Placed> = Vec::new();
+        // The shape that is visible at each pixel, and at how many pixels each is.
+        let mut front: Vec<Option<u8>> = vec![None; SIDE * SIDE];
+        let mut visible: Vec<usize> = Vec::new();
         for _ in 0..count {
-            let Some((thing, mask)) = (0..TRIES).find_map(|_| {
+            let Some((thing, mask, left)) = (0..TRIES).find_map(|_| {
                 let (thing, mask) = placed(&mut draw);
-                leaves_visible(&front, &masks, &mask).then_some((thing, mask))
+                let left = left_visible(&mask, &front, &visible);
+                let are_seen = shapes.iter().zip(&left).all(|(shape, &left)| shape.is_seen(left));
+                are_seen.then_some((thing, mask, left))
             }) else {
                 break;
             };
             let colour = thing.colour.near(&mut || draw.between(0, 60) as i32 - 30);
-            for &pixel in &mask {
-                front[pixel] = Some(things.len());
-                pixels[3 * pixel..3 * pixel + 3].copy_from_slice(&colour);
-            }
-            things.push(thing);
-            masks.push(mask);
+            mask.iter().for_each(|&pixel| front[pixel] = Some(shapes.len() as u8));
+            visible = left;
+            visible.push(mask.len());
+            shapes.push(Placed { thing, mask, colour });
+        }
+        Plan { knots, shapes }
+    }
+}
+
+impl Scene {
+    /// The scene of a seed.
+    pub fn new(seed: u64) -> Scene {
+        let Plan { knots, shapes } = Plan::new(seed);
+        let mut pixels = background(&knots);
+        for Placed { mask, colour, .. } in &shapes {
+            mask.iter().for_each(|&pixel| pixels[3 * pixel..3 * pixel + 3].copy_from_slice(colour));
         }
         let noise = Random::new(seed).split(1);
         for (i, byte) in pixels.iter_mut().enumerate() {
             *byte = byte.saturating_add_signed((noise.bits(i as u32) >> 28) as i8 - 8);
         }
+        let things = shapes.into_iter().map(|placed| placed.thing).collect();
         Scene { picture: Picture::new(SIDE, SIDE, pixels), things }
+    }
+
+    /// The shapes of the scene of a seed, without painting it.
+    pub(crate) fn things(seed: u64) -> impl Iterator<Item = Thing> {
+        Plan::new(seed).shapes.into_iter().map(|placed| placed.thing)
     }
 }
 
-/// The background: a grid of random colours, interpolated in integers.
-fn background(draw: &mut Draw) -> Vec<u8> {
-    const KNOTS: usize = 5;
+/// The colours of the background at the corners of a grid: `[KNOTS, KNOTS, 3]`.
+fn knots(draw: &mut Draw) -> Vec<i64> {
     let base: Vec<i64> = (0..3).map(|_| i64::from(draw.between(40, 215))).collect();
-    let knots: Vec<i64> = (0..KNOTS * KNOTS * 3)
-        .map(|i| (base[i % 3] + i64::from(draw.between(0, 80)) - 40).clamp(0, 255))
-        .collect();
+    let near = |i: usize| (base[i % 3] + i64::from(draw.between(0, 80)) - 40).clamp(0, 255);
+    (0..KNOTS * KNOTS * 3).map(near).collect()
+}
+
+/// The background: the colours of the grid, interpolated in integers.
+fn background(knots: &[i64]) -> Vec<u8> {
     let step = SIDE / (KNOTS - 1);
     let mut pixels = Vec::with_capacity(3 * SIDE * SIDE);
     for i in 0..3 * SIDE * SIDE {
@@ -177,12 +232,11 @@ fn around(mask: &[usize]) -> [f64; 4] {
     [left, top, width, height]
 }
 
-/// Whether each shape stays visible enough after the pixels of `mask` are drawn over it.
-fn leaves_visible(front: &[Option<usize>], masks: &[Vec<usize>], mask: &[usize]) -> bool {
-    let mut visible = vec![0usize; masks.len()];
-    front.iter().flatten().for_each(|&shape| visible[shape] += 1);
-    mask.iter().filter_map(|&pixel| front[pixel]).for_each(|shape| visible[shape] -= 1);
-    visible.iter().zip(masks).all(|(&visible, mask)| visible as f64 >= VISIBLE * mask.len() as f64)
+/// At how many pixels each shape stays visible behind a new one with the pixels of `mask`.
+fn left_visible(mask: &[usize], front: &[Option<u8>], visible: &[usize]) -> Vec<usize> {
+    let mut visible = visible.to_vec();
+    mask.iter().filter_map(|&pixel| front[pixel]).for_each(|shape| visible[usize::from(shape)] -= 1);
+    visible
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! | a folder of folders | the names of the inner folders |
 //! | `.tsv` | `path<TAB>label` in each line; paths begin at the file's folder |
 //! | `…images…idx3-ubyte` | the file beside it that is called `…labels…idx1-ubyte`, as MNIST has it |
+//! | the word `scenes` | the program draws [scenes](crate::scenes); the label is the kind of the largest shape |
 //!
 //! IDX files may be compressed (`.gz`), others not. Pictures of a folder or a table stay on the disk until they are needed; those of an
 //! IDX file are in memory.
@@ -12,12 +13,14 @@
 mod augment;
 mod folder;
 mod idx;
+mod scenes;
 mod table;
 
 pub use augment::{Augment, ColorJitter, share_of_mixup};
 
 use super::Error;
 use super::labelled::Labels;
+use crate::scenes::Scene;
 use attentive_image::Picture;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,6 +32,8 @@ pub(crate) enum Source {
     File(PathBuf),
     /// One of the pictures of an IDX file.
     Grey { file: Arc<GreyFile>, number: usize },
+    /// The scene of a seed.
+    Scene(u64),
 }
 
 /// An IDX file in memory.
@@ -46,6 +51,7 @@ impl Source {
         match self {
             Source::File(path) => path.clone(),
             Source::Grey { file, .. } => file.path.clone(),
+            Source::Scene(seed) => PathBuf::from(format!("scene {seed}")),
         }
     }
 
@@ -58,6 +64,7 @@ impl Source {
                 let grey = &file.levels[number * height * width..][..height * width];
                 Ok(Picture::new(width, height, grey.iter().flat_map(|&level| [level; 3]).collect()))
             }
+            Source::Scene(seed) => Ok(Scene::new(*seed).picture),
         }
     }
 }
@@ -96,7 +103,11 @@ pub(crate) fn read_pictures(paths: &[PathBuf], known: Option<&Labels>) -> Result
     let mut checksum = crc32fast::Hasher::new();
     let (mut pictures, mut sizes, mut bytes) = (Vec::new(), Vec::new(), 0);
     for path in paths {
-        let found = read_one(path, &mut checksum)?;
+        let found = if crate::scenes::are_meant_by(path) {
+            scenes::find(known.is_some())
+        } else {
+            read_one(path, &mut checksum)?
+        };
         if found.pictures.is_empty() {
             return Err(wrong(path, "has no pictures: PNG, JPEG and WebP files are read"));
         }
@@ -133,7 +144,7 @@ fn read_one(path: &Path, checksum: &mut crc32fast::Hasher) -> Result<Found, Erro
     } else {
         Err(wrong(
             path,
-            "is no folder of folders with pictures, no .tsv file of paths and labels, and no idx3-ubyte file",
+            "is no folder of folders with pictures, no .tsv file of paths and labels, no idx3-ubyte file, and not the word `scenes`",
         ))
     }
 }
@@ -198,6 +209,18 @@ mod tests {
         assert!(error.contains("`big dog`"), "{error}");
         let error = read_pictures(&[root.join("all/cat")], None).unwrap_err().to_string();
         assert!(error.contains("a folder for each class"), "{error}");
+    }
+
+    #[test]
+    fn the_word_scenes_stands_for_pictures_that_are_drawn_others_for_validation() {
+        let path = PathBuf::from("nowhere/scenes");
+        let train = read_pictures(std::slice::from_ref(&path), None).unwrap();
+        let valid = read_pictures(&[path], Some(&train.labels)).unwrap();
+        assert_eq!((train.pictures.len(), valid.pictures.len(), train.size), (20_000, 500, Some([128; 2])));
+        assert_eq!(train.labels.names(), ["circle", "cross", "diamond", "ring", "square", "triangle"]);
+        let [first, held] = [&train, &valid].map(|found| found.pictures[0].source.read().unwrap());
+        assert_eq!(first, Scene::new(0).picture);
+        assert_ne!(first, held);
     }
 
     #[test]

@@ -2,14 +2,11 @@
 
 use super::picture::Entry;
 use crate::Error;
-use crate::scenes::Shape;
+use crate::scenes::{self, Shape};
 use attentive_image::boxes::{Bbox, References, folder_of_images};
 use std::collections::HashMap;
 use std::ops::Range;
 use std::path::PathBuf;
-
-/// The name that users write in place of a file to get scenes.
-const SCENES: &str = "scenes";
 
 /// A file of annotations, or scenes.
 enum Source {
@@ -31,7 +28,7 @@ impl Sources {
     pub fn open(paths: &[PathBuf]) -> Result<Sources, Error> {
         let mut sources = Sources { all: Vec::new(), bytes: 0, checksum: 0 };
         for path in paths {
-            if path.file_name().is_some_and(|name| name == SCENES) && !path.exists() {
+            if scenes::are_meant_by(path) {
                 sources.all.push(Source::Scenes);
                 continue;
             }

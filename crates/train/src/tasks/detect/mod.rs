@@ -11,7 +11,7 @@ use super::{Start, Task, dropout};
 use crate::Error;
 use crate::corpus::{CorpusSize, Example, Examples, held_out};
 use crate::learner::seed_of_weights;
-use crate::scenes::FIRST_HELD;
+use crate::scenes::{FIRST_HELD, TRAINING, VALIDATION};
 use crate::settings::{Draft, Facts, Settings};
 use attentive_image::{Filter, Processor, Size};
 use attentive_model::Builder;
@@ -25,10 +25,6 @@ use std::fmt::Debug;
 use std::path::Path;
 use std::sync::Arc;
 
-/// How many scenes an epoch has.
-const SCENES_OF_AN_EPOCH: u64 = 20_000;
-/// How many scenes `--valid-data scenes` stands for.
-const SCENES_TO_JUDGE: u64 = 500;
 /// The shortest and the longest side of pictures for a model with random weights.
 const SIDES: [usize; 2] = [256, 448];
 /// The fewest and the most object queries of a new model.
@@ -70,12 +66,12 @@ impl Pictures {
                 }
             }
         }
-        let entries = train.entries(&labels, 0..SCENES_OF_AN_EPOCH)?;
+        let entries = train.entries(&labels, TRAINING)?;
         if entries.is_empty() {
             return Err(Error::setting("source", "there are no pictures in the files"));
         }
         let valid = Sources::open(&settings.valid_source)?;
-        let held = valid.entries(&labels, FIRST_HELD..FIRST_HELD + SCENES_TO_JUDGE)?;
+        let held = valid.entries(&labels, VALIDATION)?;
         let are_scenes = train.are_scenes();
         let drawn = if are_scenes { 3 * crate::scenes::SIDE.pow(2) * entries.len() } else { 0 };
         let bytes = train.bytes + drawn as u64;
