@@ -95,7 +95,8 @@ export function markPiece(place) {
 export function writeBest({ hypotheses, rank: chosen }, { language, number, sampled }, onchoose) {
   byId("best-title").textContent = `${hypotheses.length} ${sampled ? "samples" : "best translations"}${number ? ` of line ${number}` : ""}`;
   byId("best-hint").textContent = "The score is the log probability of all tokens, divided by a penalty for the length. "
-    + "0 would be certain; the nearer to 0, the better.";
+    + "0 would be certain; the nearer to 0, the better."
+    + (new Set(hypotheses.map(({ text }) => text)).size < hypotheses.length ? " A text that is there twice was written with other tokens." : "");
   const item = (hypothesis, rank) => {
     const share = bar(Math.exp(hypothesis.score));
     return html("li", {}, html("button", {

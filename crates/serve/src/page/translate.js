@@ -60,7 +60,7 @@ function addSliders() {
   byId("search-options").append(
     only("beam", slider({
       id: "beam", name: "Beam size", min: 1, max: 8, value: settings.beam, onchange: set("beam"),
-      hint: "The search keeps this many of the best beginnings at each step. 1 always takes the most probable token.",
+      hint: "The search keeps this many of the best beginnings at each step, and at least as many as are listed. 1 always takes the most probable token.",
     })),
     only("sample", slider({
       id: "temperature", name: "Temperature", min: 0.1, max: 2, step: 0.1, value: settings.temperature, show: digits(1),

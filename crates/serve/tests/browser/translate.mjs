@@ -28,6 +28,9 @@ export function translate(its) {
     const answer = await server.post("/v1/translate", { text, target: "de", n_best: 4, beam: 4 });
     const { hypotheses } = answer.translations[0];
     assert.deepEqual(await page.texts("#n-best-list .text"), hypotheses.map(({ text }) => text));
+    // Two of them are the same text.
+    assert.equal(new Set(hypotheses.map(({ text }) => text)).size, 3);
+    assert.match(await page.text("#best-hint"), /A text that is there twice was written with other tokens\.$/);
     const scores = (await page.texts("#n-best-list .score")).map((score) => Number(score.replace("score ", "").replace("−", "-")));
     hypotheses.forEach(({ score }, i) => assert.ok(Math.abs(score - scores[i]) < 1e-4, `${score} ${scores[i]}`));
     await page.click("#best-title");
