@@ -12,6 +12,7 @@
 
 mod bytes;
 mod deal;
+mod exchange;
 mod launcher;
 #[cfg(unix)]
 mod mpi;
@@ -29,6 +30,7 @@ mod threads;
 
 pub use bytes::{Plain, bytes, bytes_mut};
 pub use deal::{Dealer, Dealt, Hand};
+pub use exchange::{Exchange, Parcels};
 pub use launcher::threads_each;
 pub use signal::stop_on_sigusr1;
 pub use threads::{ThreadRank, threads};
@@ -47,6 +49,10 @@ pub trait Group: Debug {
 
     /// Collective: sends `send[i]` to rank `i` and writes what rank `i` sent here into `receive[i]`. The lengths must agree.
     fn exchange(&self, send: &[&[u8]], receive: &mut [&mut [u8]]) -> Result<(), Error>;
+
+    /// Collective: begins an exchange that goes on while this rank computes. Rank `i` gets `send[i]` and needs room for it. All ranks
+    /// begin their exchanges in the same order. Other calls may come before the end of an exchange, and others may be begun.
+    fn begin(&self, parcels: Parcels) -> Result<Box<dyn Exchange>, Error>;
 
     /// Collective: lets all ranks have the data of rank 0.
     fn broadcast(&self, data: &mut [u8]) -> Result<(), Error>;

@@ -46,7 +46,8 @@ impl Parameter {
         assert_eq!(value.shape(), shape, "{}: an update may not change the shape", self.0.name);
     }
 
-    pub(crate) fn id(&self) -> u64 {
+    /// Its own number, by which it is known among all parameters of this process.
+    pub fn id(&self) -> u64 {
         self.0.id
     }
 }
@@ -67,20 +68,26 @@ impl Gradients {
         parameters.iter().filter_map(|parameter| self.get(parameter)).collect()
     }
 
-    /// Adds the gradients of another batch to these. A sum is f32, whatever its terms are.
-    pub fn add(&mut self, backend: &dyn Backend, other: Gradients) {
-        for (id, gradient) in other.0 {
-            let sum = match self.0.remove(&id) {
-                None => gradient,
-                Some(sum) => {
-                    let wide =
-                        |x: Tensor| if x.dtype() == DType::F32 { x } else { backend.cast(&x, DType::F32) };
-                    let mut sum = backend.own(wide(sum));
-                    backend.add_assign(&mut sum, &wide(gradient), 1.0);
-                    sum
-                }
-            };
-            self.0.insert(id, sum);
-        }
+    /// Adds the gradient of a parameter in another batch. A sum is f32, whatever its terms are.
+    pub fn add(&mut self, backend: &dyn Backend, parameter: &Parameter, gradient: Tensor) {
+        let sum = match self.take(parameter) {
+            None => gradient,
+            Some(sum) => {
+                let wide = |x: Tensor| if x.dtype() == DType::F32 { x } else { backend.cast(&x, DType::F32) };
+                let mut sum = backend.own(wide(sum));
+                backend.add_assign(&mut sum, &wide(gradient), 1.0);
+                sum
+            }
+        };
+        self.put(parameter, sum);
+    }
+
+    /// Takes out the gradient of a parameter, if there is one.
+    pub fn take(&mut self, parameter: &Parameter) -> Option<Tensor> {
+        self.0.remove(&parameter.id())
+    }
+
+    pub(crate) fn put(&mut self, parameter: &Parameter, gradient: Tensor) {
+        self.0.insert(parameter.id(), gradient);
     }
 }

@@ -63,7 +63,8 @@ pub struct Tape {
     draws: Cell<u64>,
     /// The backward function of each node. Leaves have none.
     nodes: RefCell<Vec<Option<BackwardFn>>>,
-    leaves: RefCell<HashMap<u64, Var>>,
+    /// The parameters that were asked for, by their numbers.
+    leaves: RefCell<HashMap<u64, (Parameter, Var)>>,
     /// The attentions seen so far, if anybody is watching.
     pub(crate) watched: Option<RefCell<Watched>>,
     /// The hidden states seen so far, if anybody wants them.
@@ -112,7 +113,8 @@ impl Tape {
             return self.constant(parameter.value());
         }
         let mut leaves = self.leaves.borrow_mut();
-        leaves.entry(parameter.id()).or_insert_with(|| self.leaf(parameter.value())).clone()
+        let leaf = || (parameter.clone(), self.leaf(parameter.value()));
+        leaves.entry(parameter.id()).or_insert_with(leaf).1.clone()
     }
 
     /// A tensor whose gradient is wanted; see [`Tape::backward_from`].
@@ -176,21 +178,34 @@ impl Tape {
 
     /// Adds the gradient of `loss`, a scalar, to `gradients`, for every parameter on the tape.
     pub fn backward(self, loss: &Var, gradients: &mut Gradients) {
+        let mut so_far = std::mem::take(gradients);
+        self.backward_onto(loss, &mut so_far, &mut |parameter, gradient| gradients.put(parameter, gradient));
+        gradients.0.append(&mut so_far.0);
+    }
+
+    /// Computes the gradient of `loss`, a scalar, and hands over that of each parameter as soon as it is finished: first of those that
+    /// the forward pass came to last. A parameter on which the loss does not depend has none.
+    pub fn backward_each(self, loss: &Var, finished: &mut dyn FnMut(&Parameter, Tensor)) {
+        self.backward_onto(loss, &mut Gradients::default(), finished);
+    }
+
+    /// The same, which adds to the gradients `so_far`.
+    fn backward_onto(self, loss: &Var, so_far: &mut Gradients, finished: &mut dyn FnMut(&Parameter, Tensor)) {
         assert_eq!(loss.shape(), Shape::SCALAR, "backward: the loss must be a scalar, not {}", loss.shape());
         let one = self.backend.upload_f32(&[1.0], Shape::SCALAR);
         let leaves = std::mem::take(&mut *self.leaves.borrow_mut());
-        let leaf_node = |(id, leaf): (u64, Var)| (id, self.number(&leaf).expect("a leaf is a node"));
-        let leaf_nodes: Vec<(u64, usize)> = leaves.into_iter().map(leaf_node).collect();
+        let leaf =
+            |(parameter, var): (Parameter, Var)| (self.number(&var).expect("a leaf is a node"), parameter);
+        let parameters: HashMap<usize, Parameter> = leaves.into_values().map(leaf).collect();
         let mut slots = vec![None; self.nodes.borrow().len()];
-        for (id, node) in &leaf_nodes {
-            slots[*node] = gradients.0.remove(id);
+        for (&node, parameter) in &parameters {
+            slots[node] = so_far.take(parameter);
         }
-        let mut slots = self.backward_into(loss, one.clone(), Some(one), slots);
-        for (id, node) in leaf_nodes {
-            if let Some(gradient) = slots[node].take() {
-                gradients.0.insert(id, gradient);
+        self.backward_into(loss, one.clone(), Some(one), slots, &mut |node, gradient| {
+            if let Some(parameter) = parameters.get(&node) {
+                finished(parameter, gradient);
             }
-        }
+        });
     }
 
     /// The gradients of `leaves` when that of `y` is `dy`.
@@ -198,31 +213,34 @@ impl Tape {
         let slots = vec![None; self.nodes.borrow().len()];
         let numbers: Vec<_> =
             leaves.iter().map(|leaf| self.number(leaf).expect("a leaf is a node")).collect();
-        let mut slots = self.backward_into(y, dy, None, slots);
-        numbers.into_iter().map(|number| slots[number].take()).collect()
+        let mut found = HashMap::new();
+        self.backward_into(y, dy, None, slots, &mut |node, gradient| drop(found.insert(node, gradient)));
+        numbers.into_iter().map(|number| found.remove(&number)).collect()
     }
 
-    /// Goes through the tape backwards from `y`. Each operation, and what it kept, is dropped as soon as it has run.
+    /// Goes through the tape backwards from `y`. Each operation, and what it kept, is dropped as soon as it has run. When a leaf is
+    /// reached, all that used it has run: its gradient is handed to `finished`.
     fn backward_into(
         self,
         y: &Var,
         dy: Tensor,
         one: Option<Tensor>,
         slots: Vec<Option<Tensor>>,
-    ) -> Vec<Option<Tensor>> {
+        finished: &mut dyn FnMut(usize, Tensor),
+    ) {
         let mut backward = Backward { backend: Arc::clone(&self.backend), slots, one };
         if self.number(y).is_some() {
             backward.add(y, dy);
         }
         let mut nodes = self.nodes.into_inner();
         while let Some(operation) = nodes.pop() {
-            if let Some(operation) = operation
-                && let Some(gradient) = backward.slots[nodes.len()].take()
-            {
-                operation(&mut backward, gradient);
+            let node = nodes.len();
+            match (operation, backward.slots[node].take()) {
+                (Some(operation), Some(gradient)) => operation(&mut backward, gradient),
+                (None, Some(gradient)) => finished(node, gradient),
+                (_, None) => {}
             }
         }
-        backward.slots
     }
 }
 
@@ -311,6 +329,26 @@ mod tests {
             tape.backward(&loss, &mut gradients);
             assert_eq!(backend.download_f32(gradients.get(&w).unwrap()), [passes]);
         }
+    }
+
+    #[test]
+    fn a_gradient_is_finished_when_all_that_uses_its_parameter_has_run() {
+        let backend = backend();
+        let [a, b, c, unused] = ["a", "b", "c", "unused"]
+            .map(|name| Parameter::new(name, backend.upload_f32(&[2.0, 3.0], [1, 2])));
+        let tape = Tape::training(&backend, 1);
+        let _ = tape.parameter(&unused);
+        // `a` is used first and last, and so finished last.
+        let x = tape.add(&tape.parameter(&a), &tape.parameter(&b));
+        let x = tape.add(&x, &tape.parameter(&c));
+        let loss = tape.sum(&tape.add(&x, &tape.parameter(&a)));
+        drop(x);
+        let mut finished = Vec::new();
+        tape.backward_each(&loss, &mut |parameter, gradient| {
+            finished.push((parameter.name().to_owned(), backend.download_f32(&gradient)));
+        });
+        let expected = [("c", 1.0), ("b", 1.0), ("a", 2.0)];
+        assert_eq!(finished, expected.map(|(name, dx)| (name.to_owned(), vec![dx; 2])));
     }
 
     #[test]

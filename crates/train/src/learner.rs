@@ -4,13 +4,14 @@
 //! its targets, so that several batches are as good as one of all their answers. Dropout draws from (seed, step,
 //! batch): nothing has to be remembered to draw the same again.
 //!
-//! The gradient of each batch is computed for itself and then added to the sum of those before it. So several ranks, each of which
-//! learns from some of the batches, come to the same sum. It takes memory for two gradients and a pass over both.
+//! The gradient of each batch is computed for itself and then added to the sum of those before it, parameter by parameter as the
+//! backward pass finishes them. So several ranks, each of which learns from some of the batches, come to the same sum. During the
+//! last backward pass of a rank, what is finished travels.
 
 use crate::Error;
 use crate::average::MovingAverage;
 use crate::corpus::ExampleBatch;
-use crate::ranks::{Ranks, SharedAdam, run_of};
+use crate::ranks::{BUCKET, Ranks, SharedAdam, run_of};
 use crate::settings::Settings;
 use crate::tasks::Task;
 use attentive_ranks::Group;
@@ -40,7 +41,7 @@ enum Optimizer {
     /// Of all weights.
     Alone(Adam),
     /// Shared among several ranks.
-    Shared(SharedAdam),
+    Shared(Box<SharedAdam>),
 }
 
 impl Optimizer {
@@ -68,6 +69,13 @@ impl Optimizer {
                 let all = shared.losses(&mine, &lengths)?;
                 Ok(all.into_iter().map(|loss| backend.upload_f32(&[loss], Shape::SCALAR)).collect())
             }
+        }
+    }
+
+    /// Takes the gradient of a parameter that no batch here will add to, if that is of use before the step.
+    fn take(&mut self, backend: &dyn Backend, parameter: &Parameter, gradients: &mut Gradients) {
+        if let Optimizer::Shared(shared) = self {
+            shared.take(backend, parameter, gradients.take(parameter));
         }
     }
 
@@ -116,9 +124,14 @@ impl Learner {
     /// Becomes one of several that learn together, all of which are the same so far. From now on a step is collective, and each of them
     /// is given all batches.
     pub fn join(&mut self, group: Rc<dyn Group>) {
+        self.join_in_buckets(group, BUCKET);
+    }
+
+    /// The same; gradients travel when so many numbers of them are finished. It changes no bits.
+    pub fn join_in_buckets(&mut self, group: Rc<dyn Group>, bucket: usize) {
         if let Optimizer::Alone(adam) = &self.optimizer {
-            let shared = SharedAdam::new(group, &*self.backend, self.task.parameters(), adam);
-            self.optimizer = Optimizer::Shared(shared);
+            let shared = SharedAdam::new(group, &*self.backend, self.task.parameters(), adam, bucket);
+            self.optimizer = Optimizer::Shared(Box::new(shared));
         }
     }
 
@@ -165,14 +178,19 @@ impl Learner {
         let mut gradients = Gradients::default();
         let mut losses = Vec::new();
         let rank = self.group().map_or(0, |group| group.rank());
-        for number_of in self.optimizer.runs(batches.len()).swap_remove(rank) {
+        let mine = self.optimizer.runs(batches.len()).swap_remove(rank);
+        for number_of in mine.clone() {
             let batch = &batches[number_of];
             let tape = Tape::training(&self.backend, number(random.split(number_of as u64)));
             let loss = self.task.partial_loss(&tape, batch, settings.label_smoothing as f32, answers)?;
             losses.push(loss.value().clone());
-            let mut own = Gradients::default();
-            tape.backward(&loss, &mut own);
-            gradients.add(backend, own);
+            let is_last = number_of + 1 == mine.end;
+            tape.backward_each(&loss, &mut |parameter, gradient| {
+                gradients.add(backend, parameter, gradient);
+                if is_last {
+                    self.optimizer.take(backend, parameter, &mut gradients);
+                }
+            });
         }
         for loss in self.optimizer.losses(backend, losses, batches.len())? {
             backend.add_assign(&mut self.loss, &loss, answers as f32);

@@ -1,14 +1,17 @@
 //! A step of learning: several batches are as good as one, and moving averages follow.
 
 use attentive_ranks::{ThreadRank, threads};
-use attentive_tensor::{Backend, CpuBackend, Precision, Random};
+use attentive_tensor::{Backend, CpuBackend, Precision, Random, Tape};
 use attentive_train::corpus::{Example, ExampleBatch};
-use attentive_train::tasks::Translate;
+use attentive_train::tasks::{Task, Translate};
 use attentive_train::{Learner, Settings};
 use std::rc::Rc;
 use std::sync::Arc;
 
 const TOKENS: u32 = 30;
+
+/// How many numbers travel together: as few as can be, some, and all after the backward pass.
+const BUCKETS: [usize; 3] = [1, 200_000, usize::MAX];
 
 /// Pairs of random tokens, of lengths that go up and down.
 fn pairs(count: usize) -> Vec<(Vec<i32>, Vec<i32>)> {
@@ -53,9 +56,10 @@ fn learned(precision: Precision, settings: &Settings, steps: &[Vec<ExampleBatch>
     (weights, learner.loss())
 }
 
-/// The same steps of several ranks, each a thread: what each of them comes to.
+/// The same steps of several ranks, each a thread: what each of them comes to. Gradients travel in buckets of so many numbers.
 fn learned_together(
     ranks: usize,
+    bucket: usize,
     precision: Precision,
     settings: &Settings,
     steps: &[Vec<ExampleBatch>],
@@ -65,7 +69,7 @@ fn learned_together(
         let config = settings.model(TOKENS as usize).unwrap();
         let task = Box::new(Translate::new(&backend, &config, settings).unwrap());
         let mut learner = Learner::new(&backend, task, settings);
-        learner.join(Rc::new(group));
+        learner.join_in_buckets(Rc::new(group), bucket);
         for (batches, step) in steps.iter().zip(1..) {
             learner.step(settings, step, 0.1, batches, true).unwrap();
         }
@@ -115,9 +119,11 @@ fn ranks_with_a_batch_each_learn_to_the_bit_what_one_learns_from_all_batches() {
     for (precision, ranks) in [(Precision::F32, 2), (Precision::F32, 4), (Precision::Bf16, 3)] {
         let steps = vec![batches[..ranks].to_vec(); 3];
         let alone = learned(precision, &settings, &steps);
-        for together in learned_together(ranks, precision, &settings, &steps) {
-            assert_eq!(together.1, alone.1);
-            assert!(together.0 == alone.0, "{precision:?}, {ranks} ranks");
+        for bucket in BUCKETS {
+            for together in learned_together(ranks, bucket, precision, &settings, &steps) {
+                assert_eq!(together.1, alone.1);
+                assert!(together.0 == alone.0, "{precision:?}, {ranks} ranks, buckets of {bucket}");
+            }
         }
     }
 }
@@ -130,9 +136,32 @@ fn ranks_with_several_batches_each_learn_the_same_to_rounding_and_twice_the_same
     let steps = vec![Vec::from(parts); 2];
     let (origin, _) = learned(Precision::F32, &settings, &[]);
     let (alone, _) = learned(Precision::F32, &settings, &steps);
-    let together = learned_together(2, Precision::F32, &settings, &steps);
+    let [together, others @ ..] =
+        BUCKETS.map(|bucket| learned_together(2, bucket, Precision::F32, &settings, &steps));
     assert!(apart(&alone, &together[0].0, &origin) < 1e-5);
-    assert!(together == learned_together(2, Precision::F32, &settings, &steps));
+    others.into_iter().for_each(|other| assert!(other == together));
+}
+
+#[test]
+fn gradients_are_finished_from_the_end_of_the_parameters_on() {
+    let (backend, settings) = (backend(Precision::F32), settings(0.0));
+    let config = settings.model(TOKENS as usize).unwrap();
+    let task = Translate::new(&backend, &config, &settings).unwrap();
+    let batch = batch(&pairs(4));
+    let tape = Tape::training(&backend, 1);
+    let loss = task.partial_loss(&tape, &batch, 0.1, batch.answers()).unwrap();
+    let mut unfinished: Vec<&str> = task.parameters().iter().map(|parameter| parameter.name()).collect();
+    let all = unfinished.len();
+    let mut ready = Vec::new();
+    tape.backward_each(&loss, &mut |parameter, _| {
+        for name in unfinished.iter_mut().filter(|name| **name == parameter.name()) {
+            *name = "";
+        }
+        ready.push(unfinished.iter().rev().take_while(|name| name.is_empty()).count());
+    });
+    // What is last among the parameters can be sent while half a layer, twelve parameters or so, is computed.
+    let behind = (1..).zip(&ready).map(|(finished, ready)| finished - ready).max().unwrap();
+    assert!(all > 50 && ready.last() == Some(&all) && behind <= 12, "{all} parameters: {ready:?}");
 }
 
 #[test]

@@ -6,15 +6,34 @@
 //! | MPICH | `int` | `0x44000000` | `0x4c00010d` | 1 |
 //! | MPI 5 | pointers | `0x101` | `0x247` | 0 |
 //!
-//! No status is ever looked at, so that its layout, which differs, does not matter.
+//! No status is ever looked at, so that its layout, which differs, does not matter. Where there are several, none of them has the same
+//! value as no status.
 
 use super::library::Library;
 use crate::Error;
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt::Debug;
 
 /// The handles of Open MPI and of the standard ABI.
 pub(super) type Pointer = *mut c_void;
+
+impl<H> Functions<H> {
+    /// What a function of this name has returned.
+    pub(super) fn check(&self, call: &'static str, code: c_int) -> Result<(), Error> {
+        if code == 0 {
+            return Ok(());
+        }
+        // Longer than what any implementation writes.
+        let (mut text, mut length) = ([0 as c_char; 8192], 0);
+        // SAFETY: there is room for the text and its end.
+        let told = unsafe { (self.error_string)(code, text.as_mut_ptr(), &mut length) } == 0;
+        text[text.len() - 1] = 0;
+        // SAFETY: the text ends with a zero, if nothing else the last one.
+        let text = unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy();
+        let message = if told { text.trim().to_owned() } else { format!("error {code}") };
+        Err(Error::Call { call, message })
+    }
+}
 
 /// The constants.
 #[derive(Debug, Clone, Copy)]
@@ -46,7 +65,7 @@ impl Constants<Pointer> {
         Constants {
             world: handle(0x101),
             byte: handle(0x247),
-            errors_return: handle(0x142),
+            errors_return: handle(0x143),
             no_status: std::ptr::null_mut(),
             any_source: -1,
             no_rank: -3,
@@ -121,6 +140,9 @@ functions! {
     recv = "MPI_Recv" (*mut c_void, c_int, H, c_int, c_int, H, *mut c_void);
     iprobe = "MPI_Iprobe" (c_int, c_int, H, *mut c_int, *mut c_void);
     test = "MPI_Test" (*mut H, *mut c_int, *mut c_void);
+    // Count, requests, whether all are done, statuses.
+    testall = "MPI_Testall" (c_int, *mut H, *mut c_int, *mut c_void);
+    waitall = "MPI_Waitall" (c_int, *mut H, *mut c_void);
     abort = "MPI_Abort" (H, c_int);
     finalize = "MPI_Finalize" ();
 }

@@ -1,20 +1,22 @@
 //! Ranks over MPI.
 
 mod abi;
+mod exchange;
 mod library;
 
-use crate::{Error, Group, Implementation};
+use crate::{Error, Exchange, Group, Implementation, Parcels};
 use abi::{Constants, Functions, Handle};
 use library::Library;
 use std::cell::RefCell;
-use std::ffi::{CStr, c_char, c_int};
+use std::ffi::c_int;
 use std::ptr::null_mut;
 use std::rc::Rc;
 
 /// The most bytes of a message: MPI counts in `int`.
 const MOST: usize = 1 << 30;
-/// Tags of collective operations, of the announcement of a message, and of the message itself.
+/// Tags of collective operations, of exchanges that were begun, of the announcement of a message, and of the message itself.
 const COLLECTIVE: c_int = 1;
+const BEGUN: c_int = 4;
 const ANNOUNCEMENT: c_int = 2;
 const MESSAGE: c_int = 3;
 
@@ -67,7 +69,7 @@ struct Underway<H> {
 /// This process among those of `MPI_COMM_WORLD`.
 #[derive(Debug)]
 struct Mpi<H> {
-    functions: Functions<H>,
+    functions: Rc<Functions<H>>,
     constants: Constants<H>,
     rank: usize,
     size: usize,
@@ -78,7 +80,7 @@ struct Mpi<H> {
 
 impl<H: Handle> Mpi<H> {
     fn join(library: &Library, constants: Constants<H>, started: usize) -> Result<Mpi<H>, Error> {
-        let functions = Functions::of(library)?;
+        let functions = Rc::new(Functions::of(library)?);
         let (sent, coming) = (RefCell::default(), RefCell::default());
         let mut mpi = Mpi { functions, constants, rank: 0, size: 1, sent, coming };
         let (mut rank, mut size, mut provided) = (0, 0, 0);
@@ -86,7 +88,7 @@ impl<H: Handle> Mpi<H> {
         // SAFETY: called once, and the arguments of the program may be left out.
         let code =
             unsafe { (mpi.functions.init_thread)(null_mut(), null_mut(), thread_funneled, &mut provided) };
-        mpi.check("MPI_Init_thread", code)?;
+        mpi.functions.check("MPI_Init_thread", code)?;
         // SAFETY: MPI is initialised, and the handles are constants of this implementation.
         let codes = unsafe {
             [
@@ -95,28 +97,13 @@ impl<H: Handle> Mpi<H> {
                 (mpi.functions.comm_size)(world, &mut size),
             ]
         };
-        codes.into_iter().try_for_each(|code| mpi.check("MPI_Comm_rank", code))?;
+        codes.into_iter().try_for_each(|code| mpi.functions.check("MPI_Comm_rank", code))?;
         (mpi.rank, mpi.size) = (rank as usize, size as usize);
         if mpi.size != started {
             let library = library.name().to_owned();
             return Err(Error::Strangers { started, found: mpi.size, library });
         }
         Ok(mpi)
-    }
-
-    fn check(&self, call: &'static str, code: c_int) -> Result<(), Error> {
-        if code == 0 {
-            return Ok(());
-        }
-        // Longer than what any implementation writes.
-        let (mut text, mut length) = ([0 as c_char; 8192], 0);
-        // SAFETY: there is room for the text and its end.
-        let told = unsafe { (self.functions.error_string)(code, text.as_mut_ptr(), &mut length) } == 0;
-        text[text.len() - 1] = 0;
-        // SAFETY: the text ends with a zero, if nothing else the last one.
-        let text = unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy();
-        let message = if told { text.trim().to_owned() } else { format!("error {code}") };
-        Err(Error::Call { call, message })
     }
 
     /// Sends to one rank while receiving from another, in parts that MPI can count. Both others know the lengths, too, and so how
@@ -137,7 +124,7 @@ impl<H: Handle> Mpi<H> {
                     data, count, byte, to, COLLECTIVE, room, most, byte, from, COLLECTIVE, world, no_status,
                 )
             };
-            self.check("MPI_Sendrecv", code)?;
+            self.functions.check("MPI_Sendrecv", code)?;
         }
         Ok(())
     }
@@ -148,7 +135,7 @@ impl<H: Handle> Mpi<H> {
         // SAFETY: the request was made by MPI and is not done yet, or the call would not be made again.
         let code =
             unsafe { (self.functions.test)(&mut message.request, &mut done, self.constants.no_status) };
-        self.check("MPI_Test", code)?;
+        self.functions.check("MPI_Test", code)?;
         Ok(done != 0)
     }
 
@@ -175,7 +162,7 @@ impl<H: Handle> Mpi<H> {
             (self.functions.isend)(data, count, byte, to as c_int, tag, world, &mut message.request)
         };
         self.sent.borrow_mut().push(message);
-        self.check("MPI_Isend", code)
+        self.functions.check("MPI_Isend", code)
     }
 
     /// Begins to receive the message that was announced next, if one was.
@@ -185,7 +172,7 @@ impl<H: Handle> Mpi<H> {
         // SAFETY: it only looks.
         let code =
             unsafe { (self.functions.iprobe)(any_source, ANNOUNCEMENT, world, &mut announced, no_status) };
-        self.check("MPI_Iprobe", code)?;
+        self.functions.check("MPI_Iprobe", code)?;
         if announced == 0 {
             return Ok(None);
         }
@@ -194,7 +181,7 @@ impl<H: Handle> Mpi<H> {
         // SAFETY: announcements have sixteen bytes, for which there is room.
         let code =
             unsafe { (self.functions.recv)(data, count, byte, any_source, ANNOUNCEMENT, world, no_status) };
-        self.check("MPI_Recv", code)?;
+        self.functions.check("MPI_Recv", code)?;
         let (from, length) = announcement.split_at(8);
         let number = |bytes: &[u8]| usize::from_le_bytes(bytes.try_into().expect("eight bytes"));
         let (with, bytes) = (number(from), vec![0; number(length)].into_boxed_slice());
@@ -204,7 +191,7 @@ impl<H: Handle> Mpi<H> {
         let code = unsafe {
             (self.functions.irecv)(data, count, byte, with as c_int, MESSAGE, world, &mut message.request)
         };
-        self.check("MPI_Irecv", code)?;
+        self.functions.check("MPI_Irecv", code)?;
         Ok(Some(message))
     }
 }
@@ -228,6 +215,11 @@ impl<H: Handle> Group for Mpi<H> {
         Ok(())
     }
 
+    fn begin(&self, parcels: Parcels) -> Result<Box<dyn Exchange>, Error> {
+        let functions = Rc::clone(&self.functions);
+        Ok(Box::new(exchange::Begun::new(functions, self.constants, self.rank, parcels)?))
+    }
+
     fn broadcast(&self, data: &mut [u8]) -> Result<(), Error> {
         let Constants { world, byte, .. } = self.constants;
         for part in data.chunks_mut(MOST) {
@@ -235,7 +227,7 @@ impl<H: Handle> Group for Mpi<H> {
             let code = unsafe {
                 (self.functions.bcast)(part.as_mut_ptr().cast(), part.len() as c_int, byte, 0, world)
             };
-            self.check("MPI_Bcast", code)?;
+            self.functions.check("MPI_Bcast", code)?;
         }
         Ok(())
     }
@@ -267,10 +259,10 @@ impl<H: Handle> Group for Mpi<H> {
         }
         // SAFETY: nothing is under way, and nothing is called afterwards but for the end of the process.
         let code = unsafe { (self.functions.barrier)(self.constants.world) };
-        self.check("MPI_Barrier", code)?;
+        self.functions.check("MPI_Barrier", code)?;
         // SAFETY: as above.
         let code = unsafe { (self.functions.finalize)() };
-        self.check("MPI_Finalize", code)
+        self.functions.check("MPI_Finalize", code)
     }
 
     fn abort(&self, code: i32) {

@@ -1,15 +1,16 @@
 //! Training on several ranks.
 //!
-//! A step has as many batches as `accumulate` says. Every rank makes all of them, which takes no communication, and learns from a
-//! run of its own. All ranks have the same weights after each step. They share the work of validating, and all know the scores; rank 0
+//! A step has as many batches as `accumulate` says. All ranks know all of them, and each learns from a run of its own. Where texts are
+//! tokenized for each batch, the ranks share that work. All ranks have the same weights after each step. They share the work of validating, and all know the scores; rank 0
 //! alone writes and tells.
 
 mod optimizer;
+mod row;
 mod same;
-mod shares;
+mod sums;
 mod work;
 
-pub(crate) use optimizer::SharedAdam;
+pub(crate) use optimizer::{BUCKET, SharedAdam};
 pub(crate) use same::Same;
 pub use work::Ranks;
 
