@@ -4,13 +4,17 @@
 mod common;
 
 use attentive_model::families::transformer;
+use attentive_ranks::{ThreadRank, threads};
 use attentive_tensor::{CpuBackend, Random};
 use attentive_train::corpus::{
     Batching, Corpus, CorpusFiles, Encoded, Error, ExampleBatch, LeftOut, Limits, Position,
 };
+use attentive_train::tasks::Ranks;
 use common::{Scratch, batches, batching, encode, encoder, epoch, pair, pair_files, take, write_pairs};
 use std::collections::BTreeSet;
+use std::rc::Rc;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 fn corpus(scratch: &Scratch, pairs: usize) -> Arc<Corpus> {
     Arc::new(scratch.open(&write_pairs(scratch, pairs)).unwrap())
@@ -98,6 +102,36 @@ fn a_saved_position_goes_on_with_the_same_batches_wherever_it_was_saved() {
             assert_eq!(resumed.left_out(), uninterrupted.left_out());
         }
     }
+}
+
+#[test]
+fn ranks_tokenize_a_part_each_and_have_the_batches_of_one() {
+    let scratch = Scratch::new("among");
+    let corpus = corpus(&scratch, 301);
+    let batching = Batching { limits: Limits { longest: 12, ratio: 4.0 }, ..batching(3, 100) };
+    let mut alone = batches(&corpus, batching);
+    take(&mut alone, 7);
+    let position = alone.next_position().clone();
+    let expected = take(&mut alone, 120);
+    let pairs = numbers(&expected).len();
+    let learn = |group: ThreadRank| {
+        let encoded = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&encoded);
+        let source = Arc::new(move |text: &str, _| -> Encoded {
+            count.fetch_add(1, Ordering::Relaxed);
+            Ok(encode(text))
+        });
+        let resumed = corpus.batches_from(&position, batching, source, encoder()).unwrap();
+        let mut batches = resumed.among(Ranks::of(Some(Rc::new(group)))).unwrap();
+        encoded.store(0, Ordering::Relaxed);
+        assert_eq!(take(&mut batches, expected.len()), expected);
+        // One rank alone tokenizes more than the pairs that are kept.
+        assert!(encoded.load(Ordering::Relaxed) < pairs * 3 / 4, "{encoded:?} of {pairs}");
+    };
+    std::thread::scope(|scope| {
+        let learn = &learn;
+        threads(3).into_iter().for_each(|group| drop(scope.spawn(move || learn(group))));
+    });
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Batches without end, prepared ahead by another thread.
 
-use super::windows::{Window, Windows};
-use super::{Batching, CorpusSize, Error, ExampleBatch, Examples, LeftOut};
+use super::travel;
+use super::windows::{Part, Window, Windows};
+use super::{Batching, CorpusSize, Error, Example, ExampleBatch, Examples, LeftOut};
+use crate::ranks::Ranks;
 use serde::{Deserialize, Serialize};
 use std::panic::resume_unwind;
 use std::sync::Arc;
@@ -34,6 +36,9 @@ pub struct Position {
 /// dropped.
 #[derive(Debug)]
 pub struct Batches {
+    examples: Arc<dyn Examples>,
+    /// Those who share the work of encoding.
+    ranks: Ranks,
     /// Of the next batch.
     position: Position,
     windows_in_epoch: usize,
@@ -72,6 +77,17 @@ impl Batches {
         Batches::start(examples, position.clone())
     }
 
+    /// The same batches for each of several ranks, which all take all of them: where texts are tokenized, each rank tokenizes a part of
+    /// every window. From now on, to take a batch is collective.
+    pub fn among(self, ranks: Ranks) -> Result<Batches, Error> {
+        if ranks.size() == 1 || !self.examples.tokenizes() {
+            return Ok(self);
+        }
+        let Batches { examples, position, ahead, .. } = self;
+        drop(ahead);
+        Batches::start_among(ranks, examples, position)
+    }
+
     /// The place of the next batch. The epoch is over as soon as its last batch was taken, unless a whole
     /// window at its end is left out: that is seen only when the next batch is taken.
     pub fn next_position(&self) -> &Position {
@@ -93,12 +109,18 @@ impl Batches {
     }
 
     fn start(examples: Arc<dyn Examples>, position: Position) -> Result<Batches, Error> {
+        Batches::start_among(Ranks::default(), examples, position)
+    }
+
+    fn start_among(ranks: Ranks, examples: Arc<dyn Examples>, position: Position) -> Result<Batches, Error> {
         Ok(Batches {
             windows_in_epoch: Windows::count(&*examples, &position.batching),
             any: (position.window, position.batch) != (0, 0),
             current: Vec::new().into_iter(),
             left_out: LeftOut::default(),
-            ahead: Some(Ahead::start(examples, &position)?),
+            ahead: Some(Ahead::start(Arc::clone(&examples), &position, (ranks.rank(), ranks.size()))?),
+            examples,
+            ranks,
             position,
         })
     }
@@ -111,7 +133,7 @@ impl Batches {
                 self.end_window_if_over()?;
                 return Ok(batch);
             }
-            let Window { batches, left_out } = ahead.next()?;
+            let Window { batches, left_out } = self.whole(ahead.next()?)?;
             let skipped = self.position.batch;
             if skipped > 0 && skipped >= batches.len() {
                 return Err(no_such_position(&self.position));
@@ -121,6 +143,18 @@ impl Batches {
             self.left_out = left_out;
             self.end_window_if_over()?;
         }
+    }
+
+    /// Collective: the window of which each rank has a part.
+    fn whole(&self, part: Part) -> Result<Window, Error> {
+        let Part { places, examples } = part;
+        let examples = travel::gather(&self.ranks, examples)?;
+        let mut in_order = vec![Example::default(); places.len()];
+        for (place, example) in places.into_iter().zip(examples) {
+            in_order[place] = example;
+        }
+        let Position { epoch, window, batching, .. } = &self.position;
+        Ok(Window::of(in_order, *epoch, *window, batching))
     }
 
     fn end_window_if_over(&mut self) -> Result<(), Error> {
@@ -163,22 +197,22 @@ fn no_such_position(position: &Position) -> Error {
 #[derive(Debug)]
 struct Ahead {
     /// Hands a window over only when it is asked for, so that no more than one waits.
-    windows: Option<Receiver<Result<Window, Error>>>,
+    windows: Option<Receiver<Result<Part, Error>>>,
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Ahead {
-    fn start(examples: Arc<dyn Examples>, from: &Position) -> Result<Ahead, Error> {
+    fn start(examples: Arc<dyn Examples>, from: &Position, share: (usize, usize)) -> Result<Ahead, Error> {
         let (send, windows) = sync_channel(0);
         let stop = Arc::new(AtomicBool::new(false));
         let (stopped, batching, epoch, first) = (stop.clone(), from.batching, from.epoch, from.window);
         let work = move || {
-            let mut windows = Windows::new(&*examples, batching);
+            let mut windows = Windows::new(&*examples, batching, share);
             let numbers = 0..Windows::count(&*examples, &batching);
             let epochs = (epoch..).flat_map(|epoch| numbers.clone().map(move |number| (epoch, number)));
             for (epoch, number) in epochs.skip(first) {
-                let window = windows.window(epoch, number, &stopped);
+                let window = windows.part(epoch, number, &stopped);
                 let over = window.is_err();
                 // Nobody takes it when all batches that were wanted are there.
                 if send.send(window).is_err() || over {
@@ -191,7 +225,7 @@ impl Ahead {
         Ok(Ahead { windows: Some(windows), stop, thread: Some(thread) })
     }
 
-    fn next(&mut self) -> Result<Window, Error> {
+    fn next(&mut self) -> Result<Part, Error> {
         match self.windows.as_ref().and_then(|windows| windows.recv().ok()) {
             Some(window) => window,
             // It ended without a word: a tokenizer has panicked, and so does whoever asked.

@@ -64,6 +64,10 @@ impl Examples for EncodedPairs {
         self.corpus.size()
     }
 
+    fn tokenizes(&self) -> bool {
+        true
+    }
+
     fn encode(
         &self,
         numbers: &[u32],

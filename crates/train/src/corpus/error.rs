@@ -152,6 +152,15 @@ pub enum Error {
         /// The batch in it.
         batch: usize,
     },
+    /// The ranks cannot share the work of encoding.
+    #[error(transparent)]
+    Ranks(#[from] attentive_ranks::Error),
+    /// What another rank sent are no examples.
+    #[error("rank {rank} sent something that is no examples: start all ranks with the same program")]
+    Garbled {
+        /// The rank.
+        rank: usize,
+    },
 }
 
 /// What is written to the cache is written as everything else is.

@@ -98,6 +98,11 @@ pub trait Examples: Debug + Send + Sync {
     /// How large their files are, and what is in them.
     fn size(&self) -> CorpusSize;
 
+    /// Whether they are texts that are tokenized whenever they are shown. Several ranks share such work.
+    fn tokenizes(&self) -> bool {
+        false
+    }
+
     /// Shows some examples, given by their numbers in ascending order, each with its place in `numbers`. `random` gives the chance
     /// that an example has in this epoch: the same chance must give the same example. What `show` returns ends it if it is `false`.
     fn encode(

@@ -32,6 +32,7 @@ pub(crate) mod pictures;
 mod sentences;
 mod shuffle;
 mod text_file;
+mod travel;
 mod unpack;
 mod windows;
 

@@ -4,9 +4,12 @@
 //! corpus first. A window is large enough to sort in: it is read in the order of the files, encoded, sorted
 //! by length, cut into batches, and the batches are shuffled. Examples of the same length stay in the shuffled
 //! order of the epoch.
+//!
+//! Several ranks share the encoding: each encodes a run of a window, and all have the whole window before it is sorted.
 
 use super::shuffle::shuffle;
 use super::{Error, Example, ExampleBatch, Examples, LeftOut, Limits};
+use crate::ranks::run_of;
 use attentive_tensor::Random;
 use serde::{Deserialize, Serialize};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -42,17 +45,44 @@ pub(super) struct Window {
     pub(super) left_out: LeftOut,
 }
 
+impl Window {
+    /// The window of this number, from all of its examples in the order of the epoch.
+    pub(super) fn of(mut examples: Vec<Example>, epoch: u64, number: usize, batching: &Batching) -> Window {
+        let Batching { seed, tokens, examples: most, limits, .. } = *batching;
+        let mut left_out = LeftOut::default();
+        examples.retain(|example| {
+            let (source, target) = if example.answers() > 0 { example.sides() } else { (0, 0) };
+            left_out.keeps(source, target, &limits) && left_out.fits(example.tokens(), tokens)
+        });
+        examples.sort_by_key(|example| (example.target.len(), example.read()));
+        let mut batches = batches_of(examples, tokens, most.unwrap_or(usize::MAX));
+        shuffle(&mut batches, Random::new(seed).split(epoch).split(1 + number as u64));
+        Window { batches, left_out }
+    }
+}
+
+/// What one of several ranks has encoded of a window.
+#[derive(Debug)]
+pub(super) struct Part {
+    /// The place that each example of the window has in the order of the epoch, in the order of the files.
+    pub(super) places: Vec<usize>,
+    /// This rank's run of the examples, in the order of the files.
+    pub(super) examples: Vec<Example>,
+}
+
 /// Goes through the windows of epochs.
 pub(super) struct Windows<'a> {
     examples: &'a dyn Examples,
     batching: Batching,
+    /// The number of this rank and how many share the work of encoding.
+    share: (usize, usize),
     /// The epoch whose order is there, and this order.
     order: Option<(u64, Vec<u32>)>,
 }
 
 impl<'a> Windows<'a> {
-    pub(super) fn new(examples: &'a dyn Examples, batching: Batching) -> Windows<'a> {
-        Windows { examples, batching, order: None }
+    pub(super) fn new(examples: &'a dyn Examples, batching: Batching, share: (usize, usize)) -> Windows<'a> {
+        Windows { examples, batching, share, order: None }
     }
 
     /// How many windows an epoch has.
@@ -64,31 +94,9 @@ impl<'a> Windows<'a> {
         examples.len().div_ceil(batching.window)
     }
 
-    /// A window of an epoch. If `stop` is set before it is finished, what is returned is of no use.
-    pub(super) fn window(&mut self, epoch: u64, number: usize, stop: &AtomicBool) -> Result<Window, Error> {
-        let Batching { seed, tokens, examples, limits, .. } = self.batching;
-        let random = Random::new(seed).split(epoch);
-        let mut kept = self.encode(random, epoch, number, stop)?;
-
-        let mut left_out = LeftOut::default();
-        kept.retain(|example| {
-            let (source, target) = if example.answers() > 0 { example.sides() } else { (0, 0) };
-            left_out.keeps(source, target, &limits) && left_out.fits(example.tokens(), tokens)
-        });
-        kept.sort_by_key(|example| (example.target.len(), example.read()));
-        let mut batches = batches_of(kept, tokens, examples.unwrap_or(usize::MAX));
-        shuffle(&mut batches, random.split(1 + number as u64));
-        Ok(Window { batches, left_out })
-    }
-
-    /// The examples of a window, in the order of the epoch.
-    fn encode(
-        &mut self,
-        random: Random,
-        epoch: u64,
-        number: usize,
-        stop: &AtomicBool,
-    ) -> Result<Vec<Example>, Error> {
+    /// This rank's part of a window of an epoch. If `stop` is set before it is finished, what is returned is of no use.
+    pub(super) fn part(&mut self, epoch: u64, number: usize, stop: &AtomicBool) -> Result<Part, Error> {
+        let random = Random::new(self.batching.seed).split(epoch);
         let order = match &mut self.order {
             Some((of, order)) if *of == epoch => order,
             // The order of the last epoch goes before the new one is made: they are as large as the corpus.
@@ -104,16 +112,18 @@ impl<'a> Windows<'a> {
         let here = border(number)..border(number + 1);
         let mut sorted: Vec<(u32, usize)> = order[here].iter().copied().zip(0..).collect();
         sorted.sort_unstable();
-        let numbers: Vec<u32> = sorted.iter().map(|(number, _)| *number).collect();
+        let (rank, ranks) = self.share;
+        let numbers: Vec<u32> =
+            sorted[run_of(sorted.len(), rank, ranks)].iter().map(|(number, _)| *number).collect();
 
-        let mut examples: Vec<Example> = numbers.iter().map(|_| Example::default()).collect();
+        let mut examples = Vec::with_capacity(numbers.len());
         // Orders are drawn from the numbers of windows, which no example's number reaches from the other end.
         let chance = |number: u32| random.split(u64::MAX - u64::from(number));
-        self.examples.encode(&numbers, &chance, &mut |i, example| {
-            examples[sorted[i].1] = example;
+        self.examples.encode(&numbers, &chance, &mut |_, example| {
+            examples.push(example);
             !stop.load(Ordering::Relaxed)
         })?;
-        Ok(examples)
+        Ok(Part { places: sorted.into_iter().map(|(_, place)| place).collect(), examples })
     }
 }
 

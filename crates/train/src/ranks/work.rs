@@ -2,7 +2,7 @@
 
 use super::gather;
 use crate::Error;
-use attentive_ranks::Group;
+use attentive_ranks::{Group, all_gather_bytes};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::rc::Rc;
@@ -15,6 +15,24 @@ impl Ranks {
     /// All ranks of a group; without one, this process alone.
     pub fn of(group: Option<Rc<dyn Group>>) -> Ranks {
         Ranks(group)
+    }
+
+    /// The number of this rank.
+    pub(crate) fn rank(&self) -> usize {
+        self.0.as_ref().map_or(0, |group| group.rank())
+    }
+
+    /// How many ranks there are.
+    pub(crate) fn size(&self) -> usize {
+        self.0.as_ref().map_or(1, |group| group.size())
+    }
+
+    /// Collective: what each rank has, in the order of ranks; none where there is one rank alone, which is not asked.
+    pub(crate) fn gather_bytes(
+        &self,
+        mine: impl FnOnce() -> Vec<u8>,
+    ) -> Result<Option<Vec<Vec<u8>>>, attentive_ranks::Error> {
+        self.0.as_ref().map(|group| all_gather_bytes(&**group, &mine())).transpose()
     }
 
     /// Collective: a result for each item, in order, on every rank. `work` computes the results of this rank's items. Items that are

@@ -61,7 +61,8 @@ impl Run {
         self.state.rate_factor /= 2.0;
         self.state.recoveries += 1;
         let (examples, position) = (Arc::clone(&self.examples), &self.state.position);
-        self.batches = Batches::from_position(examples, position, self.settings.batching())?;
+        let batches = Batches::from_position(examples, position, self.settings.batching())?;
+        self.batches = batches.among(self.learner.ranks())?;
         self.log.cut(self.state.log_bytes)?;
         let message = format!(
             "the loss {problem} at step {failed}: going back to step {} with half the learning rate \

@@ -6,7 +6,7 @@
 
 use super::Run;
 use crate::ranks::{Same, wait_for_the_first};
-use crate::settings::{Draft, TaskKind};
+use crate::settings::{self, Draft, TaskKind};
 use crate::{Error, Event, Reason};
 use attentive_ranks::{Group, all_gather};
 use std::path::Path;
@@ -51,6 +51,7 @@ impl Run {
         };
         run.same().check(&**group)?;
         run.learner.join(Rc::clone(group));
+        run.batches = run.batches.among(run.learner.ranks())?;
         Ok(run)
     }
 
@@ -61,7 +62,7 @@ impl Run {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             device: super::save::device(&self.learner),
             corpus: format!("{:?}", self.examples.size()),
-            settings: serde_json::to_string(&settings).expect("a plain structure"),
+            settings: settings::values(&settings),
             step: self.state.step,
         }
     }

@@ -58,7 +58,7 @@ impl Settings {
 }
 
 /// All settings by name, with `null` for what is not set.
-pub(super) fn values(settings: &Settings) -> Map<String, Value> {
+pub(crate) fn values(settings: &Settings) -> Map<String, Value> {
     match serde_json::to_value(settings) {
         Ok(Value::Object(map)) => map,
         _ => unreachable!("settings are an object"),

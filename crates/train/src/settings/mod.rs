@@ -15,6 +15,7 @@ mod pictures;
 
 pub use choose::{Choice, Facts, Pace};
 pub use draft::Draft;
+pub(crate) use file::values;
 pub use file::{load, read, write};
 
 use crate::corpus::{Batching, CorpusFiles, FieldNames, Limits, is_called};

@@ -189,6 +189,10 @@ impl Examples for MaskedLines {
         self.corpus.size()
     }
 
+    fn tokenizes(&self) -> bool {
+        true
+    }
+
     fn encode(
         &self,
         numbers: &[u32],
