@@ -1,58 +1,83 @@
-//! `mpirun -n 3 attentive …`: several processes as one, under Open MPI and MPICH. Where no launcher is installed, the tests say so
-//! and do nothing, unless `ATTENTIVE_SKIP=no`.
+//! `mpirun -n 3 attentive …`: several processes as one, under Open MPI, MPICH and an MPI with the standard ABI. Where no launcher is
+//! installed, the tests say so and do nothing, unless `ATTENTIVE_SKIP=no`.
 
 use super::training::{Bits, Corpus, wait_until};
 use super::{Outcome, program};
 use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// A launcher, with the arguments that let root start more processes than there are processors.
-#[derive(Clone, Copy)]
+/// A launcher of one implementation of MPI.
+#[derive(Clone)]
 struct Launcher {
-    name: &'static str,
+    program: PathBuf,
+    /// What lets root start more processes than there are processors.
     arguments: &'static [&'static str],
-}
-
-const LAUNCHERS: [Launcher; 2] = [
-    Launcher {
-        name: "mpirun.openmpi",
-        arguments: &["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"],
-    },
-    Launcher { name: "mpiexec.mpich", arguments: &[] },
-];
-
-/// The launchers of this machine.
-fn launchers() -> Vec<Launcher> {
-    let is_there = |launcher: &Launcher| {
-        let output = Command::new(launcher.name).arg("--version").output();
-        output.is_ok_and(|output| output.status.success())
-    };
-    let (found, missing): (Vec<_>, Vec<_>) = LAUNCHERS.into_iter().partition(is_there);
-    for launcher in missing {
-        let is_needed = std::env::var("ATTENTIVE_SKIP").is_ok_and(|value| value == "no");
-        assert!(!is_needed, "{} is not installed", launcher.name);
-        eprintln!("{} is not installed: its ranks are not tested", launcher.name);
-    }
-    found
+    /// What the program has to be told.
+    told: &'static [&'static str],
+    /// Where its libraries are, if the system would not find them.
+    libraries: Option<PathBuf>,
 }
 
 impl Launcher {
+    /// Open MPI and MPICH of the system, and PyPI's MPICH 5, which has the standard ABI and which `tests/clients/install` installs.
+    fn all() -> [Launcher; 3] {
+        let of_system =
+            |name: &str, arguments| Launcher { program: name.into(), arguments, told: &[], libraries: None };
+        let clients = std::env::var_os("ATTENTIVE_CLIENTS").map(PathBuf::from);
+        let clients = clients
+            .unwrap_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/clients").to_owned());
+        [
+            of_system("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe", "--bind-to", "none"]),
+            of_system("mpiexec.mpich", &[]),
+            Launcher {
+                program: clients.join("bin/mpiexec"),
+                arguments: &[],
+                told: &["--mpi", "abi"],
+                libraries: Some(clients.join("lib")),
+            },
+        ]
+    }
+
+    fn is_there(&self) -> bool {
+        let output = Command::new(&self.program).arg("--version").output();
+        output.is_ok_and(|output| output.status.success())
+    }
+
+    fn name(&self) -> String {
+        self.program.display().to_string()
+    }
+
     /// The command, started so many times.
-    fn ranks(self, count: usize, command: &Command) -> Command {
-        let mut launched = Command::new(self.name);
+    fn ranks(&self, count: usize, command: &Command) -> Command {
+        let mut launched = Command::new(&self.program);
         launched.args(self.arguments).args(["-n", &count.to_string()]);
-        launched.arg(command.get_program()).args(command.get_args());
+        launched.arg(command.get_program()).args(command.get_args()).args(self.told);
         for (name, value) in command.get_envs() {
             match value {
                 Some(value) => launched.env(name, value),
                 None => launched.env_remove(name),
             };
         }
-        // Both launchers end ranks that wait for each other for ever.
+        if let Some(libraries) = &self.libraries {
+            launched.env("LD_LIBRARY_PATH", libraries);
+        }
+        // All launchers end ranks that wait for each other for ever.
         launched.env("MPIEXEC_TIMEOUT", "300").stdin(Stdio::null());
         launched
     }
+}
+
+/// The launchers of this machine.
+fn launchers() -> Vec<Launcher> {
+    let (found, missing): (Vec<_>, Vec<_>) = Launcher::all().into_iter().partition(Launcher::is_there);
+    for launcher in missing {
+        let is_needed = std::env::var("ATTENTIVE_SKIP").is_ok_and(|value| value == "no");
+        assert!(!is_needed, "{} is not installed", launcher.name());
+        eprintln!("{} is not installed: its ranks are not tested", launcher.name());
+    }
+    found
 }
 
 fn outcome(output: &Output) -> Outcome {
@@ -83,7 +108,7 @@ fn ranks_train_the_model_that_one_rank_trains_from_as_many_batches() {
         let said = done(launcher.ranks(3, &train(&out, "")));
         assert!(said.stderr.contains("accumulate 3: a batch for each of 3 ranks"), "{}", said.stderr);
         assert_eq!(said.stderr.matches("the model is in").count(), 1, "{}", said.stderr);
-        assert_eq!(Bits::of(&corpus.path(&out)), expected, "{}", launcher.name);
+        assert_eq!(Bits::of(&corpus.path(&out)), expected, "{}", launcher.name());
     }
 }
 
@@ -134,19 +159,62 @@ fn a_run_goes_on_with_another_number_of_ranks_and_after_one_was_killed() {
     }
 }
 
+/// The command, for which rank 1 does something else before.
+fn but_rank_one(command: &Command, before: &str) -> Command {
+    let mut shell = Command::new("sh");
+    let choice =
+        format!("if [ \"${{OMPI_COMM_WORLD_RANK:-$PMI_RANK}}\" = 1 ]; then {before}; fi; exec \"$@\"");
+    shell.args(["-c", &choice, "sh"]).arg(command.get_program()).args(command.get_args());
+    shell
+}
+
+/// What lets a process see another file or folder in the place of one, as on another machine.
+fn sees(other: &Path, in_place_of: &Path) -> String {
+    let (other, place) = (other.display(), in_place_of.display());
+    format!("exec unshare --mount sh -c 'mount --bind {other} {place} && exec \"$@\"' sh \"$@\"")
+}
+
 #[test]
 fn ranks_that_are_not_the_same_are_told_apart() {
     let corpus = Corpus::new("ranks-apart");
+    let source = corpus.path("train.a");
+    let other_source = corpus.path("other.a");
+    // As long as it was.
+    let text = std::fs::read_to_string(&source).unwrap().replacen("cab", "bac", 1);
+    std::fs::write(&other_source, text).unwrap();
+    let [run, other_run] = ["apart", "other-apart"].map(|name| corpus.path(name));
     for launcher in launchers() {
-        // A shell gives rank 1 another instruction set.
-        let command = corpus.train("apart", EVERYTHING);
-        let mut shell = Command::new("sh");
-        let set = "if [ \"${OMPI_COMM_WORLD_RANK:-$PMI_RANK}\" = 1 ]; then export ATTENTIVE_ISA=portable; fi; exec \"$@\"";
-        shell.args(["-c", set, "sh"]).arg(command.get_program()).args(command.get_args());
-        let failed = outcome(&launcher.ranks(2, &shell).output().unwrap());
-        assert_ne!(failed.code, Some(0));
-        failed.says(&["rank 1 has another instruction set or precision"]);
-        let _ = std::fs::remove_dir_all(corpus.path("apart"));
+        let fails = |out: &str, more: &str, before: &str, words: &[&str]| {
+            let command = corpus.train(out, &format!("{EVERYTHING} {more}"));
+            let failed = outcome(&launcher.ranks(2, &but_rank_one(&command, before)).output().unwrap());
+            assert_ne!(failed.code, Some(0));
+            failed.says(words);
+        };
+        let set = "export ATTENTIVE_ISA=portable";
+        let is_of_another_set = ["rank 1 has another instruction set or precision"];
+        let has_another_corpus = ["rank 1", "corpus", "300 pairs"];
+        fails("apart", "", set, &is_of_another_set);
+        std::fs::remove_dir_all(&run).unwrap();
+        // A run goes on with the same ranks only, too.
+        done(launcher.ranks(2, &corpus.train("apart", EVERYTHING)));
+        fails("apart", "--resume", set, &is_of_another_set);
+        if Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success()) {
+            fails("apart", "--resume", &sees(&other_source, &source), &has_another_corpus);
+            let copied = Command::new("cp").arg("-r").args([&run, &other_run]).status().unwrap();
+            assert!(copied.success());
+            let settings = other_run.join("train.toml");
+            let text = std::fs::read_to_string(&settings).unwrap().replace("rate = 0.5", "rate = 0.4");
+            std::fs::write(&settings, text).unwrap();
+            let has_other_settings =
+                ["rank 1 has other settings (learning_rate 0.4) than rank 0 (learning_rate 0.5)"];
+            fails("apart", "--resume", &sees(&other_run, &run), &has_other_settings);
+            std::fs::remove_dir_all(&other_run).unwrap();
+            std::fs::remove_dir_all(&run).unwrap();
+            fails("apart", "", &sees(&other_source, &source), &has_another_corpus);
+        } else {
+            eprintln!("unshare --mount is not allowed here: ranks with other files are not tested");
+        }
+        std::fs::remove_dir_all(&run).unwrap();
     }
 }
 
@@ -201,10 +269,10 @@ fn ranks_translate_a_file_in_order_and_go_on_where_they_stopped() {
     for (number, launcher) in launchers().into_iter().enumerate() {
         let [whole, rest] = ["whole", "rest"].map(|name| format!("{name}-{number}"));
         done(launcher.ranks(3, &translate(&whole, "")));
-        assert!(read(&whole) == expected, "{}", launcher.name);
+        assert!(read(&whole) == expected, "{}", launcher.name());
         std::fs::write(corpus.path(&format!("{rest}.part")), &begun).unwrap();
         done(launcher.ranks(2, &translate(&rest, "--resume")));
-        assert!(read(&rest) == expected, "{}", launcher.name);
+        assert!(read(&rest) == expected, "{}", launcher.name());
         let said = done(launcher.ranks(2, &translate(&rest, "--resume")));
         assert_eq!(said.stderr.matches("is complete").count(), 1, "{}", said.stderr);
         // The scores are those of a process alone.
@@ -230,7 +298,7 @@ fn done_again(command: &Command) -> Outcome {
 }
 
 /// The steps that a run has made.
-fn step_of(folder: &std::path::Path) -> u64 {
+fn step_of(folder: &Path) -> u64 {
     let bytes = std::fs::read(folder.join("checkpoints/state.safetensors")).unwrap();
     let length = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
     let header: serde_json::Value = serde_json::from_slice(&bytes[8..8 + length]).unwrap();
