@@ -4,7 +4,7 @@
 
 MODEL is a Marian folder, such as one that `attentive train` made. Each case runs in a folder of its own, with 60 seconds and 12 GB
 of memory. It shows how it ended (the exit code, `panic` or `time`), after how many seconds, with how many MB at peak, and the end of
-what was said. Needs Python alone. Tests hold each case in its place; this compares programs.
+what was said. Needs Python alone.
 """
 
 import gzip
