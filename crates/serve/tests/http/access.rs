@@ -3,6 +3,7 @@
 use super::Running;
 use attentive_serve::Settings;
 use serde_json::json;
+use std::io::Write;
 
 #[test]
 fn with_keys_nobody_translates_without_one() {
@@ -43,6 +44,30 @@ fn with_keys_nobody_translates_without_one() {
     own["api_key"] = json!("secre");
     assert_eq!(server.post("/translate", &own).status, 401);
     assert_eq!(server.get("/frontend/settings").ok()["keyRequired"], true);
+}
+
+#[test]
+fn on_loopback_another_host_is_refused_with_the_flag_that_allows_it() {
+    let ask = |server: &Running, host: &str| {
+        let body = json!({"q": "twenty-one", "source": "en", "target": "de"}).to_string();
+        let length = body.len();
+        let head = format!("POST /translate HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n");
+        let rest = format!("Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n{body}");
+        let mut client = server.client();
+        client.0.write_all((head + &rest).as_bytes()).unwrap();
+        client.read()
+    };
+    let closed = Running::start(Settings::default());
+    for host in ["evil.example", "evil.example:5000"] {
+        let answer = ask(&closed, host);
+        assert_eq!(answer.status, 403, "{}", answer.text());
+        let message = answer.json()["error"].as_str().unwrap().to_owned();
+        assert!(message.contains(&format!("`{host}`")) && message.contains("--allow-host"), "{message}");
+    }
+    assert_eq!(ask(&closed, &closed.address.to_string()).ok()["translatedText"], "einundzwanzig");
+    let open = Running::start(Settings { hosts: vec!["evil.example".to_owned()], ..Settings::default() });
+    assert_eq!(ask(&open, "evil.example:5000").ok()["translatedText"], "einundzwanzig");
+    assert_eq!(ask(&open, "other.example").status, 403);
 }
 
 #[test]

@@ -72,9 +72,9 @@ fn json_is_read_whatever_type_curl_gives_it() {
     }
 }
 
-/// The model of the program in another folder, which writes two tokens and no more.
-fn terse() -> std::path::PathBuf {
-    let folder = std::env::temp_dir().join(format!("attentive-terse-{}", std::process::id()));
+/// The model of the program in another folder, which is searched in another way.
+pub fn searching(name: &str, search: &str) -> std::path::PathBuf {
+    let folder = std::env::temp_dir().join(format!("attentive-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&folder).unwrap();
     let model = concat!(env!("CARGO_MANIFEST_DIR"), "/model");
     for name in ["config.json", "model.safetensors", "source.spm", "target.spm", "vocab.json"] {
@@ -82,13 +82,14 @@ fn terse() -> std::path::PathBuf {
     }
     let languages = r#"{"source_lang": "en", "target_lang": "de"}"#;
     std::fs::write(folder.join("tokenizer_config.json"), languages).unwrap();
-    std::fs::write(folder.join("generation_config.json"), r#"{"max_new_tokens": 2}"#).unwrap();
+    std::fs::write(folder.join("generation_config.json"), search).unwrap();
     folder
 }
 
 #[test]
 fn a_model_is_taken_by_its_name() {
-    let folder = terse();
+    // It writes two tokens and no more.
+    let folder = searching("terse", r#"{"max_new_tokens": 2}"#);
     let models = vec![ModelPlace::numbers(), ModelPlace::named("terse", &folder)];
     let server = Running::start_with(Settings::default(), models);
     std::fs::remove_dir_all(&folder).unwrap();

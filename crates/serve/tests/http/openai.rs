@@ -1,7 +1,8 @@
 //! What clients of OpenAI ask.
 
 use super::Running;
-use attentive_serve::Settings;
+use super::libretranslate::searching;
+use attentive_serve::{ModelPlace, Settings};
 use serde_json::{Value, json};
 
 const TEXT: &str = "four thousand three hundred and twenty-one";
@@ -137,6 +138,7 @@ fn what_cannot_be_had_is_refused_by_the_name_it_has_here() {
         ("top_logprobs", json!({"logprobs": true, "top_logprobs": 21})),
         ("top_logprobs", json!({"logprobs": true, "top_logprobs": -1})),
         ("top_logprobs", json!({"top_logprobs": 2})),
+        ("tools", json!({"tools": [{"type": "function", "function": {"name": "f"}}]})),
     ] {
         let mut ask = json!({"messages": one});
         ask.as_object_mut().unwrap().extend(change.as_object().unwrap().clone());
@@ -305,6 +307,34 @@ fn no_token_of_a_text_without_end_is_lost() {
     let source = answer["translations"][0]["source"].as_array().unwrap();
     let words = source.iter().filter_map(|token| token["word"].as_u64()).max();
     assert_eq!(words, Some(1249));
+    // The model has something to say of each of the four pieces that it reads.
+    let ask = json!({"q": text, "source": "en", "target": "de"});
+    let translation = server.post("/translate", &ask).ok()["translatedText"].clone();
+    assert!(translation.as_str().unwrap().split_whitespace().count() >= 4, "{translation}");
+    let ask = json!({"messages": [{"role": "user", "content": text}]});
+    let chat = server.post("/v1/chat/completions", &ask).ok();
+    assert_eq!(chat["choices"][0]["message"]["content"], translation);
+    assert!(chat["usage"]["prompt_tokens"].as_u64() >= Some(1250), "{}", chat["usage"]);
+}
+
+#[test]
+fn an_answer_that_the_model_cuts_says_so_even_where_its_end_is_forced() {
+    for (search, reason, expected) in [
+        (r#"{"max_new_tokens": 3}"#, "length", "zweiundzwanzig"),
+        (r#"{"max_new_tokens": 3, "forced_eos_token_id": 0}"#, "length", "zweiund"),
+        (r#"{"max_new_tokens": 30, "forced_eos_token_id": 0}"#, "stop", "zweiundzwanzig"),
+    ] {
+        let folder = searching("cut", search);
+        let server = Running::start_with(Settings::default(), vec![ModelPlace::named("cut", &folder)]);
+        std::fs::remove_dir_all(&folder).unwrap();
+        let ask = json!({"messages": [{"role": "user", "content": "twenty-two"}]});
+        let choice = &server.post("/v1/chat/completions", &ask).ok()["choices"][0];
+        assert_eq!(
+            (&choice["finish_reason"], &choice["message"]["content"]),
+            (&json!(reason), &json!(expected)),
+            "{search}"
+        );
+    }
 }
 
 #[test]

@@ -141,6 +141,26 @@ fn bodies_that_make_no_sense_are_refused_and_the_next_is_served() {
 }
 
 #[test]
+fn a_compressed_body_is_refused_in_one_sentence() {
+    let server = Running::start(Settings::default());
+    let ask = json!({"q": "one", "text": "one", "prompt": "one", "source": "en", "target": "de"}).to_string();
+    // The head of a gzip, which is not UTF-8, and a body that is not compressed after all.
+    for body in [b"\x1f\x8b\x08\0\0\0\0\0".as_slice(), ask.as_bytes()] {
+        for path in ["/translate", "/v1/translate", "/v1/completions", "/v1/attention"] {
+            let headers = [("Content-Type", "application/json"), ("Content-Encoding", "gzip")];
+            let answer = server.client().send("POST", path, &headers, body);
+            assert_eq!(answer.status, 415, "{path}: {}", answer.text());
+            let error = answer.json()["error"].clone();
+            let message = error["message"].as_str().or(error.as_str()).unwrap();
+            let expected = "`Content-Encoding: gzip` is not supported: send the body without compression";
+            assert!(message.contains(expected), "{path}: {message}");
+        }
+    }
+    let headers = [("Content-Type", "application/json"), ("Content-Encoding", "identity")];
+    server.client().send("POST", "/translate", &headers, ask.as_bytes()).ok();
+}
+
+#[test]
 fn a_language_that_a_text_names_and_the_model_does_not_know_is_refused() {
     let server = Running::start(Settings::default());
     let ask = |text: &str| server.post("/translate", &json!({"q": text, "source": "en", "target": "de"}));
