@@ -338,6 +338,8 @@ mod tests {
             ("early_stopping", json!("sometimes")),
             ("forced_eos_token_id", json!([0, 1])),
             ("decoder_start_token_id", json!(1)),
+            ("num_beams", json!(1025)),
+            ("num_beams", json!(10_000)),
             ("num_beams", json!(100_000)),
             ("num_beams", json!(0)),
         ] {

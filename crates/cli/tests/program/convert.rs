@@ -1,6 +1,7 @@
 //! `attentive convert`.
 
 use super::run;
+use super::translate::{damage, make_model};
 use std::path::PathBuf;
 
 const MODELS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../golden/marian");
@@ -99,6 +100,23 @@ fn what_cannot_be_is_told_in_one_sentence() {
     assert!(!out.0.exists());
     run(&format!("convert --model {MODELS}/tied --out {MODELS}/half"))
         .failed(&["half", "already has a model"]);
+}
+
+#[test]
+fn a_weight_that_is_no_number_is_not_converted_to_any_precision() {
+    let (broken, out) = (Out::new("damaged"), Out::new("damaged-converted"));
+    make_model(&broken.0);
+    let tensor = "model.encoder.layers.0.fc1.weight";
+    damage(&broken.0, tensor, 32);
+    for options in ["", "--precision f32", "--precision bf16", "--precision int8"] {
+        run(&format!("convert --model {} --out {} {options}", broken.name(), out.name())).failed(&[
+            "model.safetensors",
+            tensor,
+            "row 1, ",
+            "not finite",
+        ]);
+        assert!(!out.0.join("model.safetensors").exists(), "{options}");
+    }
 }
 
 #[test]

@@ -15,6 +15,22 @@ fn the_folder_may_be_named_as_other_commands_take_it() {
 }
 
 #[test]
+fn weights_that_contradict_the_configuration_are_refused_with_both_shapes() {
+    let folder = std::env::temp_dir().join(format!("attentive-info-shapes-{}", std::process::id()));
+    fs::create_dir_all(&folder).unwrap();
+    fs::copy(format!("{MODEL}/model.safetensors"), folder.join("model.safetensors")).unwrap();
+    let mut config: serde_json::Value =
+        serde_json::from_slice(&fs::read(format!("{MODEL}/config.json")).unwrap()).unwrap();
+    let (rows, width) = (config["vocab_size"].clone(), config["d_model"].as_u64().unwrap());
+    config["d_model"] = (2 * width).into();
+    fs::write(folder.join("config.json"), config.to_string()).unwrap();
+    let outcome = run(&format!("info {}", folder.display()));
+    fs::remove_dir_all(&folder).unwrap();
+    let shapes = format!("has shape [{rows}, {width}], but the model needs [{rows}, {}]", 2 * width);
+    outcome.failed(&["model.safetensors", &shapes]);
+}
+
+#[test]
 fn languages_and_search_are_told() {
     let table = run(&format!("info {MODEL}")).stdout;
     let row = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap_or_default().to_owned();

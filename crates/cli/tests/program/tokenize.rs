@@ -1,6 +1,7 @@
 //! `attentive tokenize`.
 
 use super::{Outcome, finish, program, run};
+use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -192,6 +193,31 @@ fn bad_input_is_told_in_one_sentence_and_nothing_is_written() {
     stops("--decode", b"dog\nqwertz\n", &["line 2", "qwertz"]);
     run(&format!("tokenize --model {}", folder.0.display())).failed(&["the folder has no tokenizer"]);
     run("tokenize --model nothing.model").failed(&["nothing.model"]);
+}
+
+#[test]
+fn a_tokenizer_json_at_which_a_library_would_panic_is_refused_in_one_sentence() {
+    let folder = Folder::new("hostile");
+    let tokenize = |part: &str, value: Value| {
+        let model = json!({"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": []});
+        let mut json = json!({"version": "1.0", "added_tokens": [], "model": model});
+        for absent in ["truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder"] {
+            json[absent] = Value::Null;
+        }
+        json[part] = value;
+        let path = folder.file("tokenizer.json", json.to_string().as_bytes());
+        fed(&format!("tokenize --model {}", path.display()), b"abab a\n")
+    };
+    assert_eq!(answered(&tokenize("decoder", Value::Null)), ["a b a b a"]);
+    for (part, value) in [
+        // A table of four bytes that says that it has 67 million.
+        ("normalizer", json!({"type": "Precompiled", "precompiled_charsmap": "AQIDBA=="})),
+        ("pre_tokenizer", json!({"type": "FixedLength", "length": 0})),
+        // A merge of a token that is not in the vocabulary.
+        ("model", json!({"type": "BPE", "vocab": {"a": 0, "b": 1}, "merges": [["a", "c"]]})),
+    ] {
+        tokenize(part, value).failed(&["tokenizer.json: "]);
+    }
 }
 
 #[test]

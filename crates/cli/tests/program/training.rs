@@ -300,6 +300,22 @@ fn resuming_with_other_settings_is_refused_by_name_but_for_those_that_may_change
 }
 
 #[test]
+fn resuming_with_other_lines_is_refused_though_they_are_as_many_and_as_long() {
+    let corpus = Corpus::new("other-lines");
+    corpus.trained("run", "--steps 3");
+    let path = corpus.path("train.a");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let backwards: String = text.lines().rev().flat_map(|line| [line, "\n"]).collect();
+    std::fs::write(&path, backwards).unwrap();
+    let outcome = finish(corpus.train("run", "--steps 6 --resume --quiet"));
+    outcome.failed(&["300 pairs", "use the same files"]);
+    let sums: Vec<&str> = outcome.stderr.split("CRC-32 ").skip(1).map(|rest| &rest[..8]).collect();
+    assert!(sums.len() == 2 && sums[0] != sums[1], "{}", outcome.stderr);
+    std::fs::write(&path, text).unwrap();
+    corpus.trained("run", "--steps 6 --resume");
+}
+
+#[test]
 fn a_folder_with_a_run_or_a_model_is_not_written_over() {
     let corpus = Corpus::new("exists");
     corpus.trained("run", "--steps 2");
@@ -335,9 +351,11 @@ fn settings_that_make_no_sense_are_told_in_one_sentence() {
         finish(corpus.train("run", &format!("{more} --quiet"))).misused(words);
         assert!(!corpus.path("run").exists(), "{more}");
     }
-    for flag in ["--seed", "--keep", "--steps", "--batch-tokens"] {
+    for flag in
+        ["--seed", "--keep", "--steps", "--batch-tokens", "--longest", "--d-ff", "--accumulate", "--warmup"]
+    {
         finish(corpus.train("run", &format!("{flag} 9223372036854775808 --quiet")))
-            .refused(&[flag, "9223372036854775807"]);
+            .refused(&[flag, "from 0 to 9223372036854775807"]);
     }
     finish(corpus.train("run", "--tokenizer nowhere --steps 1 --quiet")).failed(&["nowhere"]);
     let (source, out) = (corpus.path("train.a"), corpus.path("run"));

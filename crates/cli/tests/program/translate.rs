@@ -42,6 +42,17 @@ pub(super) fn make_model(folder: &Path) {
     }
 }
 
+/// Makes a number of a tensor of a model NaN.
+pub(super) fn damage(folder: &Path, tensor: &str, number: usize) {
+    let path = folder.join("model.safetensors");
+    let mut bytes = std::fs::read(&path).unwrap();
+    let header = u64::from_le_bytes(bytes[..8].try_into().unwrap()) as usize;
+    let tensors: serde_json::Value = serde_json::from_slice(&bytes[8..8 + header]).unwrap();
+    let begin = tensors[tensor]["data_offsets"][0].as_u64().unwrap() as usize;
+    bytes[8 + header + begin + 4 * number..][..4].copy_from_slice(&f32::NAN.to_le_bytes());
+    std::fs::write(path, bytes).unwrap();
+}
+
 /// The program with the model and further options.
 pub(super) fn translate(options: &str) -> Command {
     program(&format!("translate --model {} {options}", folder().join("model").display()))
@@ -447,6 +458,22 @@ fn a_folder_without_the_pieces_of_its_sources_is_refused() {
     let outcome = run(&format!("translate --model {} fish", broken.display()));
     assert_eq!((outcome.code, &outcome.stdout[..]), (Some(1), ""));
     assert!(outcome.stderr.contains("source.spm"), "{}", outcome.stderr);
+}
+
+#[test]
+fn a_weight_that_is_no_number_is_refused_with_its_tensor_and_row_in_every_precision() {
+    let broken = folder().join("damaged");
+    make_model(&broken);
+    let tensor = "model.decoder.layers.0.fc1.weight";
+    damage(&broken, tensor, 2 * 32 + 5);
+    for options in ["", "--precision f32", "--precision bf16", "--precision int8"] {
+        run(&format!("translate --model {} {options} fish", broken.display())).failed(&[
+            "model.safetensors",
+            tensor,
+            "row 2, counted from 0",
+            "not finite",
+        ]);
+    }
 }
 
 #[test]

@@ -135,6 +135,29 @@ fn ctrl_c_ends_it_with_a_word_and_leaves_no_half_file() {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn a_signal_ends_a_wide_beam_in_the_middle_of_its_work() {
+    let (input, output) = (file("much", lines(2000).as_bytes()), folder().join("wide"));
+    let options = format!("--beam 256 --input {} --output {}", input.display(), output.display());
+    let mut child = translate(&options).stderr(Stdio::piped()).spawn().unwrap();
+    let beside = || {
+        let names = std::fs::read_dir(folder()).unwrap().map(|entry| entry.unwrap().file_name());
+        names.filter(|name| name.to_string_lossy().starts_with(".wide")).count()
+    };
+    while beside() == 0 {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    // It has nothing to wait for: it computes until the signal comes.
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert!(Command::new("kill").args(["-TERM", &child.id().to_string()]).status().unwrap().success());
+    let status = child.wait().unwrap();
+    let mut said = String::new();
+    BufReader::new(child.stderr.take().unwrap()).read_line(&mut said).unwrap();
+    assert_eq!((status.code(), said.as_str()), (Some(130), "attentive: interrupted\n"));
+    assert!(!output.exists() && beside() == 0);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn an_endless_stream_needs_no_more_memory_than_its_beginning() {
     let (mut child, mut input, mut output) = talk("--beam 1 --max-length 2");
     let status = format!("/proc/{}/status", child.id());
