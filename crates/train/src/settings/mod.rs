@@ -1,30 +1,27 @@
 //! All settings of a run, as `train.toml` has them: one flat table, a key for each.
 //!
-//! [`Settings`] are complete: what code does not set has its default, which is the paper's recipe, or for tasks of BERT that of
-//! its fine-tuning ([`Settings::of`]). A [`Draft`] is
-//! what a person said in a file and on the command line; the settings that it leaves open are chosen from the
-//! corpus and the time before the first step (`choose`). A run writes its settings into its folder, and goes on
-//! only with the same ones, but for those that say nothing about the steps that were made
+//! [`Settings`] are complete: what code does not set has its default (`defaults`). A [`Draft`] is what a person said in a file and on the
+//! command line; the settings that it leaves open are chosen from the corpus and the time before the first step (`choose`). A run writes
+//! its settings into its folder, and goes on only with the same ones, but for those that say nothing about the steps that were made
 //! ([`Settings::refuse_changes`]).
 
 mod check;
 mod choose;
+mod defaults;
 mod draft;
 mod file;
+mod kinds;
 mod pictures;
+mod sizes;
 
 pub use choose::{Choice, Facts, Pace};
 pub use draft::Draft;
 pub(crate) use file::values;
 pub use file::{load, read, write};
+pub use kinds::{Measure, Norm, PrecisionChoice, TaskKind, TokenizerKind};
 
 use crate::corpus::{Batching, CorpusFiles, FieldNames, Limits, is_called};
 use crate::schedule::{LearningRate, Schedule, along_cosine};
-use attentive_model::families::bert::BertConfig;
-use attentive_model::families::gpt2::Gpt2Config;
-use attentive_model::families::t5::T5Config;
-use attentive_model::families::transformer::TransformerConfig;
-use attentive_model::layers::NormPlacement;
 use attentive_tensor::{AdamRule, Backend, Cpu, CpuBackend, Isa, Precision, Threads};
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -213,249 +210,6 @@ pub struct Settings {
     pub threads: Option<usize>,
 }
 
-/// What can be learned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TaskKind {
-    /// Translation, by the original Transformer.
-    Translate,
-    /// Any text from any other, by T5 or BART.
-    Seq2Seq,
-    /// The next token, by GPT-2.
-    Lm,
-    /// The tokens behind masks, by BERT.
-    Mlm,
-    /// The label of a text or of a pair of texts, by BERT.
-    Classify,
-    /// The tag of each word, by BERT.
-    Tag,
-    /// The label of a picture, by ViT.
-    #[serde(rename = "classify-images")]
-    ClassifyImages,
-    /// Where a text answers a question, by BERT.
-    Answer,
-    /// The boxes around things in pictures, by DETR.
-    Detect,
-    /// What pictures have in common, without labels, by ViT.
-    Dino,
-}
-
-impl TaskKind {
-    /// Its name in settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            TaskKind::Translate => "translate",
-            TaskKind::Seq2Seq => "seq2seq",
-            TaskKind::Lm => "lm",
-            TaskKind::Mlm => "mlm",
-            TaskKind::Classify => "classify",
-            TaskKind::Tag => "tag",
-            TaskKind::ClassifyImages => "classify-images",
-            TaskKind::Answer => "answer",
-            TaskKind::Detect => "detect",
-            TaskKind::Dino => "dino",
-        }
-    }
-
-    /// Whether it reads pictures, which have no tokens.
-    pub fn reads_pictures(self) -> bool {
-        matches!(self, TaskKind::ClassifyImages | TaskKind::Detect | TaskKind::Dino)
-    }
-
-    /// What its examples are called.
-    pub fn examples(self) -> &'static str {
-        match self {
-            TaskKind::Translate | TaskKind::Seq2Seq => "pairs",
-            TaskKind::Lm => "windows",
-            TaskKind::Mlm => "lines",
-            TaskKind::Classify => "texts",
-            TaskKind::Tag => "sentences",
-            TaskKind::ClassifyImages => "pictures",
-            TaskKind::Answer => "questions",
-            TaskKind::Detect | TaskKind::Dino => "pictures",
-        }
-    }
-
-    /// What a model for it can be judged by.
-    pub fn measures(self) -> &'static [Measure] {
-        match self {
-            TaskKind::Translate => &[Measure::Loss, Measure::Bleu, Measure::Chrf],
-            TaskKind::Seq2Seq => &[Measure::Loss, Measure::Bleu, Measure::Chrf, Measure::Rouge],
-            TaskKind::Lm | TaskKind::Mlm => &[Measure::Loss],
-            TaskKind::Answer => &[Measure::Loss, Measure::Exact, Measure::F1],
-            TaskKind::Classify | TaskKind::Tag | TaskKind::ClassifyImages => {
-                &[Measure::Loss, Measure::Accuracy, Measure::F1]
-            }
-            TaskKind::Detect => &[Measure::Loss, Measure::Ap],
-            TaskKind::Dino => &[Measure::Loss, Measure::Accuracy],
-        }
-    }
-}
-
-/// Tokenizers that can be trained along.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TokenizerKind {
-    /// Byte pair encoding: of characters for a translator, of bytes for a language model.
-    Bpe,
-    /// Unigram language model.
-    Unigram,
-    /// BERT's WordPiece.
-    WordPiece,
-    /// A token for each character, for a language model.
-    Characters,
-}
-
-/// Where norms stand.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Norm {
-    /// After each sublayer, as in the paper.
-    Post,
-    /// Before each sublayer.
-    Pre,
-}
-
-/// What makes one model better than another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Measure {
-    /// The loss, lower is better.
-    Loss,
-    /// BLEU, higher is better.
-    Bleu,
-    /// chrF, higher is better.
-    Chrf,
-    /// The F1 of ROUGE-L, higher is better.
-    Rouge,
-    /// The share of labels that are right.
-    Accuracy,
-    /// The share of answers that are exactly a known one.
-    Exact,
-    /// F1 of spans or of answers, or the mean over the classes of texts.
-    F1,
-    /// The average precision of boxes.
-    Ap,
-}
-
-impl Measure {
-    /// Its name in settings.
-    pub fn name(self) -> &'static str {
-        match self {
-            Measure::Loss => "loss",
-            Measure::Bleu => "bleu",
-            Measure::Chrf => "chrf",
-            Measure::Rouge => "rouge",
-            Measure::Accuracy => "accuracy",
-            Measure::Exact => "exact",
-            Measure::F1 => "f1",
-            Measure::Ap => "ap",
-        }
-    }
-}
-
-/// The precision that is asked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum PrecisionChoice {
-    /// Single precision.
-    F32,
-    /// Operands of products in bf16.
-    Bf16,
-    /// The faster one.
-    Auto,
-}
-
-impl Default for Settings {
-    fn default() -> Settings {
-        Settings {
-            task: TaskKind::Translate,
-            from: None,
-            source: Vec::new(),
-            target: Vec::new(),
-            valid_source: Vec::new(),
-            valid_target: Vec::new(),
-            hold_out: 0,
-            source_field: "source".to_owned(),
-            target_field: "target".to_owned(),
-            prefix: String::new(),
-            source_language: None,
-            target_language: None,
-            longest: 256,
-            ratio: 9.0,
-            tokenizer: None,
-            tokenizer_kind: TokenizerKind::Bpe,
-            vocab_size: 8000,
-            character_coverage: 1.0,
-            bpe_dropout: 0.0,
-            preset: "small".to_owned(),
-            d_model: None,
-            heads: None,
-            d_ff: None,
-            encoder_layers: None,
-            decoder_layers: None,
-            dropout: None,
-            attention_dropout: None,
-            norm: Norm::Post,
-            image_size: None,
-            patch_size: None,
-            scale: [1.0; 2],
-            hflip: 0.0,
-            color_jitter: Vec::new(),
-            color_jitter_prob: 1.0,
-            grayscale_prob: 0.0,
-            gaussian_blur_prob: 0.0,
-            solarize_prob: 0.0,
-            reprob: 0.0,
-            mixup: 0.0,
-            global_crops_scale: [0.4, 1.0],
-            local_crops_scale: [0.05, 0.4],
-            local_crops_number: 8,
-            local_crops_size: None,
-            out_dim: 4096,
-            hidden_dim: 2048,
-            bottleneck_dim: 256,
-            momentum_teacher: 0.996,
-            warmup_teacher_temp: 0.04,
-            teacher_temp: 0.04,
-            warmup_teacher_temp_steps: 0,
-            freeze_last_layer: 0,
-            batch_tokens: 8192,
-            batch_size: None,
-            accumulate: 1,
-            schedule: Schedule::Paper,
-            schedule_steps: None,
-            mask_share: 0.15,
-            learning_rate: None,
-            last_learning_rate: 0.0,
-            warmup: 4000,
-            beta1: 0.9,
-            beta2: 0.98,
-            epsilon: 1e-9,
-            weight_decay: 0.0,
-            weight_decay_end: None,
-            clip: 0.0,
-            label_smoothing: 0.1,
-            ema: 0.0,
-            average: 0,
-            steps: None,
-            epochs: None,
-            minutes: None,
-            patience: None,
-            early_stopping: Measure::Loss,
-            validate_every: 500,
-            validate_lines: 1000,
-            validate_beam: 1,
-            save_every: None,
-            keep: 3,
-            log_every: 50,
-            seed: 1,
-            precision: PrecisionChoice::Auto,
-            threads: None,
-        }
-    }
-}
-
 /// The side of pictures whose size nothing tells.
 pub(crate) const USUAL_SIDE: usize = 224;
 
@@ -466,73 +220,6 @@ const PICTURES_AHEAD: usize = 1024;
 const PATIENCE: u64 = 10;
 
 impl Settings {
-    /// The defaults of a task. But for a translator's they are what transformers fine-tunes with, in batches of 32 texts of a BERT.
-    pub fn of(task: TaskKind) -> Settings {
-        let measure = match task {
-            TaskKind::Translate => return Settings::default(),
-            TaskKind::Lm | TaskKind::Mlm | TaskKind::Seq2Seq => Measure::Loss,
-            TaskKind::Classify | TaskKind::ClassifyImages => Measure::Accuracy,
-            TaskKind::Tag | TaskKind::Answer => Measure::F1,
-            TaskKind::Detect => return Settings::of_pictures_with_boxes(),
-            TaskKind::Dino => return Settings::of_pictures_without_labels(),
-        };
-        let is_encoder =
-            matches!(task, TaskKind::Mlm | TaskKind::Classify | TaskKind::Tag | TaskKind::Answer);
-        Settings {
-            task,
-            longest: match task {
-                TaskKind::Lm => 1024,
-                TaskKind::Answer => 384,
-                // Pictures have as many tokens as their size says.
-                TaskKind::ClassifyImages => 1 << 16,
-                _ => 512,
-            },
-            tokenizer_kind: match task {
-                TaskKind::Seq2Seq => TokenizerKind::Unigram,
-                TaskKind::Lm => TokenizerKind::Bpe,
-                _ => TokenizerKind::WordPiece,
-            },
-            batch_tokens: match task {
-                TaskKind::ClassifyImages => 1 << 20,
-                _ if is_encoder => 16_384,
-                _ => 8192,
-            },
-            batch_size: match task {
-                TaskKind::ClassifyImages => Some(64),
-                _ => is_encoder.then_some(32),
-            },
-            // Each validation writes a text for each.
-            validate_lines: if task == TaskKind::Seq2Seq { 200 } else { 1000 },
-            schedule: Schedule::Linear,
-            beta2: 0.999,
-            epsilon: 1e-8,
-            clip: 1.0,
-            label_smoothing: 0.0,
-            early_stopping: measure,
-            ..Settings::default()
-        }
-    }
-
-    /// The defaults of DETR, but for the batch and the learning rate, which suit small models.
-    fn of_pictures_with_boxes() -> Settings {
-        Settings {
-            task: TaskKind::Detect,
-            // Pictures have as many tokens as their size says.
-            longest: 1 << 16,
-            // As many pixels as two photos have in the size that DETR reads.
-            batch_tokens: 1 << 15,
-            batch_size: Some(16),
-            schedule: Schedule::Linear,
-            beta2: 0.999,
-            epsilon: 1e-8,
-            weight_decay: 1e-4,
-            clip: 0.1,
-            label_smoothing: 0.0,
-            early_stopping: Measure::Ap,
-            ..Settings::default()
-        }
-    }
-
     /// The files to learn from.
     pub fn corpus(&self) -> CorpusFiles {
         self.files(&self.source, &self.target)
@@ -582,90 +269,6 @@ impl Settings {
             _ => usual.window,
         };
         Batching { seed: self.seed, tokens, examples, limits, window }
-    }
-
-    /// The sizes of a BERT with so many tokens.
-    pub fn bert(&self, vocab_size: usize) -> Result<BertConfig, attentive_model::Error> {
-        let preset = BertConfig::preset(&self.preset, vocab_size)?;
-        let d_model = self.d_model.unwrap_or(preset.d_model);
-        let config = BertConfig {
-            d_model,
-            h: self.heads.unwrap_or(if self.d_model.is_some() { (d_model / 64).max(1) } else { preset.h }),
-            d_ff: self.d_ff.unwrap_or(4 * d_model),
-            layers: self.encoder_layers.unwrap_or(preset.layers),
-            dropout: self.dropout.map_or(preset.dropout, |p| p as f32),
-            attention_dropout: self.attention_dropout.map_or(preset.attention_dropout, |p| p as f32),
-            max_positions: self.longest,
-            ..preset
-        };
-        config.check()?;
-        Ok(config)
-    }
-
-    /// The sizes of a model with so many tokens.
-    pub fn model(&self, vocab_size: usize) -> Result<TransformerConfig, attentive_model::Error> {
-        let preset = TransformerConfig::preset(&self.preset, vocab_size)?;
-        let config = TransformerConfig {
-            d_model: self.d_model.unwrap_or(preset.d_model),
-            h: self.heads.unwrap_or(preset.h),
-            d_ff: self.d_ff.unwrap_or(preset.d_ff),
-            encoder_layers: self.encoder_layers.unwrap_or(preset.encoder_layers),
-            decoder_layers: self.decoder_layers.unwrap_or(preset.decoder_layers),
-            dropout: self.dropout.map_or(preset.dropout, |dropout| dropout as f32),
-            attention_dropout: self.attention_dropout.unwrap_or(0.0) as f32,
-            norm: match self.norm {
-                Norm::Post => NormPlacement::Post,
-                Norm::Pre => NormPlacement::Pre,
-            },
-            max_positions: preset.max_positions.max(self.longest),
-            ..preset
-        };
-        config.check()?;
-        Ok(config)
-    }
-
-    /// The sizes of a T5 with so many tokens.
-    pub fn t5(&self, vocab_size: usize) -> Result<T5Config, attentive_model::Error> {
-        let preset = T5Config::preset(&self.preset, vocab_size)?;
-        let d_model = self.d_model.unwrap_or(preset.d_model);
-        let by_width = |size: usize| (size * d_model / preset.d_model).max(1);
-        let config = T5Config {
-            d_model,
-            h: self.heads.unwrap_or(by_width(preset.h)),
-            d_ff: self.d_ff.unwrap_or(by_width(preset.d_ff)),
-            encoder_layers: self.encoder_layers.unwrap_or(preset.encoder_layers),
-            decoder_layers: self.decoder_layers.unwrap_or(preset.decoder_layers),
-            dropout: self.dropout.map_or(preset.dropout, |dropout| dropout as f32),
-            trained_length: self.longest,
-            ..preset
-        };
-        config.check()?;
-        Ok(config)
-    }
-
-    /// The sizes of a GPT-2 with so many tokens.
-    pub fn gpt2(&self, vocab_size: usize) -> Result<Gpt2Config, attentive_model::Error> {
-        let preset = Gpt2Config::preset(&self.preset, vocab_size)?;
-        let d_model = self.d_model.unwrap_or(preset.d_model);
-        // Of layers that see a window in turn, further ones go on so.
-        let layers = self.decoder_layers.unwrap_or(preset.layers);
-        let local =
-            if preset.local.is_empty() { Vec::new() } else { (0..layers).map(|n| n % 2 == 1).collect() };
-        let dropout = |said: Option<f64>, own: f32| said.map_or(own, |dropout| dropout as f32);
-        let config = Gpt2Config {
-            d_model,
-            h: self.heads.unwrap_or(if self.d_model.is_some() { (d_model / 64).max(1) } else { preset.h }),
-            d_ff: self.d_ff.unwrap_or(4 * d_model),
-            layers,
-            local,
-            dropout: dropout(self.dropout, preset.dropout),
-            embedding_dropout: dropout(self.dropout, preset.embedding_dropout),
-            attention_dropout: dropout(self.attention_dropout, preset.attention_dropout),
-            max_positions: self.longest,
-            ..preset
-        };
-        config.check()?;
-        Ok(config)
     }
 
     /// The learning rate of a model of this width.

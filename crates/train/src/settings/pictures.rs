@@ -1,12 +1,8 @@
-//! Settings of tasks of pictures, as models and augmentations take them.
+//! Settings of tasks of pictures, as augmentations take them.
 
-use super::{Measure, Settings, TaskKind};
+use super::Settings;
 use crate::Error;
 use crate::corpus::pictures::{Augment, ColorJitter};
-use crate::schedule::Schedule;
-use attentive_model::families::detr::DetrConfig;
-use attentive_model::families::vit::VitConfig;
-use attentive_model::layers::ProjectionSizes;
 
 /// What is done to pictures before a ViT learns from them.
 pub(super) const AUGMENTATIONS: [&str; 9] = [
@@ -38,73 +34,6 @@ pub(super) const OF_DINO: [&str; 12] = [
 ];
 
 impl Settings {
-    /// The defaults of DINO, but for the sizes of its head and of a batch, which suit small models.
-    pub(super) fn of_pictures_without_labels() -> Settings {
-        Settings {
-            task: TaskKind::Dino,
-            longest: 1 << 16,
-            batch_tokens: 1 << 20,
-            batch_size: Some(64),
-            schedule: Schedule::Cosine,
-            beta2: 0.999,
-            epsilon: 1e-8,
-            weight_decay: 0.04,
-            weight_decay_end: Some(0.4),
-            clip: 3.0,
-            label_smoothing: 0.0,
-            early_stopping: Measure::Accuracy,
-            hflip: 0.5,
-            color_jitter: vec![0.4, 0.4, 0.2, 0.1],
-            color_jitter_prob: 0.8,
-            grayscale_prob: 0.2,
-            gaussian_blur_prob: 1.0,
-            solarize_prob: 0.2,
-            ..Settings::default()
-        }
-    }
-
-    /// The sizes of a ViT for pictures of this height and width.
-    pub fn vit(&self, size: [usize; 2]) -> Result<VitConfig, attentive_model::Error> {
-        let preset = VitConfig::preset(&self.preset)?;
-        let d_model = self.d_model.unwrap_or(preset.d_model);
-        let patch = self.patch_size.unwrap_or(match size[0].min(size[1]) {
-            0..=48 => 4,
-            49..=96 => 8,
-            _ => 16,
-        });
-        let config = VitConfig {
-            image_size: size,
-            patch_size: [patch; 2],
-            d_model,
-            h: self.heads.unwrap_or(if self.d_model.is_some() { (d_model / 64).max(1) } else { preset.h }),
-            d_ff: self.d_ff.unwrap_or(4 * d_model),
-            layers: self.encoder_layers.unwrap_or(preset.layers),
-            dropout: self.dropout.map_or(preset.dropout, |p| p as f32),
-            attention_dropout: self.attention_dropout.map_or(preset.attention_dropout, |p| p as f32),
-            pooler: (d_model, preset.pooler.1),
-            ..preset
-        };
-        config.check()?;
-        Ok(config)
-    }
-
-    /// The sizes of a DETR with these classes.
-    pub fn detr(&self, labels: Vec<String>) -> Result<DetrConfig, attentive_model::Error> {
-        let preset = DetrConfig::preset(&self.preset, labels)?;
-        let config = DetrConfig {
-            d_model: self.d_model.unwrap_or(preset.d_model),
-            h: self.heads.map_or(preset.h, |h| [h; 2]),
-            d_ff: self.d_ff.map_or(preset.d_ff, |d_ff| [d_ff; 2]),
-            encoder_layers: self.encoder_layers.unwrap_or(preset.encoder_layers),
-            decoder_layers: self.decoder_layers.unwrap_or(preset.decoder_layers),
-            dropout: self.dropout.map_or(preset.dropout, |p| p as f32),
-            attention_dropout: self.attention_dropout.map_or(preset.attention_dropout, |p| p as f32),
-            ..preset
-        };
-        config.check()?;
-        Ok(config)
-    }
-
     /// What is done to pictures before they are learned from.
     pub(crate) fn augment(&self) -> Augment {
         Augment {
@@ -135,16 +64,6 @@ impl Settings {
             view(self.global_crops_scale, 0.1, self.solarize_prob),
             view(self.local_crops_scale, 0.5, 0.0),
         ]
-    }
-
-    /// The sizes of DINO's head behind a model of this width.
-    pub fn projection(&self, d_model: usize) -> ProjectionSizes {
-        ProjectionSizes {
-            d_model,
-            hidden: self.hidden_dim,
-            bottleneck: self.bottleneck_dim,
-            out: self.out_dim,
-        }
     }
 
     /// The temperature of DINO's teacher at a step, counted from 1.
