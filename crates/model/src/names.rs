@@ -13,7 +13,7 @@
 use crate::checkpoint::{Checkpoint, Entry, Item, SCALE, Staged, StoredNames, StoredType, stage_items};
 use crate::convert::Old;
 use crate::error::Error;
-use attentive_tensor::{Backend, Parameter, Shape};
+use attentive_tensor::{Backend, Parameter, Shape, Tensor};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
 
@@ -195,6 +195,18 @@ impl Names {
         let wholes = self.wholes(parameters, prefixed);
         let items: Vec<Item> = wholes.iter().map(Whole::item).collect();
         stage_items(path, &items, None, |i| Ok(wholes[i].bytes(backend)))
+    }
+
+    /// The numbers in a file that [`Names::stage`] wrote, in the order of the parameters.
+    pub fn read_parameters(
+        &'static self,
+        path: &Path,
+        backend: &dyn Backend,
+        parameters: &[Parameter],
+    ) -> Result<Vec<Tensor>, Error> {
+        let file = self.read(Checkpoint::open(path)?)?.checkpoint;
+        let read = |parameter: &Parameter| file.tensor(backend, parameter.name(), parameter.value().shape());
+        parameters.iter().map(read).collect()
     }
 
     /// The tensors of the files that `read` comes from which have these parameters, each once, and what a new file calls them.

@@ -18,7 +18,7 @@ mod zip;
 pub(crate) use entry::Entry;
 pub(crate) use folder::{CONFIG, WEIGHTS};
 pub use stored::{Stored, StoredType};
-pub(crate) use write::{Item, if_there, stage_items};
+pub(crate) use write::{Item, if_there, save_folder, stage_items};
 pub use write::{Staged, stage, stage_tensors};
 
 use crate::error::Error;

@@ -1,5 +1,6 @@
 //! Safetensors files, written beside the old one before they take its place.
 
+use super::WEIGHTS;
 use super::stored::StoredType;
 use crate::error::Error;
 use attentive_tensor::{Backend, Parameter, Shape, Tensor};
@@ -8,6 +9,21 @@ use std::fs::File;
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Writes a model folder, which is made if it is not there: each file is replaced at once or not at all. `weights` and `config` write
+/// theirs beside the old one.
+pub(crate) fn save_folder(
+    folder: &Path,
+    weights: impl FnOnce(&Path) -> Result<Staged, Error>,
+    config: impl FnOnce(&Path) -> Result<Staged, Error>,
+) -> Result<(), Error> {
+    std::fs::create_dir_all(folder).map_err(|source| Error::File { path: folder.to_owned(), source })?;
+    // Both are on the disk before either takes its place: what is left to fail between them is a rename.
+    let weights = weights(&folder.join(WEIGHTS))?;
+    let config = config(folder)?;
+    weights.commit()?;
+    config.commit()
+}
 
 /// Writes parameters, and further tensors by name, as `f32`; they take the place of `path` when they are
 /// committed.

@@ -2,7 +2,7 @@
 
 use super::{Gpt2, Gpt2Config};
 use crate::builder::Builder;
-use crate::checkpoint::{Checkpoint, Staged, WEIGHTS};
+use crate::checkpoint::{Checkpoint, Staged, save_folder};
 use crate::convert::Old;
 use crate::error::Error;
 use crate::names::Read;
@@ -87,20 +87,11 @@ impl Gpt2 {
 
     /// The weights in a file that [`Gpt2::stage_weights`] wrote, in the order of the parameters.
     pub fn read_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Vec<Tensor>, Error> {
-        let file = self.config().version.names().read(Checkpoint::open(path)?)?.checkpoint;
-        let parameters = self.parameters().iter();
-        parameters
-            .map(|parameter| file.tensor(backend, parameter.name(), parameter.value().shape()))
-            .collect()
+        self.config().version.names().read_parameters(path, backend, self.parameters())
     }
 
     /// Writes a model folder as transformers reads it; each file is replaced at once or not at all.
     pub fn save(&self, backend: &dyn Backend, folder: &Path) -> Result<(), Error> {
-        std::fs::create_dir_all(folder).map_err(|source| Error::File { path: folder.to_owned(), source })?;
-        // Both are on the disk before either takes its place: what is left to fail between them is a rename.
-        let weights = self.stage_weights(backend, &folder.join(WEIGHTS))?;
-        let config = self.config().stage(folder)?;
-        weights.commit()?;
-        config.commit()
+        save_folder(folder, |path| self.stage_weights(backend, path), |folder| self.config().stage(folder))
     }
 }

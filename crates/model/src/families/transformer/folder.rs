@@ -5,7 +5,7 @@ use super::dialect::Dialect;
 use super::names::{LOGITS_BIAS, POSITIONS, SOURCE, TARGET, names};
 use super::{Transformer, TransformerConfig};
 use crate::builder::Builder;
-use crate::checkpoint::{self, Checkpoint, Staged, WEIGHTS};
+use crate::checkpoint::{self, Checkpoint, Staged, save_folder};
 use crate::error::Error;
 use crate::families::encoder_decoder::EncoderDecoder;
 use crate::layers::{PositionKind, sinusoid};
@@ -142,12 +142,7 @@ impl Transformer {
 
     /// Writes a model folder; each file is replaced at once or not at all.
     pub fn save(&self, backend: &dyn Backend, folder: &Path) -> Result<(), Error> {
-        std::fs::create_dir_all(folder).map_err(|source| Error::File { path: folder.to_owned(), source })?;
-        // Both are on the disk before either takes its place: what is left to fail between them is a rename.
-        let weights = self.stage_weights(backend, &folder.join(WEIGHTS))?;
-        let config = self.config().stage(folder)?;
-        weights.commit()?;
-        config.commit()
+        save_folder(folder, |path| self.stage_weights(backend, path), |folder| self.config().stage(folder))
     }
 
     /// Writes the weights as a folder's `model.safetensors` has them, to a file of any name.

@@ -2,7 +2,7 @@
 
 use super::{Task, Vit, VitConfig};
 use crate::builder::Builder;
-use crate::checkpoint::{Checkpoint, Staged, WEIGHTS};
+use crate::checkpoint::{Checkpoint, Staged, save_folder};
 use crate::convert::{Old, Plan};
 use crate::error::Error;
 use crate::names::{Names, Read};
@@ -116,20 +116,15 @@ impl Vit {
 
     /// The weights in a file that [`Vit::stage_weights`] wrote, in the order of the parameters.
     pub fn read_weights(&self, backend: &dyn Backend, path: &Path) -> Result<Vec<Tensor>, Error> {
-        let file = self.names().read(Checkpoint::open(path)?)?.checkpoint;
-        let parameters = self.parameters().iter();
-        parameters
-            .map(|parameter| file.tensor(backend, parameter.name(), parameter.value().shape()))
-            .collect()
+        self.names().read_parameters(path, backend, self.parameters())
     }
 
     /// Writes a model folder as transformers reads it; each file is replaced at once or not at all.
     pub fn save(&self, backend: &dyn Backend, folder: &Path) -> Result<(), Error> {
-        std::fs::create_dir_all(folder).map_err(|source| Error::File { path: folder.to_owned(), source })?;
-        // Both are on the disk before either takes its place: what is left to fail between them is a rename.
-        let weights = self.stage_weights(backend, &folder.join(WEIGHTS))?;
-        let config = self.config().stage(folder, self.task())?;
-        weights.commit()?;
-        config.commit()
+        save_folder(
+            folder,
+            |path| self.stage_weights(backend, path),
+            |folder| self.config().stage(folder, self.task()),
+        )
     }
 }
