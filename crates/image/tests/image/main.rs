@@ -1,0 +1,4 @@
+//! Pictures.
+
+mod boxes;
+mod golden;

@@ -1,0 +1,6 @@
+//! Texts.
+
+mod labels;
+mod score;
+mod sentences;
+mod tokenizer;
