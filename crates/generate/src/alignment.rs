@@ -3,17 +3,17 @@
 //! Each word of the target is aligned to the word of the source that its tokens looked at most, all together. Which layer
 //! tells the most has been tried: of six the fifth (Garg et al. 2019), of three the last.
 
-use crate::attention::{AttentionKind, AttentionMatrix, Look};
+use crate::attention::{AttentionKind, AttentionMatrix, AttentionSelector};
 use crate::seq2seq::Spec;
 
 /// A word of the source and a word of the target, both counted from 0: `i-j` in Pharaoh's format.
 pub type Link = (usize, usize);
 
-impl Look {
+impl AttentionSelector {
     /// What alignments are best made from: the mean of all heads in the layer at five sixths of the decoder.
-    pub fn for_alignment(spec: &Spec) -> Look {
+    pub fn for_alignment(spec: &Spec) -> AttentionSelector {
         let layer = (5 * spec.decoder_layers).div_ceil(6).saturating_sub(1);
-        Look { kind: AttentionKind::Cross, layer, head: None }
+        AttentionSelector { kind: AttentionKind::Cross, layer, head: None }
     }
 }
 

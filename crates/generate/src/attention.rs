@@ -5,7 +5,7 @@ use attentive_tensor::{AttentionWeights, Backend};
 
 /// Which attention weights are wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Look {
+pub struct AttentionSelector {
     /// From which tokens to which.
     pub kind: AttentionKind,
     /// The layer, counted from 0, the one nearest to the embeddings.
@@ -27,7 +27,7 @@ pub enum AttentionKind {
     Causal,
 }
 
-impl Look {
+impl AttentionSelector {
     /// Its index among all attentions of a pass. An encoder has one in each layer, a decoder with an encoder two, a decoder alone one.
     pub(crate) fn index(self, encoder_layers: usize) -> usize {
         match self.kind {

@@ -7,7 +7,7 @@
 //! A model has so many positions. Where it slides, a text that has filled them all is read again from its later half on, as if it began
 //! there, and goes on until the positions are full again.
 
-use crate::attention::{AttentionKind, AttentionMatrix, Look};
+use crate::attention::{AttentionKind, AttentionMatrix, AttentionSelector};
 use crate::error::Error;
 use crate::inspection::Inspection;
 use crate::seq2seq::{Judged, Row, Seq2Seq, Sizes, Spec};
@@ -251,13 +251,17 @@ impl Seq2Seq for CausalSteps {
         }
     }
 
-    fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error> {
-        if look.kind != AttentionKind::Causal {
+    fn attention(
+        &self,
+        pairs: &[(&[u32], &[u32])],
+        selector: AttentionSelector,
+    ) -> Result<Vec<AttentionMatrix>, Error> {
+        if selector.kind != AttentionKind::Causal {
             return Err(Error::option("kind", "the model has a decoder alone, without a source to look at"));
         }
         let config = self.model.config();
-        look.check(config.layers, config.h)?;
-        Ok(AttentionMatrix::of(&*self.backend, &self.watch(pairs)[look.layer], look.head))
+        selector.check(config.layers, config.h)?;
+        Ok(AttentionMatrix::of(&*self.backend, &self.watch(pairs)[selector.layer], selector.head))
     }
 
     fn top(&self, pairs: &[(&[u32], &[u32])], count: usize) -> Vec<Vec<Vec<Best>>> {

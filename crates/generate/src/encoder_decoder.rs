@@ -1,6 +1,6 @@
 //! A model with an encoder and a decoder as a [`Seq2Seq`].
 
-use crate::attention::{AttentionKind, AttentionMatrix, Look};
+use crate::attention::{AttentionKind, AttentionMatrix, AttentionSelector};
 use crate::error::Error;
 use crate::inspection::Inspection;
 use crate::seq2seq::{Row, Seq2Seq, Sizes, Spec};
@@ -124,12 +124,16 @@ impl<M: EncoderDecoder> Seq2Seq for EncoderDecoderSteps<M> {
         self.cache.release(slot);
     }
 
-    fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error> {
+    fn attention(
+        &self,
+        pairs: &[(&[u32], &[u32])],
+        selector: AttentionSelector,
+    ) -> Result<Vec<AttentionMatrix>, Error> {
         let (sizes, Outline { encoder_layers, .. }) = (self.sizes(), self.model.outline());
-        look.check(sizes.layers(look.kind), sizes.heads(look.kind))?;
-        let watched = self.watch(pairs, look.kind != AttentionKind::Encoder);
-        let attention = &watched[look.index(encoder_layers)];
-        Ok(AttentionMatrix::of(&*self.backend, attention, look.head))
+        selector.check(sizes.layers(selector.kind), sizes.heads(selector.kind))?;
+        let watched = self.watch(pairs, selector.kind != AttentionKind::Encoder);
+        let attention = &watched[selector.index(encoder_layers)];
+        Ok(AttentionMatrix::of(&*self.backend, attention, selector.head))
     }
 
     fn top(&self, pairs: &[(&[u32], &[u32])], count: usize) -> Vec<Vec<Vec<Best>>> {

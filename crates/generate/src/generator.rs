@@ -362,3 +362,107 @@ impl fmt::Debug for Generator {
             .finish_non_exhaustive()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::attention::{AttentionMatrix, AttentionSelector};
+    use crate::inspection::Inspection;
+    use crate::options::MaxLength;
+    use crate::seq2seq::{Row, Sizes, Spec};
+    use attentive_tensor::{Best, Found, TokenLists};
+
+    /// A model for which 16 tokens are probable, none of which ends a target. It counts the rows of each step.
+    struct Endless {
+        rows: Arc<Mutex<Vec<usize>>>,
+        /// How long a step takes.
+        time: Duration,
+    }
+
+    impl Seq2Seq for Endless {
+        fn spec(&self) -> Spec {
+            Spec {
+                source_vocabulary: 20,
+                vocabulary: 20,
+                start: 1,
+                eos: 0,
+                never: None,
+                max_source: 9,
+                max_target: 99,
+                decoder_layers: 1,
+                continues: false,
+            }
+        }
+
+        fn admit(&mut self, _: &[(usize, &[u32])]) {}
+
+        fn step(&mut self, rows: &[Row]) {
+            std::thread::sleep(self.time);
+            lock(&self.rows).push(rows.len());
+        }
+
+        fn best(&mut self, count: usize, sums: bool, apart: TokenLists) -> Found {
+            let rows = *lock(&self.rows).last().unwrap();
+            let best = |rank| if rank < 16 { Best { score: -1.0, token: rank + 1 } } else { Best::NONE };
+            let row: Vec<Best> = (0..count as u32).map(best).collect();
+            let log_sums = vec![0.0; if sums { rows } else { 0 }];
+            Found { best: row.repeat(rows), log_sums, apart: vec![-9.0; apart.tokens.len()] }
+        }
+
+        fn release(&mut self, _: usize) {}
+
+        fn logits(&mut self) -> &mut [f32] {
+            unimplemented!()
+        }
+
+        fn attention(
+            &self,
+            _: &[(&[u32], &[u32])],
+            _: AttentionSelector,
+        ) -> Result<Vec<AttentionMatrix>, Error> {
+            unimplemented!()
+        }
+
+        fn top(&self, _: &[(&[u32], &[u32])], _: usize) -> Vec<Vec<Vec<Best>>> {
+            unimplemented!()
+        }
+
+        fn inspect(&self, _: &[u32], _: &[u32]) -> Inspection {
+            unimplemented!()
+        }
+
+        fn sizes(&self) -> Sizes {
+            unimplemented!()
+        }
+    }
+
+    /// A generator in which many sentences wait, and the rows of each step that it makes.
+    fn crowded(beam: usize, time: Duration) -> (Generator, Arc<Mutex<Vec<usize>>>) {
+        let rows = Arc::new(Mutex::new(Vec::new()));
+        let model = Endless { rows: Arc::clone(&rows), time };
+        let options = Options { beam, max_length: MaxLength::Tokens(99), ..Options::default() };
+        let mut generator = Generator::new(model, options).unwrap();
+        for _ in 0..100 {
+            generator.push(vec![1, 0]).unwrap();
+        }
+        (generator, rows)
+    }
+
+    #[test]
+    fn a_step_of_wide_beams_has_fewer_sentences() {
+        for (beam, expected) in
+            [(4, [32, 4 * 32, 4 * 32, 4 * 32]), (256, [8, 16 * 8, MOST_BRANCHES, MOST_BRANCHES])]
+        {
+            let (mut generator, rows) = crowded(beam, Duration::ZERO);
+            (0..4).for_each(|_| generator.step());
+            assert_eq!(*lock(&rows), expected, "beam {beam}");
+        }
+    }
+
+    #[test]
+    fn many_steps_end_before_they_take_long() {
+        let (mut generator, rows) = crowded(1, LONGEST * 2 / 3);
+        generator.steps(Generator::STEPS_AT_ONCE);
+        assert_eq!(*lock(&rows), [32]);
+    }
+}

@@ -1,7 +1,7 @@
 //! A look into one sentence and its translation: every attention, the queries, keys and values behind it, and the hidden states of every
 //! step.
 
-use crate::attention::{AttentionKind, AttentionMatrix, Look};
+use crate::attention::{AttentionKind, AttentionMatrix, AttentionSelector};
 use crate::error::Error;
 use crate::hidden::{Layers, Step};
 use attentive_tensor::{AttentionWeights, Backend, BiasTerm, ScorePart, Tape, Tensor};
@@ -62,20 +62,20 @@ impl Inspection {
 
     /// How many heads each of this kind has.
     pub fn heads(&self, kind: AttentionKind) -> usize {
-        let first = Look { kind, layer: 0, head: None }.index(self.encoder_layers);
+        let first = AttentionSelector { kind, layer: 0, head: None }.index(self.encoder_layers);
         self.attentions.get(first).map_or(0, AttentionWeights::heads)
     }
 
     /// The weights of a head, or the mean of all.
-    pub fn weights(&self, look: Look) -> Result<AttentionMatrix, Error> {
-        let attention = self.attention(look)?;
-        Ok(AttentionMatrix::of(&*self.backend, attention, look.head).swap_remove(0))
+    pub fn weights(&self, selector: AttentionSelector) -> Result<AttentionMatrix, Error> {
+        let attention = self.attention(selector)?;
+        Ok(AttentionMatrix::of(&*self.backend, attention, selector.head).swap_remove(0))
     }
 
     /// The queries, keys and values of a head; of the first where the mean is asked for, which has none of its own.
-    pub fn vectors(&self, look: Look) -> Result<HeadVectors, Error> {
-        let attention = self.attention(look)?;
-        let (rule, head) = (attention.rule(), look.head.unwrap_or(0));
+    pub fn vectors(&self, selector: AttentionSelector) -> Result<HeadVectors, Error> {
+        let attention = self.attention(selector)?;
+        let (rule, head) = (attention.rule(), selector.head.unwrap_or(0));
         let rows = |tensor: &Tensor, width: usize| {
             let numbers = self.backend.download_f32(tensor);
             let row = |row: &[f32]| row[head * width..][..width].to_vec();
@@ -96,13 +96,13 @@ impl Inspection {
         })
     }
 
-    /// The same where the scores of the attentions that `looks` are at are one part of what they are.
-    pub fn of_part(&self, part: ScorePart, looks: &[Look]) -> Result<Inspection, Error> {
+    /// The same where the scores of the attentions that `selectors` are at are one part of what they are.
+    pub fn of_part(&self, part: ScorePart, selectors: &[AttentionSelector]) -> Result<Inspection, Error> {
         let mut attentions = self.attentions.clone();
         let mut done = Vec::new();
-        for look in looks {
-            let attention = self.attention(*look)?;
-            let index = look.index(self.encoder_layers);
+        for selector in selectors {
+            let attention = self.attention(*selector)?;
+            let index = selector.index(self.encoder_layers);
             if !done.contains(&index) {
                 attentions[index] = attention.of_part(&*self.backend, part);
                 done.push(index);
@@ -128,9 +128,9 @@ impl Inspection {
         Ok(numbers.chunks_exact(width).map(<[f32]>::to_vec).collect())
     }
 
-    fn attention(&self, look: Look) -> Result<&AttentionWeights, Error> {
-        look.check(self.layers(look.kind), self.heads(look.kind))?;
-        Ok(&self.attentions[look.index(self.encoder_layers)])
+    fn attention(&self, selector: AttentionSelector) -> Result<&AttentionWeights, Error> {
+        selector.check(self.layers(selector.kind), self.heads(selector.kind))?;
+        Ok(&self.attentions[selector.index(self.encoder_layers)])
     }
 }
 

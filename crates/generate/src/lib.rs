@@ -52,7 +52,7 @@ mod top;
 
 pub use alignment::{Link, align, pharaoh};
 pub use alternatives::Alternatives;
-pub use attention::{AttentionKind, AttentionMatrix, Look};
+pub use attention::{AttentionKind, AttentionMatrix, AttentionSelector};
 pub use attentive_tensor::{BiasTerm, Random, ScorePart};
 pub use causal::CausalSteps;
 pub use context::Context;

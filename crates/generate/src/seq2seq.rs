@@ -1,6 +1,6 @@
 //! The trait between search and models: a model takes one token for each row, and returns the scores of the next one.
 
-use crate::attention::{AttentionKind, AttentionMatrix, Look};
+use crate::attention::{AttentionKind, AttentionMatrix, AttentionSelector};
 use crate::error::Error;
 use crate::inspection::Inspection;
 use attentive_tensor::{Best, Found, TokenLists};
@@ -42,7 +42,11 @@ pub trait Seq2Seq: Send {
 
     /// The weights of an attention for pairs of a source and its target. They come from a second pass over all tokens at once, which has
     /// the same bits as decoding.
-    fn attention(&self, pairs: &[(&[u32], &[u32])], look: Look) -> Result<Vec<AttentionMatrix>, Error>;
+    fn attention(
+        &self,
+        pairs: &[(&[u32], &[u32])],
+        selector: AttentionSelector,
+    ) -> Result<Vec<AttentionMatrix>, Error>;
 
     /// The `count` most probable tokens (at least 1) at the position of each token of each target, best first, with their
     /// log-probabilities: `[pair][token][rank]`. Filters do not apply. The pass is that of [`Seq2Seq::attention`].

@@ -45,7 +45,7 @@ impl Dealer {
     }
 
     /// Takes in what the hands have sent.
-    pub fn look(&mut self) -> Result<(), Error> {
+    pub fn poll(&mut self) -> Result<(), Error> {
         while let Some((from, message)) = self.group.receive()? {
             match message.split_first_chunk::<8>() {
                 Some((number, _)) if *number == LAST.to_le_bytes() => self.gone += 1,
@@ -139,9 +139,9 @@ impl Hand {
 
     /// The next piece, if one is here.
     pub fn take(&mut self) -> Result<Dealt, Error> {
-        self.look()?;
+        self.poll()?;
         let taken = self.pieces.pop_front();
-        self.look()?;
+        self.poll()?;
         if let Some((number, piece)) = taken {
             return Ok(Dealt::Piece(number, piece));
         }
@@ -155,7 +155,7 @@ impl Hand {
     }
 
     /// Takes in what has come, and asks for more; results under way go on, too.
-    pub fn look(&mut self) -> Result<(), Error> {
+    pub fn poll(&mut self) -> Result<(), Error> {
         while let Some((_, message)) = self.group.receive()? {
             self.asked -= 1;
             match message.split_first_chunk::<8>() {
@@ -206,7 +206,7 @@ mod tests {
         }
         let (mut dealer, mut next) = (Dealer::new(group), 0);
         while !dealer.is_done() {
-            dealer.look().unwrap();
+            dealer.poll().unwrap();
             while next < pieces && dealer.is_asked() && dealer.has_room() {
                 dealer.deal(&[next as u8]).unwrap();
                 next += 1;

@@ -2,7 +2,9 @@
 
 use crate::hidden::Hidden;
 use crate::token::{Token, finite, tokens, tokens_of};
-use attentive_generate::{AttentionKind, AttentionMatrix, BiasTerm, HeadVectors, Look, ScorePart};
+use attentive_generate::{
+    AttentionKind, AttentionMatrix, AttentionSelector, BiasTerm, HeadVectors, ScorePart,
+};
 use attentive_tasks::Codec;
 use attentive_text::tokenizer::{Encoding, Side, Tokenizer};
 use serde::{Deserialize, Serialize};
@@ -130,7 +132,7 @@ impl Attention {
         model: &str,
         codec: &Codec,
         [source, target]: [&[u32]; 2],
-        seen: impl IntoIterator<Item = (Look, AttentionMatrix)>,
+        seen: impl IntoIterator<Item = (AttentionSelector, AttentionMatrix)>,
     ) -> Attention {
         let start = codec.spec().start;
         let shown: Vec<u32> = [start].iter().chain(target).copied().take(target.len()).collect();
@@ -139,7 +141,7 @@ impl Attention {
             source: tokens(codec.tokenizer(), source, Side::Source, None),
             target: tokens(codec.tokenizer(), target, Side::Target, None),
             shown: tokens(codec.tokenizer(), &shown, Side::Target, None),
-            attention: seen.into_iter().map(|(look, matrix)| Matrix::new(look, &matrix)).collect(),
+            attention: seen.into_iter().map(|(selector, matrix)| Matrix::new(selector, &matrix)).collect(),
             vectors: None,
             hidden: None,
         }
@@ -150,7 +152,7 @@ impl Attention {
         model: &str,
         tokenizer: &Tokenizer,
         encoding: &Encoding,
-        seen: impl IntoIterator<Item = (Look, AttentionMatrix)>,
+        seen: impl IntoIterator<Item = (AttentionSelector, AttentionMatrix)>,
     ) -> Attention {
         Attention::within(model, tokens_of(tokenizer, encoding), seen)
     }
@@ -160,7 +162,7 @@ impl Attention {
         model: &str,
         tokenizer: &Tokenizer,
         ids: &[u32],
-        seen: impl IntoIterator<Item = (Look, AttentionMatrix)>,
+        seen: impl IntoIterator<Item = (AttentionSelector, AttentionMatrix)>,
     ) -> Attention {
         Attention::within(model, tokens(tokenizer, ids, Side::Source, None), seen)
     }
@@ -169,22 +171,22 @@ impl Attention {
     fn within(
         model: &str,
         source: Vec<Token>,
-        seen: impl IntoIterator<Item = (Look, AttentionMatrix)>,
+        seen: impl IntoIterator<Item = (AttentionSelector, AttentionMatrix)>,
     ) -> Attention {
         Attention {
             model: model.to_owned(),
             source,
             target: Vec::new(),
             shown: Vec::new(),
-            attention: seen.into_iter().map(|(look, matrix)| Matrix::new(look, &matrix)).collect(),
+            attention: seen.into_iter().map(|(selector, matrix)| Matrix::new(selector, &matrix)).collect(),
             vectors: None,
             hidden: None,
         }
     }
 
     /// The same, with the vectors of a head.
-    pub fn with_vectors(self, look: Look, vectors: HeadVectors) -> Attention {
-        Attention { vectors: Some(Vectors::new(look, vectors)), ..self }
+    pub fn with_vectors(self, selector: AttentionSelector, vectors: HeadVectors) -> Attention {
+        Attention { vectors: Some(Vectors::new(selector, vectors)), ..self }
     }
 
     /// The same, with the hidden states of a step.
@@ -196,9 +198,9 @@ impl Attention {
     pub fn with_part(
         mut self,
         part: Part,
-        seen: impl IntoIterator<Item = (Look, AttentionMatrix)>,
+        seen: impl IntoIterator<Item = (AttentionSelector, AttentionMatrix)>,
     ) -> Attention {
-        let matrix = |(look, matrix)| Matrix { part: Some(part), ..Matrix::new(look, &matrix) };
+        let matrix = |(selector, matrix)| Matrix { part: Some(part), ..Matrix::new(selector, &matrix) };
         self.attention.extend(seen.into_iter().map(matrix));
         self
     }
@@ -222,10 +224,10 @@ impl Attention {
 }
 
 impl Vectors {
-    /// The vectors of the head that `look` names.
-    pub fn new(look: Look, vectors: HeadVectors) -> Vectors {
+    /// The vectors of the head that `selector` names.
+    pub fn new(selector: AttentionSelector, vectors: HeadVectors) -> Vectors {
         let HeadVectors { queries, keys, values, scale, causal, terms } = vectors;
-        let (kind, layer, head) = (look.kind.into(), look.layer, look.head.unwrap_or(0));
+        let (kind, layer, head) = (selector.kind.into(), selector.layer, selector.head.unwrap_or(0));
         let terms = terms.into_iter().map(|(term, numbers)| Term { term: term.into(), numbers }).collect();
         Vectors { kind, layer, head, scale, causal, terms, queries, keys, values }
     }
@@ -246,16 +248,16 @@ impl Vectors {
 }
 
 impl Matrix {
-    fn new(look: Look, matrix: &AttentionMatrix) -> Matrix {
+    fn new(selector: AttentionSelector, matrix: &AttentionMatrix) -> Matrix {
         let rows = matrix.weights.len() / matrix.keys.max(1);
         let row = |row| matrix.row(row).iter().map(|weight| rounded(*weight)).collect();
         Matrix {
-            kind: look.kind.into(),
-            layer: look.layer,
-            head: look.head,
+            kind: selector.kind.into(),
+            layer: selector.layer,
+            head: selector.head,
             rows,
             columns: matrix.keys,
-            causal: matches!(look.kind, AttentionKind::Decoder | AttentionKind::Causal),
+            causal: matches!(selector.kind, AttentionKind::Decoder | AttentionKind::Causal),
             biased: matrix.biased,
             part: None,
             weights: (0..rows).map(row).collect(),

@@ -4,7 +4,7 @@ use crate::attention::Part;
 use crate::model::Ready;
 use crate::refusal::Refusal;
 use attentive_generate::{
-    AttentionMatrix, HeadVectors, Hypothesis, Judged, Link, Look, Options, Request, Step, Stop,
+    AttentionMatrix, AttentionSelector, HeadVectors, Hypothesis, Judged, Link, Options, Request, Step, Stop,
 };
 use attentive_image::Pixels;
 use attentive_tasks::{Kind, PictureKind};
@@ -82,11 +82,11 @@ pub(crate) enum Subject {
 #[derive(Debug, Clone)]
 pub(crate) struct Views {
     /// The attentions whose weights are wanted.
-    pub looks: Vec<Look>,
+    pub selectors: Vec<AttentionSelector>,
     /// The part of their scores that the weights are of, where not all of them count.
     pub part: Option<Part>,
     /// The head whose vectors are wanted.
-    pub vectors: Option<Look>,
+    pub vectors: Option<AttentionSelector>,
     /// The step whose hidden states are wanted.
     pub hidden: Option<Step>,
 }

@@ -347,9 +347,9 @@ pub trait AttentionOps {
     ) -> Tensor;
 }
 
-/// A rectangle of a matrix that becomes a part of another one.
+/// A rectangle of a matrix that becomes a block of another one.
 #[derive(Debug, Clone, Copy)]
-pub struct Part<'a> {
+pub struct Block<'a> {
     /// The matrix that it is in.
     pub x: &'a Tensor,
     /// Its position in `x`, its position in the result, and its size.
@@ -369,12 +369,12 @@ pub trait RowOps {
         padding: Option<i32>,
         dy: &Tensor,
     );
-    /// A matrix of this shape that consists of parts of other matrices, and of zeros elsewhere. Parts may not overlap in it. With `into`,
-    /// the parts are added to it. This concatenates and slices rows and columns, and is the gradient of both.
+    /// A matrix of this shape that consists of blocks of other matrices, and of zeros elsewhere. Blocks may not overlap in it. With `into`,
+    /// the blocks are added to it. This concatenates and slices rows and columns, and is the gradient of both.
     ///
     /// # Panics
-    /// Without parts: they say the type of the result.
-    fn assemble(&self, shape: Shape, parts: &[Part], into: Option<Tensor>) -> Tensor;
+    /// Without blocks: they say the type of the result.
+    fn assemble(&self, shape: Shape, blocks: &[Block], into: Option<Tensor>) -> Tensor;
 }
 
 /// Convolution and pooling windows over packed pictures, `[pixels, channels]`, whose heights and widths are `sizes`. A convolution is a

@@ -51,8 +51,8 @@ pub use attentive_kernels::top::{Best, Found, TokenLists, Wanted, top_of_row_wit
 pub use attentive_kernels::window::Window;
 pub use attentive_kernels::{Cpu, Dropout, Isa, IsaError, Random, Threads};
 pub use backend::{
-    AttentionOps, Backend, Binary, Distribution, ElementwiseOps, Form, Learned, LossOps, MemoryOps, NORM_RUN,
-    Norm, NormGradients, NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss,
+    AttentionOps, Backend, Binary, Block, Distribution, ElementwiseOps, Form, Learned, LossOps, MemoryOps,
+    NORM_RUN, Norm, NormGradients, NormOps, NormWeights, OptimizerOps, ProductOps, ProjectionLoss,
     ProjectionTarget, Raw, ReduceOps, Role, RowOps, WindowOps,
 };
 pub use bias::Bias;

@@ -5,8 +5,8 @@
 //! any device.
 
 use crate::backend::{
-    AttentionOps, Backend, Binary, Distribution, ElementwiseOps, Form, Learned, LossOps, MemoryOps, Norm,
-    NormGradients, NormOps, NormWeights, OptimizerOps, Part, ProductOps, ProjectionLoss, ProjectionTarget,
+    AttentionOps, Backend, Binary, Block, Distribution, ElementwiseOps, Form, Learned, LossOps, MemoryOps,
+    Norm, NormGradients, NormOps, NormWeights, OptimizerOps, ProductOps, ProjectionLoss, ProjectionTarget,
     Raw, ReduceOps, Role, RowOps, WindowOps,
 };
 use crate::bias::Bias;
@@ -353,10 +353,10 @@ impl RowOps for SealedBackend {
     ) {
         change(dtable, |dtable| self.inner.embedding_backward(dtable, &open(ids), scale, padding, &open(dy)));
     }
-    fn assemble(&self, shape: Shape, parts: &[Part], into: Option<Tensor>) -> Tensor {
-        let opened: Vec<Tensor> = parts.iter().map(|part| open(part.x)).collect();
-        let parts: Vec<Part> = opened.iter().zip(parts).map(|(x, part)| Part { x, ..*part }).collect();
-        seal(self.inner.assemble(shape, &parts, into.map(take)))
+    fn assemble(&self, shape: Shape, blocks: &[Block], into: Option<Tensor>) -> Tensor {
+        let opened: Vec<Tensor> = blocks.iter().map(|block| open(block.x)).collect();
+        let blocks: Vec<Block> = opened.iter().zip(blocks).map(|(x, block)| Block { x, ..*block }).collect();
+        seal(self.inner.assemble(shape, &blocks, into.map(take)))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Attention and hidden states that can be looked at after they were computed.
 
-use crate::backend::{Backend, Part};
+use crate::backend::{Backend, Block};
 use crate::bias::Bias;
 use crate::layout::Layout;
 use crate::tape::{Tape, Var};
@@ -71,7 +71,7 @@ impl AttentionWeights {
         let size = [1, len(&self.spans()[sequence])];
         let x = &numbers.reshape([1, numbers.shape().len()]);
         let place = Rectangle { from: [0, start], to: [0, 0], size };
-        Bias::Dense(backend.assemble(size.into(), &[Part { x, place }], None))
+        Bias::Dense(backend.assemble(size.into(), &[Block { x, place }], None))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use attentive_generate::{
-    AttentionKind, AttentionMatrix, EncoderDecoderSteps, Generator, Look, MaxLength, Options,
+    AttentionKind, AttentionMatrix, AttentionSelector, EncoderDecoderSteps, Generator, MaxLength, Options,
 };
 use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::transformer::Transformer;
@@ -74,8 +74,8 @@ impl Translator {
         let mut best: Option<(f32, usize, usize, AttentionMatrix)> = None;
         for layer in 0..self.model.config().decoder_layers {
             for head in 0..self.model.config().decoder_heads() {
-                let look = Look { kind: AttentionKind::Cross, layer, head: Some(head) };
-                let mut found = self.generator.model().attention(&[(&read, &written)], look)?;
+                let selector = AttentionSelector { kind: AttentionKind::Cross, layer, head: Some(head) };
+                let mut found = self.generator.model().attention(&[(&read, &written)], selector)?;
                 let weights = found.swap_remove(0);
                 let decided = spread(&weights);
                 if best.as_ref().is_none_or(|(so_far, ..)| decided > *so_far) {

@@ -11,7 +11,7 @@ use crate::options::Compute;
 use crate::output;
 use crate::precision::DecodingPrecision;
 use attentive_generate::{
-    AttentionKind, AttentionMatrix, Generator, Inspection, Look, Options, Request, Sizes, Step,
+    AttentionKind, AttentionMatrix, AttentionSelector, Generator, Inspection, Options, Request, Sizes, Step,
 };
 use attentive_model::families::Family;
 use attentive_model::families::bert::Task;
@@ -70,7 +70,7 @@ Examples:
 
 The page needs no server and no network. With --kind, --layer and --head a picture shows one large heat map with \
 the tokens on its axes. Otherwise it shows a small heat map of each head. A model of pictures shows the picture once for each head of \
-the last layer, or of --layer: bright where the head looks.";
+the last layer, or of --layer: bright where the head selectors.";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Format {
@@ -198,10 +198,11 @@ impl Inspect {
             return Err(Error::Inspect(problem));
         }
         let sizes = model.sizes();
-        let looks = self.looks(&[AttentionKind::Causal], |kind| (sizes.layers(kind), sizes.heads(kind)))?;
+        let selectors =
+            self.selectors(&[AttentionKind::Causal], |kind| (sizes.layers(kind), sizes.heads(kind)))?;
         // All tokens are read: the pass leaves out the last one of the target.
         let inspection = model.inspect(&tokens, &tokens[..1]);
-        self.seen(&inspection, sizes, &looks, |weights| {
+        self.seen(&inspection, sizes, &selectors, |weights| {
             Attention::of_tokens(&self.name(), &tokenizer, &tokens, weights)
         })
     }
@@ -215,8 +216,8 @@ impl Inspect {
         let encoding = &texts.encodings[0];
         let config = encoder.model().config();
         let inspection = encoder.inspect(encoding);
-        let looks = self.looks(&[AttentionKind::Encoder], |_| (config.layers, config.h))?;
-        self.seen(&inspection, encoder.sizes(), &looks, |weights| {
+        let selectors = self.selectors(&[AttentionKind::Encoder], |_| (config.layers, config.h))?;
+        self.seen(&inspection, encoder.sizes(), &selectors, |weights| {
             Attention::of_text(&self.name(), encoder.tokenizer(), encoding, weights)
         })
     }
@@ -254,8 +255,8 @@ impl Inspect {
             Some(Kind::Decoder) => &[AttentionKind::Decoder],
             Some(Kind::Cross) => &[AttentionKind::Cross],
         };
-        let looks = self.looks(kinds, |kind| (sizes.layers(kind), sizes.heads(kind)))?;
-        self.seen(&inspection, sizes, &looks, |weights| {
+        let selectors = self.selectors(kinds, |kind| (sizes.layers(kind), sizes.heads(kind)))?;
+        self.seen(&inspection, sizes, &selectors, |weights| {
             Attention::new(&self.name(), &codec, [&source, &target], weights).with_scores(&scores)
         })
     }
@@ -265,10 +266,10 @@ impl Inspect {
         &self,
         inspection: &Inspection,
         sizes: Sizes,
-        looks: &[Look],
+        selectors: &[AttentionSelector],
         attention: impl FnOnce(Weights) -> Attention,
     ) -> Result<Seen, Error> {
-        let weights = weights(inspection, looks)?;
+        let weights = weights(inspection, selectors)?;
         if self.out.1 != Format::Html {
             return Ok(Seen {
                 attention: attention(weights),
@@ -283,7 +284,7 @@ impl Inspect {
         let step = |step| Ok(Hidden::new(step, &inspection.hidden(step)?));
         let steps = Step::all(sizes.encoder_layers, sizes.decoder_layers).into_iter();
         let hidden = steps.map(step).collect::<Result<_, Error>>()?;
-        Ok(Seen { attention, sizes, vectors: vectors(inspection, looks)?, hidden })
+        Ok(Seen { attention, sizes, vectors: vectors(inspection, selectors)?, hidden })
     }
 
     /// The tokens of the sentence, which must be one that the model reads at once.
@@ -300,11 +301,11 @@ impl Inspect {
 
     /// What is to be looked at, kind by kind and layer by layer: heads, and then their mean. `sizes` are the layers and heads of a
     /// kind; what the model does not have is refused.
-    fn looks(
+    fn selectors(
         &self,
         kinds: &[AttentionKind],
         sizes: impl Fn(AttentionKind) -> (usize, usize),
-    ) -> Result<Vec<Look>, Error> {
+    ) -> Result<Vec<AttentionSelector>, Error> {
         let most = kinds.iter().map(|&kind| sizes(kind).0).min().unwrap_or(0);
         if let Some(layer) = self.layer.filter(|&layer| layer > most) {
             let problem = format!("there is no layer {layer}; the model has layers 1 to {most}");
@@ -317,7 +318,7 @@ impl Inspect {
             let problem = format!("there is no head {head}; the model has heads 1 to {most}");
             return Err(Error::Flag { option: "head", problem });
         }
-        let mut looks = Vec::new();
+        let mut selectors = Vec::new();
         for &kind in kinds {
             let (layers, heads) = sizes(kind);
             let heads: Vec<Option<usize>> = match self.head {
@@ -326,9 +327,12 @@ impl Inspect {
                 Some(Head::Number(head)) => vec![Some(head - 1)],
             };
             let layers = self.layer.map_or(0..layers, |layer| layer - 1..layer);
-            looks.extend(layers.flat_map(|layer| heads.iter().map(move |&head| Look { kind, layer, head })));
+            selectors
+                .extend(layers.flat_map(|layer| {
+                    heads.iter().map(move |&head| AttentionSelector { kind, layer, head })
+                }));
         }
-        Ok(looks)
+        Ok(selectors)
     }
 
     /// One attention large, or all of them small.
@@ -341,32 +345,35 @@ impl Inspect {
 }
 
 /// Weights, and which attentions have them.
-type Weights = Vec<(Look, AttentionMatrix)>;
+type Weights = Vec<(AttentionSelector, AttentionMatrix)>;
 
 /// The weights of each of the looks.
-fn weights(inspection: &Inspection, looks: &[Look]) -> Result<Weights, Error> {
-    let seen = looks.iter().map(|&look| Ok((look, inspection.weights(look)?)));
+fn weights(inspection: &Inspection, selectors: &[AttentionSelector]) -> Result<Weights, Error> {
+    let seen = selectors.iter().map(|&selector| Ok((selector, inspection.weights(selector)?)));
     Ok(seen.collect::<Result<Weights, attentive_generate::Error>>()?)
 }
 
 /// The weights of attentions with a bias, of each part of their scores alone; none if they are too many.
-fn parts(inspection: &Inspection, all: &[(Look, AttentionMatrix)]) -> Result<Vec<(Part, Weights)>, Error> {
+fn parts(
+    inspection: &Inspection,
+    all: &[(AttentionSelector, AttentionMatrix)],
+) -> Result<Vec<(Part, Weights)>, Error> {
     let biased = || all.iter().filter(|(_, matrix)| matrix.biased);
     let parts = [Part::Content, Part::Bias];
     if parts.len() * biased().map(|(_, matrix)| matrix.weights.len()).sum::<usize>() > MOST_NUMBERS {
         return Ok(Vec::new());
     }
-    let looks: Vec<Look> = biased().map(|(look, _)| *look).collect();
-    let part = |part: Part| Ok((part, weights(&inspection.of_part(part.into(), &looks)?, &looks)?));
+    let selectors: Vec<AttentionSelector> = biased().map(|(selector, _)| *selector).collect();
+    let part = |part: Part| Ok((part, weights(&inspection.of_part(part.into(), &selectors)?, &selectors)?));
     parts.into_iter().map(part).collect()
 }
 
 /// The vectors of heads, from the last layer backwards, as many as a page may have.
-fn vectors(inspection: &Inspection, looks: &[Look]) -> Result<Vec<Vectors>, Error> {
+fn vectors(inspection: &Inspection, selectors: &[AttentionSelector]) -> Result<Vec<Vectors>, Error> {
     let mut found = Vec::new();
     let mut left = MOST_NUMBERS;
-    for &look in looks.iter().rev().filter(|look| look.head.is_some()) {
-        let vectors = Vectors::new(look, inspection.vectors(look)?).rounded();
+    for &selector in selectors.iter().rev().filter(|selector| selector.head.is_some()) {
+        let vectors = Vectors::new(selector, inspection.vectors(selector)?).rounded();
         let Some(rest) = left.checked_sub(vectors.numbers()) else { break };
         left = rest;
         found.push(vectors);

@@ -60,7 +60,7 @@ fn panels(inspect: &Inspect, folder: &Path) -> Result<Vec<Panel>, Error> {
         Error::Flag { option: "patch", problem }
     })?;
     let inspection = encoder.inspect(&pixels);
-    let looks = inspect.looks(&[AttentionKind::Encoder], |_| (config.layers, config.h))?;
+    let selectors = inspect.selectors(&[AttentionKind::Encoder], |_| (config.layers, config.h))?;
     let layer = inspect.layer.unwrap_or(config.layers) - 1;
     // What is drawn is large enough to be seen.
     let scale = NARROWEST.div_ceil(seen.width()).max(1);
@@ -68,10 +68,10 @@ fn panels(inspect: &Inspect, folder: &Path) -> Result<Vec<Panel>, Error> {
         .resized(seen.width() * scale, seen.height() * scale, Filter::Nearest)
         .map_err(|problem| Error::Inspect(problem.to_string()))?;
     let mut panels = vec![Panel { title: "picture".to_owned(), picture: base.clone() }];
-    for look in looks.into_iter().filter(|look| look.layer == layer) {
-        let matrix = inspection.weights(look)?;
+    for selector in selectors.into_iter().filter(|selector| selector.layer == layer) {
+        let matrix = inspection.weights(selector)?;
         let weights = &matrix.row(query)[config.tokens_before()..];
-        let title = match look.head {
+        let title = match selector.head {
             Some(head) => format!("layer {}, head {}", layer + 1, head + 1),
             None => format!("layer {}, mean", layer + 1),
         };
@@ -152,6 +152,6 @@ fn page(name: &str, panels: &[Panel]) -> String {
     format!(
         "<!doctype html>\n<html lang=\"en\">\n<meta charset=\"utf-8\">\n<title>{name}</title>\n<style>\nbody {{ font-family: sans-serif; \
          margin: 1rem }}\nmain {{ display: flex; flex-wrap: wrap; gap: .5rem }}\nfigure {{ margin: 0 }}\n</style>\n\
-         <h1>Where {name} looks</h1>\n<main>\n{figures}</main>\n</html>\n"
+         <h1>Where {name} selectors</h1>\n<main>\n{figures}</main>\n</html>\n"
     )
 }

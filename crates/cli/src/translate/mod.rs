@@ -17,7 +17,7 @@ use attentive_tasks::Translator;
 use clap::Args;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use partial::Partial;
-use ranks::Place;
+use ranks::Participant;
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Cursor, IsTerminal, Seek, Write, stderr, stdin, stdout};
 use std::path::PathBuf;
@@ -174,9 +174,9 @@ fn translate_to(
     };
     let place = if group.rank() == 0 {
         let (lines, progress) = open()?;
-        Place::first(group, lines, output, progress)
+        Participant::first(group, lines, output, progress)
     } else {
-        Place::other(group, translate.input_name())
+        Participant::other(group, translate.input_name())
     };
     let work = Work::new(translate, translator, place.clone(), place.clone(), ProgressBar::hidden())?;
     let translated = work.run().and_then(|told| place.finish().map(|()| told));

@@ -20,10 +20,10 @@ use std::time::Duration;
 /// Lines of a piece.
 const PIECE: usize = 64;
 /// How often a rank that has nothing to do looks for something.
-const LOOK: Duration = Duration::from_millis(1);
+const POLL: Duration = Duration::from_millis(1);
 
 /// A rank's place among those that translate together, as source of lines and as sink of translations.
-pub(super) struct Place<W>(Rc<RefCell<Inner<W>>>);
+pub(super) struct Participant<W>(Rc<RefCell<Inner<W>>>);
 
 struct Inner<W> {
     role: Role<W>,
@@ -61,29 +61,34 @@ struct First<W> {
     bytes: VecDeque<u64>,
 }
 
-impl<W> Clone for Place<W> {
+impl<W> Clone for Participant<W> {
     fn clone(&self) -> Self {
-        Place(Rc::clone(&self.0))
+        Participant(Rc::clone(&self.0))
     }
 }
 
-impl<W: Write> Place<W> {
-    fn new(role: Role<W>, name: String) -> Place<W> {
+impl<W: Write> Participant<W> {
+    fn new(role: Role<W>, name: String) -> Participant<W> {
         let (ready, begun) = (VecDeque::new(), VecDeque::new());
-        Place(Rc::new(RefCell::new(Inner { role, name, last: 0, ready, begun })))
+        Participant(Rc::new(RefCell::new(Inner { role, name, last: 0, ready, begun })))
     }
 
     /// Rank 0's.
-    pub(super) fn first(group: &Rc<dyn Group>, lines: Lines, output: W, progress: ProgressBar) -> Place<W> {
+    pub(super) fn first(
+        group: &Rc<dyn Group>,
+        lines: Lines,
+        output: W,
+        progress: ProgressBar,
+    ) -> Participant<W> {
         let name = lines.name().to_owned();
         let dealer = Dealer::new(Rc::clone(group));
         let bytes = VecDeque::new();
-        Place::new(Role::First(First { dealer, lines, is_over: false, output, progress, bytes }), name)
+        Participant::new(Role::First(First { dealer, lines, is_over: false, output, progress, bytes }), name)
     }
 
     /// Another rank's.
-    pub(super) fn other(group: &Rc<dyn Group>, name: String) -> Place<W> {
-        Place::new(Role::Other(Hand::new(Rc::clone(group))), name)
+    pub(super) fn other(group: &Rc<dyn Group>, name: String) -> Participant<W> {
+        Participant::new(Role::Other(Hand::new(Rc::clone(group))), name)
     }
 
     /// Waits until all ranks have translated what they were dealt.
@@ -100,7 +105,7 @@ impl<W: Write> Place<W> {
                     }
                 }
             }
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
     }
 }
@@ -108,7 +113,7 @@ impl<W: Write> Place<W> {
 impl<W: Write> First<W> {
     /// Deals to those who ask, and writes what is there.
     fn serve(&mut self) -> Result<(), Error> {
-        self.dealer.look()?;
+        self.dealer.poll()?;
         while self.dealer.is_asked() && self.dealer.has_room() {
             let Some(piece) = self.cut()? else { break };
             self.dealer.deal(&serde_json::to_vec(&piece)?)?;
@@ -145,7 +150,7 @@ impl<W: Write> First<W> {
 
 impl<W: Write> Inner<W> {
     /// Looks for a piece to be translated here. Returns whether there will be no more.
-    fn look(&mut self) -> Result<bool, Error> {
+    fn poll(&mut self) -> Result<bool, Error> {
         let (number, piece) = match &mut self.role {
             Role::First(first) => {
                 first.serve()?;
@@ -167,11 +172,11 @@ impl<W: Write> Inner<W> {
     }
 }
 
-impl<W: Write> Source for Place<W> {
+impl<W: Write> Source for Participant<W> {
     fn next(&mut self, patient: bool) -> Result<Next, Error> {
         loop {
             let mut inner = self.0.borrow_mut();
-            if inner.ready.is_empty() && inner.look()? {
+            if inner.ready.is_empty() && inner.poll()? {
                 return Ok(Next::End);
             }
             if let Some(line) = inner.ready.pop_front() {
@@ -183,7 +188,7 @@ impl<W: Write> Source for Place<W> {
             }
             drop(inner);
             self.check()?;
-            std::thread::sleep(LOOK);
+            std::thread::sleep(POLL);
         }
     }
 
@@ -200,7 +205,7 @@ impl<W: Write> Source for Place<W> {
     }
 }
 
-impl<W: Write> Write for Place<W> {
+impl<W: Write> Write for Participant<W> {
     fn write(&mut self, text: &[u8]) -> io::Result<usize> {
         let mut inner = self.0.borrow_mut();
         let begun = inner.begun.front_mut().expect("a translation is of a piece that was begun");
@@ -212,7 +217,7 @@ impl<W: Write> Write for Place<W> {
     fn flush(&mut self) -> io::Result<()> {
         let served = match &mut self.0.borrow_mut().role {
             Role::First(first) => first.serve(),
-            Role::Other(hand) => hand.look().map_err(Error::from),
+            Role::Other(hand) => hand.poll().map_err(Error::from),
         };
         served.map_err(|error| match error {
             Error::Output(error) => error,
@@ -221,7 +226,7 @@ impl<W: Write> Write for Place<W> {
     }
 }
 
-impl<W: Write> Sink for Place<W> {
+impl<W: Write> Sink for Participant<W> {
     fn end_line(&mut self) -> Result<(), Error> {
         let mut inner = self.0.borrow_mut();
         let begun = inner.begun.front_mut().expect("a translation is of a piece that was begun");

@@ -3,7 +3,7 @@
 use super::Linear;
 use crate::builder::{Builder, Init};
 use crate::error::Error;
-use attentive_tensor::{Backend, Parameter, Part, Rectangle, Tape, Tensor, Var};
+use attentive_tensor::{Backend, Block, Parameter, Rectangle, Tape, Tensor, Var};
 
 /// The sizes of an embedding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Embedding {
 /// A table with zeros in one row.
 fn without_row(backend: &dyn Backend, table: &Tensor, row: usize) -> Tensor {
     let (rows, cols) = (table.shape().rows(), table.shape().cols());
-    let part = |start: usize, end: usize| Part {
+    let part = |start: usize, end: usize| Block {
         x: table,
         place: Rectangle { from: [start, 0], to: [start, 0], size: [end - start, cols] },
     };

@@ -5,7 +5,9 @@ use crate::error::Error;
 use crate::job::{Decode, Decoded, Draft, Found, Inspect, Judge, Sentence, Subject};
 use crate::model::Copies;
 use crate::refusal::Refusal;
-use attentive_generate::{AttentionMatrix, Generator, Hypothesis, Judged, Look, Options, Seq2Seq};
+use attentive_generate::{
+    AttentionMatrix, AttentionSelector, Generator, Hypothesis, Judged, Options, Seq2Seq,
+};
 use attentive_tasks::Codec;
 use std::collections::{HashMap, VecDeque};
 
@@ -198,7 +200,7 @@ fn look_back(
     let pairs: Vec<(&[u32], &[u32])> = hypotheses.iter().map(|one| (source, &one.tokens[..])).collect();
     let mut links = vec![Vec::new(); hypotheses.len()];
     if let Some(codec) = codec.filter(|_| sentence.align) {
-        let matrices = steps.attention(&pairs, Look::for_alignment(&steps.spec()))?;
+        let matrices = steps.attention(&pairs, AttentionSelector::for_alignment(&steps.spec()))?;
         let align = |(matrix, (source, target)): (&AttentionMatrix, &(&[u32], &[u32]))| {
             codec.align(matrix, source, target)
         };

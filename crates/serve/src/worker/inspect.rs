@@ -14,11 +14,15 @@ pub(super) fn tell(job: Inspect, inspection: &Inspection) {
 }
 
 fn see(views: &Views, inspection: &Inspection) -> Result<Inspected, Error> {
-    let of_part = views.part.map(|part| inspection.of_part(part.into(), &views.looks)).transpose()?;
+    let of_part = views.part.map(|part| inspection.of_part(part.into(), &views.selectors)).transpose()?;
     let weighed = of_part.as_ref().unwrap_or(inspection);
     Ok(Inspected {
-        weights: views.looks.iter().map(|look| weighed.weights(*look)).collect::<Result<_, _>>()?,
-        vectors: views.vectors.map(|look| inspection.vectors(look)).transpose()?,
+        weights: views
+            .selectors
+            .iter()
+            .map(|selector| weighed.weights(*selector))
+            .collect::<Result<_, _>>()?,
+        vectors: views.vectors.map(|selector| inspection.vectors(selector)).transpose()?,
         hidden: views.hidden.map(|step| inspection.hidden(step)).transpose()?,
     })
 }

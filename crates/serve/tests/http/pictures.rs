@@ -207,9 +207,12 @@ fn heads_look_where_they_look_without_a_server() {
     assert_eq!(gazes.len(), 5);
     for (gaze, head) in gazes.iter().zip([Some(0), Some(1), Some(2), Some(3), None]) {
         assert_eq!((&gaze["layer"], &gaze["head"]), (&json!(1), &json!(head)));
-        let look =
-            attentive_generate::Look { kind: attentive_generate::AttentionKind::Encoder, layer: 1, head };
-        let matrix = inspection.weights(look).unwrap();
+        let selector = attentive_generate::AttentionSelector {
+            kind: attentive_generate::AttentionKind::Encoder,
+            layer: 1,
+            head,
+        };
+        let matrix = inspection.weights(selector).unwrap();
         let row = matrix.row(1 + 4 + 2);
         near(&gaze["before"], &json!(row[..1]));
         for (y, weights) in gaze["weights"].as_array().unwrap().iter().enumerate() {
@@ -219,12 +222,12 @@ fn heads_look_where_they_look_without_a_server() {
     // Without a patch it is the class token, and a form says the same.
     let parts = [("layers", None, &b"[0]"[..]), ("heads", None, b"[3]"), ("image", Some("a"), &cat)];
     let class = send(&server, "/v1/attention", &parts).ok();
-    let look = attentive_generate::Look {
+    let selector = attentive_generate::AttentionSelector {
         kind: attentive_generate::AttentionKind::Encoder,
         layer: 0,
         head: Some(3),
     };
-    near(&class["attention"][0]["before"], &json!(inspection.weights(look).unwrap().row(0)[..1]));
+    near(&class["attention"][0]["before"], &json!(inspection.weights(selector).unwrap().row(0)[..1]));
     assert!(class["patch"].is_null() && class.get("image").is_none());
     for (field, more) in [
         ("patch", json!({"patch": [4, 0]})),

@@ -3,7 +3,7 @@
 use super::languages::TargetLanguages;
 use super::{Translated, Translation, Translator};
 use crate::error::Error;
-use attentive_generate::Look;
+use attentive_generate::AttentionSelector;
 use attentive_text::html::Document;
 
 /// A document that was translated.
@@ -30,9 +30,10 @@ impl Translator {
         let lines = blocks.iter().map(|block| Ok(languages.prepare(&block.line())?.into_owned()));
         let lines = lines.collect::<Result<Vec<String>, Error>>()?;
         // Tags are placed by alignment, even if the caller does not want alignments.
-        let look = self.look.replace(Look::for_alignment(&self.generator.model().spec()));
+        let selector =
+            self.selector.replace(AttentionSelector::for_alignment(&self.generator.model().spec()));
         let translations = self.translate_while(lines, |done| goes_on(done as f64 / blocks.len() as f64));
-        self.look = look;
+        self.selector = selector;
         Ok(translations?.map(|translations| {
             let best = |translation: Translation| translation.best.into_iter().next().unwrap_or_default();
             let blocks: Vec<Translated> = translations.into_iter().map(best).collect();

@@ -28,7 +28,8 @@ pub use unknown::UnknownWord;
 
 use crate::error::Error;
 use attentive_generate::{
-    AttentionMatrix, Generator, Hypothesis, LengthPenalty, Link, Look, Options, Request, Seq2Seq, best_first,
+    AttentionMatrix, AttentionSelector, Generator, Hypothesis, LengthPenalty, Link, Options, Request,
+    Seq2Seq, best_first,
 };
 use attentive_text::tokenizer::Tokenizer;
 use std::collections::VecDeque;
@@ -67,7 +68,7 @@ pub struct Translator {
     prefix: Vec<u32>,
     split: Split,
     /// What alignments are made from, if the caller wants them.
-    look: Option<Look>,
+    selector: Option<AttentionSelector>,
     /// All lines, in order, from the next one on that is to be handed out.
     lines: VecDeque<OpenLine>,
     /// How many parts all lines have, where a line without parts counts as one.
@@ -97,7 +98,7 @@ impl Translator {
             codec,
             prefix: Vec::new(),
             split: Split::default(),
-            look: None,
+            selector: None,
             lines: VecDeque::new(),
             parts: 0,
         })
@@ -117,7 +118,7 @@ impl Translator {
 
     /// Says which word comes from which.
     pub fn with_alignments(mut self) -> Translator {
-        self.look = Some(Look::for_alignment(&self.generator.model().spec()));
+        self.selector = Some(AttentionSelector::for_alignment(&self.generator.model().spec()));
         self
     }
 
@@ -238,7 +239,7 @@ impl Translator {
                 if place == 0 && !self.prefix.is_empty() {
                     hypotheses = with_prefix_counted(hypotheses, penalty);
                 }
-                if self.look.is_some() || line.cut.parts[place].wants_alignment() {
+                if self.selector.is_some() || line.cut.parts[place].wants_alignment() {
                     filled.push((number, place));
                 }
                 line.found.push(Found { hypotheses, links: Vec::new() });
@@ -247,8 +248,9 @@ impl Translator {
         if filled.is_empty() {
             return Ok(());
         }
-        let look = self.look.unwrap_or_else(|| Look::for_alignment(&self.generator.model().spec()));
-        self.align(look, &filled)
+        let selector =
+            self.selector.unwrap_or_else(|| AttentionSelector::for_alignment(&self.generator.model().spec()));
+        self.align(selector, &filled)
     }
 
     /// The translation of the next line in order, if it is there.
@@ -259,7 +261,7 @@ impl Translator {
         self.parts -= cut.parts.len().max(1);
         let written: Vec<WrittenPart> = found.iter().map(Found::written).collect();
         let mut best = self.codec.join(&cut, &written)?;
-        if self.look.is_none() {
+        if self.selector.is_none() {
             // What unknown words were placed by is not for the caller.
             best.iter_mut().for_each(|translated| translated.alignment.clear());
         }
@@ -267,14 +269,14 @@ impl Translator {
     }
 
     /// Aligns the hypotheses of some parts, given by their lines and their places in them.
-    fn align(&mut self, look: Look, places: &[(usize, usize)]) -> Result<(), Error> {
+    fn align(&mut self, selector: AttentionSelector, places: &[(usize, usize)]) -> Result<(), Error> {
         let part = |&(line, place): &(usize, usize)| {
             let line = &self.lines[line];
             let source = &line.cut.parts[place].source[..];
             line.found[place].hypotheses.iter().map(move |found| (source, &found.tokens[..]))
         };
         let pairs: Vec<(&[u32], &[u32])> = places.iter().flat_map(part).collect();
-        let matrices = self.generator.model().attention(&pairs, look)?;
+        let matrices = self.generator.model().attention(&pairs, selector)?;
         let align = |((source, target), matrix): (&(&[u32], &[u32]), &AttentionMatrix)| {
             self.codec.align(matrix, source, target)
         };

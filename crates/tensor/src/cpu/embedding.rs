@@ -3,7 +3,7 @@
 use super::CpuBackend;
 use super::profile::Share;
 use super::view::{by_type, data, data_mut, i32s, prepared_table};
-use crate::backend::{ElementwiseOps, MemoryOps, Part, RowOps};
+use crate::backend::{Block, ElementwiseOps, MemoryOps, RowOps};
 use crate::shape::Shape;
 use crate::tensor::{DType, Tensor};
 use attentive_kernels::embedding;
@@ -49,19 +49,19 @@ impl RowOps for CpuBackend {
         });
     }
 
-    fn assemble(&self, shape: Shape, parts: &[Part], into: Option<Tensor>) -> Tensor {
-        let dtype = parts.first().expect("assemble: no parts").x.dtype();
+    fn assemble(&self, shape: Shape, blocks: &[Block], into: Option<Tensor>) -> Tensor {
+        let dtype = blocks.first().expect("assemble: no blocks").x.dtype();
         let (add, len) =
-            (into.is_some(), parts.iter().map(|part| part.place.size.iter().product::<usize>()).sum());
+            (into.is_some(), blocks.iter().map(|block| block.place.size.iter().product::<usize>()).sum());
         let mut y = match into {
             Some(into) => into,
-            // Parts that do not meet, and together are as large as the whole, leave nothing out.
+            // Blocks that do not meet, and together are as large as the whole, leave nothing out.
             None if shape.len() == len => self.unwritten(shape, dtype),
             None => self.zeros(shape, dtype),
         };
-        debug_assert!(add || are_apart(parts), "assemble: parts meet: {parts:?}");
+        debug_assert!(add || are_apart(blocks), "assemble: blocks meet: {blocks:?}");
         assert_eq!(y.shape(), shape, "assemble: {shape} into {}", y.shape());
-        for &Part { x, place } in parts {
+        for &Block { x, place } in blocks {
             // The gradient of a parameter is f32, whatever is added to it.
             let x = if add { self.cast(x, y.dtype()) } else { x.clone() };
             self.profile.time(Share::Embedding, || {
@@ -75,14 +75,14 @@ impl RowOps for CpuBackend {
     }
 }
 
-/// Whether no two parts meet where they go.
-fn are_apart(parts: &[Part]) -> bool {
-    let overlap = |a: &Part, b: &Part| {
+/// Whether no two blocks meet where they go.
+fn are_apart(blocks: &[Block]) -> bool {
+    let overlap = |a: &Block, b: &Block| {
         let meet = |i: usize| {
             let [a, b] = [a.place, b.place].map(|place| place.to[i]..place.to[i] + place.size[i]);
             a.start.max(b.start) < a.end.min(b.end)
         };
         meet(0) && meet(1)
     };
-    parts.iter().enumerate().all(|(i, a)| !parts[..i].iter().any(|b| overlap(a, b)))
+    blocks.iter().enumerate().all(|(i, a)| !blocks[..i].iter().any(|b| overlap(a, b)))
 }

@@ -2,7 +2,7 @@
 //!
 //! `y[to + i] = x[from + i]` for each rectangle. Backward: `dx[from + i] += dy[to + i]`.
 
-use crate::backend::Part;
+use crate::backend::Block;
 use crate::shape::Shape;
 use crate::tape::{Tape, Var};
 use attentive_kernels::rectangle::Rectangle;
@@ -16,14 +16,14 @@ impl Tape {
     /// Without parts, if they are of different types, or if one is not inside of its matrix or of the result.
     pub fn assemble(&self, shape: impl Into<Shape>, parts: &[(&Var, Rectangle)]) -> Var {
         let shape = shape.into();
-        let values: Vec<Part> = parts.iter().map(|&(x, place)| Part { x: x.value(), place }).collect();
-        let y = self.backend().assemble(shape, &values, None);
+        let blocks: Vec<Block> = parts.iter().map(|&(x, place)| Block { x: x.value(), place }).collect();
+        let y = self.backend().assemble(shape, &blocks, None);
         let inputs: Vec<&Var> = parts.iter().map(|(x, _)| *x).collect();
         let saved: Vec<(Var, Rectangle)> = parts.iter().map(|&(x, place)| (x.clone(), place)).collect();
         self.record(y, &inputs, move |back, dy| {
             for (x, place) in &saved {
                 back.accumulate(x, |backend, into| {
-                    backend.assemble(x.shape(), &[Part { x: &dy, place: place.back() }], into)
+                    backend.assemble(x.shape(), &[Block { x: &dy, place: place.back() }], into)
                 });
             }
         })
@@ -131,8 +131,8 @@ mod tests {
 
     #[cfg(debug_assertions)]
     #[test]
-    #[should_panic(expected = "assemble: parts meet")]
-    fn parts_that_meet_are_refused() {
+    #[should_panic(expected = "assemble: blocks meet")]
+    fn blocks_that_meet_are_refused() {
         let backend = backend();
         let tape = Tape::inference(&backend);
         let x = tape.constant(backend.upload_f32(&[1.0; 4], [2, 2]));
@@ -177,7 +177,7 @@ mod tests {
         let part = backend.cast(&backend.upload_f32(&[1.5, 2.5], [1, 2]), DType::Bf16);
         let place = Rectangle { from: [0, 0], to: [1, 0], size: [1, 2] };
         let sum = backend.upload_f32(&[1.0, 1.0, 1.001, 1.0], [2, 2]);
-        let sum = backend.assemble([2, 2].into(), &[Part { x: &part, place }], Some(sum));
+        let sum = backend.assemble([2, 2].into(), &[Block { x: &part, place }], Some(sum));
         assert_eq!(backend.download_f32(&sum), [1.0, 1.0, 2.501, 3.5]);
     }
 }

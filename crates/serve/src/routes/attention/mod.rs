@@ -13,7 +13,7 @@ use crate::hidden::Hidden;
 use crate::job::{Inspected, Subject, Views};
 use crate::order::Order;
 use crate::refusal::Refusal;
-use attentive_generate::{AttentionKind, AttentionMatrix, Look, Options, Sizes, Step};
+use attentive_generate::{AttentionKind, AttentionMatrix, AttentionSelector, Options, Sizes, Step};
 use attentive_tasks::Split;
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -69,26 +69,26 @@ struct Wanted {
 impl Wanted {
     /// What a request asks of a model of these sizes.
     fn new(ask: &Ask, sizes: &Sizes) -> Result<Wanted, Refusal> {
-        let vectors = ask.vectors.map(|of| look(of.kind, of.layer, Some(of.head)));
+        let vectors = ask.vectors.map(|of| selector(of.kind, of.layer, Some(of.head)));
         vectors.map_or(Ok(()), |asked| check(asked, sizes, "vectors"))?;
         let (part, hidden) = (ask.part, ask.hidden);
-        Ok(Wanted { views: Views { looks: looks(ask, sizes)?, part, vectors, hidden } })
+        Ok(Wanted { views: Views { selectors: selectors(ask, sizes)?, part, vectors, hidden } })
     }
 
     /// Refuses what would be too much for an answer, by the numbers of tokens.
     fn check(&self, source: usize, target: usize) -> Result<(), Refusal> {
-        let weights = |look: &Look| match look.kind {
+        let weights = |selector: &AttentionSelector| match selector.kind {
             AttentionKind::Encoder | AttentionKind::Causal => source * source,
             AttentionKind::Decoder => target * target,
             AttentionKind::Cross => target * source,
         };
-        let weights: usize = self.views.looks.iter().map(weights).sum();
+        let weights: usize = self.views.selectors.iter().map(weights).sum();
         self.check_weights("text", weights)
     }
 
     /// The same of a picture with so many tokens, of which one looks.
     fn check_picture(&self, tokens: usize) -> Result<(), Refusal> {
-        self.check_weights("image", self.views.looks.len() * tokens)
+        self.check_weights("image", self.views.selectors.len() * tokens)
     }
 
     fn check_weights(&self, field: &str, weights: usize) -> Result<(), Refusal> {
@@ -105,16 +105,16 @@ impl Wanted {
     fn answer(
         &self,
         seen: Inspected,
-        attention: impl FnOnce(Vec<(Look, AttentionMatrix)>) -> Attention,
+        attention: impl FnOnce(Vec<(AttentionSelector, AttentionMatrix)>) -> Attention,
     ) -> Attention {
         let Inspected { weights, vectors, hidden } = seen;
-        let weights = self.views.looks.iter().copied().zip(weights).collect();
+        let weights = self.views.selectors.iter().copied().zip(weights).collect();
         let mut answer = match self.views.part {
             None => attention(weights),
             Some(part) => attention(Vec::new()).with_part(part, weights),
         };
-        if let Some((look, vectors)) = self.views.vectors.zip(vectors) {
-            answer = answer.with_vectors(look, vectors);
+        if let Some((selector, vectors)) = self.views.vectors.zip(vectors) {
+            answer = answer.with_vectors(selector, vectors);
         }
         match self.views.hidden.zip(hidden) {
             Some((step, vectors)) => answer.with_hidden(Hidden::new(step, &vectors)),
@@ -216,11 +216,11 @@ async fn target(app: &Arc<App>, chosen: &Chosen, ask: &Ask, text: &str) -> Resul
 }
 
 /// The attentions that are asked for, layer by layer; in each the heads, and then their mean.
-fn looks(ask: &Ask, sizes: &Sizes) -> Result<Vec<Look>, Refusal> {
+fn selectors(ask: &Ask, sizes: &Sizes) -> Result<Vec<AttentionSelector>, Refusal> {
     let all = [Kind::Encoder, Kind::Decoder, Kind::Cross, Kind::Causal];
     let there = || all.into_iter().filter(|&kind| sizes.layers(kind.into()) > 0).collect();
     let kinds = ask.kinds.clone().unwrap_or_else(there);
-    let mut looks = Vec::new();
+    let mut selectors = Vec::new();
     for (place, &kind) in kinds.iter().enumerate() {
         if kinds[..place].contains(&kind) {
             return Err(Refusal::field("kinds", "a kind can be requested only once"));
@@ -239,32 +239,32 @@ fn looks(ask: &Ask, sizes: &Sizes) -> Result<Vec<Look>, Refusal> {
         }
         for &layer in &layers {
             for &head in &heads {
-                let look = look(kind, layer, head);
-                check(look, sizes, "")?;
-                looks.push(look);
+                let selector = selector(kind, layer, head);
+                check(selector, sizes, "")?;
+                selectors.push(selector);
             }
         }
     }
-    Ok(looks)
+    Ok(selectors)
 }
 
-fn look(kind: Kind, layer: usize, head: Option<usize>) -> Look {
-    Look { kind: kind.into(), layer, head }
+fn selector(kind: Kind, layer: usize, head: Option<usize>) -> AttentionSelector {
+    AttentionSelector { kind: kind.into(), layer, head }
 }
 
 /// Whether a model has such a layer and head; `inside` is the field that they are in.
-fn check(look: Look, sizes: &Sizes, inside: &str) -> Result<(), Refusal> {
-    let layers = sizes.layers(look.kind);
+fn check(selector: AttentionSelector, sizes: &Sizes, inside: &str) -> Result<(), Refusal> {
+    let layers = sizes.layers(selector.kind);
     let field = |alone: &str, many: &str| {
         if inside.is_empty() { many.to_owned() } else { format!("{inside}.{alone}") }
     };
-    if look.layer >= layers {
+    if selector.layer >= layers {
         let problem =
-            format!("there is no layer {}; the model has {layers} layers, counted from 0", look.layer);
+            format!("there is no layer {}; the model has {layers} layers, counted from 0", selector.layer);
         return Err(Refusal::field(field("layer", "layers"), problem));
     }
-    let heads = sizes.heads(look.kind);
-    match look.head.filter(|head| *head >= heads) {
+    let heads = sizes.heads(selector.kind);
+    match selector.head.filter(|head| *head >= heads) {
         Some(head) => {
             let problem = format!("there is no head {head}; the model has {heads} heads, counted from 0");
             Err(Refusal::field(field("head", "heads"), problem))

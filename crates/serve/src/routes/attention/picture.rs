@@ -8,7 +8,7 @@ use crate::given::Given;
 use crate::job::Subject;
 use crate::model::PictureModel;
 use crate::refusal::Refusal;
-use attentive_generate::{AttentionMatrix, Look};
+use attentive_generate::{AttentionMatrix, AttentionSelector};
 use attentive_image::{Picture, Problem};
 use axum::body::Bytes;
 use axum::response::Response;
@@ -83,20 +83,22 @@ pub(super) async fn attention(app: &App, ask: Ask, files: Vec<Bytes>) -> Result<
     let seen = app.inspect(place, Subject::Picture(pixels), wanted.views.clone(), until).await?;
     let model = Arc::clone(&model);
     aside::json(move || {
-        let gaze = |(look, matrix): (&Look, AttentionMatrix)| Gaze::new(*look, matrix.row(token), grid);
-        let attention = wanted.views.looks.iter().zip(seen.weights).map(gaze).collect();
+        let gaze = |(selector, matrix): (&AttentionSelector, AttentionMatrix)| {
+            Gaze::new(*selector, matrix.row(token), grid)
+        };
+        let attention = wanted.views.selectors.iter().zip(seen.weights).map(gaze).collect();
         Answer { model: model.name.clone(), grid, patch, attention, image }
     })
     .await
 }
 
 impl Gaze {
-    fn new(look: Look, weights: &[f32], [rows, columns]: [usize; 2]) -> Gaze {
+    fn new(selector: AttentionSelector, weights: &[f32], [rows, columns]: [usize; 2]) -> Gaze {
         let weights: Vec<f32> = weights.iter().map(|weight| rounded(*weight)).collect();
         let (before, patches) = weights.split_at(weights.len() - rows * columns);
         Gaze {
-            layer: look.layer,
-            head: look.head,
+            layer: selector.layer,
+            head: selector.head,
             before: before.to_vec(),
             weights: patches.chunks_exact(columns).map(<[f32]>::to_vec).collect(),
         }

@@ -1,16 +1,14 @@
 //! T5, BART, mBART and M2M-100 write the tokens of transformers, and the same bits in any batch.
 
-mod common;
-
+use crate::common::{backend, golden};
 use attentive_generate::{
-    AttentionKind, BiasTerm, EarlyStopping, EncoderDecoderSteps, Generator, HeadVectors, Hypothesis,
-    LengthPenalty, Look, MaxLength, Options, Sampling, ScorePart, Seq2Seq,
+    AttentionKind, AttentionSelector, BiasTerm, EarlyStopping, EncoderDecoderSteps, Generator, HeadVectors,
+    Hypothesis, LengthPenalty, MaxLength, Options, Sampling, ScorePart, Seq2Seq,
 };
 use attentive_model::families::encoder_decoder::EncoderDecoder;
 use attentive_model::families::t5::T5;
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::{Backend, Precision};
-use common::{backend, golden};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -116,15 +114,15 @@ fn scores_of_t5_are_told_part_by_part() {
     for (kind, biased) in
         [(AttentionKind::Encoder, true), (AttentionKind::Decoder, true), (AttentionKind::Cross, false)]
     {
-        let look = Look { kind, layer: 1, head: Some(2) };
-        let HeadVectors { queries, keys, scale, causal, terms, .. } = inspection.vectors(look).unwrap();
+        let selector = AttentionSelector { kind, layer: 1, head: Some(2) };
+        let HeadVectors { queries, keys, scale, causal, terms, .. } = inspection.vectors(selector).unwrap();
         let names: Vec<BiasTerm> = terms.iter().map(|(term, _)| *term).collect();
         assert_eq!((names, scale), (if biased { vec![BiasTerm::Distance] } else { vec![] }, 1.0));
-        assert_eq!(inspection.weights(look).unwrap().biased, biased);
+        assert_eq!(inspection.weights(selector).unwrap().biased, biased);
         let parts = [None, Some(ScorePart::Content), Some(ScorePart::Bias)];
         for part in parts {
-            let of_part = part.map(|part| inspection.of_part(part, &[look]).unwrap());
-            let weights = of_part.as_ref().unwrap_or(&inspection).weights(look).unwrap();
+            let of_part = part.map(|part| inspection.of_part(part, &[selector]).unwrap());
+            let weights = of_part.as_ref().unwrap_or(&inspection).weights(selector).unwrap();
             let has = |other| !biased || part.is_none() || part == Some(other);
             for (row, query) in queries.iter().enumerate() {
                 let score = |(at, key): (usize, &Vec<f32>)| {

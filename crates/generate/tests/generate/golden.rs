@@ -1,10 +1,8 @@
 //! The same results as transformers, tokens and scores of whole n-best lists, under many settings.
 
-mod common;
-
+use crate::common::{backend, generator, golden, results, unsure};
 use attentive_generate::{EarlyStopping, LengthPenalty, MaxLength, Options, Request};
 use attentive_tensor::{Isa, Precision};
-use common::{backend, generator, golden, results, unsure};
 use serde::Deserialize;
 use serde_json::Value;
 

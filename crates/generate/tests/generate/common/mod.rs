@@ -1,5 +1,4 @@
 //! What the tests of generating share.
-#![allow(dead_code, reason = "each file of tests uses its part")]
 
 use attentive_generate::{EncoderDecoderSteps, Generator, Hypothesis, Options, Request};
 use attentive_model::Builder;

@@ -3,8 +3,7 @@
 //! `expected/` beside the model holds what transformers 5.22 wrote in single precision: greedy search, and a beam of 5 with
 //! length penalty 1.0 and `early_stopping=False`, at most 128 tokens.
 
-mod common;
-
+use crate::common::{golden, shared};
 use attentive_generate::{
     EarlyStopping, EncoderDecoderSteps, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Request,
     Row, Seq2Seq,
@@ -12,7 +11,6 @@ use attentive_generate::{
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::CpuBackend;
 use attentive_text::tokenizer::{Side, Tokenizer};
-use common::{golden, shared};
 use serde::Deserialize;
 use std::path::{Path, PathBuf};
 

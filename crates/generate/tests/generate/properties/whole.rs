@@ -3,7 +3,8 @@
 use super::models;
 use crate::common::{backend, generator, random_model, results, sources, wide_heads};
 use attentive_generate::{
-    AttentionKind, EncoderDecoderSteps, HeadVectors, Look, Options, Point, Row, Seq2Seq, Stack, Step,
+    AttentionKind, AttentionSelector, EncoderDecoderSteps, HeadVectors, Options, Point, Row, Seq2Seq, Stack,
+    Step,
 };
 use attentive_model::checkpoint::StoredType;
 use attentive_model::families::encoder_decoder::EncoderDecoder;
@@ -188,9 +189,10 @@ fn in_int8_steps_and_attention_are_near_to_those_of_whole_sequences_in_f32() {
         }
         for kind in [AttentionKind::Decoder, AttentionKind::Cross] {
             for head in 0..4 {
-                let look = Look { kind, layer: 1, head: Some(head) };
-                let [found, expected] = [&steps, &exact]
-                    .map(|steps| steps.attention(&[(&source, &target)], look).unwrap()[0].weights.clone());
+                let selector = AttentionSelector { kind, layer: 1, head: Some(head) };
+                let [found, expected] = [&steps, &exact].map(|steps| {
+                    steps.attention(&[(&source, &target)], selector).unwrap()[0].weights.clone()
+                });
                 let error = error(&found, &expected);
                 assert!(error < 0.08, "{precision:?}, {}, head {head}: {error}", from.display());
             }
@@ -206,9 +208,9 @@ fn attention_of_what_was_written_sums_to_one_and_is_that_of_the_layers() {
     let steps = EncoderDecoderSteps::new(&backend, &model);
     let pairs: [(&[u32], &[u32]); 2] = [(&[5, 6, 7, 0], &[8, 9, 0]), (&[4, 0], &[3, 2, 1, 0])];
     for kind in [AttentionKind::Encoder, AttentionKind::Decoder, AttentionKind::Cross] {
-        let look = |head| Look { kind, layer: 0, head };
-        let mean = steps.attention(&pairs, look(None)).unwrap();
-        let heads = [0, 1, 2].map(|head| steps.attention(&pairs, look(Some(head))).unwrap());
+        let selector = |head| AttentionSelector { kind, layer: 0, head };
+        let mean = steps.attention(&pairs, selector(None)).unwrap();
+        let heads = [0, 1, 2].map(|head| steps.attention(&pairs, selector(Some(head))).unwrap());
         for (number, (source, target)) in pairs.iter().enumerate() {
             let queries = if kind == AttentionKind::Encoder { source.len() } else { target.len() };
             let keys = if kind == AttentionKind::Decoder { target.len() } else { source.len() };
@@ -232,13 +234,13 @@ fn attention_of_what_was_written_sums_to_one_and_is_that_of_the_layers() {
     model.decode(&tape, &backend.upload_i32(&[start, 8, 9]), &Sequences::new([3]), &memory, &sequences);
     let watched = tape.watched();
     let expected = backend.download_f32(&watched[watched.len() - 1].matrix(&*backend, 0, 2));
-    let look = Look { kind: AttentionKind::Cross, layer: 1, head: Some(2) };
-    assert_eq!(steps.attention(&pairs, look).unwrap()[0].weights, expected);
+    let selector = AttentionSelector { kind: AttentionKind::Cross, layer: 1, head: Some(2) };
+    assert_eq!(steps.attention(&pairs, selector).unwrap()[0].weights, expected);
 
-    let missing = |look| steps.attention(&pairs, look).unwrap_err().to_string();
-    assert!(missing(Look { layer: 2, ..look }).starts_with("layer"));
-    assert!(missing(Look { kind: AttentionKind::Encoder, ..look }).starts_with("layer"));
-    assert!(missing(Look { head: Some(3), ..look }).starts_with("head"));
+    let missing = |selector| steps.attention(&pairs, selector).unwrap_err().to_string();
+    assert!(missing(AttentionSelector { layer: 2, ..selector }).starts_with("layer"));
+    assert!(missing(AttentionSelector { kind: AttentionKind::Encoder, ..selector }).starts_with("layer"));
+    assert!(missing(AttentionSelector { head: Some(3), ..selector }).starts_with("head"));
 }
 
 #[test]
@@ -252,10 +254,10 @@ fn weights_follow_from_the_vectors_of_a_head() {
         for (layer, head) in
             (0..inspection.layers(kind)).flat_map(|layer| (0..3).map(move |head| (layer, head)))
         {
-            let look = Look { kind, layer, head: Some(head) };
-            let weights = inspection.weights(look).unwrap();
-            assert_eq!(weights, steps.attention(&[(&source, &target)], look).unwrap()[0]);
-            let HeadVectors { queries, keys, scale, causal, .. } = inspection.vectors(look).unwrap();
+            let selector = AttentionSelector { kind, layer, head: Some(head) };
+            let weights = inspection.weights(selector).unwrap();
+            assert_eq!(weights, steps.attention(&[(&source, &target)], selector).unwrap()[0]);
+            let HeadVectors { queries, keys, scale, causal, .. } = inspection.vectors(selector).unwrap();
             for (row, query) in queries.iter().enumerate() {
                 let dot = |key: &Vec<f32>| query.iter().zip(key).map(|(q, k)| q * k).sum::<f32>();
                 let seen = if causal { row + 1 } else { keys.len() };
@@ -268,10 +270,16 @@ fn weights_follow_from_the_vectors_of_a_head() {
         }
     }
     assert_eq!(
-        inspection.vectors(Look { kind: AttentionKind::Cross, layer: 0, head: None }).unwrap().values.len(),
+        inspection
+            .vectors(AttentionSelector { kind: AttentionKind::Cross, layer: 0, head: None })
+            .unwrap()
+            .values
+            .len(),
         4
     );
-    assert!(inspection.weights(Look { kind: AttentionKind::Encoder, layer: 1, head: None }).is_err());
+    assert!(
+        inspection.weights(AttentionSelector { kind: AttentionKind::Encoder, layer: 1, head: None }).is_err()
+    );
 }
 
 /// The last hidden states of a target are those that its tokens are chosen from, and each token has a vector at every step.

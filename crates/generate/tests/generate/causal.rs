@@ -1,14 +1,12 @@
 //! A model that continues its source: the tokens of transformers, and the same bits in any batch.
 
-mod common;
-
+use crate::common::{backend, golden};
 use attentive_generate::{
     CausalSteps, EarlyStopping, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Sampling, Seq2Seq,
 };
 use attentive_model::families::gpt2::{Gpt2, Gpt2Config};
 use attentive_model::{Builder, Sequences};
 use attentive_tensor::{Backend, Precision, Tape, TokenLists};
-use common::{backend, golden};
 use serde_json::Value;
 use std::sync::Arc;
 

@@ -1,18 +1,16 @@
 //! What holds for every model and every source.
 
 mod asked;
-#[path = "../common/mod.rs"]
-mod common;
 mod queue;
 mod whole;
 
+use crate::common::{backend, generator, golden, random_model, results, sources, unsure, wide_heads_in_int8};
 use attentive_generate::{
     Context, EncoderDecoderSteps, Filter, Generator, Hypothesis, LengthPenalty, MaxLength, Options, Sampling,
     Seq2Seq,
 };
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::{Backend, Precision};
-use common::{backend, generator, golden, random_model, results, sources, unsure, wide_heads_in_int8};
 use std::collections::HashSet;
 use std::sync::Arc;
 

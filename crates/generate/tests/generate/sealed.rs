@@ -1,12 +1,10 @@
 //! Decoding on a device whose memory the host cannot read.
 
-mod common;
-
+use crate::common::{backend, golden, results, sources};
 use attentive_generate::{EncoderDecoderSteps, Generator, MaxLength, Options};
 use attentive_model::families::transformer::Transformer;
 use attentive_tensor::sealed::SealedBackend;
 use attentive_tensor::{Backend, Precision};
-use common::{backend, golden, results, sources};
 use std::sync::Arc;
 
 /// Loads the small golden model in some way.

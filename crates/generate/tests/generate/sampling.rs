@@ -1,11 +1,9 @@
 //! What the next token is drawn from: the distributions of transformers (`golden/sampling.py`).
 
-mod common;
-
+use crate::common::{backend, golden};
 use attentive_generate::{CausalSteps, Generator, MaxLength, Options, Random, Sampler, Sampling};
 use attentive_model::families::gpt2::Gpt2;
 use attentive_tensor::Precision;
-use common::{backend, golden};
 use serde_json::Value;
 use std::sync::{Arc, Mutex};
 
