@@ -1,4 +1,4 @@
-//! Pictures.
+//! The tests of pictures, as one program.
 
 mod boxes;
 mod golden;

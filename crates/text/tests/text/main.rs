@@ -1,4 +1,4 @@
-//! Texts.
+//! The tests of texts, as one program.
 
 mod labels;
 mod score;
